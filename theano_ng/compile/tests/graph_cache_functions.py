@@ -1,6 +1,7 @@
-"""Varied functions, compiled and run; for tests of the graph cache, which run this module in processes of their own.
+"""Compile and run varied functions; tests of the graph cache run this module in separate processes.
 
-Prints, as JSON, one record per function: whether its rewritten graph came from the cache, how it is printed, and what it computes.
+The module prints one record per function, as JSON: whether its rewritten graph came from the cache, the printed graph,
+and the results.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from theano_ng.tensor.shared_randomstreams import RandomStreams
 
 
 def layers():
-    """A training step: updates, BLAS, cross-entropy, in-place."""
+    """Return a training step: updates, BLAS, cross-entropy, in-place operations."""
     x, labels = tt.matrix("x"), tt.lvector("labels")
     w = theano.shared(np.linspace(-1, 1, 12).reshape(4, 3), "w")
     b = theano.shared(np.zeros(3), "b")
@@ -135,7 +136,7 @@ def named_ops():
 
 
 def random_numbers():
-    """Of every kind of Op that draws."""
+    """Return samples by every kind of random Op."""
     numpy, mrg, pvals = RandomStreams(7), MRG_RandomStreams(7), np.array([[0.5, 0.5]])
     samples = [
         numpy.normal((3,)),
@@ -181,7 +182,7 @@ FUNCTIONS = [
 
 
 def plain(value):
-    """A result as text that tells every bit."""
+    """Return a result as text that contains every bit."""
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
     if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""Functions that test_pickle.py writes in one process and reads in another one."""
+"""Functions that test_pickle.py pickles in one process and unpickles in another."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from theano_ng.misc import pkl_utils
 
 
 class Times(Op):
-    """k times a vector, in Python."""
+    """An Op in Python that multiplies a vector by k."""
 
     __props__ = ("k",)
 
@@ -35,7 +35,7 @@ class Times(Op):
 
 
 class TimesInC(Times):
-    """The same in C."""
+    """An Op that computes `Times` in C."""
 
     def c_code(self, node, name, inputs, outputs, sub):
         return """
@@ -50,7 +50,7 @@ class TimesInC(Times):
 
 
 class Counts(Optimizer):
-    """Counts how often it runs."""
+    """An optimizer that counts its runs."""
 
     runs = 0
 
@@ -68,7 +68,7 @@ MODES = {
 
 
 def make(mode):
-    """A function with updates, a default update, givens, a default value, state, and outputs by name."""
+    """Return a function with updates, a default update, givens, a default value, state, and outputs by name."""
     x, y, z, q = T.dvector("x"), T.dscalar("y"), T.dvector("z"), T.dscalar("q")
     s, r = theano.shared(np.arange(3.0), name="s"), theano.shared(1.0, name="r")
     r.default_update = r + 1
@@ -84,7 +84,7 @@ def make(mode):
 
 
 def call(f):
-    """What a call returns, and the state after it."""
+    """Return the results of a call, and the state after it."""
     results = f(np.ones(3))
     return [results["a"].tolist(), results["b"].tolist(), float(f["state"])]
 
@@ -113,5 +113,5 @@ def main():
                     f = load(file)
                 report["%s %s" % (name, path[-5:])] = [call(f), Counts.runs - runs, f.name]
     if command == "dump":
-        shutil.rmtree(theano.config.compiledir, ignore_errors=True)  # nothing of the caches is left to the next process
+        shutil.rmtree(theano.config.compiledir, ignore_errors=True)  # the next process finds no cached files
     print(json.dumps(report))

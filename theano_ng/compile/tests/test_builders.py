@@ -1,4 +1,4 @@
-"""OpFromGraph: values, derivatives and their overrides, shapes, shared variables, inlining."""
+"""Tests of OpFromGraph: values, derivatives and their overrides, shapes, shared variables, inlining."""
 
 import pickle
 import unittest
@@ -17,7 +17,7 @@ A, B, C = np.full((2, 3), 2.0), np.full((2, 3), 3.0), np.full((2, 3), 5.0)
 
 
 def both(test):
-    """Run a test with and without inlining."""
+    """Decorate a test to run with and without inlining."""
 
     def run(self):
         for inline in (False, True):
@@ -61,7 +61,7 @@ class TestOpFromGraph(unittest.TestCase):
 
     @both
     def test_shapes_in_several_functions(self, inline):
-        """Constants inside that decide on the shapes of outputs belong to each function."""
+        """Each function has copies of inner constants on which shapes of outputs depend."""
         x = T.lvector("x")
         for computed in (T.alloc(1.0, x.shape[0] + x[2]), T.nonzero(x)[0]):
             y = OpFromGraph([x], [computed], inline=inline)(x)
@@ -77,7 +77,7 @@ class TestOpFromGraph(unittest.TestCase):
         rng = np.random.RandomState(1)
         points = [rng.rand(2, 3) for _ in range(3)]
         verify_grad(lambda *v: op(*v)[0] * T.exp(op(*v)[1]), points, rng=rng)
-        # only one output used: the other's gradient is disconnected; second derivatives
+        # only one output is used, so the other's gradient is disconnected; also second derivatives
         verify_grad(lambda v: T.grad((op(v, v, v)[0] ** 2).sum(), v), points[:1], rng=rng)
         self.assertEqual(op.connection_pattern(None), [[True, True], [True, False], [True, False]])
         self.assertRaises(theano.gradient.DisconnectedInputError, T.grad, op(x, y, z)[1], y)

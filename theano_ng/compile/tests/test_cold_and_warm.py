@@ -1,4 +1,4 @@
-"""Compare a function that was just rewritten with the same function from the graph cache: programs and bits are the same."""
+"""Compare a newly rewritten function with the function from the graph cache: programs and result bits are equal."""
 
 import ast
 import os
@@ -83,8 +83,9 @@ for kind in (families, several_updates, random_graphs, loops):
 """
 
 
-# Eight schools (Gelman et al., Bayesian Data Analysis, section 5.5) with a gamma prior and Student's t, sampled by Hamiltonian dynamics. Each number
-# of the trace depends on all bits of the numbers before it. Functions are called while their kernels arrive.
+# Eight schools (Gelman et al., Bayesian Data Analysis, section 5.5) with a gamma prior and Student's t, sampled by
+# Hamiltonian dynamics. Each value of the trace depends on all bits of the previous values. Functions are called while
+# their kernels are being compiled.
 _TRACE = """
 import numpy as np, theano_ng as theano, theano_ng.tensor as T
 from theano_ng.gof.compiler.background import wait_for_kernels
@@ -125,7 +126,7 @@ print(np.array(trace).tobytes().hex())
 
 
 def output(folder, flags, text):
-    """Run a program with a compile directory, and return its output."""
+    """Run a program with the given compile directory, and return its output."""
     environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s%s" % (folder, flags))
     done = subprocess.run([sys.executable, "-c", text], env=environment, text=True, capture_output=True)
     if done.returncode:
@@ -141,7 +142,10 @@ def run(folder, flags=""):
 
 class TestColdAndWarm(unittest.TestCase):
     def test_programs_and_bits(self):
-        """They are equal in a process that rewrites, in one that finds the cached graphs, and in one without a cache."""
+        """Programs and bits are equal after rewriting, with cached graphs, and without a cache.
+
+        Each of these runs is a separate process.
+        """
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             cold, warm, alone = run(folder), run(folder), run(folder, ",cache_graphs=False")
         self.assertEqual(sum(found for found, _, _ in cold.values()), 0)
@@ -153,7 +157,10 @@ class TestColdAndWarm(unittest.TestCase):
                     self.assertEqual(cold[name][1], other[name][1])
 
     def test_traces(self):
-        """One seed gives one trace, with a cold or warm cache, and with kernels that are compiled at once or while functions run."""
+        """A seed determines the trace, whether the cache is cold or warm.
+
+        It does not matter whether kernels are compiled at once or in the background.
+        """
         traces = {}
         for flags in ("", ",tiered=off", ",tiered=on", ",cache_graphs=False"):
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -1,4 +1,4 @@
-"""Guard margins around the memory that outputs find in DebugMode."""
+"""Tests of the guard margins around the memory of preallocated outputs in DebugMode."""
 
 import subprocess
 import sys
@@ -51,7 +51,7 @@ class TestGuarded(unittest.TestCase):
                 self.assertEqual((guarded.low, guarded.high), (low - start, high - start))
                 self.assertGreaterEqual(guarded.low, 512)
                 self.assertGreaterEqual(len(block) - guarded.high, 512)
-                # Every byte that is not of an element is watched.
+                # Every byte that belongs to no element is checked.
                 own = np.zeros(len(block), bool)
                 for index in np.ndindex(shape):
                     at = a[index + (...,)].__array_interface__["data"][0] - start
@@ -74,7 +74,7 @@ class TestGuarded(unittest.TestCase):
                     block[k] ^= 1
 
     def test_values_that_are_seen(self):
-        """Whatever bool is written, and any 8 bytes that are all equal."""
+        """Any bool that is written to the margin is detected, and any 8 equal bytes."""
         for value in range(256):
             guarded = Guarded((2,), "uint8")
             places = guarded._block[guarded.high : guarded.high + 8]
@@ -82,7 +82,7 @@ class TestGuarded(unittest.TestCase):
             self.assertEqual(guarded.written()[0][0], "after its last byte")
 
     def test_margins(self):
-        """They hold what an Op writes that takes the array for the widest one of the right length."""
+        """The margins contain the writes of an Op that takes the array for one of the widest dtype with its length."""
         for guarded in (
             Guarded((100,), "int8"),
             Guarded((0,), "int8", room=100),
@@ -108,7 +108,7 @@ class TestGuarded(unittest.TestCase):
 
 class TestDebugMode(unittest.TestCase):
     def error(self, write, kind, value=V):
-        """What is said about an Op that does something with the memory that it finds."""
+        """Return the error that DebugMode raises for an Op that calls `write` on a preallocated output."""
 
         def perform(inputs, outputs):
             found = outputs[0][0]
@@ -153,14 +153,14 @@ class TestDebugMode(unittest.TestCase):
         self.assertEqual(error.written, [("between its elements", 8, 0)])
 
     def test_initial(self):
-        """What the previous call returned lies between margins, too."""
+        """The result of the previous call lies between margins, too."""
 
         def perform(inputs, outputs):
             found = outputs[0][0]
             if found is None or found.shape > inputs[0].shape:
                 outputs[0][0] = np.empty_like(inputs[0])
             else:
-                outputs[0][0] = np.lib.stride_tricks.as_strided(found, inputs[0].shape)  # has it grown?
+                outputs[0][0] = np.lib.stride_tricks.as_strided(found, inputs[0].shape)  # has it grown enough?
             outputs[0][0][...] = inputs[0]
 
         x = T.dvector()
@@ -178,7 +178,7 @@ class TestDebugMode(unittest.TestCase):
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_the_process_survives(self):
-        """C code that writes where it must not does not destroy the heap."""
+        """C code that writes out of bounds does not corrupt the heap."""
         done = subprocess.run(
             [
                 sys.executable,

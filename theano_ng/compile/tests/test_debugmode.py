@@ -1,4 +1,4 @@
-"""DebugMode: wrong Ops, types and rewrites are caught under their documented names; right ones are not."""
+"""Tests of DebugMode: wrong Ops, types and rewrites raise the documented errors; correct ones raise none."""
 
 import pickle
 import unittest
@@ -27,7 +27,7 @@ V = np.array([1.0, 2.0, 3.0, 4.0])
 
 
 def op(perform, **attributes):
-    """An instance of a new Op class from vectors to a vector, with this `perform`."""
+    """Return an instance of a new Op class from vectors to vectors, with the given `perform`."""
 
     class Custom(Op):
         __props__ = ()
@@ -107,7 +107,7 @@ class TestWrongOps(unittest.TestCase):
             outputs[0][0] = both = inputs[0] * 2
             outputs[1][0] = both[:2]
 
-        # As outputs of the function they go out as they are.
+        # Outputs of the function may share memory.
         run(op(twins, n_outputs=2), V)
         x = T.dvector("x")
         first, second = op(twins, n_outputs=2)(x)
@@ -120,10 +120,10 @@ class TestWrongOps(unittest.TestCase):
             pair = np.zeros((2, 8))
             outputs[0][0], outputs[1][0] = pair[0, ::2], pair[0, 1::2]
 
-        run(op(neighbours, n_outputs=2), V)  # interleaved, but apart
+        run(op(neighbours, n_outputs=2), V)  # interleaved, but without common elements
 
     def test_errors_with_a_text(self):
-        """As rules of users raise them."""
+        """Errors with only a text, as rules of users raise them, can be printed and pickled."""
         for error in (BadOptimization("too big"), BadOptimization("too big", None, None, None, "a rule")):
             self.assertEqual(str(error), "too big")
             self.assertEqual(str(pickle.loads(pickle.dumps(error))), "too big")
@@ -177,7 +177,7 @@ class TestWrongOps(unittest.TestCase):
         good = op(plus(1), **c_code(C_ADD_ONE, c="1"))
         for settings in (dict(check_c_code=True), dict(), dict(check_c_code=True, check_py_code=False)):
             self.assertEqual(run(good, V[::-1], **settings)[0].tolist(), (V[::-1] + 1).tolist())
-        # C only: nothing to compare with
+        # only C runs: nothing is compared
         self.assertEqual(
             run(op(plus(1), **c_code(C_ADD_ONE, c="2")), V, check_c_code=True, check_py_code=False)[0].tolist(),
             (V + 2).tolist(),
@@ -425,7 +425,7 @@ class TestNoFalseAlarm(unittest.TestCase):
 
 class TestRefusedReplacements(unittest.TestCase):
     def test_in_place_on_what_is_read_as_well(self):
-        """An in-place node that validation refused, for its memory is another input, is no bad node of the graph."""
+        """An in-place node that validation refused, because its memory is also another input, causes no error."""
         m, v = np.arange(16.0).reshape(4, 4) / 7, np.arange(1.0, 5.0)
         for expression, want in (
             (lambda a, x: T.dot(x, a) - x, v.dot(m) - v),

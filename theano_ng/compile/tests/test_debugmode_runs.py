@@ -1,4 +1,4 @@
-"""DebugMode runs everything twice, in memory that it made dirty, also inside of Ops; and judges what rewrites do with NaN and infinity."""
+"""Tests of DebugMode's second run in dirtied memory, also inside of Ops, and of rewrites on NaN and infinity."""
 
 import threading
 import unittest
@@ -30,7 +30,7 @@ class TestSecondRun(unittest.TestCase):
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_state_that_c_code_leaves_behind(self):
-        """Right in the first run of a thunk, wrong in the second."""
+        """C code that is right in the first run of a thunk and wrong in the second is detected."""
         wrong = op(
             set0(lambda x: x + 1),
             **dict(
@@ -60,11 +60,11 @@ class TestSecondRun(unittest.TestCase):
             out[:-1] = inputs[0][:-1]
 
         self.assertRaises(BadThunkOutput, run, op(forgets_last), V)
-        self.assertRaises(BadThunkOutput, run, op(forgets_last), np.ones(300000))  # in a single element of many
+        self.assertRaises(BadThunkOutput, run, op(forgets_last), np.ones(300000))  # one wrong element of many
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_memory_that_c_code_never_wrote(self):
-        """It asks NumPy for the memory."""
+        """C code that leaves an element of NumPy's memory unwritten is detected."""
         text = C_ADD_ONE.replace("i < PyArray_DIM(%(x)s, 0)", "i < PyArray_DIM(%(x)s, 0) - 1")
         with self.assertRaises(BadThunkOutput) as caught:
             run(op(set0(lambda x: x + 1), **c_code(text, c="1")), V, check_c_code=True, check_py_code=False)
@@ -99,7 +99,7 @@ class TestMemoryForOutputs(unittest.TestCase):
             if outputs[0][0] is not None and outputs[0][0].shape == inputs[0].shape:
                 outputs[0][0][...] = inputs[0]
                 if outputs[1][0] is None:
-                    outputs[0][0][...] = 0  # "then there is no first one either"
+                    outputs[0][0][...] = 0  # wrongly assumes that the first output is missing too
             else:
                 outputs[0][0] = inputs[0].copy()
             outputs[1][0] = inputs[0] * 2
@@ -111,7 +111,7 @@ class TestMemoryForOutputs(unittest.TestCase):
 
     def test_values_that_are_no_arrays(self):
         class Collect(Op):
-            """A list of the inputs; a previous list is extended, which is wrong."""
+            """An Op that wrongly extends a previous list of its inputs instead of creating a list."""
 
             __props__ = ()
 
@@ -134,7 +134,7 @@ class TestMemoryForOutputs(unittest.TestCase):
         self.assertEqual(build("")(3), [3.0])
         self.assertRaises(BadThunkOutput, build("previous"), 3)
         f = build("initial")
-        self.assertEqual(f(3), [3.0])  # nothing was there before the first call
+        self.assertEqual(f(3), [3.0])  # the output storage was empty before the first call
         self.assertRaises(BadThunkOutput, f, 4)
 
     def test_previous_call(self):
@@ -196,7 +196,8 @@ class TestInnerGraphs(unittest.TestCase):
         with np.errstate(all="ignore"):
             self.assertRaisesRegex(InvalidValueError, "log", strict, [0.0])
             self.assertEqual(lax([0.0]).tolist(), [0.0])
-        # One for each setting, and one for repeated runs, which are not checked inside; none was needed in the graph's own mode.
+        # One function for each setting, and one for repeated runs, which are not checked inside; the graph's own mode
+        # needed none.
         self.assertEqual(len(outer.inner_graph.functions), 3)
         self.assertIsNone(outer.fn)
         self.assertEqual(lax([1.0]).tolist(), strict([1.0]).tolist())
@@ -272,12 +273,12 @@ class TestSettings(unittest.TestCase):
 
 
 def first(variable):
-    """What a variable is computed from."""
+    """Return the first input of a variable's node."""
     return variable.owner.inputs[0]
 
 
 def rule(pattern, replace, **attributes):
-    """A mode with one rule: nodes of the Op `pattern` become ``replace(*inputs)``."""
+    """Return a mode with one rule, which replaces nodes of the Op `pattern` by ``replace(*inputs)``."""
 
     @local_optimizer([pattern])
     def custom(node):
@@ -291,7 +292,7 @@ def rule(pattern, replace, **attributes):
 
 
 class TestRewritesAndNaN(unittest.TestCase):
-    """Rules that are right for numbers."""
+    """Rewriting rules that are right for finite numbers."""
 
     def setUp(self):
         self._err = np.seterr(all="ignore")
@@ -310,11 +311,11 @@ class TestRewritesAndNaN(unittest.TestCase):
         with self.assertRaises(BadOptimization) as caught:
             f([-1, np.nan])
         self.assertIn("custom", str(caught.exception))
-        # a NaN that was computed, before the place where the rule applies
+        # the NaN is computed before the node that the rule replaces
         f = theano.function([x], T.maximum(T.log(x), 0), mode=self.relu_by_switch())
         self.assertEqual(f([1.0]).tolist(), [0.0])
         self.assertRaises(BadOptimization, f, [-1.0])
-        # in other ranks: the NaN of one element reaches all
+        # with reductions: a NaN in one element makes the result NaN
         g = theano.function([x], T.sum(x), mode=rule(T.sum(x).owner.op, lambda a: T.sum(T.switch(T.eq(a, a), a, 0.0))))
         self.assertEqual(float(g([1, 2])), 3)
         self.assertRaises(BadOptimization, g, [1, np.nan])
@@ -350,14 +351,14 @@ class TestRewritesAndNaN(unittest.TestCase):
             [x], T.eq(T.log(x), T.log(x)), mode=rule(T.eq, lambda a, b: T.ones_like(a, dtype="bool"), **ignored)
         )
         self.assertEqual(h([-1.0, 1.0]).tolist(), [True, True])
-        # wrong for numbers beside the NaN
+        # wrong in elements other than the NaN
         f = theano.function(
             [x], T.maximum(x, 0), mode=rule(T.maximum, lambda a, b: T.switch(T.gt(a, b), a, b + 1), **ignored)
         )
         self.assertRaises(BadOptimization, f, [-1, np.nan])
 
     def test_rounding(self):
-        """1 - sigmoid(30) has three digits; what replaces its inverse may have all of them, but no other value."""
+        """1 - sigmoid(30) has three digits; a replacement of its inverse may be more exact, but not different."""
         x = self.x
         out = T.inv(1 - T.nnet.sigmoid(x))
         argument = lambda a: a.owner.inputs[1].owner.inputs[0]  # noqa: E731
@@ -368,7 +369,7 @@ class TestRewritesAndNaN(unittest.TestCase):
             self.assertRaises(BadOptimization, f, [value])
 
     def test_integers_are_exact(self):
-        """A new graph that takes floating point numbers for what the old one does without."""
+        """A new graph may not compute in floating point what the old graph computes in integers."""
         i, j, x = T.lvector("i"), T.lvector("j"), self.x
         quotient = lambda a, b: T.floor(a * (1.0 / b))  # noqa: E731
         integers = lambda a: T.cast(a, "int64")  # noqa: E731
@@ -386,7 +387,7 @@ class TestRewritesAndNaN(unittest.TestCase):
             (i + j, T.add, lambda a, b: integers(real(a) + real(b)), ([7, 9], [2, 3]), [([2**62 + 1], [1])]),
             (i > j, T.gt, lambda a, b: T.gt(real(a), real(b)), ([7, 9], [2, 10]), [([2**53 + 1], [2**53])]),
             (integers(x), to_int, lambda a: integers(a * (1 / 49.0) * 49), ([2.5, 7.5],), [([1.0],)]),
-            # where the old graph rounds, too, but not by so much
+            # where the old graph rounds too, but less
             (integers(i * 2.0), to_int, lambda a: 2 * first(a), ([2, 9],), []),
             (integers(i * 2.0), to_int, lambda a: 2 * first(a) + 1, None, [([5],)]),
             (-T.argmax(x / 3), T.neg, lambda a: -T.argmin(first(a)), None, [([1.0, 2.0, 3.0],)]),
@@ -401,7 +402,7 @@ class TestRewritesAndNaN(unittest.TestCase):
                     f(*values)
 
     def test_integers_of_rounded_numbers(self):
-        """They are those of the old graph, or of one whose numbers are rounded otherwise."""
+        """Integers from rounded values may be those of the old graph, or of one that rounds differently."""
         i, j, x = T.lvector("i"), T.lvector("j"), self.x
         to_int = T.cast(x, "int64").owner.op
         near = 1.4 + np.finfo("float64").eps * np.arange(8)
@@ -445,7 +446,7 @@ class TestRewritesAndNaN(unittest.TestCase):
             np.testing.assert_allclose(g([1000.0, 2.0]), [1e-6, 0.25])
 
     def test_the_rules_of_the_package(self):
-        """What FAST_RUN does to expressions that overflow, or divide zero by zero, on numbers and on everything else."""
+        """FAST_RUN keeps the values of expressions that overflow or divide zero by zero, for all kinds of values."""
         x = self.x
         y = T.dvector("y")
         m = T.dmatrix("m")

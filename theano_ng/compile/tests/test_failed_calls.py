@@ -1,4 +1,4 @@
-"""A failed call loses nothing: shared variables are as before, whichever update was made in place first."""
+"""Tests of failed calls: shared variables keep their values, whichever update was made in place first."""
 
 import copy
 import unittest
@@ -19,7 +19,7 @@ from theano_ng.tensor.elemwise import Elemwise
 
 
 class Breaks(Op):
-    """Adds a number in place, and fails when it is negative and one element has been changed."""
+    """An Op that adds a scalar in place, and fails midway if the scalar is negative."""
 
     __props__ = ()
     destroy_map = {0: [0]}
@@ -37,7 +37,7 @@ class Breaks(Op):
 
 
 class TestState(unittest.TestCase):
-    """Calls that fail on values, with shapes that went well before."""
+    """Calls that fail because of values, after successful calls with equal shapes."""
 
     def check(self, inputs, updates, good, bad, error):
         f = theano.function(inputs, updates=updates, accept_inplace=True)
@@ -62,15 +62,15 @@ class TestState(unittest.TestCase):
             [([9], [0], 0, 1.0), ([0], [9], 0, 1.0), ([0], [0], 9, 1.0), ([0], [0], -9, 1.0)],
             IndexError,
         )
-        if hasattr(f.fn, "nodes"):  # DebugMode keeps state by copies
-            # what can fail on values comes first among the updates in place
+        if hasattr(f.fn, "nodes"):  # DebugMode preserves state by copies
+            # of the in-place updates, those that can fail because of values come first
             self.assertIsInstance(f.fn.nodes[-1].op, Elemwise)
             states = f.maker.overwritten_states()
             found = exposure(f.maker.fgraph, states, f.fn.nodes, f.fn.thunks)
             self.assertEqual((len(states), len(found.if_small), found.always), (3, 2, []))
 
     def test_large_states(self):
-        """They are not copied; where only one update can fail nothing is lost either."""
+        """Large states are not copied; if only one update can fail, nothing is lost either."""
         a, b = theano.shared(np.zeros((200000, 2))), theano.shared(np.zeros((200000, 2)))
         i, x = T.lvector("i"), T.dscalar("x")
         f = self.check([i, x], [(b, b + x), (a, T.inc_subtensor(a[i], x))], ([0], 1.0), [([200000], 1.0)], IndexError)
@@ -80,7 +80,7 @@ class TestState(unittest.TestCase):
             self.assertEqual((len(states), found.if_small, found.always), (2, [], []))
 
     def test_ops_of_users(self):
-        """One that is half done when it fails."""
+        """The state is restored after an Op that fails midway."""
         a, x = theano.shared(np.zeros(3), name="a"), T.dscalar("x")
         self.check([x], [(a, Breaks()(a, x))], (1.0,), [(-1.0,)], ArithmeticError)
         b = theano.shared(np.zeros(3), name="b")
@@ -104,7 +104,7 @@ class Stops(Op):
 
 
 class OwnRandomState(np.random.RandomState):
-    """A class of a user."""
+    """A user's subclass."""
 
 
 class TestReasons(unittest.TestCase):
@@ -149,7 +149,10 @@ class TestReasons(unittest.TestCase):
         )
 
     def test_generators_of_numpy(self):
-        """Their states are restored with one normal number of a pair still to come, and over other bit generators."""
+        """The states of NumPy generators are restored.
+
+        This includes a pending normal value of a pair, and other bit generators.
+        """
         x, k = T.dvector("x"), T.lscalar("k")
         generators = [
             np.random.RandomState(3),
@@ -174,7 +177,7 @@ class TestReasons(unittest.TestCase):
 
     @staticmethod
     def drawn(generator, state, draw):
-        """Return the numbers that the functions of `test_generators_of_numpy` draw."""
+        """Return the values that the functions of `test_generators_of_numpy` draw."""
         twin = copy.deepcopy(generator)
         twin.set_state(state)
         if draw is raw_random.permutation:
@@ -188,7 +191,7 @@ class TestReasons(unittest.TestCase):
             self.assertFalse(has_known_layout(other))
 
     def test_in_a_loop(self):
-        """The loop overwrites rows of state, step by step."""
+        """A loop that overwrites rows of state step by step restores them when a step fails."""
         a, x, k = theano.shared(np.zeros((4, 3)), "a"), T.dmatrix("x"), T.lvector("k")
         rows, updates = theano.scan(
             lambda row, reason, last: last + Stops()(row, reason), sequences=[x, k], outputs_info=[a[0]]
@@ -223,7 +226,7 @@ class TestReasons(unittest.TestCase):
 
 
 class TestCallbacks(unittest.TestCase):
-    """What is called between the nodes may raise, after any of them and for any values."""
+    """Callbacks between nodes may raise, after any node and for any values."""
 
     def check(self, mode, good, bad, error):
         for size, one_node in ((3, True), (3, False), (100000, False)):

@@ -43,7 +43,7 @@ def function(inputs, outputs=None, linker="cvm", **kwargs):
 
 class TestCall(unittest.TestCase):
     def test_documented_state_sequence(self):
-        # inputs u, x default 3, s default 10.0 with update s + x*u
+        # The inputs are u, x with default 3, and s with default 10.0 and update s + x*u.
         for linker in LINKERS:
             u, x, s = number("u"), number("x"), number("s")
             inc = function([u, In(x, value=3), In(s, value=10.0, update=add(s, mul(x, u)))], [], linker=linker)
@@ -188,7 +188,7 @@ class TestCall(unittest.TestCase):
         self.assertEqual((f("text"), f(x="text")), ("text", "text"))
 
     def test_references(self):
-        # arguments and results belong to the caller once the call is over
+        # a function holds no references to arguments and results after the call
         for linker in LINKERS:
             x = buffer("x")
             f = function([x], [shift(x, 1)], linker=linker)
@@ -247,7 +247,7 @@ class TestAliasing(unittest.TestCase):
         a, b = [1.0], [2.0]
         self.assertEqual(f(a, b), [[2.0], [12.0]])
         self.assertEqual((a, b), ([2.0], [2.0]))
-        # one list for both: the one that is only read is copied first
+        # the list is given for both inputs: the input that is only read is copied first
         a = [1.0]
         self.assertEqual(f(a, a), [[2.0], [11.0]])
 
@@ -266,7 +266,7 @@ class TestAliasing(unittest.TestCase):
         self.assertEqual([f(), f(), f([5.0]), f()], [[2.0], [2.0], [6.0], [2.0]])
 
     def test_kept_values_are_not_results(self):
-        # without gc, a result's memory must not become the next call's buffer
+        # without gc, the memory of a result must not become a buffer of the next call
         class Reuse(Op):
             __props__ = ()
 
@@ -398,7 +398,7 @@ class TestCopies(unittest.TestCase):
 
 
 class TestTensors(unittest.TestCase):
-    """The quick test of arguments accepts what TensorType.filter returns unchanged, and nothing else."""
+    """The fast check accepts arguments that TensorType.filter returns unchanged, and no others."""
 
     def setUp(self):
         import numpy
@@ -510,7 +510,10 @@ class TestThreads(unittest.TestCase):
         self.assertRaises(RuntimeError, f, 2)
 
     def test_calls_in_a_circle(self):
-        """Functions that call each other from Ops: alone that works, from three threads at once one of them is told."""
+        """Functions call each other from Ops in a circle.
+
+        A single thread can do that; of three threads at once, one gets an error instead of a deadlock.
+        """
         x = number("x")
         ready = threading.Barrier(3)
         functions, results = {}, {}

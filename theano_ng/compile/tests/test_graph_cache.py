@@ -1,4 +1,4 @@
-"""Rewritten graphs on disk: a hit gives what a miss gives, keys are stable and tell everything apart, bad entries are passed over."""
+"""Tests of the cache of rewritten graphs: hits equal misses, keys are stable and distinct, bad entries are ignored."""
 
 import functools
 import glob
@@ -26,9 +26,9 @@ from theano_ng.tensor.signal.pool import Pool
 
 
 def run_process(folder, seed, *names, code="from theano_ng.compile.tests.graph_cache_functions import main; main()"):
-    """What graph_cache_functions.py reports from a process of its own."""
+    """Return the report of graph_cache_functions.py from a separate process."""
     flags = os.environ.get("THEANO_FLAGS", "")
-    # DebugMode rewrites anew each time: it keeps no graphs
+    # DebugMode rewrites each time, so it caches no graphs
     mode = ",mode=Mode" if theano.config.mode == "DebugMode" else ""
     environment = dict(os.environ, PYTHONHASHSEED=str(seed), THEANO_FLAGS=flags + ",base_compiledir=" + folder + mode)
     root = os.path.dirname(os.path.dirname(os.path.abspath(theano.__file__)))
@@ -57,7 +57,7 @@ class TestSecondProcess(unittest.TestCase):
             self.check_damage(folder, first)
 
     def check_damage(self, folder, first):
-        """Truncated, foreign and older entries are rewritten again, and the new entry serves the next process."""
+        """Functions with truncated, foreign or outdated entries are rewritten; the next process finds new entries."""
         entries = sorted(glob.glob(os.path.join(folder, "*", "graphs", "*")))
         self.assertEqual(len(entries), len(first))
         for i, path in enumerate(entries):
@@ -112,7 +112,7 @@ def local_exp_to_two(node):
 
 
 def key_of(inputs, outputs, mode="FAST_RUN", accept_inplace=False):
-    """The file name of a function's entry; None when it is not cached."""
+    """Return the file name of a function's entry, or None if the function is not cached."""
     inputs = [i if isinstance(i, SymbolicInput) else In(i) for i in inputs]
     outputs = [o if isinstance(o, Out) else Out(o) for o in (outputs if isinstance(outputs, list) else [outputs])]
     found = graph_cache.find(get_mode(mode), inputs, outputs, accept_inplace, std_fgraph.features)
@@ -121,7 +121,7 @@ def key_of(inputs, outputs, mode="FAST_RUN", accept_inplace=False):
 
 class TestKeys(unittest.TestCase):
     def setUp(self):
-        # Rules that other tests of this process have registered are none of these tests' business.
+        # Ignore the rules that other tests of this process have registered.
         patch = unittest.mock.patch.object(graph_cache.gof_optdb, "has_foreign_rules", lambda: False)
         patch.start()
         self.addCleanup(patch.stop)
@@ -199,7 +199,7 @@ class TestKeys(unittest.TestCase):
         ):
             with theano.config.change_flags(flags):
                 self.assertNotIn(key_of(*plain), keys, flags)
-        self.assertIn(key_of(*plain), keys)  # flags are back
+        self.assertIn(key_of(*plain), keys)  # flags are restored
 
     def test_what_cannot_be_described_is_not_cached(self):
         x = tt.dvector("x")
@@ -240,7 +240,7 @@ class TestKeys(unittest.TestCase):
             found.path = os.path.join(blocked, "graphs", "entry")
             fgraph, _ = std_fgraph([In(x)], [Out(x + 1)])
             found.save(fgraph)
-            self.assertEqual(str(found.load()), str(fgraph))  # written in a moment
+            self.assertEqual(str(found.load()), str(fgraph))  # the graph is still waiting to be written
             later.finish()
             self.assertIsNone(found.load())
             found.path = os.path.join(folder, "graphs", "entry")
@@ -279,7 +279,7 @@ class TestMemoryRunsOut(unittest.TestCase):
 
 
 def forgetting(part, flag=None):
-    """Patch keys to leave out a part, or one flag of the parts that describe inputs."""
+    """Return a patch that leaves out a part of the keys, or one flag in the parts that describe inputs."""
     digest, place = graph_cache._Key.digest, PARTS.index(part)
 
     def forgetful(key):
@@ -296,7 +296,7 @@ def forgetting(part, flag=None):
 
 
 class TestParts(unittest.TestCase):
-    """Each part of a key is needed: functions that differ in it alone have the same key without it."""
+    """Each part of a key is needed: functions that differ only in this part have equal keys without it."""
 
     def setUp(self):
         patch = unittest.mock.patch.object(graph_cache.gof_optdb, "has_foreign_rules", lambda: False)

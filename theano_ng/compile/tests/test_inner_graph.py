@@ -1,4 +1,4 @@
-"""InnerGraph: what it owns, when it is compiled, identity, copies, pickles."""
+"""Tests of InnerGraph: ownership of variables, time of compilation, identity, copies, pickles."""
 
 import copy
 import gc
@@ -21,7 +21,7 @@ from theano_ng.gof.op import Op
 
 
 class Wrong(Op):
-    """An Op that changes its input without saying so."""
+    """An Op that changes its input without declaring it."""
 
     __props__ = ()
 
@@ -103,7 +103,7 @@ class TestInnerGraph(unittest.TestCase):
         u, v = T.dvectors("uv")
         self.assertEqual(one, InnerGraph([u, v], [(u + v) * s + 2]))
         self.assertEqual(len({one, make((x + y) * s + 2), one.clone()}), 1)
-        self.assertNotEqual(one, pickle.loads(pickle.dumps(one)))  # it came with a shared variable of its own
+        self.assertNotEqual(one, pickle.loads(pickle.dumps(one)))  # the pickle has its own shared variable
         plain = make(x + y * 2)
         self.assertEqual(plain, pickle.loads(pickle.dumps(plain)))
         for other in (
@@ -119,7 +119,7 @@ class TestInnerGraph(unittest.TestCase):
         self.assertNotEqual(InnerGraph([x], [x * 2]), InnerGraph([T.fvector()], [x * 2][:0]))
         a, b = x * 2, x * 2
         self.assertEqual(InnerGraph([x], [a, b]), InnerGraph([x], [x * 2, x * 2]))
-        self.assertNotEqual(InnerGraph([x], [a, b]), InnerGraph([x], [a, a]))  # as a rewrite sees them
+        self.assertNotEqual(InnerGraph([x], [a, b]), InnerGraph([x], [a, a]))  # a rewrite sees the difference
         self.assertNotEqual(one, 1)
 
     def test_every_part_of_the_identity_counts(self):

@@ -1,4 +1,4 @@
-"""In, Out, the shortcuts for them, and access to the state of a function."""
+"""Tests of In, Out, their shortcuts, and the access to the state of a function."""
 
 import unittest
 
@@ -23,11 +23,11 @@ class TestIn(unittest.TestCase):
         self.assertIsNone(In(x, autoname=False).name)
         self.assertEqual((Out(x).variable, Out(x).borrow), (x, False))
         self.assertTrue(In(x, mutable=True).borrow)
-        # what may be destroyed has to be borrowed
+        # an input that may be destroyed must be borrowed
         for error in (TypeError, ValueError, AssertionError):
             self.assertRaisesRegex(error, "necessarily borrowed", In, x, mutable=True, borrow=False)
             self.assertRaisesRegex(error, "needs a value", In, x, implicit=True)
-        # an update changes what the function keeps
+        # an update changes the function's stored value
         self.assertTrue(In(x, value=1.0, update=x + 1).mutable)
         container = theano.Container(x, storage=[np.array(1.0)])
         self.assertTrue(In(x, value=container).implicit)
@@ -113,7 +113,7 @@ class TestIn(unittest.TestCase):
             f(1, y=2)
         self.assertRaises(TypeError, f, 1, 2)
         open_ = function([x, In(y, value=container, implicit=False)], x + y)
-        self.assertEqual((open_(1), open_(1, 3), float(container.value)), (8, 4, 3))  # the user's value stays there
+        self.assertEqual((open_(1), open_(1, 3), float(container.value)), (8, 4, 3))  # the container is unchanged
         self.assertEqual(function([x, In(y, value=4.0, implicit=True)], x + y)(1), 5)
 
     def test_documented_errors(self):
@@ -147,7 +147,7 @@ class TestIn(unittest.TestCase):
         for value in (0.1, np.array(0.1)):
             self.assertRaises(TypeError, f(), value)
         self.assertEqual(f()(0.5), 0.5)  # float32 holds it exactly
-        with change_flags(floatX="float32"):  # then Python numbers are welcome
+        with change_flags(floatX="float32"):  # then Python floats are accepted
             self.assertEqual(f()(0.1), np.float32(0.1))
             self.assertRaises(TypeError, f(allow_downcast=False), 0.1)
         self.assertRaises(TypeError, f(allow_downcast=False), np.array(0.1))
@@ -187,7 +187,7 @@ class TestOut(unittest.TestCase):
         first = kept(np.zeros(3))
         kept(np.ones(3))
         np.testing.assert_array_equal(first, [1, 1, 1])
-        # an input that is returned is not the caller's array unless it was lent
+        # a returned input is not the caller's array unless it was borrowed
         value = np.zeros(3)
         self.assertFalse(np.may_share_memory(function([x], x)(value), value))
         hinted = Out(x + 1, borrow=True, return_internal_type=True)
@@ -199,7 +199,7 @@ class TestOut(unittest.TestCase):
         self.assertEqual(list(f([1.0, 2.0])), ["a", "b"])
         self.assertEqual(f([1.0, 2.0], output_subset=["a"]), {"a": 3})
         self.assertEqual(list(f([1.0, 2.0], output_subset=[1])), ["b"])
-        self.assertEqual(int(s.get_value()), 3)  # whatever is asked for, the updates are made
+        self.assertEqual(int(s.get_value()), 3)  # updates are made for every subset
         self.assertEqual(list(f.copy(delete_updates=True)([1.0, 2.0])), ["a", "b"])
         self.assertEqual(int(s.get_value()), 3)
         g = function([x], [x.sum(), x.max()])

@@ -1,4 +1,4 @@
-"""Calls, and errors of calls, that programs written for Theano 1.0 rely on."""
+"""Tests of calls, and of errors of calls, on which programs written for Theano 1.0 rely."""
 
 import copy
 import pickle
@@ -14,7 +14,7 @@ from theano_ng.configparser import change_flags
 from theano_ng.gof.op import get_debug_values, missing_test_message
 
 PYTHON = Mode("py", None)
-FAST = Mode("cvm", None)  # C that came with the package
+FAST = Mode("cvm", None)  # C code that is part of the package
 
 
 class TestTestValues(unittest.TestCase):
@@ -29,7 +29,7 @@ class TestTestValues(unittest.TestCase):
             np.testing.assert_array_equal((y + 1).tag.test_value, [2, 2])
 
     def test_derivatives_of_graphs_inside_ops(self):
-        """The variables inside have no test values, those outside have."""
+        """The outer variables have test values, although the variables inside an Op's graph have none."""
 
         def doubled(inputs, gradients):
             return [2 * gradients[0] * inputs[1], 2 * gradients[0] * inputs[0]]
@@ -51,7 +51,7 @@ class TestTestValues(unittest.TestCase):
                 np.testing.assert_array_equal(T.Rop(c, a, b).tag.test_value, b.tag.test_value**2)
 
     def test_derivatives_have_values(self):
-        """Of Ops that return their own results as derivatives, too."""
+        """Derivatives have test values, also those of Ops that return their own results as derivatives."""
         x, v = T.dmatrix("x"), T.ivector("v")
         x.tag.test_value, v.tag.test_value = np.arange(1.0, 10).reshape(3, 3), np.array([0, 2, 2], "int32")
         with change_flags(compute_test_value="raise"):
@@ -91,7 +91,7 @@ class TestTestValues(unittest.TestCase):
 
 
 class TestNoValue(unittest.TestCase):
-    """None as a value is not converted: what reads it decides."""
+    """None as a value is not converted; the node that reads it accepts or refuses it."""
 
     def test_default(self):
         for mode in (PYTHON, FAST):
@@ -131,7 +131,7 @@ class TestNoValue(unittest.TestCase):
 
 class TestErrors(unittest.TestCase):
     def test_values_that_are_no_numbers(self):
-        """Text and ragged lists are a ValueError everywhere; what has no numbers in it a TypeError."""
+        """Text and ragged lists raise ValueError everywhere; other values without numbers raise TypeError."""
         for dtype in ("int8", "int64", "float32", "float64", "complex128"):
             type_ = T.TensorType(dtype, (False,))
             x, shared = type_("x"), theano.shared(np.zeros(2, dtype), "s")
@@ -169,7 +169,7 @@ class TestErrors(unittest.TestCase):
             self.assertRaises(kind, theano.function, [], w, updates=updates)
 
     def test_trusted_values_that_are_no_arrays(self):
-        """Python numbers for each kind of native Op: refused with the node, not read as memory."""
+        """With trust_input every kind of native Op refuses a Python scalar, and the error names the node."""
         for output in (
             lambda m: m * 2,
             lambda m: m.sum(),
@@ -193,7 +193,7 @@ class TestErrors(unittest.TestCase):
                 f = theano.function([variable], variable, mode=PYTHON, name=name)
                 with self.assertRaises(TypeError) as caught:
                     f(np.ones((2, 2)))
-                (text,) = caught.exception.args  # text, no tuple
+                (text,) = caught.exception.args  # a string instead of a tuple
                 self.assertEqual(str(caught.exception), text)
                 self.assertIn(" at index 0 (0-based), the input %s. " % shown, text)
                 self.assertIn('\nBacktrace when that variable is created:\n\n  File "', text)
@@ -229,7 +229,7 @@ class TestResults(unittest.TestCase):
         counter = theano.shared(3)
         f = theano.function([], T.constant(np.ones(3))[counter - 1], updates=[(counter, counter - 4)], mode=FAST)
         self.assertRaises(IndexError, f.fn, n_calls=5)
-        self.assertEqual(counter.get_value(), -5)  # two runs went well
+        self.assertEqual(counter.get_value(), -5)  # two runs succeeded
 
     def test_size_of_a_scalar(self):
         s = T.dscalar("s")
@@ -238,7 +238,10 @@ class TestResults(unittest.TestCase):
 
 
 class TestSharedContainers(unittest.TestCase):
-    """Functions that share a container share it after they were pickled or deep-copied, and with nobody else."""
+    """Functions that share a container still share it after they are pickled or deep-copied together.
+
+    The copies do not share it with the originals.
+    """
 
     @staticmethod
     def pair():

@@ -1,4 +1,4 @@
-"""What is made in C for a function goes with it: nothing leaks, whatever happened to the function."""
+"""Tests of C objects of functions: they are freed with the function, and nothing leaks in any case."""
 
 import contextlib
 import copy
@@ -29,7 +29,7 @@ class TestLiveObjects(unittest.TestCase):
         return theano.Mode(linker, "fast_run")
 
     def test_counts(self):
-        """The counters move: otherwise the tests below could not fail."""
+        """The counters change, so the other tests are able to fail."""
         with self.nothing_left() as before:
             x = T.dvector("x")
             f = theano.function([x], T.exp(x)[::2] * 2, mode=self.mode())
@@ -37,7 +37,7 @@ class TestLiveObjects(unittest.TestCase):
             self.assertEqual(now["FunctionBase"], before["FunctionBase"] + 1)
             self.assertEqual(now["CLazyLinker"], before["CLazyLinker"] + 1)
             self.assertEqual(now["CThunk"], before["CThunk"] + len(f.maker.fgraph.apply_nodes))
-            # a function, a machine and each thunk have at least one
+            # a function, a machine and each thunk have at least one block
             self.assertGreaterEqual(now["Block"], before["Block"] + 2 + len(f.maker.fgraph.apply_nodes))
             del f
 
@@ -63,7 +63,7 @@ class TestLiveObjects(unittest.TestCase):
             f = theano.function([x], T.exp(x).sum(), mode=self.mode())
             others = [copy.copy(f), f.copy(), f.copy(share_memory=True), pickle.loads(pickle.dumps(f))]
             for g in [f, *others]:
-                np.testing.assert_array_equal(np.ravel(g(np.zeros(4))), [4])  # `copy` gives a list
+                np.testing.assert_array_equal(np.ravel(g(np.zeros(4))), [4])  # `copy` makes it return a list
             del f, g, others, x
 
     def test_failed_calls(self):

@@ -1,4 +1,4 @@
-"""Modes, the names they go by, and the phases of optdb."""
+"""Tests of modes, their names, and the phases of optdb."""
 
 import pickle
 import unittest
@@ -52,7 +52,7 @@ class TestPhases(unittest.TestCase):
         self.assertEqual(names["None"], [])
         self.assertTrue(all(n.startswith("merge") for n in names["merge"]) and len(names["merge"]) == 5)
         self.assertIn("canonicalize", names["o1"])
-        self.assertIn("specialize", names["o1"])  # the few rules in it with a tag of fast_compile
+        self.assertIn("specialize", names["o1"])  # it has only the few rules with the tag fast_compile
         self.assertNotIn("uncanonicalize", names["o1"])
         self.assertNotIn("elemwise_fusion", names["o1"])
         self.assertIn("elemwise_fusion", names["o2"])

@@ -24,7 +24,7 @@ class TestMonitorMode(unittest.TestCase):
         self.assertEqual(
             seen, [("in", 0, "add", [3.0, 1.0]), ("out", 0, [4.0]), ("in", 1, "mul", [4.0, 2.0]), ("out", 1, [8.0])]
         )
-        # the mode can be used again, and lazy nodes run in order
+        # the mode can be reused, and lazy nodes run in order
         c = number("c")
         g = pfunc([c, x], choose(c, add(x, 1), mul(x, 2)), mode=mode)
         self.assertEqual((g(1, 5), g(0, 5), f(1)), (6.0, 10.0, 4.0))
@@ -69,7 +69,7 @@ class TestMonitorMode(unittest.TestCase):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             self.assertEqual([float(v) for v in f(3)], [15.0])
-        # NumPy writes 5. where it wrote 5.0
+        # NumPy 2 prints 5. instead of 5.0
         self.assertEqual(
             out.getvalue(),
             "0 Elemwise{mul,no_inplace}(TensorConstant{5.0}, x) input(s) value(s): [array(5.), array(3.)] "

@@ -1,4 +1,4 @@
-"""NanGuardMode finds abnormal values, and only those."""
+"""Tests of NanGuardMode: it finds all abnormal values, and only those."""
 
 import pickle
 import unittest

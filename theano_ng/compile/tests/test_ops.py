@@ -120,7 +120,7 @@ class TestNodes(unittest.TestCase):
 
 class TestGraphs(unittest.TestCase):
     def test_shape_functions(self):
-        """Documented: shapes need no values; a join's mismatch shows only when it is computed."""
+        """As documented, shapes need no values, and a mismatch in join is found only when it is computed."""
         x, y = T.matrix(), T.matrix()
         f = theano.function([x], (x**2).shape)
         self.assertLessEqual(
@@ -132,7 +132,7 @@ class TestGraphs(unittest.TestCase):
         self.assertEqual(theano.function([x, y], z.shape, mode="FAST_RUN")(a, b).tolist(), [8, 4])
         self.assertRaises(
             ValueError, theano.function([x, y], z.shape, mode="DebugMode"), a, b
-        )  # it runs what rewriting removed
+        )  # it runs the node that rewriting removed
         self.assertRaises(ValueError, theano.function([x, y], z), a, b)
         f = theano.function([x], (T.specify_shape(x, (2, 2)) ** 2).shape)
         self.assertEqual([type(n.op).__name__ for n in f.maker.fgraph.toposort()], ["DeepCopyOp"])
@@ -159,7 +159,7 @@ class TestGraphs(unittest.TestCase):
             )
             for got, expected in zip(f(v, w, given), (2 * v, 2 * v * w, 2 * v * w)):
                 np.testing.assert_allclose(got, expected)
-        # Both tell their shapes without computing anything; the sizes that are asserted are taken for granted.
+        # Both infer shapes without computing values; asserted sizes are taken as correct.
         f = theano.function(
             [x, n],
             [ops.specify_shape(x, (1, 3)).shape, ops.specify_shape(x, n).shape[1], ops.Rebroadcast((0, True))(x).shape],
@@ -171,7 +171,7 @@ class TestGraphs(unittest.TestCase):
             T.grad(ops.specify_shape(v, n).sum(), n)
 
     def test_shape_i(self):
-        """Inside a graph that knows shapes, the answer is what it knows; elsewhere, an ordinary expression."""
+        """For a graph with inferred shapes shape_i returns the inferred value; otherwise it builds an expression."""
         x = T.dmatrix("x")
         y = T.exp(x)
         fgraph = theano.gof.FunctionGraph([x], [y], clone=False, features=[T.opt.ShapeFeature()])
@@ -187,12 +187,13 @@ class TestGraphs(unittest.TestCase):
         self.assertEqual((ops.shape_i_op(1), str(ops.shape_i_op(np.int64(2)))), (ops.Shape_i(1), "Shape_i{2}"))
 
     def test_output_guard(self):
-        """It announces a destruction that it does not do, so that nothing else may destroy its input."""
+        """OutputGuard declares a destruction that it does not perform, so that no other node may destroy its input."""
         x = T.dvector("x")
         guarded = ops.OutputGuard()(x)
         with self.assertRaisesRegex(TypeError, "must not contain inplace operations"):
             theano.function([x], guarded)
-        # Whoever reads its result reads what it claims to have destroyed: it is for outputs only. Rewriting sees that and ends.
+        # A reader of the result reads a value that is declared destroyed: OutputGuard is for outputs only. Rewriting
+        # detects this and ends.
         logger = logging.getLogger("theano_ng.gof.opt")
         level = logger.level
         logger.setLevel(logging.CRITICAL)
@@ -213,7 +214,7 @@ class TestGraphs(unittest.TestCase):
         self.assertRaises(NotImplementedError, T.Rop, z, x, x)
         self.assertIs(pickle.loads(pickle.dumps(numpy_dot)), numpy_dot)
         self.assertEqual(str(z), "FromFunctionOp{numpy_dot}.0")
-        # Found again inside a class; a function that is not where it says cannot be.
+        # A function is found again as a class attribute; a function that is not found under its name cannot be pickled.
         self.assertIs(pickle.loads(pickle.dumps(Holder.doubled)), Holder.doubled)
         for lost in (as_op([T.dscalar], [T.dscalar])(lambda a: a), as_op([T.dscalar], [T.dscalar])(_dot_shape)):
             with self.assertRaisesRegex(pickle.PicklingError, "not found as|not the object at"):
@@ -225,7 +226,7 @@ class TestGraphs(unittest.TestCase):
 
     def test_as_op_results(self):
         def fn(a):
-            return copy.deepcopy(results[0])  # an array that is returned belongs to the graph
+            return copy.deepcopy(results[0])  # a returned array belongs to the graph
 
         op = as_op(T.dvector, [T.dscalar, T.fvector])(fn)
         same, others = (
@@ -241,7 +242,7 @@ class TestGraphs(unittest.TestCase):
             self.assertNotEqual(op, other)
         x = T.dvector("x")
         f = theano.function([x], op(x))
-        # Numbers become 0-d arrays; what cannot be converted is named.
+        # Scalars become 0-d arrays; the error names a value that cannot be converted.
         for results in ([(np.float64(2), [1, 2])], [[3, np.ones(2, "float32")]]):
             number, vector = f([0.0])
             self.assertEqual((number.shape, number.dtype, vector.dtype), ((), "float64", "float32"))
@@ -255,7 +256,7 @@ class TestGraphs(unittest.TestCase):
 
 
 class Grid:
-    """The value of a user's Type: not an array, but with a shape. The class notes who asked for what."""
+    """A value of a user's Type: no array, but with a shape. The class attribute `notes` records the calls."""
 
     notes = []
 
@@ -266,7 +267,7 @@ class Grid:
         self.notes.append(what)
 
     def copy(self):
-        """For Python; C code calls `twin`."""
+        """Copy in Python; C code calls `twin`."""
         self.note("copy in Python")
         return self.twin()
 
@@ -279,7 +280,7 @@ class GridVariable(theano.Variable):
 
 
 class GridType(theano.gof.Type):
-    """C code sees a Grid as the Python object that it is."""
+    """A Type whose C code handles a Grid as a Python object."""
 
     __props__ = ("broadcastable",)
     Variable = GridVariable
@@ -426,12 +427,12 @@ REGISTERED = [
 
 
 def in_c(inputs, outputs):
-    """The graph as it is, in one C module."""
+    """Compile the graph without rewriting, as one C module."""
     return theano.function(inputs, outputs, mode=theano.Mode("c", None))
 
 
 class TestUserType(unittest.TestCase):
-    """What a Type gives to the Ops of `compile.ops`, and what they do without."""
+    """The Ops of `compile.ops` on a Type that registers C code for them, and without that code."""
 
     def setUp(self):
         self.x = GridType((False, False, False))("x")
@@ -476,7 +477,7 @@ class TestUserType(unittest.TestCase):
             in_c([self.x, self.s], self.nodes)
         self.assertEqual(self.nodes[5].type.broadcastable, (True, False, True))
         self.assertRaises(TypeError, ops.Shape_i(3), self.x)
-        # A Type without dimensions.
+        # This Type has no dimensions.
         for op in (ops.Shape_i(0), ops.Rebroadcast((0, True)), lambda v: ops.specify_shape(v, (1,))):
             with self.assertRaisesRegex(TypeError, "needs a Variable with an ndim, not one of type Generic"):
                 op(Generic()())
@@ -495,8 +496,8 @@ class TestUserType(unittest.TestCase):
             "axis 0 is 1 in C",
             "axis 2 is 1 in C",
         ]
-        self.assertEqual(sorted(set(notes)), sorted(first))  # and nothing ran in Python
-        # Who outlives the call is whole: no reference is missing or left.
+        self.assertEqual(sorted(set(notes)), sorted(first))  # nothing ran in Python
+        # Reference counts of objects that outlive the call are correct: none is missing or left over.
         grid = Grid((1, 1, 1), "z")
         results = f(grid, [1, 1, 1])
         count = sys.getrefcount(grid)
@@ -504,7 +505,7 @@ class TestUserType(unittest.TestCase):
             results = f(grid, [1, 1, 1])
         self.assertEqual(sys.getrefcount(grid), count)
         del results
-        # A function that returns its input copies it by the same code, in every mode that has C.
+        # A function that returns its input copies it by the same C code, in every mode that uses C.
         for mode in ("FAST_RUN", "DebugMode"):
             del Grid.notes[:]
             self.assertIsNot(theano.function([self.x], self.x, mode=mode)(grid), grid)
@@ -518,7 +519,7 @@ class TestUserType(unittest.TestCase):
             self.assertIn((__name__ + ".GridType", 3), op.c_code_cache_version())
             key = CLinker().accept(theano.gof.FunctionGraph([self.x, self.s], [out])).cmodule_key()
             self.assertTrue(key[0])
-            # Another version, another module; without a version, one for each process, and a warning.
+            # Another version gives another module. Without a version there is one per process, and a warning.
             register(GridType, *texts, version=4)
             self.assertNotEqual(CLinker().accept(theano.gof.FunctionGraph([self.x, self.s], [out])).cmodule_key(), key)
             register(GridType, *texts)
@@ -530,7 +531,7 @@ class TestUserType(unittest.TestCase):
                 self.assertEqual(
                     CLinker().accept(theano.gof.FunctionGraph([self.x, self.s], [out])).cmodule_key()[0], ()
                 )
-            # Nodes of other types do not suffer.
+            # Nodes of other types keep their versions.
             v = T.dtensor3()
             tensors = op(*[v, self.s][: out.owner.nin]).owner
             with warnings.catch_warnings():
@@ -538,7 +539,10 @@ class TestUserType(unittest.TestCase):
                 self.assertTrue(op.c_code_cache_version_apply(tensors))
 
     def test_text_is_for_the_class_itself(self):
-        """As documented: "the Type class, and not an instance"; a subclass may have other values."""
+        """C code is registered for the Type class itself, as documented: "the Type class, and not an instance".
+
+        A subclass may have other values.
+        """
 
         class Other(GridType):
             pass

@@ -1,4 +1,4 @@
-"""Shared variables, updates, givens and the other arguments of theano.function."""
+"""Tests of shared variables, updates, givens and the other arguments of theano.function."""
 
 import os
 import pickle
@@ -104,7 +104,7 @@ class TestGivens(unittest.TestCase):
         self.assertRaises(TypeError, function, [], x + 1, givens={x: T.constant(np.ones(3))})
         v = function([], (x + 1), givens={x: T.constant(np.ones(3))}, rebuild_strict=False)()
         np.testing.assert_array_equal(v, [2, 2, 2])
-        # an Op that refuses the new type
+        # the Op refuses the new type
         m = T.dmatrix()
         self.assertRaises(
             Exception, function, [], T.dot(m, m), givens={m: T.constant(np.ones((2, 2, 2, 2)))}, rebuild_strict=False
@@ -131,7 +131,7 @@ class TestClone(unittest.TestCase):
             inputs = [v for v in graph.inputs([copied]) if not isinstance(v, theano.Constant)]
             self.assertEqual([v.name for v in inputs], ["x", "w"])
             self.assertEqual([inputs[0] is x, inputs[1] is w], [share, share])
-            # The copy of a shared variable has its value, now and later.
+            # The copy of a shared variable shares its value, also after changes.
             f = theano.function(inputs[:1], copied)
             w.set_value(np.array([1.0, 3.0]))
             self.assertEqual(f([1.0, 2.0]), 7.0)
@@ -148,7 +148,10 @@ class TestClone(unittest.TestCase):
         )
 
     def test_replacements_that_change_the_meaning(self):
-        """A new dimension turns a product of vectors into a product of matrices; one warning names the line."""
+        """A replacement with more dimensions turns a product of vectors into a product of matrices.
+
+        One warning names the line.
+        """
         x, y, wide = T.dvector("x"), T.dvector("y"), T.dmatrix("wide")
         narrow = T.fvector("narrow")
 
@@ -179,13 +182,13 @@ class TestClone(unittest.TestCase):
         (warning,) = warned(lambda: theano.function([wide, y], given, givens={x: wide}, rebuild_strict=False))
         self.assertRegex(str(warning.message), r"dot\(x, y\) is another function.*given = T.dot\(x, y\)")
         self.assertEqual(warning.filename, __file__)
-        # Elementwise Ops, and inputs of which only the dtype or the broadcast pattern differs, give no warning.
+        # Elementwise Ops, and inputs that differ only in dtype or broadcast pattern, give no warning.
         for expression in (T.exp(x) * y + 1, theano.gradient.disconnected_grad(x) + x, T.switch(x > 0, x, y)):
             self.assertEqual(warned(lambda: theano.clone(expression, {x: wide}, strict=False)), [])
         product = T.dot(x, y)
         self.assertEqual(warned(lambda: theano.clone(product, {x: narrow}, strict=False)), [])
         self.assertEqual(warned(lambda: theano.clone(T.dot(wide, y), {wide: T.drow()}, strict=False)), [])
-        # Other ways to copy a graph refuse another number of dimensions.
+        # Other ways to copy a graph refuse a different number of dimensions.
         for refused in (
             lambda: theano.clone(product, {x: wide}),
             lambda: theano.function([wide, y], product, givens={x: wide}),
@@ -198,7 +201,7 @@ class TestClone(unittest.TestCase):
                 refused()
 
     def test_replacements_of_which_all_values_fit(self):
-        """A row is a matrix: it can replace a matrix, and the graph keeps its types."""
+        """A row is a matrix: it can replace a matrix, and the types in the graph stay unchanged."""
         for wide, narrow, value in (
             (T.dmatrix("wide"), T.drow("narrow"), np.ones((1, 3))),
             (T.dmatrix("wide"), T.dcol("narrow"), np.ones((2, 1))),
@@ -215,7 +218,7 @@ class TestClone(unittest.TestCase):
                 theano.function([narrow], doubled, givens=[(wide, narrow + 0)]),
             ):
                 np.testing.assert_array_equal(f(value), 2 * value)
-            # The reverse is refused: a matrix need not be a row.
+            # The reverse is refused, since not every matrix is a row.
             with self.assertRaisesRegex(TypeError, "cannot stand for narrow"):
                 theano.function([wide], narrow * 2, givens={narrow: wide})
             with self.assertRaisesRegex(TypeError, "unbroadcast"):

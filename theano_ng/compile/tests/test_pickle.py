@@ -1,4 +1,7 @@
-"""Pickles of functions, graphs, modes and profiles: in other processes, without caches, of any depth, and what cannot be pickled."""
+"""Tests of pickles of functions, graphs, modes and profiles.
+
+The pickles are loaded in other processes, without caches, and have any depth; the tests also check refused objects.
+"""
 
 import base64
 import copy
@@ -40,7 +43,7 @@ class TestSecondProcess(unittest.TestCase):
         for key in loaded:
             mode = key.split()[0]
             with self.subTest(function=key):
-                # rewritten only where the flag asks for it; DebugMode then does so several times
+                # rewritten only if the flag is set; DebugMode then rewrites several times
                 self.assertEqual(loaded[key], [saved[mode], 0, "named"])
                 self.assertEqual(again[key], [saved[mode], 2 if mode == "DebugMode" else 1, "named"])
 
@@ -69,7 +72,7 @@ class TestSecondProcess(unittest.TestCase):
             self.assertRaisesRegex(
                 pickle.PicklingError, "tag.kept of the variable y", theano.function_dump, path, [x, y], y * x
             )
-            self.assertFalse(os.path.exists(path))  # not half a pickle
+            self.assertFalse(os.path.exists(path))  # no partial pickle is left
 
 
 class TestParts(unittest.TestCase):
@@ -115,7 +118,7 @@ class TestParts(unittest.TestCase):
         f([1.0]), g([1.0])
         f2, g2, plain = pickle.loads(pickle.dumps((f, g, theano.function([x], x))))
         f2([1.0]), g2([1.0]), g2([1.0])
-        self.assertIs(f2.profile, g2.profile)  # as before; and it starts anew
+        self.assertIs(f2.profile, g2.profile)  # still shared, but separate from the original profile
         self.assertEqual(
             (profile.fct_callcount, f2.profile.fct_callcount, f2.profile.message, f2.profile.atexit_print),
             (2, 3, "both", False),
@@ -126,7 +129,7 @@ class TestParts(unittest.TestCase):
 
 
 def fused(n):
-    """Elementwise operations, which fusion puts into few large Composites."""
+    """Return elementwise operations, which fusion combines into few large Composites."""
     x = y = T.dvector("x")
     for k in range(n // 4):
         y = y * 1.001 + T.sin(y) / (k + 2)
@@ -134,7 +137,7 @@ def fused(n):
 
 
 def mixed(n):
-    """Products, reductions and indexing, with branches."""
+    """Return products, reductions and indexing, with branches."""
     x = y = T.dmatrix("x")
     w = theano.shared(np.eye(2), name="w")
     for k in range(n // 6):
@@ -143,7 +146,7 @@ def mixed(n):
 
 
 def trained(n):
-    """Many shared variables, whose updates share most of their graphs."""
+    """Return many shared variables whose updates share most of their graphs."""
     x = y = T.dvector("x")
     parameters = [theano.shared(np.ones(2), name="p%d" % k) for k in range(n // 8)]
     for p in parameters:
@@ -152,7 +155,7 @@ def trained(n):
 
 
 def nested(n):
-    """Ops with graphs inside."""
+    """Return Ops with inner graphs."""
     x = y = T.dvector("x")
     for _ in range(n // 20):
         y = OpFromGraph([x], [T.tanh(x + 1) * x])(y)
@@ -160,20 +163,20 @@ def nested(n):
 
 
 class TestGrowth(unittest.TestCase):
-    """What the pickle of a function holds grows with the graph, at most a kilobyte for each node of the expression."""
+    """The pickle of a function grows linearly with the graph, by at most a kilobyte per node of the expression."""
 
     def assert_linear(self, make, mode, **kwargs):
         found = []
         for n in (60, 180):
             inputs, outputs, updates = make(n)
-            # Without the cache, so that the graph has all features of the rewriting.
+            # Cached graphs are not used, so that the graph has all features of the rewriting.
             with theano.config.change_flags(cache_graphs=False):
                 f = theano.function(inputs, outputs, updates=updates, mode=mode, **kwargs)
             nodes = len(graph.ops(inputs, outputs + [new for _, new in updates]))
             written = pickle.dumps(f, pickle.HIGHEST_PROTOCOL)
             found.append((nodes, len(written), sum(1 for _ in pickletools.genops(written))))
         (few, few_bytes, few_codes), (many, many_bytes, many_codes) = found
-        # The difference of two leaves out what every function has.
+        # The difference of two sizes removes the part that is common to all functions.
         self.assertLess(many_bytes - few_bytes, 1024 * (many - few))
         self.assertLess((many_codes - few_codes) / (many - few), 1.1 * few_codes / few)
 
@@ -217,7 +220,8 @@ class TestGrowth(unittest.TestCase):
             self.assertIs(fgraph.outputs[1], (fgraph.outputs[0], fgraph.outputs[0].owner.inputs[0])[k])
 
 
-# An expression with an OpFromGraph, its input, its shared variable, and a FunctionGraph, as the first version of this package wrote them.
+# An expression with an OpFromGraph, its input, its shared variable, and a FunctionGraph, as pickled by the package's
+# first version.
 FORMER = (
     "c-nPVZFAa25C&t+iw$<(oR>B&eM=y5XxgS}(x#0aC+SQzr87<@-x$py9jwNZ?s_`erX6OQ4@t_*&h!K7?`>BS7>I!na60Yo?epwDd;GQfuT#z>pE_RDz?m;hzt_~<"
     "4}@wSF@@Ea$@&#j4(qsl6g6H)gF5Ck>qU5B>e3V4W~d!Ez;a+IrY(@nj;(Q3_a%?;(wXq_K9<w?FKIoAowrkuLe~{c-@g}OrK1G1Ef(lFhp2(8KJ$3g!u3Eh6>zhs"

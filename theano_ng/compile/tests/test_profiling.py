@@ -105,7 +105,7 @@ class TestProfile(unittest.TestCase):
             f(1)
             self.assertEqual((profile.fct_callcount, profile.apply_time), (0, {}))
             f(1)
-            g = f.copy(profile=profile)  # shares the profile, and has a first call of its own
+            g = f.copy(profile=profile)  # shares the profile, but has its own first call
             times = dict(profile.apply_time)
             g(1)
             self.assertEqual((profile.fct_callcount, profile.apply_time), (1, times))
@@ -167,10 +167,10 @@ class TestMemory(unittest.TestCase):
     def test_report(self):
         x, y = buffer("x"), buffer("y")
         a = shift(x, 1)  # a new list
-        b = shift_inplace(a, 1)  # in it
+        b = shift_inplace(a, 1)  # it reuses this list
         c = view(b)
-        d = shift(c, 1)  # a second list; the first one dies
-        e = shift(d, 1)  # a third one
+        d = shift(c, 1)  # a second list; the first one is freed
+        e = shift(d, 1)  # a third list
         with config.change_flags(profile=True, profile_memory=True):
             profile = ProfileStats(atexit_print=False, message="m")
             f = pfunc([x], e, mode=Mode(vm.VM_Linker(use_cloop=True), None), profile=profile, accept_inplace=True)
@@ -192,7 +192,7 @@ class TestMemory(unittest.TestCase):
         self.assertEqual(sorted(rows), ["c", "c", "c", "i", "v"])
 
     def test_frugal_order(self):
-        # two long branches: finishing one before starting the other holds less
+        # two long branches: finishing one before the other starts needs less memory
         x = buffer("x")
         bigs = [shift(x, i) for i in (1, 2)]
         out = [shift(shift(big, 1), 1) for big in bigs]

@@ -1,4 +1,4 @@
-"""Profiles as pages."""
+"""Tests of profiles as HTML pages."""
 
 import html.parser
 import io
@@ -23,9 +23,9 @@ HOSTILE = "</script><script>document.title='taken over'</script><img src=x onerr
 
 
 def profiled(calls=3, name="train", memory=True, **flags):
-    """A function of two products and a sum, and what it was called with."""
+    """Return a profiled function of two products and a sum, after some calls."""
     x, w = T.dmatrix("x"), theano.shared(np.ones((30, 20)), "w")
-    hidden = T.tanh(T.dot(x, w))  # this line has most of the nodes
+    hidden = T.tanh(T.dot(x, w))  # the line with most of the nodes
     cost = T.sqr(T.dot(hidden, w.T) - x).sum()
     profile = ProfileStats(atexit_print=False, message=name)
     with config.change_flags({"profile_memory": memory, **flags}):
@@ -36,7 +36,7 @@ def profiled(calls=3, name="train", memory=True, **flags):
 
 
 class Structure(html.parser.HTMLParser):
-    """Elements of a page, what they refer to, and the text of scripts."""
+    """A parser that collects a page's elements, references and script text."""
 
     def __init__(self, text):
         super().__init__()
@@ -101,7 +101,7 @@ class TestContents(unittest.TestCase):
         self.assertEqual(run["nodes"], list(range(len(self.data["nodes"]))))
         self.assertEqual(memory["held"][memory["at"]], memory["peak"])
         self.assertEqual(sum(value["bytes"] for value in memory["alive"]), memory["peak"])
-        self.assertEqual(memory["kept"], sorted(memory["kept"]))  # without freeing it only grows
+        self.assertEqual(memory["kept"], sorted(memory["kept"]))  # without freeing, memory only grows
         self.assertEqual(memory["peak_without_freeing"], memory["kept"][-1])
         self.assertTrue(all(held <= kept for held, kept in zip(memory["held"], memory["kept"])))
         report = io.StringIO()
@@ -203,7 +203,7 @@ class TestPage(unittest.TestCase):
     def test_in_a_browser(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "profile.html")
-            # What goes wrong in the script is written into the page; so is what it has made of everything that can be clicked.
+            # The probe writes script errors into the page, and clicks everything that can be clicked.
             probe = (
                 "<script>addEventListener('error', e => document.body.append('PROBLEM ' + e.message));"
                 "addEventListener('load', () => { for (const name of ['By class', 'By line of the program', 'By node'])"
@@ -238,12 +238,12 @@ class TestPage(unittest.TestCase):
         ):
             self.assertIn(wanted, text)
         self.assertIn("hidden = T.tanh(T.dot(x, w))", text)
-        self.assertIn("dl", seen.elements)  # the details of a node
+        self.assertIn("dl", seen.elements)  # details of a node
         self.assertGreater(seen.elements.count("svg"), 1)
         self.assertNotIn("img", seen.elements)
         data = profiling_page.contents(self.f.profile)
         rows = len(data["nodes"]) + len(data["runs"][0]["memory"]["alive"])
-        self.assertEqual(seen.elements.count("tr"), rows + 3)  # two of titles, one of details
+        self.assertEqual(seen.elements.count("tr"), rows + 3)  # two header rows and a details row
 
 
 if __name__ == "__main__":

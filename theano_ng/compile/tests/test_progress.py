@@ -1,4 +1,4 @@
-"""The line on a terminal that says what compiling does."""
+"""Tests of the progress line that compilation shows on a terminal."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from theano_ng.tests.test_commands import Terminal
 
 try:
     import pty
-except ImportError:  # no terminals of this kind on this system
+except ImportError:  # pseudo-terminals do not exist on this system
     pty = None
 
 PROGRAM = """
@@ -35,7 +35,7 @@ print("done")
 
 
 def on_terminal(arguments, environment):
-    """What a program shows on a terminal that it finds in all three of its standard streams."""
+    """Return the output of a program whose three standard streams are a terminal."""
     child, terminal = pty.fork()
     if child == 0:
         os.execve(arguments[0], arguments, environment)
@@ -43,7 +43,7 @@ def on_terminal(arguments, environment):
     while True:
         try:
             part = os.read(terminal, 4096)
-        except OSError:  # Linux says so at the end
+        except OSError:  # Linux raises this error at the end of the output
             break
         if not part:
             break
@@ -78,7 +78,7 @@ class TestOnATerminal(unittest.TestCase):
         if theano.config.cxx:
             self.assertRegex(seen, r"\rcompiling train: C code of \d+ loops?, \d+ s")
         lines = seen.split("\r")
-        self.assertEqual(lines[-2:], ["done", "\n"])  # on the line that was wiped
+        self.assertEqual(lines[-2:], ["done", "\n"])  # the line was wiped before
         self.assertEqual(lines[-3].strip(" "), "")
         self.assertGreater(len(lines[-3]), 20)
         self.assertNotIn("\n", seen[: seen.index("done")])

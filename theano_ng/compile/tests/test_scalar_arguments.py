@@ -1,4 +1,7 @@
-"""Numbers given for 0-d inputs: what a function gets is what the Type's filter would give it, also where the Type is not asked."""
+"""Tests of scalars given for 0-d inputs: the function receives what the Type's filter would return.
+
+This also holds where the function skips the filter.
+"""
 
 import itertools
 import re
@@ -30,10 +33,10 @@ SCALARS = "?bBhHiIlLqQefd"
 
 
 def edges():
-    """Python numbers around every limit that a dtype has."""
+    """Yield Python scalars around the limits of every dtype."""
     yield from (True, False, 0, 1, -1, 7, 0.0, -0.0, 1.0, -1.0, 0.5, 0.1, -2.5, 1e-3, 3.0, 1e300, 5e-324, 1e-40, 1e-8)
     yield from (float("inf"), -float("inf"), float("nan"))
-    # of float16 and float32
+    # limits of float16 and float32
     yield from (2.0**-24, 2.0**-25, 3 * 2.0**-25, 2.0**-14, 1023 * 2.0**-24, 65504.0, 65505.0, 65519.0, 65520.0)
     yield from (3.4028234663852886e38, 3.4028235677973366e38, 1 + 2.0**-10, 1 + 2.0**-11, 1 + 2.0**-23, 1 + 2.0**-24)
     for bits in (7, 8, 11, 16, 24, 31, 32, 53, 63, 64):
@@ -56,14 +59,14 @@ def values():
 
 
 def outcome(give):
-    """The value with its dtype, or the error; and the warnings."""
+    """Return the value's properties or the error, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             value = give()
             result = type(value), str(value.dtype), value.dtype.num, value.shape, value.tobytes(), value.flags.writeable
         except Exception as failure:
-            # What a function says is the Type's reason, after which argument it is and the lines where the input was made.
+            # A function's message is the Type's reason after the argument's name and the lines that created the input.
             text = ", ".join(map(str, failure.args))
             result = type(failure), re.sub(r"^Bad input argument.*\n(Backtrace.*\n)?(\n?  .*\n)*", "", text)
     return result, [str(w.message) for w in caught]
@@ -146,7 +149,7 @@ class TestNumbers(unittest.TestCase):
             self.assertEqual(f(value), 3)
 
     def test_who_is_recognised(self):
-        """The Type is not asked for numbers that fit; it is for those that do not."""
+        """The Type's filter is called only for scalars that do not fit the dtype."""
         asked = []
 
         class Function(theano.compile.function_module.Function):
@@ -173,7 +176,7 @@ class TestNumbers(unittest.TestCase):
                 self.assertEqual(asked, [value], (target, value))
 
     def test_types_that_only_know_themselves(self):
-        """A subclass of TensorType, and a type whose filter looks at the values."""
+        """The filter of a TensorType subclass is called, and that of a type that checks values for infinity."""
 
         class Positive(T.TensorType):
             def filter(self, data, strict=False, allow_downcast=None):
@@ -186,7 +189,7 @@ class TestNumbers(unittest.TestCase):
         f = theano.function([x], x + 1)
         self.assertEqual(f(1), 2)
         self.assertRaises(ValueError, f, -1)
-        # A type of its own: that of T.dscalar belongs to all.
+        # A new type, since the type of T.dscalar is shared.
         finite = T.TensorType("float64", ())("finite")
         finite.type.filter_checks_isfinite = True
         f = theano.function([finite], finite + 1)

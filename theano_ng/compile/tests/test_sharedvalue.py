@@ -1,4 +1,4 @@
-"""Shared variables: which constructor makes them, and who sees their values."""
+"""Tests of shared variables: the choice of the constructor, and the sharing of values."""
 
 import copy
 import pickle
@@ -42,7 +42,7 @@ class TestConstructors(unittest.TestCase):
             other = shared(np.zeros(2))
             self.assertEqual(other.type, T.dvector)
             self.assertEqual(len(seen), 2)
-            # keywords leave only those that accept them
+            # keywords select the constructors that accept them
             self.assertEqual(shared(np.zeros(2), taste="sweet").get_value(borrow=True)[1], "sweet")
             self.assertRaises(TypeError, shared, np.zeros(2), flavour=1)
         finally:

@@ -1,4 +1,4 @@
-"""Small intermediate arrays serve again in the next call; nobody outside the machine ever meets one that changes."""
+"""Tests of the reuse of small intermediate arrays by the next call; callers never see a reused array change."""
 
 import tracemalloc
 import unittest
@@ -15,7 +15,7 @@ PLAIN = theano.Mode("cvm", theano.compile.mode.OPT_MERGE)  # nothing fused, noth
 
 class TestSpareArrays(unittest.TestCase):
     def graph(self, x):
-        """Outputs that are in the memory of intermediate values, by views and in place, and some that are not."""
+        """Return outputs that share memory with intermediate values, by views and in place, and some that do not."""
         a = T.exp(x)
         b = T.cumsum(a)
         c = b - b.sum()
@@ -33,7 +33,7 @@ class TestSpareArrays(unittest.TestCase):
         return [c[::2], e, f.reshape((-1, 1)), np.sort(f)[0], d[None], np.cumsum(e), f.sum()]
 
     def test_results_stay(self):
-        """What callers hold keeps its value in all later calls, with the same lengths or others."""
+        """Results keep their values in all later calls, with equal and with different lengths."""
         rng = np.random.RandomState(0)
         for mode in (CVM, PLAIN):
             x = T.dvector("x")
@@ -47,11 +47,14 @@ class TestSpareArrays(unittest.TestCase):
                         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
     def test_arrays_serve_again(self):
-        """It is not vacuous: an intermediate value is where it was in the call before, unless it is large."""
+        """An intermediate value has the address that it had in the previous call, unless it is large.
+
+        This shows that arrays are reused, so the other tests are not vacuous.
+        """
         places = []
 
         class Watch(theano.Op):
-            """Notes where its input is."""
+            """An Op that records the address of its input."""
 
             __props__ = ()
 
@@ -69,7 +72,7 @@ class TestSpareArrays(unittest.TestCase):
             del places[:]
             for _ in range(6):
                 watched(np.zeros(n))
-                # whoever asks for memory now gets what was freed
+                # allocate the memory that was freed
                 blockers.extend(np.empty(n) for _ in range(50))
             self.assertEqual(len(set(places)) == 1, same, places)
 
@@ -84,7 +87,7 @@ class TestSpareArrays(unittest.TestCase):
                 self.assertIsNone(cell[0], r)
 
     def test_some_of_the_outputs(self):
-        """Runs on demand and whole runs in turns."""
+        """Runs for a subset of the outputs alternate with complete runs."""
         x, c = T.dvector("x"), T.bscalar("c")
         f = theano.function([x], self.graph(x), mode=CVM)
         value = np.linspace(-1, 1, 5)
@@ -133,7 +136,7 @@ class TestSpareArrays(unittest.TestCase):
                 np.testing.assert_array_equal(got[1], [1, 1, 1])
 
     def test_memory(self):
-        """Calls take no memory that they do not give back, and deleting the function gives back the rest."""
+        """Calls free all memory that they allocate, and deleting the function frees the rest."""
         x = T.dvector("x")
 
         def build_and_call(times):

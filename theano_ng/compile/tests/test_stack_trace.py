@@ -1,4 +1,4 @@
-"""Creation traces through compilation: no rule of the package loses them, rules of others are told, errors show them."""
+"""Tests of creation traces: rules of the package keep them, a check reports other rules, and errors show them."""
 
 import pickle
 import io
@@ -20,7 +20,7 @@ from theano_ng.misc.pkl_utils import StripPickler
 
 
 def graphs():
-    """Graphs whose rewriting goes through many rules; shared variables for in-place updates."""
+    """Yield graphs whose rewriting uses many rules; shared variables are updated in place."""
     x, v, labels, i, c = T.dmatrix("x"), T.dvector("v"), T.lvector("labels"), T.lscalar("i"), T.dscalar("c")
     w, b = theano.shared(np.ones((3, 3)), name="w"), theano.shared(np.ones(3), name="b")
     p = T.nnet.softmax(T.dot(x, w) + b)
@@ -99,7 +99,10 @@ class TestRules(unittest.TestCase):
                 self.assertEqual({trace[-1][2] for trace in traces}, {"graphs"})
 
     def test_what_a_rule_makes_on_the_way(self):
-        """The results' traces go to what lies between them and the graph; results without trace get that of what they replace."""
+        """Inner variables of a rule's result get the trace of the result.
+
+        A result without a trace gets the trace of the variable that it replaces.
+        """
 
         @local_optimizer([T.exp])
         def exp_to_two(node):

@@ -1,4 +1,4 @@
-"""Test values: every policy, what has one and what is missing, errors that name variables and lines."""
+"""Tests of test values: every policy, present and missing values, errors that name variables and lines."""
 
 import contextlib
 import io
@@ -29,14 +29,14 @@ POLICIES = ("off", "ignore", "warn", "raise", "pdb")
 
 
 class OnlyC(TimesInC):
-    """No perform: test values come from the C code."""
+    """An Op without perform: its test values are computed in C."""
 
     perform = theano.gof.Op.perform
 
 
 class Base(unittest.TestCase):
     def caught(self, policy, build):
-        """(result or exception, number of warnings, number of times the debugger came)."""
+        """Return (result or exception, number of warnings, number of calls of the debugger)."""
         with (
             change_flags(compute_test_value=policy),
             warnings.catch_warnings(record=True) as warned,
@@ -81,7 +81,7 @@ class TestPolicies(Base):
                         self.assertFalse(hasattr(result.tag, "test_value"))
                     else:
                         np.testing.assert_array_equal(result.tag.test_value, value)
-        np.testing.assert_array_equal(v.tag.test_value, [0, 1, 2])  # what an Op overwrites was a copy
+        np.testing.assert_array_equal(v.tag.test_value, [0, 1, 2])  # an in-place Op overwrites a copy
 
     def test_missing(self):
         x, y = T.dmatrices("xy")

@@ -1,4 +1,4 @@
-"""A browser for tests: chromedriver, spoken to over its HTTP interface (W3C WebDriver)."""
+"""A browser for tests: chromedriver, used through its HTTP interface (W3C WebDriver)."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ import urllib.request
 
 
 def missing():
-    """What is not installed, as a text; None when nothing is missing."""
+    """Return a message that names a missing program; return None if all are installed."""
     if not (shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")):
         return "the pages are tested in Chromium, which is not installed"
     if not shutil.which("chromedriver"):
@@ -30,7 +30,7 @@ class Browser:
 
     def __init__(self, width=1280, height=800):
         self.profile = tempfile.mkdtemp(prefix="theano_ng-browser-")
-        # Whatever it writes goes with its profile.
+        # Files that it writes are removed with its profile.
         own = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"), self.profile)
         self.driver = subprocess.Popen(
             [shutil.which("chromedriver"), "--port=0"],
@@ -66,7 +66,7 @@ class Browser:
     def _send(self, method, path, content=None):
         data = None if content is None else json.dumps(content).encode()
         request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
-        # No proxy stands between a program and itself.
+        # Requests to the own machine use no proxy.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=60) as answer:
@@ -85,11 +85,11 @@ class Browser:
         self.wait("return document.getElementById('graph').dataset.ready === 'yes'")
 
     def run(self, script, *args):
-        """The value that a script returns."""
+        """Return the value that a script returns."""
         return self._do("execute/sync", {"script": script, "args": list(args)})
 
     def wait(self, script, *args, seconds=20):
-        """Wait until a script returns something true, and return that."""
+        """Wait until a script returns a true value, and return that value."""
         end = time.monotonic() + seconds
         while True:
             value = self.run(script, *args)
@@ -100,11 +100,11 @@ class Browser:
             time.sleep(0.02)
 
     def element(self, selector):
-        """The handle of the first element that a CSS selector finds."""
+        """Return the handle of the first element that a CSS selector finds."""
         return next(iter(self._do("element", {"using": "css selector", "value": selector}).values()))
 
     def place(self, selector):
-        """The middle of an element in the window."""
+        """Return the center of an element in the window."""
         return self.run(
             "const r = document.querySelector(arguments[0]).getBoundingClientRect();"
             "return [Math.round(r.x + r.width / 2), Math.round(r.y + r.height / 2)]",
@@ -112,7 +112,10 @@ class Browser:
         )
 
     def mouse(self, *steps):
-        """Move and press the mouse: ``(x, y)`` moves there, ``"down"``, ``"up"``, ``"menu"`` (a click of the right button)."""
+        """Move and press the mouse.
+
+        ``(x, y)`` moves it to a position. ``"down"``, ``"up"`` and ``"menu"`` press, release and right-click.
+        """
         actions = []
         for step in steps:
             if step == "menu":
@@ -124,7 +127,7 @@ class Browser:
         self._do("actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": actions}]})
 
     def wheel(self, x, y, delta):
-        """Turn the wheel at a place."""
+        """Turn the wheel at a position."""
         action = {"type": "scroll", "x": int(x), "y": int(y), "deltaX": 0, "deltaY": delta, "duration": 0}
         self._do("actions", {"actions": [{"type": "wheel", "id": "wheel", "actions": [action]}]})
 
@@ -139,11 +142,11 @@ class Browser:
         self._do("element/%s/value" % self.element(selector), {"text": text})
 
     def screenshot(self):
-        """The window as a PNG."""
+        """Return the window as a PNG."""
         return base64.b64decode(self._do("screenshot", method="GET"))
 
     def count_pixels(self, png, colors):
-        """How many pixels of a PNG have each of some colours, (red, green, blue)."""
+        """Return the number of pixels of a PNG for each of some colors (red, green, blue)."""
         script = """
             const [source, colors, done] = arguments;
             const image = new Image();
@@ -163,11 +166,11 @@ class Browser:
         return self._do("execute/async", {"script": script, "args": [source, [list(color) for color in colors]]})
 
     def messages(self):
-        """What the console was told since the last call."""
+        """Return the console's messages since the last call."""
         return [entry["message"] for entry in self._do("se/log", {"type": "browser"})]
 
     def requests(self):
-        """Addresses that were asked for since the last call."""
+        """Return the addresses that were requested since the last call."""
         found = []
         for entry in self._do("se/log", {"type": "performance"}):
             message = json.loads(entry["message"])["message"]

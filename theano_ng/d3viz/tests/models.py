@@ -7,7 +7,7 @@ import theano_ng.tensor as T
 
 
 def perceptron(profile=False):
-    """A function: a perceptron with one hidden layer, and an update in place."""
+    """Return a function: a perceptron with one hidden layer, and an update in place."""
     rng = np.random.RandomState(0)
     x = T.dmatrix("x")
     wh, bh = theano.shared(rng.normal(0, 1, (6, 5)), "wh"), theano.shared(np.zeros(5), "bh")
@@ -17,14 +17,14 @@ def perceptron(profile=False):
 
 
 def opfromgraph():
-    """A function that applies an Op made of a graph twice."""
+    """Return a function that applies an OpFromGraph twice."""
     x, y, z = T.scalars("xyz")
     op = theano.OpFromGraph([x, y, z], [T.nnet.sigmoid((x + y + z) ** 2)])
     return theano.function([x, y, z], op(x, y, z) + op(z, y, x), mode="FAST_COMPILE")
 
 
 def nested():
-    """A function with an Op made of a graph in another one."""
+    """Return a function with an OpFromGraph in another OpFromGraph."""
     x, y, z = T.scalars("xyz")
     op = theano.OpFromGraph([x, y], [x * y])
     op2 = theano.OpFromGraph([x, y, z], [op(x, y) + z])
@@ -32,14 +32,14 @@ def nested():
 
 
 def loop():
-    """An expression with a scan."""
+    """Return an expression with a scan."""
     x = T.dmatrix("x")
     sums, _ = theano.scan(lambda row, total: total + row, sequences=x, outputs_info=T.zeros(3))
     return sums[-1]
 
 
 def chain(length):
-    """An expression of about four times as many nodes."""
+    """Return an expression with about four times `length` nodes."""
     v = T.dmatrix("x")
     for i in range(length):
         v = T.tanh(v + i) * v[:, :1]

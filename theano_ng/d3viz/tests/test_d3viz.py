@@ -1,4 +1,4 @@
-"""Pages and Graphviz graphs: what they say of a graph."""
+"""Tests of the contents of d3viz pages and of Graphviz graphs."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ SOURCES = PACKAGE.parents[1] / "viewer"
 
 
 class Page:
-    """What a page that `d3viz` wrote says."""
+    """The contents of a page that `d3viz` wrote."""
 
     def __init__(self, fct, *args, **kwargs):
         with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +59,7 @@ class TestPage(unittest.TestCase):
         x, y = T.dmatrices("x", "y")
         z = T.tanh(T.dot(x, y) + 1)
         page = Page(z)
-        # dot, the constant made a matrix, add, tanh
+        # dot, the constant converted to a matrix, add, tanh
         self.assertEqual(page.kinds(), {"input": 2, "constant_input": 1, "apply": 4, "output": 1})
         self.assertEqual([page.top["boxes"][i]["label"] for i in page.top["inputs"]], ["x", "y"])
         self.assertEqual(page.box("x")["type"], "TensorType(float64, matrix)")
@@ -77,7 +77,7 @@ class TestPage(unittest.TestCase):
         self.assertIn(("y", "dot", 1, "1 dmatrix"), labels)
         self.assertIn(("add", "tanh", 0, "dmatrix"), labels)
         self.assertEqual(len(labels), 2 + 1 + 2 + 1 + 1)
-        # An Apply, a list and a FunctionGraph are the same graph.
+        # An Apply, a list and a FunctionGraph give an equal graph.
         for same in (z.owner, [z], theano.FunctionGraph([x, y], [z], clone=True)):
             self.assertEqual(Page(same).kinds(), page.kinds())
 
@@ -141,7 +141,7 @@ class TestPage(unittest.TestCase):
         self.assertEqual(sorted(labels), ["add", "mul", "tanh"])
 
     def test_graphs_inside_take_no_more_room_than_they_have(self):
-        # Each Op applies the one before twice: written out, the last one has 2**40 nodes.
+        # Each Op applies the previous Op twice: expanded, the last one has 2**40 nodes.
         x = T.dscalar("x")
         op = theano.OpFromGraph([x], [x * 2])
         for _ in range(40):
@@ -350,7 +350,7 @@ class TestWithoutPydot(unittest.TestCase):
 
 
 class TestBundle(unittest.TestCase):
-    """The program of the page was built from the sources and versions that stand beside it."""
+    """The page's program was built from the sources and versions in its folder."""
 
     @unittest.skipUnless((SOURCES / "src").is_dir(), "an installed package has no sources of the page's program")
     def test_built_from_what_is_here(self):

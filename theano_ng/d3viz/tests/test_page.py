@@ -1,4 +1,4 @@
-"""Pages in a browser: what a user sees and can do."""
+"""Tests of pages in a browser: their appearance and interaction."""
 
 import pathlib
 import tempfile
@@ -34,7 +34,7 @@ class TestPage(unittest.TestCase):
         return self.browser.run("return document.querySelectorAll(arguments[0]).length", selector)
 
     def share(self, *colors):
-        """How many pixels of a picture of the window have a colour; for several, the least of these numbers."""
+        """Return the number of pixels of a screenshot with a color; for several colors, return the least number."""
         return min(self.browser.count_pixels(self.browser.screenshot(), colors))
 
     def tearDown(self):
@@ -85,7 +85,7 @@ class TestPage(unittest.TestCase):
         b.wait("return !document.getElementById('graph').__transition")
         b.double_click(".node.open .node.expandable")
         self.assertEqual(self.count(".node.open .node.open"), 1)
-        # Close the outer one, at its title.
+        # Close the outer graph by a double click on its title.
         x, y = b.place(".node.open > text.title")
         b.mouse((x, y), "down", "up", "down", "up")
         self.assertEqual(self.count(".node"), before)
@@ -163,7 +163,7 @@ class TestPage(unittest.TestCase):
         self.assertNotEqual(self.transform(), first)
         b.click("#fit")
         b.wait("return document.querySelector('#graph > g').getAttribute('transform') === arguments[0]", first)
-        # A node is dragged, and its lines with it.
+        # A node is dragged, and its lines move with it.
         x, y = b.place(".node.input")
         lines = "return [...document.querySelectorAll('.edge path.line')].map(p => p.getAttribute('d')).join()"
         before = b.run(lines)
@@ -213,7 +213,7 @@ class TestPage(unittest.TestCase):
         shown = "return [...document.querySelectorAll('.node')].filter(n => n.style.display !== 'none').length"
         b.wait(shown.replace("return", "return 200 >") + " && true")
         self.assertGreater(b.run(shown), 5, "what is in the window")
-        # Nodes can be read at the beginning, and all are seen on demand.
+        # Initially, nodes are large enough to be read; the whole graph is shown on demand.
         self.assertGreater(b.run("return document.querySelector('.node.input').getBoundingClientRect().height"), 12)
         b.click("#fit")
         b.wait(shown.replace("return", "return 1000 <"))

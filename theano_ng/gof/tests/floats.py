@@ -1,5 +1,7 @@
-"""A Type and Ops that are just big enough to test graphs, linkers and functions: Python floats, and lists of floats that can be viewed
-and changed in place."""
+"""Minimal Types and Ops for tests of graphs, linkers and functions: Python floats, and lists of floats.
+
+The lists can be viewed and changed in place.
+"""
 
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.op import Op
@@ -7,7 +9,7 @@ from theano_ng.gof.type import Type
 
 
 class Float(Type):
-    """Python floats."""
+    """The Type of Python floats."""
 
     def filter(self, value, strict=False, allow_downcast=None):
         if type(value) is float:
@@ -27,7 +29,7 @@ class Float(Type):
 
 
 class Buffer(Float):
-    """Lists of floats, which can share memory and be changed in place."""
+    """The Type of lists of floats, which can share memory and be changed in place."""
 
     def filter(self, value, strict=False, allow_downcast=None):
         if not isinstance(value, list):
@@ -52,7 +54,7 @@ def as_number(x):
 
 
 class Compute(Op):
-    """A float from floats; `log` notes every run."""
+    """An Op that computes a float from floats; each run appends its name to `log`."""
 
     __props__ = ("name",)
 
@@ -77,7 +79,7 @@ div = Compute("div", lambda a, b: a / b)
 
 
 class Choose(Op):
-    """Lazy: the second or the third input, and only that one is computed."""
+    """A lazy Op that returns its second or its third input and computes only that one."""
 
     __props__ = ()
 
@@ -104,7 +106,7 @@ class Choose(Op):
 
 
 class Shift(Op):
-    """Add a number to each element of a buffer, in place or into a new list."""
+    """Add a scalar to each element of a buffer, in place or into a new list."""
 
     __props__ = ("inplace",)
 
@@ -125,7 +127,7 @@ class Shift(Op):
 
 
 class View(Op):
-    """The same buffer."""
+    """An Op that returns its input, as a view."""
 
     __props__ = ()
     view_map = {0: [0]}

@@ -1,4 +1,4 @@
-"""Kernels that are compiled while functions run: the change-over, and what becomes of it when processes end, fork or are killed."""
+"""Tests of kernels that are compiled in the background: the change-over, and processes that exit, fork or die."""
 
 import os
 import subprocess
@@ -46,7 +46,7 @@ class TestBackground(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        # Kernels that no test before has compiled.
+        # Kernels that no earlier test has compiled.
         self.number = int.from_bytes(os.urandom(4), "little")
 
     def run_program(self, text, flags="tiered=auto", wait=True):
@@ -65,7 +65,7 @@ class TestBackground(unittest.TestCase):
         return out.split()
 
     def test_change_over(self):
-        """A function runs at once; when its kernel is there it runs that, and gives the same numbers to the last digits."""
+        """A function is interpreted until its kernel is compiled; the results agree to the last digits."""
         out = self.run_program(
             """
 f = function(3)
@@ -80,19 +80,19 @@ print(pending, interpreted(f), len(units()))
         self.assertEqual(out, ["1", "0", "1"])
 
     def test_off(self):
-        """With tiered=off the compiler is waited for."""
+        """With tiered=off compiling a function waits for the compiler."""
         out = self.run_program("f = function(3); print(interpreted(f), len(units()))", "tiered=off")
         self.assertEqual(out, ["0", "1"])
 
     def test_found_in_cache(self):
-        """What is in the cache runs from the first call on; with tiered=on it takes the place of the interpreter."""
+        """A cached kernel runs from the first call, also with tiered=on."""
         text = "f = function(3); print(interpreted(f)); f(values); assert background.wait_for_kernels(60); print(interpreted(f))"
         self.assertEqual(self.run_program(text), ["1", "0"])
         self.assertEqual(self.run_program(text), ["0", "0"])
         self.assertEqual(self.run_program(text, "tiered=on"), ["0", "0"])
 
     def test_what_cannot_be_used(self):
-        """A unit that is damaged, or too old, is compiled again."""
+        """A unit that is damaged or too old is compiled again."""
         text = """
 f = function(3); f(values); pending = interpreted(f)
 assert background.wait_for_kernels(60)
@@ -112,7 +112,7 @@ units = [os.path.join(folder, n) for n in os.listdir(folder) if n.startswith("u"
         )
 
     def test_profile(self):
-        """A profile says how many runs were interpreted."""
+        """A profile reports how many runs were interpreted."""
         out = self.run_program(
             """
 y = T.exp(x * 2) + x
@@ -126,7 +126,7 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
         self.assertEqual(out, ["1", "2"])
 
     def test_process_that_ends_early(self):
-        """What was asked for is compiled and published although nobody waits for it, and nothing else is left."""
+        """Requested kernels are compiled and published although the process ends early; no temporary files remain."""
         for ending in ("", "time.sleep(0.1); os._exit(0)"):
             with self.subTest(ending=ending):
                 self.number += 1
@@ -143,13 +143,13 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
                 self.assertEqual(self.run_program("f = function(3); print(interpreted(f))"), ["0"])
 
     def test_process_that_is_gone_at_once(self):
-        """Compilers are started after the first result: there is nothing to be left by who ends before, without a word."""
+        """Compilers are started after the first result, so a process that exits before leaves no files."""
         self.run_program("f = function(3); f(values); assert not background._background._jobs; os._exit(0)")
         names = [n for _, _, files in os.walk(self.folder) for n in files]
         self.assertFalse([n for n in names if n.startswith(("k", "u", "tmp-", "lock-"))], names)
 
     def test_directory_that_cannot_be_written(self):
-        """It is one warning, and nothing is left, whenever the process ends."""
+        """A cache directory that cannot be written causes one warning; no files remain whenever the process ends."""
         path = os.path.join(self.folder, "file")
         open(path, "w").close()
         for ending in ("", "time.sleep(0.1)", "assert background.wait_for_kernels(60) and not interpreted(f)"):
@@ -162,7 +162,7 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
                 self.assertEqual(os.listdir(temporary), [])
 
     def test_fork_at_once(self):
-        """Who was to start the compiler may be gone: a child starts it as well, if nobody else has."""
+        """A forked child starts the compiler if its parent exited without starting it."""
         out = self.run_program(
             """
 reader, writer = os.pipe()
@@ -180,7 +180,7 @@ os._exit(0)
 
     @unittest.skipUnless(sys.platform.startswith("linux"), "the compiler is wrapped by a shell script")
     def test_compiler_that_does_not_know_a_flag(self):
-        """It is asked which ones it knows, and called without the others."""
+        """The compiler is asked which flags it supports, and called without the others."""
         wrapper = os.path.join(self.folder, "compiler")
         with open(wrapper, "w") as file:
             file.write(
@@ -195,7 +195,7 @@ os._exit(0)
         self.assertEqual(out, ["0", "1"])
 
     def test_what_nobody_has_thought_of(self):
-        """An error in looking after one function's kernels is a warning, and the next function's are looked after."""
+        """An unexpected error with the kernels of one function is a warning; the next function gets its kernels."""
         out = self.run_program(
             """
 import warnings
@@ -214,7 +214,7 @@ print(sum("unheard of" in str(w.message) for w in caught), interpreted(g), len(u
         self.assertEqual(out, ["1", "0", "True"])
 
     def test_threads(self):
-        """Four threads call a function while its kernel is put in."""
+        """Four threads call a function while it switches to its kernel."""
         out = self.run_program(
             """
 f = function(3)
@@ -235,7 +235,7 @@ print(len(wrong), interpreted(f))
         self.assertEqual(out, ["0", "0"])
 
     def test_fork(self):
-        """A child of a process that waits for kernels gets them as well."""
+        """A process and its forked child both get the kernels that were pending at the fork."""
         out = self.run_program(
             """
 f = function(3)
@@ -251,7 +251,10 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), interpreted(f))
         self.assertEqual(out, ["0", "0"])
 
     def test_compiler_that_is_killed(self):
-        """It is started once more. If that one is killed, too, a warning is given, and functions stay interpreted."""
+        """A compiler that is killed is started once more.
+
+        If it is killed again, a warning is given and the function stays interpreted.
+        """
         out = self.run_program(
             """
 import warnings
@@ -281,7 +284,7 @@ print(len(units()), interpreted(f), len(left))
 @unittest.skipUnless(config.cxx and hasattr(os, "posix_spawn"), "there is no compiler that could run in the background")
 class TestFailure(unittest.TestCase):
     def test_flags_are_those_of_the_request(self):
-        """What is compiled later is compiled with the flags that its key tells of, and a temporary lack of a compiler does no harm."""
+        """A kernel is compiled with the flags that are part of its key; a temporary lack of a compiler does no harm."""
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         cache, kernel = KernelCache(folder.name), Kernel("void KERNEL(void) { }")
@@ -298,7 +301,7 @@ class TestFailure(unittest.TestCase):
             self.assertNotEqual(cache.address(cache.key(kernel)), 0)
 
     def test_compiler_error(self):
-        """A kernel that the compiler refuses is one warning, which names the file of the listing; the function goes on."""
+        """A kernel that does not compile causes one warning with the listing's path; the function stays interpreted."""
         x = T.dvector("x")
         number = int.from_bytes(os.urandom(4), "little")
         with (
@@ -317,7 +320,7 @@ class TestFailure(unittest.TestCase):
 
 
 class TestMemoryRunsOut(unittest.TestCase):
-    """What the kernels of a process wait for goes on when memory failed in one of its parts."""
+    """Jobs and the watching thread recover when one of their steps runs out of memory."""
 
     def setUp(self):
         self.background = background.Background()
@@ -357,7 +360,7 @@ class TestMemoryRunsOut(unittest.TestCase):
 
     def test_what_is_queued_is_begun_by_who_waits(self):
         job = mock.Mock(kernels=[])
-        self.background._queue.append(job)  # as where `later` has failed
+        self.background._queue.append(job)  # as if `later` had failed
         self.assertTrue(self.background.wait(60))
         self.assertEqual(self.background._queue, [])
 

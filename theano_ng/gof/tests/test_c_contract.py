@@ -1,4 +1,4 @@
-"""The C contract of Ops and types: what is called when and in which order, and what a user who opens the generated module sees."""
+"""Tests of the C contract of Ops and types: the order of calls of their methods, and the module's source code."""
 
 import contextlib
 import functools
@@ -40,7 +40,7 @@ class TestModuleText(unittest.TestCase):
         linker = linked([x], [checked(Binary("+")(x, x))])
         source = linker.get_src_code()
         lines = source.split("\n")
-        # Every line of every method's text is found again, with its number.
+        # Every line of each method's code is located again, with its line number.
         node = linker.node_order[1]
         sub = dict(failure_var="__failure", params="V5", id=0, fail="FAIL")
         expected = {
@@ -63,7 +63,7 @@ class TestModuleText(unittest.TestCase):
             numbers = [number for number, _ in found[key]]
             self.assertEqual(numbers, list(range(1, len(numbers) + 1)), key)
             for (_, line), original in zip(found[key], text.rstrip().split("\n")):
-                if not any(word in original for word in ("FAIL", "V1", "V2", "V5")):  # names that the linker chose
+                if not any(word in original for word in ("FAIL", "V1", "V2", "V5")):  # not names that the linker chose
                     self.assertEqual(line, original.strip(), key)
             self.assertEqual(len(numbers), len(text.rstrip().split("\n")), key)
         self.assertIsNone(modulecode.locate(source, 1))
@@ -79,7 +79,10 @@ class TestModuleText(unittest.TestCase):
 
 
 class Owned(Type):
-    """A Python int in memory of its own: c_extract and c_sync can be made to fail, and everything is counted."""
+    """A Type of Python ints that are copied to the heap.
+
+    c_extract and c_sync can be made to fail, and allocations are counted.
+    """
 
     def filter(self, x, strict=False, allow_downcast=None):
         return int(x)
@@ -146,7 +149,7 @@ owned = Owned()
 
 
 class Add(Op):
-    """Fails for a sum of `stop`; tells how many things are owned and which initializations ran."""
+    """An Op that fails if the sum is `stop`, and reports the number of allocations and which initializations ran."""
 
     __props__ = ("stop",)
 
@@ -198,7 +201,10 @@ class Add(Op):
 
 
 def state():
-    """(things owned, runs + 100 * cleanups, order of the initializations) of the module whose thunk was made last."""
+    """Return the state of the module whose thunk was created last.
+
+    The state is (owned allocations, runs + 100 * cleanups, order of the initializations).
+    """
     import ctypes
 
     get = ctypes.pythonapi.PyCapsule_GetPointer
@@ -207,7 +213,7 @@ def state():
 
 
 class Positive(Op):
-    """C only; copies what has no negative element."""
+    """An Op with C code only that copies an input without negative elements, and fails on other inputs."""
 
     __props__ = ()
 
@@ -246,7 +252,7 @@ class TestLifetimes(unittest.TestCase):
 
         self.assertEqual(state(), (0, 0, 1233))  # types, then Ops, then nodes
         self.assertEqual(run(1, 2, 3), 6)
-        kept = state()[0]  # the temporary is the thunk's
+        kept = state()[0]  # the temporary belongs to the thunk
         self.assertEqual(state(), (1, 202, 1233))
         gc.collect()
         nones = sys.getrefcount(None)
@@ -263,11 +269,11 @@ class TestLifetimes(unittest.TestCase):
                 self.assertEqual((state()[0], state()[1] - before), (kept, ran))
         self.assertEqual(run(10**6, 2, 3), 10**6 + 5)
         gc.collect()
-        self.assertLess(sys.getrefcount(None) - nones, 100)  # of 120 calls; other code keeps some, too
+        self.assertLess(sys.getrefcount(None) - nones, 100)  # of 120 calls; other code keeps some references too
         del thunk
         gc.collect()
         self.assertEqual(state()[0], 0)
-        # The module serves the next thunk.
+        # The module is reused by the next thunk.
         self.assertEqual(linked([x, y, z], [Add()(Add()(x, y), z)]).make_function()(1, 1, 1), 3)
 
     def test_references_over_many_failures(self):
@@ -288,7 +294,7 @@ class TestLifetimes(unittest.TestCase):
             np.testing.assert_array_equal(f(a, b), a + b)
 
     def test_exception_without_failure(self):
-        """An exception that is set without leaving by sub["fail"] is raised all the same, and not somewhere else."""
+        """An exception that is set without ``sub["fail"]`` is raised by this node, not somewhere else."""
 
         class Careless(Positive):
             def c_code(self, node, name, inputs, outputs, sub):
@@ -332,7 +338,7 @@ class TestWhatIsAsked(unittest.TestCase):
         op = Asked("+")
         op.c_compile_args = functools.partial(
             lambda first, compiler: [first, compiler.__name__], "-DFIRST"
-        )  # an attribute, no method
+        )  # an attribute instead of a method
         x = double("x")
         linker = linked([x], [op(x, x)])
         self.assertEqual(
@@ -374,7 +380,7 @@ class TestWhatIsAsked(unittest.TestCase):
         self.assertEqual(source(Trusting()).count("PyLong_Check"), 0)
         self.assertEqual(source(Trusting()).count("checked_"), 0)
         self.assertEqual(source(Add(), check_input=False).count("PyLong_Check"), 0)
-        # One reader that wants the check is enough.
+        # An input is checked if at least one of its readers wants the check.
         both = linked([x, y], [Add()(x, x), Trusting()(x, y)]).get_src_code()
         self.assertIn("PyLong_Check(py_V1)", both)
         self.assertNotIn("PyLong_Check(py_V3)", both)
@@ -426,7 +432,10 @@ class TestCompilation(unittest.TestCase):
             theano.function([x], Positive()(x), mode=theano.Mode(linker="vm"))([1])
 
     def test_plain_instances_with_every_method(self):
-        """A type and an Op that are instances of the base classes, with functions as attributes; each leaves a digit in the sum."""
+        """Instances of the base classes work as a type and an Op if their methods are attributes.
+
+        Each method adds a digit to the sum.
+        """
         number = Type()
         number.filter = lambda x, strict=False, allow_downcast=None: float(x)
         for name in ("c_init", "c_sync", "c_cleanup"):
@@ -489,7 +498,7 @@ class TestCompilation(unittest.TestCase):
                 delattr(op, attribute)
 
     def test_python_constant_folding(self):
-        """It keeps a node that has only C code from being compiled for its constants."""
+        """With python_constant_folding a node that has only C code is not compiled for constant folding."""
         asked = []
         op = Positive()
         constant = T.constant(np.ones(3))
@@ -564,7 +573,7 @@ class TestCompilation(unittest.TestCase):
         number = int(last[0].split(":")[1].split()[0])
         self.assertEqual(text.split("\n")[number - 1].strip(), "nonsense(a);")
         shutil.rmtree(os.path.dirname(path))
-        # What has been compiled keeps its text, and debuggers find it there.
+        # The compiled source is kept, so that debuggers find it.
         op = Binary("+")
         op.c_code_cache_version = lambda: ("kept text",)
         linker = linked([x], [op(x, x)])
@@ -598,7 +607,7 @@ class TestCompilation(unittest.TestCase):
             self.assertFalse(os.path.exists(os.path.dirname(caught.exception.path)))
 
     def test_versions(self):
-        """What two processes, one after the other, find in the cache."""
+        """Two processes, one after the other, find modules in the cache by their version and code."""
         program = """
 from theano_ng.gof.tests.test_c_contract import *
 class Versioned(Binary):
@@ -623,7 +632,8 @@ for Versioned.version, Versioned.more in %(cases)r:
             run(((1,), 0), ((1,), 0), ((2, "b"), 0), ((), 0), ((), 0)),
             ["2.0 compiled", "2.0 loaded", "2.0 compiled", "2.0 compiled", "2.0 loaded"],
         )
-        # Without a version nothing is kept for other processes; a text that changed under its old version is noticed.
+        # Without a version no module is kept for other processes; code that changed under an unchanged version is
+        # detected.
         self.assertEqual(run(((1,), 0), ((), 0), ((1,), 1)), ["2.0 found", "2.0 compiled", "3.0 compiled"])
 
 

@@ -1,4 +1,4 @@
-"""The program theano_ng-cache."""
+"""Tests of the command theano_ng-cache."""
 
 import contextlib
 import io

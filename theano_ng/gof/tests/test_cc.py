@@ -1,4 +1,4 @@
-"""The C linker on types and Ops of its own: the documented contract, errors, cleanup, keys."""
+"""Tests of the C linker with its own types and Ops: the documented contract, errors, cleanup, cache keys."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ from theano_ng.gof.utils import MethodNotDefined
 
 
 class Double(Type):
-    """A type with the methods that the documentation asks for, and no more: Python's float, `double` in C."""
+    """A type with only the methods that the documentation requires: a Python float, `double` in C."""
 
     def filter(self, x, strict=False, allow_downcast=None):
         if isinstance(x, float) or not strict:
@@ -35,7 +35,7 @@ class Double(Type):
     def __str__(self):
         return "double"
 
-    def c_declare(self, name, sub):  # no check_input, as in the documentation
+    def c_declare(self, name, sub):  # without check_input, as in the documentation
         return "double %s;" % name
 
     def c_init(self, name, sub):
@@ -91,7 +91,7 @@ class Binary(Op):
 
 
 class Checked(Op):
-    """Fails on negative input; logs what runs in a list that it gets as params."""
+    """An Op that fails on negative input and logs its calls in a list that its params hold."""
 
     __props__ = ()
     params_type = Generic()
@@ -228,7 +228,7 @@ class TestCLinker(unittest.TestCase):
             inp.data = value
             with self.assertRaisesRegex(error, text) as caught:
                 thunk()
-            self.assertIs(caught.exception.__op_instance__, node)  # which of the two nodes it was
+            self.assertIs(caught.exception.__op_instance__, node)  # the failing one of the two nodes
             self.assertEqual(thunk.find_task(thunk.module.failure(thunk.cthunk)), (node, "code"))
         self.assertEqual(log.list, ["init", "run", "cleanup"] + 2 * ["run", "cleanup"])
         self.assertEqual(cutils.compile_cutils().run_cthunk(thunk.cthunk), thunk.module.failure(thunk.cthunk))
@@ -248,7 +248,7 @@ class TestCLinker(unittest.TestCase):
             linked([x], [z]).make_thunk()
         self.assertEqual(log.list, [])
 
-        # Another value of the params: the same module.
+        # Other params use the same module.
         other = Log()
         thunk2 = linked([x], [Checked(other)(Binary("+")(x, x))]).make_thunk()[0]
         thunk3 = linked([x], [Checked(Log())(Binary("+")(x, x))]).make_thunk()[0]
@@ -302,13 +302,13 @@ class TestCLinker(unittest.TestCase):
         self.assertLess(len(text.split("\n")), 20)
         for part in ("Compilation failed (return status=1)", "Apply node that the code belongs to: Bad"):
             self.assertIn(part, text)
-        # The Op, the line and the message come last.
+        # The Op, the line of C code and the compiler's message come last.
         *_, line, message = text.split("\n")
         self.assertRegex(line, r"^mod.cpp:\d+ is line 1 of what Bad.c_code returned: this is not C;$")
         self.assertRegex(message, "^error: expected")
         path = re.search(r"are in (\S+)", text).group(1)
         self.addCleanup(os.unlink, path)
-        self.assertEqual(text, str(caught.exception))  # one file
+        self.assertEqual(text, str(caught.exception))  # the path is the same: the listing was written only once
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         with open(path) as file:
             listing = file.read()
@@ -319,7 +319,7 @@ class TestCLinker(unittest.TestCase):
             caught.exception.output,
         ):
             self.assertIn(part.strip(), listing)
-        # Other processes may be compiling in the same directory; this one has left nothing.
+        # Other processes may be compiling in the same directory; this process has left nothing there.
         self.assertNotIn("tmp-%d-" % os.getpid(), " ".join(os.listdir(config.compiledir)))
 
     def test_versions_and_keys(self):

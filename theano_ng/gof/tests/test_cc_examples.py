@@ -1,4 +1,4 @@
-"""The documentation's C Ops on tensors, through the C linker: one C block each, and a COp with a file of its own."""
+"""Tests of the documentation's C Ops on tensors: Ops with a C block each, and a COp with an external file."""
 
 import sys
 import unittest
@@ -68,7 +68,7 @@ class VectorTimesVector(COp):
 
 
 class MulBy(Op):
-    """The documentation's MulOp: a Python float as params, read through the Python C API."""
+    """The documentation's MulOp: its params are a Python float, read through the Python C API."""
 
     __props__ = ("mul",)
     params_type = Generic()
@@ -108,7 +108,7 @@ class TestDocumentedOps(unittest.TestCase):
         for vector in (data, data[::3], data[::-2], data[:0]):
             np.testing.assert_allclose(f(vector, np.asarray(1.5)), vector * np.float32(1.5))
         with self.assertRaises(TypeError):
-            f.inputs[0].storage[0] = data.astype("float64")  # past the container's check: the C code's own
+            f.inputs[0].storage[0] = data.astype("float64")  # bypasses the container's check: C code checks
             f.thunk()
         with self.assertRaisesRegex(TypeError, "y must be a scalar"):
             VectorTimesScalar()(x, x)
@@ -142,7 +142,7 @@ class TestDocumentedOps(unittest.TestCase):
         x = TensorType("float64", [])("x")
         f, g = function([x], [MulBy(3)(x)]), function([x], [MulBy(0.5)(x)])
         self.assertEqual((f(np.asarray(2.0)), g(np.asarray(2.0))), (6.0, 1.0))
-        self.assertIs(f.thunk.module, g.thunk.module)  # the params are not in the text
+        self.assertIs(f.thunk.module, g.thunk.module)  # the source does not contain the params
 
     def test_native_ops_in_one_module(self):
         x, y = T.matrix("x"), T.matrix("y")
@@ -171,7 +171,7 @@ class TestDocumentedOps(unittest.TestCase):
         for _ in range(50):
             result = f(a, b)
         self.assertEqual((sys.getrefcount(a), sys.getrefcount(b)), counts)
-        self.assertEqual(sys.getrefcount(result), 3)  # the variable, the argument and the output's cell
+        self.assertEqual(sys.getrefcount(result), 3)  # the variable, the argument and the output storage
 
 
 if __name__ == "__main__":

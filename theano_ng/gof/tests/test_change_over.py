@@ -74,7 +74,7 @@ class TestLoops(unittest.TestCase):
         self.run_cases([((), [-1]), ((), [-2])])
 
 
-# A kernel, and for each field another value.
+# A kernel, and a different value for each field.
 _KERNEL = Kernel("void KERNEL(void) { }", "KERNEL", "c", (), "", (), ())
 _OTHERS = dict(
     source="void KERNEL(void) { (void)0; }",
@@ -221,7 +221,10 @@ background.stand_in = forgetful
 @unittest.skipUnless(config.cxx and AVAILABLE, "there is no compiler that could run in the background")
 class TestForgottenDigest(unittest.TestCase):
     def test_results_stay_right(self):
-        """If programs were shared without regard to their kernels, programs of other kernels would not run, and a warning would name them."""
+        """Programs that were shared by different kernels do not run for the wrong kernel, and a warning names them.
+
+        The test removes the kernel's digest from the program to provoke this.
+        """
         cases = [((), [-1]), ((3,), [-1]), ((2, 2), [-1])]
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             flags = dict(os.environ, THEANO_FLAGS="base_compiledir=%s,tiered=auto" % folder)

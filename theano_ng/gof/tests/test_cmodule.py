@@ -1,4 +1,7 @@
-"""Compiling and caching kernels and modules when things go wrong: disks, damaged files, killed and competing processes."""
+"""Tests of the compilation and caching of kernels and modules under faults.
+
+The faults are full disks, damaged files, and killed or competing processes.
+"""
 
 import ctypes
 import errno
@@ -53,7 +56,7 @@ def apply_kernel(address, x):
 
 
 def truncate(path):
-    """Halve a file. In a new file: this process has mapped the old one."""
+    """Truncate a file to half its size, as a new file: this process has mapped the old one."""
     with open(path, "rb") as file:
         content = file.read()
     os.unlink(path)
@@ -62,7 +65,7 @@ def truncate(path):
 
 
 def make_foreign(path):
-    """Put another program's library in the place of a file."""
+    """Replace a file by another program's library."""
     os.unlink(path)
     shutil.copy(sys.modules["_ctypes"].__file__, path)
 
@@ -187,7 +190,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
             pass
         cache = KernelCache(
             os.path.join(blocked, "kernels")
-        )  # a file is in the way: nothing helps, not even being root
+        )  # a file is in the way, which fails even for root
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.check(cache, 2)
@@ -211,7 +214,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
             with mock.patch.object(os, "replace", replace):
                 self.check(KernelCache(self.directory), 2)
             self.assertEqual(self.files("tmp-"), [])
-            # The compiler is the one that notices.
+            # Now the compiler runs out of space.
             original = compilers.run_program
 
             def run_program(command, directory=None):
@@ -222,7 +225,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
             with mock.patch.object(compilers, "run_program", run_program):
                 self.check(KernelCache(self.directory), 3)
         self.assertEqual(len(caught), 1)
-        self.check(KernelCache(self.directory), 2)  # there is room again
+        self.check(KernelCache(self.directory), 2)  # there is space again
 
     def test_compile_error(self):
         cache = KernelCache(self.directory)
@@ -261,7 +264,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
             self.assertEqual((toolchain.dropped, self.compiled), (("-fno-such-flag-at-all",), 2))
             other = compilers.Toolchain(toolchain.cxx, os.stat(toolchain.cxx))
             with mock.patch.object(kernelcache, "require_toolchain", lambda: other):
-                self.check(KernelCache(self.directory), 3)  # the next process knows
+                self.check(KernelCache(self.directory), 3)  # the next process finds the dropped flag in the cache
             self.assertEqual(self.compiled, 3)
 
     def test_no_compiler(self):
@@ -305,7 +308,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
 
         victim = start("die")
         self.assertEqual(victim.stdout.readline(), "compiling\n")
-        crowd = [start("work") for _ in range(3)]  # they wait for the victim's lock
+        crowd = [start("work") for _ in range(3)]  # these processes wait for the victim's lock
         time.sleep(0.3)
         self.assertEqual(len(self.files("lock-")), 1)
         victim.send_signal(signal.SIGKILL)
@@ -315,7 +318,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         for process in crowd:
             self.assertEqual((process.communicate(timeout=120)[0], process.returncode), ("right\n", 0))
         self.assertEqual((len(self.files("u")), len(self.files("k"))), (1, 2))
-        self.assertEqual(len(self.files("tmp-")), 1)  # the victim's source text
+        self.assertEqual(len(self.files("tmp-")), 1)  # the victim's source code
         old = time.time() - 3 * 24 * 3600
         for name in self.files("tmp-") + ["swept"]:
             os.utime(os.path.join(self.directory, name), (old, old))
@@ -345,7 +348,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         self.check(KernelCache(self.directory), 3)
 
     def test_prologue(self):
-        """Every name works in C and in C++, and the half conversions round as NumPy does."""
+        """Every name works in C and in C++, and conversions to half precision round as NumPy does."""
         source = """
 void KERNEL(int64_t n, char **ptr, const int64_t *stride)
 {
@@ -420,7 +423,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         with np.errstate(all="ignore"):
             for name, address in zip(one, addresses):
                 if name == "acosh":
-                    continue  # not on this interval
+                    continue  # not defined on this interval
                 reference = {"erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc)}.get(name)
                 if reference is None:
                     reference = getattr(
@@ -437,7 +440,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
 @unittest.skipUnless(cmodule.find_toolchain(), "needs a C++ compiler")
 class TestModules(unittest.TestCase):
     class Linker:
-        """As much of a CLinker as the cache asks for."""
+        """A stand-in for CLinker with the attributes that the cache reads."""
 
         node_order = ()
 
@@ -502,7 +505,7 @@ class TestModules(unittest.TestCase):
         self.assertEqual(cache.refresh(), [library])
         fourth = cmodule.ModuleCache(self.directory)
         self.module(fourth, 1)
-        self.assertEqual(fourth.stats, [0, 0, 1])  # too old to be used again
+        self.assertEqual(fourth.stats, [0, 0, 1])  # the entry is too old to be reused
         old -= modulecache.DELETE_AFTER
         os.utime(os.path.join(folder, "info"), (old, old))
         self.assertEqual(fourth.clear_old(), 1)
@@ -556,7 +559,7 @@ class TestModules(unittest.TestCase):
             ]
         )
         self.assertEqual(status, 0, said)
-        self.assertRegex(said, r"(?m)^! .*module_prologue.h.gch")  # "!" marks a precompiled header that is valid
+        self.assertRegex(said, r"(?m)^! .*module_prologue.h.gch")  # "!" marks a valid precompiled header
         self.assertIsNone(gxx.precompiled_prologue(toolchain, arguments + ["-DUNUSUAL"]))
 
     def test_helpers(self):

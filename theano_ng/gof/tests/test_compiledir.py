@@ -1,4 +1,4 @@
-"""Cleaning compile directories, and the lock on them."""
+"""Tests of the cleanup of compile directories, and of their lock."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ from theano_ng.gof.tests import test_cmodule
 
 
 class InDirectory(unittest.TestCase):
-    """`config.compiledir` and `config.base_compiledir` are temporary directories."""
+    """A test case in which `config.compiledir` and `config.base_compiledir` are temporary directories."""
 
     def setUp(self):
         self.base = tempfile.mkdtemp()
@@ -42,7 +42,7 @@ class InDirectory(unittest.TestCase):
             self.addCleanup(patch.stop)
 
     def fill(self):
-        """One module, two kernels, a header and what killed processes leave."""
+        """Fill the directory with a module, two kernels, a header and the remains of killed processes."""
         cache = cmodule.ModuleCache(self.directory)
         test_cmodule.TestModules.module(self, cache, 1)
         KernelCache(os.path.join(self.directory, "kernels")).load([test_cmodule.scaling(2), test_cmodule.scaling(3)])
@@ -82,7 +82,7 @@ class TestCompiledir(InDirectory):
         self.assertIn("0 directories", self.output(compiledir.basecompiledir_ls)[1])
 
     def test_purge_leaves_what_others_made(self):
-        """A purge keeps files of users in the base directory and in compile directories, and directories that are no compile directories."""
+        """A purge keeps files of users, and directories that are not compile directories."""
         kept = [
             os.path.join(self.base, *parts)
             for parts in (
@@ -163,9 +163,9 @@ class TestCompilelock(InDirectory):
         with compilelock.lock_ctx(self.directory):
             with compilelock.lock_ctx(self.directory, keep_lock=True):
                 self.assertEqual(other(), "held\n")
-        self.assertEqual(other(), "held\n")  # kept once
+        self.assertEqual(other(), "held\n")  # still held, since one context keeps the lock
         compilelock.release_lock(self.directory)
-        self.assertEqual(other(), "free\n")  # and it ended with that process
+        self.assertEqual(other(), "free\n")  # the lock that the other process took ended with it
         compilelock.get_lock()
         compilelock.force_unlock()
         self.assertEqual(other(), "free\n")

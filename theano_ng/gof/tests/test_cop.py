@@ -1,4 +1,4 @@
-"""COp: files relative to the defining module, sections, macros, the main function, versions, pickles, errors."""
+"""Tests of COp: relative files, sections, macros, the main function, versions, pickles, errors."""
 
 import importlib.util
 import os
@@ -19,7 +19,7 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.scalar import int64 as int64_type
 
-# Every section with every macro that the documentation gives it; each leaves a mark that the outputs show.
+# All sections with all macros that the documentation lists for them; each leaves a mark in the outputs.
 EVERYTHING = """#section support_code
 static int in_init_code = 0, in_init_code_apply = 0, freed = 0;
 static double scale = 0;
@@ -175,14 +175,14 @@ class TestFiles(Files):
         self.assertEqual(module.Mine.get_path("x/y.c"), os.path.join(os.path.realpath(self.folder), "x", "y.c"))
         self.assertEqual(module.Mine.get_path("/x/y.c"), "/x/y.c")
         self.assertEqual(sorted(op.code_sections), ["code", "support_code"])
-        # A pickle holds the text: it works where the files have gone, and keeps its version.
+        # A pickle contains the source code: it works after the files are deleted, and keeps its version.
         copy = pickle.loads(pickle.dumps(op))
         self.assertEqual(
             (copy, copy.c_code_cache_version(), copy.c_support_code()),
             (op, op.c_code_cache_version(), op.c_support_code()),
         )
 
-        # A subclass elsewhere has its files elsewhere.
+        # Files of a subclass in another folder are relative to that folder.
         class Here(module.Mine):
             pass
 
@@ -260,20 +260,21 @@ class TestCompiled(Files):
         np.testing.assert_array_equal(f(values, 2), [30, 1, 4, 10, 428, 0, 0, 17])
         with self.assertRaisesRegex(ValueError, "nothing there"):
             f(values[:0], 2)
-        # The failed call ran its cleanup too; the thunk's own total goes on.
+        # The failed call ran its cleanup code too; the thunk's own total keeps counting.
         np.testing.assert_array_equal(f(values, 2), [60, 1, 4, 10, 428, 0, 2, 17])
         with self.assertRaisesRegex(ValueError, "refused by the params"):
             theano.function([x, y], FromFiles(path, factor=10, refuse=1)(x, y))
-        # Other params, the same module; its thunk has its own struct. Two thunks have been freed: that which was refused, and f's.
+        # Other params use the same module; the new thunk has its own struct. Two thunks were freed: the refused one,
+        # and that of f.
         del f
         f = theano.function([x, y], FromFiles(path, factor=1)(x, y))
         np.testing.assert_array_equal(f(values, 2), [3, 1, 4, 10, 428, 2, 0, 17])
-        # Several nodes in one module: the macros of one do not reach the other.
+        # Several nodes in a module: the macros of one node are undefined for the other.
         both = FunctionGraph([x, y], [op(x, y), op(x[::-1], y)])
         linker = cc.CLinker().accept(both)
         values = linker.make_function()(values, np.asarray(2, "int16"))
         self.assertEqual([v[0] for v in values], [30, 50])
-        # From a line of the module to a line of the file.
+        # Lines of the module are mapped to lines of the file.
         source = linker.get_src_code()
         number = source.split("\n").index("static int in_init_code = 0, in_init_code_apply = 0, freed = 0;") + 1
         self.assertEqual(modulecode.locate(source, number)[:2], ("FromFiles", "c_support_code"))
@@ -298,7 +299,7 @@ class TestCompiled(Files):
         with self.assertRaisesRegex(RuntimeError, "No Python exception was set"):
             f(data[:3], 5)
         np.testing.assert_array_equal(f(data[::-2], 5), data[::-2] + 5)
-        # With check_input False the macros of the inputs are not there.
+        # With check_input=False the macros of the inputs are not defined.
         op.check_input = False
         macros = op.get_c_macros(op(x).owner, "n")[0]
         self.assertIn("DTYPE_OUTPUT_0", macros)

@@ -1,4 +1,4 @@
-"""The destroy handler, its order and its alias classes: compiled and in Python, against plain algorithms on the whole graph."""
+"""Tests of the destroy handler, its order and its alias classes, compiled and in Python, against simple algorithms."""
 
 import random
 import unittest
@@ -69,7 +69,7 @@ class TestTwins(unittest.TestCase):
                 sort(set(), [e])
 
     def test_alias_classes(self):
-        """Views come, move and go; classes are what a walk over all links says."""
+        """Views are added, moved and removed; the alias classes equal those found by following all links."""
         for module in [alias_classes] + ([_destroyhandler] if _destroyhandler else []):
             rng = random.Random(11)
             for _ in range(30):
@@ -82,7 +82,7 @@ class TestTwins(unittest.TestCase):
                         a.remove_view(r)
                         del links[r]
                     elif r in links and action < 0.7:
-                        links[r] = rng.randrange(14)  # circles too: replacements go through invalid states
+                        links[r] = rng.randrange(14)  # also circles: replacements pass through invalid states
                         a.move_view(r, links[r])
                     elif r not in links and action < 0.8:
                         links[r] = rng.randrange(14)
@@ -112,7 +112,7 @@ class TestTwins(unittest.TestCase):
             self.assertNotIn(a.root(r), links)
 
     def test_order(self):
-        """Edges come in any order; refused ones close a cycle; gaps run out."""
+        """Edges come in any order; edges that close a cycle are refused; labels are renumbered when gaps run out."""
         for module in [dynamic_order] + ([_destroyhandler] if _destroyhandler else []):
             rng = random.Random(7)
             for _ in range(20):
@@ -136,7 +136,7 @@ class TestTwins(unittest.TestCase):
                     place = {n: k for k, n in enumerate(order)}
                     self.assertTrue(all(place[a] < place[b] for a in after for b in after[a]))
                 self.assertEqual(len(order), 25)
-            # A node moves past a long chain, or a long chain past a node: the chain is not searched.
+            # A node moves after a long chain, or a long chain moves after a node: the chain is not searched.
             for last_of_chain in (False, True):
                 searched = []
                 after = {n: [n + 1] if n < 999 else [] for n in range(1000)}
@@ -154,7 +154,7 @@ class TestTwins(unittest.TestCase):
                 order.add_edges([(u, v)])
                 self.assertLess(len(searched), 10)
                 self.assertEqual(list(order), [*range(1000), "one"] if last_of_chain else ["one", *range(1000)])
-            # Always at the same place: labels are spread again.
+            # All nodes are inserted at one position, so that labels are respaced.
             order = module.DynamicOrder(lambda n: (), lambda n: (0,) if n else ())
             for n in range(300):
                 order.place(n)
@@ -176,7 +176,10 @@ class TestTwins(unittest.TestCase):
 
 class TestHandler(unittest.TestCase):
     def test_replacements_against_oracle(self):
-        """Random replacements: the incremental answer equals that of the plain algorithm, and both twins order alike."""
+        """After random replacements the incremental result equals that of the plain algorithm.
+
+        Both implementations of the handler give the same order.
+        """
         histories = [
             self.random_replacements(handler, patience)
             for handler in HANDLERS
@@ -188,7 +191,10 @@ class TestHandler(unittest.TestCase):
         self.assertGreater(min(accepted, len(histories[0]) - accepted), 50)
 
     def random_replacements(self, handler, patience):
-        """What was valid, and the orders; with a negative `patience` nothing that was refused is left for the next time."""
+        """Return whether each replacement was valid, with the order of the nodes.
+
+        With a negative `patience` no refused nodes are kept for the next check.
+        """
         rng = random.Random(3)
         history = []
         with mock.patch.object(destroyhandler, "_PATIENCE", patience):
@@ -220,14 +226,14 @@ class TestHandler(unittest.TestCase):
         return history
 
     def test_cost_of_refusals(self):
-        """A long row of refused replacements: each is checked without those before it."""
+        """In a long series of refused replacements each check ignores the earlier ones."""
         for handler in HANDLERS:
             x = var("x")
             e, used = x, []
             for _ in range(400):
                 e = sigmoid(e)
                 used.append(e)
-            # Everything is needed at the end, in the order in which it was computed.
+            # All variables are read at the end, in the order of their computation.
             fg = handled(handler, [x], [add(e, *used)])
             most = 0
             for r in used[:-1]:
@@ -242,7 +248,7 @@ class TestHandler(unittest.TestCase):
     def test_order_of_readers(self):
         for handler in HANDLERS:
             x, y = var("x"), var("y")
-            # log(x) means the x before, wherever it is written (documented example)
+            # log(x) reads x before it is overwritten, wherever it is written (documented example)
             r2 = MyOp("add_inplace", {0: [0]})(x, y)
             before, after = MyOp("log")(x), MyOp("log")(r2)
             fg = handled(handler, [x, y], [after, before])
@@ -294,7 +300,7 @@ class TestHandler(unittest.TestCase):
             FunctionGraph([x], [MyOp("two", view_map={0: [0, 1]})(x, x)], features=[DestroyHandler()])
 
     def test_self_view(self):
-        """A variable that becomes a view of itself is a cycle, not an endless walk."""
+        """A variable that becomes a view of itself is a cycle and does not cause an endless walk."""
         for handler in HANDLERS:
             x = var("x")
             v = view(sigmoid(x))
@@ -346,7 +352,10 @@ class TestHandler(unittest.TestCase):
             handler.on_prune(fg, e.owner, "gone")
 
     def test_cost_of_wide_and_long_classes(self):
-        """5000 views of one variable, and a chain of 3000 views: each replacement looks at what it touches only."""
+        """A replacement checks only the nodes that it affects.
+
+        The graphs are 5000 views of a variable, and a chain of 3000 views.
+        """
         for handler in HANDLERS:
             x = var("x")
             fg = handled(handler, [x], [add(*[sigmoid(view(x)) for _ in range(5000)])])

@@ -1,4 +1,4 @@
-"""Rewriting engine: which nodes are visited again, what is counted and said, and what is refused."""
+"""Tests of the rewriting engine: which nodes are visited again, counts and messages, and refused changes."""
 
 import contextlib
 import io
@@ -39,7 +39,7 @@ def graph_of(*outs):
 
 
 class Refusal(gof.toolbox.Feature):
-    """No change is accepted."""
+    """A feature that refuses every change."""
 
     def validate(self, fgraph):
         raise gof.InconsistencyError("refused")
@@ -52,7 +52,7 @@ class Base(unittest.TestCase):
 
 class TestEquilibrium(Base):
     def test_patterns_as_deep_as_is_promised(self):
-        """A rule that looks `CLIENT_DEPTH` levels below a node whose input changed is tried on that node again."""
+        """A rule that reads `CLIENT_DEPTH` levels below a node whose input changed is tried on that node again."""
         outer = [neg, sqr, log, sqrt]
         for depth in range(1, gof.rewriting.equilibrium.CLIENT_DEPTH + 2):
             form, out = (log, "a"), exp(self.x)
@@ -64,7 +64,7 @@ class TestEquilibrium(Base):
             self.assertEqual(str(e), "[x]", depth)
 
     def test_global_walks_go_on_to_the_end(self):
-        """A walk that leaves its new nodes to the next one is repeated until it changes nothing."""
+        """A walk that leaves its new nodes to the next walk is repeated until it changes nothing."""
         ops = [exp, neg, log, sqr, sqrt, identity]
         for length in range(2, len(ops) + 1):
             steps = [OpSub(*pair) for pair in zip(ops, ops[1:length])]
@@ -74,7 +74,7 @@ class TestEquilibrium(Base):
             self.assertEqual(str(e), "[%s(x)]" % ops[length - 1])
 
     def test_what_is_refused_is_given_up(self):
-        """A replacement that was taken back has changed nothing, so that it is not tried for ever."""
+        """A replacement that was undone counts as no change, so it is not tried endlessly."""
 
         def accept(exc, *others):
             if not isinstance(exc, gof.InconsistencyError):
@@ -96,7 +96,7 @@ class TestEquilibrium(Base):
             self.assertEqual(str(e), "[add(exp(x), log(y))]")
 
     def test_replaced_nodes_are_left_alone(self):
-        """A node that has left the graph is not given to the next rules."""
+        """A node that has left the graph is not passed to the following rules."""
         seen = []
 
         @local_optimizer([exp])
@@ -111,7 +111,7 @@ class TestEquilibrium(Base):
             self.assertEqual(seen, [])
 
     def test_profile(self):
-        """It says how often each rule was used, how many nodes it made, and calls it by its name."""
+        """A profile names the rules, and reports how often each was used and how many nodes it made."""
         one, three = OpSub(exp, neg), PatternSub((log, "a"), (sqr, (sqrt, (neg, "a"))))
         one.name, three.name = "makes one", "makes three"
         e = graph_of(add(exp(self.x), add(exp(self.y), log(self.y))))
@@ -127,7 +127,7 @@ class TestEquilibrium(Base):
 
 class TestWalks(Base):
     def test_sequence(self):
-        """Unknown keywords are refused; the optimizer at work is known to those who say what is being done."""
+        """Unknown keywords are refused; progress reports name the optimizer that is running."""
         self.assertRaises(TypeError, SeqOptimizer, [], colour="red")
 
         class Say(Optimizer):
@@ -146,7 +146,7 @@ class TestWalks(Base):
         self.assertIn("rewriting, says it (0 nodes)", said[1])
 
     def test_change_tracker_is_one(self):
-        """A second one is not attached, and the first one goes on."""
+        """A second ChangeTracker is not attached, and the first one stays active."""
         e = graph_of(exp(self.x))
         first, second = ChangeTracker(), ChangeTracker()
         e.attach_feature(first)
@@ -159,7 +159,7 @@ class TestWalks(Base):
         self.assertFalse(hasattr(e, "change_tracker"))
 
     def test_what_a_walk_looks_for(self):
-        """It is found out once, and again when the rule says something else."""
+        """A walk caches what its rule tracks, and updates it when the rule's tracks change."""
 
         class Changing(LocalOptimizer):
             tracked = [exp]
@@ -182,7 +182,7 @@ class TestWalks(Base):
         self.assertIs(walk._may_apply(), walk._may_apply())
 
     def test_op_key(self):
-        """The rule names one op, or several; what it requires of the graph is there before it is used."""
+        """A rule names one or several Ops; the features that it requires are attached before it is applied."""
 
         class Away(LocalOptimizer):
             def __init__(self, key):
@@ -209,7 +209,7 @@ class TestWalks(Base):
             self.assertEqual(str(e), "[add(%s, y)]" % after)
 
     def test_group_counts_nodes(self):
-        """A group counts the nodes that each rule made: not inputs that it gave back, nor the node itself."""
+        """A group counts the nodes that each rule made; returned inputs and the node itself do not count."""
         x = self.x
 
         @local_optimizer([sub])
@@ -234,7 +234,7 @@ class TestWalks(Base):
 
 class TestMeta(Base):
     def test_what_it_says(self):
-        """At level 1: inputs that are not known, and candidates that fail. What was chosen at level 2 only."""
+        """Level 1 reports unknown inputs and failing candidates; level 2 also reports the chosen rule."""
 
         @local_optimizer([T.exp])
         def wrong(node):
@@ -271,7 +271,7 @@ class TestMeta(Base):
 
 class TestMerge(Base):
     def test_counts(self):
-        """Constants and nodes count once each, however many clients they have and however often they are found."""
+        """Constants and nodes count once, however many clients they have and however often they are found."""
         x = self.x
         for count in (1, 2, 3, 5):
             a, b = constant(2.5), constant(2.5)
@@ -296,7 +296,7 @@ class TestMerge(Base):
             self.assertEqual((prof[0], *prof[-2:]), (failures, 0, 0))
 
     def test_constants_of_shared_parts(self):
-        """A graph of nodes that use their input twice has 2 ** n paths; each node is visited once."""
+        """Shared nodes are visited once; a graph of nodes that use their input twice has 2 ** n paths."""
         asked = []
 
         class Noting(type(constant(1.0))):
@@ -318,7 +318,10 @@ class TestMerge(Base):
 
 class TestPatterns(Base):
     def test_results_of_other_types(self):
-        """What a pattern makes gets the type of what it replaces, or is no replacement."""
+        """A pattern's result is converted to the type of the replaced variable.
+
+        If this is impossible, the pattern does not apply.
+        """
         x, i, row, matrix = T.dvector("x"), T.ivector("i"), T.drow("row"), T.dmatrix("matrix")
         first = PatternSub((T.add, "a", "b"), "a")
         self.assertEqual(first.transform((x + i).owner), [x])
@@ -334,7 +337,7 @@ class TestPatterns(Base):
             self.assertIs(rule.transform((x - x).owner), False)
 
     def test_skipping_further_in(self):
-        """Behind a skipped variable patterns are matched as anywhere: others are skipped, and other clients count."""
+        """Below a skipped variable patterns match as usual: other variables are skipped, and other clients count."""
 
         def skip(v):
             return v.owner.inputs[0] if v.owner is not None and v.owner.op == identity else None
@@ -357,7 +360,7 @@ class TestPatterns(Base):
             self.assertEqual(str(e.outputs[0].owner or e.outputs[0]), before if after is None else after)
 
     def test_numbers_where_nothing_is_known_of_tensors(self):
-        """Without the layer above, numbers of patterns are compared with constants of one element."""
+        """Without the tensor layer, scalars in patterns are compared with constants of one element."""
         x = self.x
         rule = PatternSub((mul, 2, "a"), "a")
         with unittest.mock.patch.object(pattern, "_read_constant", pattern._plain_constant):

@@ -1,4 +1,4 @@
-"""Enumerations as params: names, values and aliases in Python, macros, header constants and names in C."""
+"""Tests of enumerations as params: names, values and aliases in Python; macros, header constants and names in C."""
 
 import copy
 import pickle
@@ -56,7 +56,7 @@ class TestPython(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "not a valid C identifier.*cname"):
             EnumList("A", ctype="cudnn<int>")
         self.assertRaises(AttributeError, EnumList, "A", cname="1st")
-        # Any number is one token, or stands in parentheses.
+        # Every number in C is one token or is parenthesized.
         enum = EnumType(A=-1, B=2**63, C=-(2**63), D=float("inf"), E=float("-inf"), F=float("nan"), G=-1e-5, H=2**40)
         defined = dict(line.split(" ", 2)[1:] for line in enum.c_support_code().split("\n") if line)
         self.assertEqual(
@@ -74,7 +74,7 @@ class TestPython(unittest.TestCase):
         )
 
     def test_equality(self):
-        """By what the constants are in C: a bool is an int, an int is no float."""
+        """Enums are compared by their constants in C: a bool equals an int, an int does not equal a float."""
         for one, other, same in (
             (dict(A=True), dict(A=1), True),
             (dict(A=np.int8(2)), dict(A=2), True),
@@ -135,14 +135,14 @@ class TestPython(unittest.TestCase):
         ):
             got = enum.filter(data)
             self.assertEqual((got, type(got)), (value, type(value)))
-        self.assertNotEqual(enum.filter(np.float64("nan")), enum.filter(np.float64("nan")))  # the NaN
+        self.assertNotEqual(enum.filter(np.float64("nan")), enum.filter(np.float64("nan")))  # NaN differs from itself
         for data in ("dos", 2, None, 1j, [1], np.ones(1), "uno "):
             with self.assertRaisesRegex(TypeError, r"one of the values .* or aliases \('uno',\), got"):
                 enum.filter(data)
         self.assertEqual(enum.filter(0.5, strict=True), 0.5)
         self.assertRaises(TypeError, enum.filter, "uno", strict=True)
         self.assertTrue(enum.is_valid_value(1) and not enum.is_valid_value("uno") and not enum.is_valid_value(3))
-        # Constants may be close to each other; integers are never approximate.
+        # Integer constants may be close to each other; they are never compared approximately.
         close = EnumType(A=10**12, B=10**12 + 1, C=1.0)
         self.assertFalse(close.values_eq_approx(close.A, close.B))
         self.assertTrue(close.values_eq_approx(close.C, 1.0 + 1e-12))
@@ -166,11 +166,11 @@ class TestPython(unittest.TestCase):
             self.assertNotEqual(enum, other)
         self.assertNotEqual(EnumList("A"), CEnumType("A"))
         self.assertNotEqual(EnumList("A", "B").c_code_cache_version(), EnumList("B", "A").c_code_cache_version())
-        self.assertTrue(EnumList())  # a type without constants is one, though an empty dict
+        self.assertTrue(EnumList())  # a type without constants is true, although it is an empty dict
 
 
 class Constant(Op):
-    """The params in C as a number of its own type."""
+    """An Op that adds its params, a C value of the enum's type, to its input."""
 
     __props__ = ("value", "params_type")
 
@@ -197,7 +197,7 @@ class Constant(Op):
 
 
 class Name(Constant):
-    """The name of the constant whose value is the input."""
+    """An Op that returns the name of the constant whose value is the input."""
 
     def make_node(self, x):
         return Apply(self, [x], [generic()])
@@ -241,14 +241,14 @@ class TestC(unittest.TestCase):
         ]
         f = linked([self.x], [Constant(enum, value)(self.x) for enum, value, _ in cases])
         self.assertEqual([float(v) for v in f(0.0)], [float(expected) for *_, expected in cases])
-        self.assertEqual(linked([self.x], [Constant(whole, "MIN")(self.x)])(0.0), 2.0**63)  # what C makes of it
+        self.assertEqual(linked([self.x], [Constant(whole, "MIN")(self.x)])(0.0), 2.0**63)  # C wraps it around
         for mode in ("FAST_COMPILE", "FAST_RUN", "DebugMode"):
             self.assertEqual(theano.function([self.x], Constant(numbers, "one")(self.x), mode=mode)(2.0), 3.0)
         with self.assertRaisesRegex(TypeError, "EnumType: expected one of the values .* got 'two'"):
             theano.function([self.x], Constant(numbers, "two")(self.x), mode="FAST_RUN")
 
     def test_one_name_two_values(self):
-        """In one module the second macro would win for both."""
+        """Enums that define a constant differently cannot share a module: the second macro would win."""
         one, two = (Constant(EnumType(A=value), value)(self.x) for value in (1, 2))
         with self.assertRaisesRegex(ValueError, "constant A of two enums has different values"):
             linked([self.x], [one, two])
@@ -266,11 +266,11 @@ class TestC(unittest.TestCase):
             self.assertEqual((f(0.5), f(float("nan"))), ("HALF", "NOTHING"))
             bundle = ParamsType(first=enum, second=EnumType(OTHER=2.5))
             self.assertEqual(linked([self.x], [Bundled(bundle, 1)(self.x)])(1.0), "SECOND")
-            # Two enums of one cname in a bundle: none has the function, instead of a module that does not compile.
+            # Two enums in a bundle have the same cname: neither gets the function, since the module would not compile.
             both = ParamsType(first=enum, second=EnumType(OTHER=2.5, cname="numbers"))
             self.assertNotIn("theano_enum_to_string", "".join(both.c_support_code()))
             self.assertIn("#define OTHER 2.5", "".join(both.c_support_code()))
-        # Without the flag there is no such function.
+        # Without the flag the function does not exist.
         for kind in (enum, bundle):
             self.assertNotIn("theano_enum_to_string", "".join(kind.c_support_code()))
         with self.assertRaisesRegex(cmodule.CompileError, "theano_enum_to_string_numbers.* was not declared"):

@@ -1,4 +1,4 @@
-"""Comparison of computations, with inputs that correspond to one another."""
+"""Tests of the comparison of computations with corresponding inputs."""
 
 import unittest
 

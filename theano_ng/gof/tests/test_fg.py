@@ -1,4 +1,4 @@
-"""FunctionGraph, its features and the guard of a function's inputs, on an Op without tensors."""
+"""Tests of FunctionGraph, its features and the Supervisor of a function's inputs, with an Op without tensors."""
 
 import contextlib
 import io
@@ -40,7 +40,7 @@ class TestFunctionGraph(unittest.TestCase):
         s = sigmoid(x)
         log = Log()
         fg = FunctionGraph([x], [add(s)], clone=False, features=[log])
-        self.assertEqual(log.events, [])  # not for what is there already
+        self.assertEqual(log.events, [])  # nodes that are already in the graph are not reported
         fg.replace(s, view(view(x)), reason="why")
         self.assertEqual(
             log.events,
@@ -60,7 +60,7 @@ class TestFunctionGraph(unittest.TestCase):
         self.assertEqual(fg.collect_callbacks("count", "a"), {})
 
     def test_answers(self):
-        """What is known of the graph as it is is forgotten at each change, also one that is refused or undone."""
+        """Cached answers about a graph are cleared at each change, also at one that is refused or undone."""
         x = var("x")
         s = sigmoid(x)
         fg = FunctionGraph([x], [add(s, view(s))], clone=False)
@@ -103,7 +103,7 @@ class TestFunctionGraph(unittest.TestCase):
         e = add(sigmoid(x))
         fg = FunctionGraph([x], [e], clone=False)
         with self.assertRaises(Exception):
-            FunctionGraph([x], [e], clone=False)  # owned
+            FunctionGraph([x], [e], clone=False)  # its variables belong to a graph
         with self.assertRaises(ValueError):
             FunctionGraph([e], [sigmoid(e)], clone=False)
         with self.assertRaises(Exception):
@@ -137,7 +137,7 @@ class TestFunctionGraph(unittest.TestCase):
             copy.replace_all_validate([(copy.outputs[0], add(inplace(s2), MyOp("late", {0: [0]})(s2)))])
 
     def test_supervisor(self):
-        """The guard's answer after each change equals that of a new guard, which looks at everything."""
+        """The result of the Supervisor after each change equals that of a new one, which checks the whole graph."""
         import random
 
         rng = random.Random(2)

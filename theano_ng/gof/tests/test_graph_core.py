@@ -1,4 +1,4 @@
-"""Graphs, FunctionGraph, features, types and the destroy handler, on an Op without tensors."""
+"""Tests of graphs, FunctionGraph, features, types and the destroy handler, with an Op without tensors."""
 
 import copy
 import pickle
@@ -64,7 +64,8 @@ class TestGraph(unittest.TestCase):
         self.assertEqual(graph.inputs([e]), [x, y])
         self.assertEqual(graph.orphans([x], [e]), [y])
         self.assertEqual(graph.ancestors([e]), [e, x, e.owner.inputs[1], y])
-        # of several variables the last comes first, as in Theano 1.0.5: programs take this for the order of their parameters
+        # with several variables the last one's inputs come first, as in Theano 1.0.5: programs use this as parameter
+        # order
         self.assertEqual(graph.inputs([x, y]), [y, x])
         self.assertEqual(graph.inputs([e, y]), [y, x])
         with self.assertRaises(ValueError):
@@ -97,11 +98,11 @@ class TestGraph(unittest.TestCase):
 
         read([left])
         self.assertEqual(order, [a, b, shared, left])
-        read([left, right, right])  # what is known does not come again
+        read([left, right, right])  # known variables are not returned again
         self.assertEqual(order[4:], [right])
         known.clear()
         del order[:]
-        known[shared] = 0  # nor what only leads to it
+        known[shared] = 0  # ancestors of known variables are not returned either
         read([right, left])
         self.assertEqual(order, [right, b, left])
         known.clear()

@@ -1,4 +1,7 @@
-"""Work that waits: it is done soon, in order, once, at the end of a process if need be, and by one process of two."""
+"""Tests of deferred work: it is done soon, in order and once, at process exit at the latest.
+
+After a fork only one of the processes does it.
+"""
 
 import subprocess
 import sys
@@ -32,7 +35,10 @@ class TestLater(unittest.TestCase):
                 time.sleep(0.001)
 
     def test_finish(self):
-        """What was asked for by now is done when `finish` returns, what it asks for in turn as well; errors of one are not the others'."""
+        """`finish` returns when all queued work is done, including work that this work queued.
+
+        An error does not stop other work.
+        """
         done, later = [], Later()
         with mock.patch.object(module, "PAUSE", 60):
             later(lambda: later(lambda: done.append(1)))

@@ -1,4 +1,4 @@
-"""Lazy evaluation: thunks that ask for their inputs, on every machine, and `LazyBranch`, which the compiled machine evaluates in C."""
+"""Tests of lazy evaluation: thunks that request inputs, on all virtual machines, and `LazyBranch`, run by the CVM."""
 
 import random
 import sys
@@ -15,7 +15,7 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.tests.floats import Compute, as_number, buffer, number, shift, shift_inplace, view
 from theano_ng.gof.toolbox import ReplaceValidate
 
-# (compiled, Python) pairs of machines that have to do the same
+# Pairs of options for a compiled and a Python machine; both must behave identically.
 TWINS = {
     "lazy": (dict(use_cloop=True, lazy=True), dict(lazy=True)),
     "lazy, nothing freed": (dict(use_cloop=True, lazy=True, allow_gc=False), dict(lazy=True, allow_gc=False)),
@@ -25,7 +25,7 @@ TWINS = {
 
 
 class Walk(Op):
-    """Lazy, with several questions: starts at its first input and adds inputs up while the sum stays below a limit."""
+    """A lazy Op that requests inputs several times: it adds inputs up until the sum reaches a limit."""
 
     __props__ = ("name", "limit")
 
@@ -56,7 +56,7 @@ class Walk(Op):
         return thunk
 
     def expected(self, values):
-        """The outputs, from functions that give the inputs."""
+        """Return the expected outputs; `values` are functions that return the inputs."""
         so_far = 0.0
         for i, value in enumerate(values):
             if so_far >= self.limit:
@@ -66,7 +66,7 @@ class Walk(Op):
 
 
 class Branch(Op):
-    """The first half of the values or the second, by a LazyBranch."""
+    """A lazy Op that returns the first or the second half of its values, by a LazyBranch."""
 
     __props__ = ("name",)
 
@@ -90,7 +90,10 @@ class Trap(Exception):
 
 
 def random_graph(seed, log, trap):
-    """Inputs and outputs of a graph of 25 nodes, some of them lazy; `trap` is a list of names of nodes that shall fail."""
+    """Return the inputs and four outputs of a graph of 25 nodes, some of them lazy.
+
+    A node whose name is in the list `trap` raises Trap.
+    """
     rng = random.Random(seed)
     variables = inputs = [number("x%d" % i) for i in range(4)]
     variables = list(variables)
@@ -118,7 +121,7 @@ def random_graph(seed, log, trap):
 
 
 def evaluate(outputs, given):
-    """Values of variables by the book, and the set of nodes that ran."""
+    """Evaluate variables recursively, only as needed; return their values and the names of the Ops that ran."""
     known, ran = dict(given), set()
 
     def value(r):
@@ -138,7 +141,7 @@ def evaluate(outputs, given):
 
 
 class Machine:
-    """A machine for a graph, its cells, and what can be seen of a run."""
+    """A machine for a graph, its storage, and the observable results of a run."""
 
     def __init__(self, inputs, outputs, log, options):
         self.fgraph = FunctionGraph(inputs, outputs)
@@ -173,7 +176,10 @@ class Machine:
 
 class TestTwins(unittest.TestCase):
     def test_random_graphs(self):
-        """Order, values, what is freed, counts, errors and where they happened: the same in C and in Python, lazy ones by the book."""
+        """The compiled and the Python machine agree on order, values, freed storage, counts and errors.
+
+        Values, and on lazy machines also the set of nodes that ran, match a recursive evaluation.
+        """
         for seed in range(25):
             log, trap = [], []
             inputs, outputs = random_graph(seed, log, trap)
@@ -205,7 +211,7 @@ class TestTwins(unittest.TestCase):
                             self.assertLessEqual(max(compiled["counts"]), 1)
                         else:
                             self.assertEqual(compiled["ran"], names)
-                        # any node that fails leaves the machine as good as new
+                        # a node that fails leaves the machine fully usable
                         failing = [n for n in compiled["ran"] if n[0] == "c"]
                         if failing:
                             trap.append(rng.choice(failing))
@@ -222,7 +228,7 @@ class TestTwins(unittest.TestCase):
                     self.assertEqual(untimed["values"], evaluate(outputs, zip(inputs, calls[0][0]))[0])
 
     def test_times(self):
-        """Times go to the node that spends them, questions included."""
+        """Time is charged to the node that spends it, including calls of a lazy thunk that request inputs."""
         log = []
         x = number("x")
         slow = Compute("slow", lambda a: sum(range(20000)) * 0 + a, log)
@@ -239,7 +245,7 @@ class TestTwins(unittest.TestCase):
 
 
 class BufferBranch(Branch):
-    """The same for buffers, which in-place Ops change."""
+    """A Branch on buffers, which in-place Ops overwrite."""
 
     def make_node(self, condition, *values):
         return Apply(self, [condition, *values], [buffer() for _ in values[::2]])
@@ -254,7 +260,10 @@ def first_of(log, name):
 
 
 def in_place_fgraph(inputs, outputs, places):
-    """A FunctionGraph in which as many of the shifts as can be work in place, tried in the given order of places."""
+    """Return a FunctionGraph with as many in-place shifts as possible, and their number.
+
+    The shifts are tried in the order of the indices `places`.
+    """
     fgraph = FunctionGraph(inputs, outputs, features=[DestroyHandler(), ReplaceValidate()])
     shifts = [node for node in fgraph.toposort() if node.op == shift]
     done = 0
@@ -271,7 +280,7 @@ def in_place_fgraph(inputs, outputs, places):
 
 
 class TestInPlace(unittest.TestCase):
-    """Lazy conditionals among Ops that overwrite their inputs."""
+    """Lazy conditionals in graphs with Ops that overwrite their inputs."""
 
     MACHINES = [
         dict(use_cloop=c, lazy=lazy, allow_gc=gc)
@@ -290,7 +299,7 @@ class TestInPlace(unittest.TestCase):
             yield [c.storage[0] for c in outs], list(log), [c.storage[0] for c in ins]
 
     def test_other_branch_reads_what_is_overwritten(self):
-        """ifelse(c, x += 1, f(x)): f is not computed when x is overwritten, x is not overwritten when f is."""
+        """In ifelse(c, x += 1, f(x)) only the chosen branch runs: f is not computed, or x is not overwritten."""
         log = []
         x, c = buffer("x"), number("c")
         f = Compute("f", lambda v: [10 * e for e in v], log)
@@ -329,7 +338,7 @@ class TestInPlace(unittest.TestCase):
 
 
 class Ask(Op):
-    """A lazy Op whose thunk answers as told."""
+    """A lazy Op whose thunk returns the given answers one after another."""
 
     __props__ = ("name",)
 
@@ -367,7 +376,10 @@ class TestUserThunks(unittest.TestCase):
             )
 
     def test_answers(self):
-        """Lists, tuples, arrays, repeated and several numbers, None at the end; what the thunk sees of compute_map."""
+        """A lazy thunk may return lists, tuples and arrays of input indices, also repeated ones, and None at the end.
+
+        `compute_map` shows it which inputs are computed.
+        """
         for answers, ran, seen in (
             ([[2], [0], []], ["c2", "c0"], [[0, 0, 0, 0], [0, 0, 1, 0], [1, 0, 1, 0]]),
             ([(1, 0), None], ["c1", "c0"], [[0, 0, 0, 0], [1, 1, 0, 0]]),
@@ -406,7 +418,7 @@ class TestLazyBranch(unittest.TestCase):
         return LazyBranch(cells, outputs, flags, [[False] for _ in outputs], view, list), cells, outputs, flags
 
     def test_conditions(self):
-        """As Python compares with 0, whatever the type; without creating objects for arrays."""
+        """A condition of any type is compared with 0 as in Python."""
         kinds = [np.asarray(v, dtype) for dtype in "?bBhHiIlLqQefdgFDG" for v in (0, 1)]
         kinds += [np.asarray(v, "f8") for v in (-0.0, np.nan, 1e-320, np.inf)]
         kinds += [
@@ -475,7 +487,7 @@ class TestLazyBranch(unittest.TestCase):
             thunk()
             self.assertIsNot(out[0], old)
             self.assertEqual(old.sum(), 0)
-        # objects are counted, so they are never copied as bytes
+        # object arrays hold counted references, so their elements are never copied as bytes
         things = np.array([object(), None])
         before = sys.getrefcount(things[0])
         thunk, _, (out,), _ = self.branch(np.asarray(0), [things, things], old=np.array([1, 2], object))
@@ -498,7 +510,10 @@ class TestLazyBranch(unittest.TestCase):
         self.assertEqual((thunk.branch_size, thunk.view, len(thunk.inputs), len(thunk.outputs)), (1, False, 3, 1))
 
     def test_errors_in_the_machine(self):
-        """A value that cannot be copied, a condition that is none: lazily and eagerly, the error comes out and says where."""
+        """A value that cannot be copied and an ambiguous condition raise errors at the right node.
+
+        This holds for lazy and for eager machines.
+        """
 
         class Uncopied(Branch):
             def make_thunk(self, node, storage_map, compute_map, no_recycling):

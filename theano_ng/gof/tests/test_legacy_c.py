@@ -1,6 +1,6 @@
-"""C code as it was written for Theano 1.0 and NumPy 1: it compiles and computes here as it is, but for the import.
+"""Tests of C code written for Theano 1.0 and NumPy 1: it compiles and runs unchanged, except for the import.
 
-The same file runs on Theano 1.0 when `theano_ng` is replaced by `theano`.
+This file runs on Theano 1.0 if `theano_ng` is replaced by `theano`.
 """
 
 import os
@@ -20,7 +20,7 @@ IN_C = theano.Mode("c|py", None)
 
 
 class CopyThen(gof.Op):
-    """A copy of the input, on which some C code is run: x and z are the arrays, xd and zd their elements."""
+    """An Op that copies its input and runs C code on it: x and z are the arrays, xd and zd their elements."""
 
     __props__ = ("code", "headers")
 
@@ -167,7 +167,7 @@ class TestNumPy1(unittest.TestCase):
 
 
 class WithParams(gof.COp):
-    """``scale * (x + table[choice])``: params of a number, a tensor, an enum and a number of another type."""
+    """``scale * (x + table[choice])`` with params of two scalar types, a tensor and an enum."""
 
     __props__ = ("scale", "table", "choice", "half")
     params_type = ParamsType(
@@ -233,7 +233,10 @@ class TestParams(unittest.TestCase):
 
 
 class Counter(gof.Op):
-    """Adds how often this thunk has run: state in `c_support_code_struct`, set up and torn down by its companions."""
+    """An Op that adds the number of runs of its thunk.
+
+    The count is kept in `c_support_code_struct`; the other struct methods initialize and clean it up.
+    """
 
     __props__ = ()
 
@@ -305,7 +308,7 @@ class TestStructs(unittest.TestCase):
 
 
 class Window(gof.Op):
-    """Part of a vector, by a slice. Slices have no C, so `perform` runs, whatever `c_code` says."""
+    """An Op that takes a slice of a vector. Slices have no C code, so `perform` runs despite `c_code`."""
 
     __props__ = ()
 

@@ -14,7 +14,7 @@ from theano_ng.gof.utils import MethodNotDefined
 
 
 class Array:
-    """What an array shows of itself, for error messages."""
+    """A stand-in for an array with the attributes that error messages use."""
 
     def __init__(self, shape, strides):
         self.shape, self.strides = shape, strides
@@ -130,7 +130,7 @@ class TestWrapLinker(unittest.TestCase):
         self.assertIsNone(both.clone().fgraph)
 
     def test_pre_and_errors(self):
-        """`pre` sees the values before each run; an error in a wrapper names the node."""
+        """`pre` receives the values before each run; an error in a wrapper names the node."""
 
         class Watched(link.WrapLinker):
             def pre(self, f, inputs, order, thunk_groups):
@@ -154,7 +154,7 @@ class TestWrapLinker(unittest.TestCase):
         with self.assertRaisesRegex(ZeroDivisionError, "Apply node that caused the error: div"):
             f(1, 0)
         self.assertEqual(f(3, 2), 2.0)
-        # every node runs, lazy ones too
+        # every node runs, also lazy ones
         for options in (dict(use_cloop=True), dict(use_cloop=True, lazy=True), dict()):
             fgraph = FunctionGraph([c, x], [choose(c, add(x, 1), mul(x, 5))])
             f = link.WrapLinker([vm.VM_Linker(**options)], wrapper).accept(fgraph).make_function()
@@ -162,7 +162,7 @@ class TestWrapLinker(unittest.TestCase):
 
 
 class TestThunks(unittest.TestCase):
-    """What `make_thunk` of an Op may return."""
+    """The objects that an Op's `make_thunk` may return."""
 
     def run_with(self, make, **op):
         class Custom(Compute):
@@ -184,7 +184,7 @@ class TestThunks(unittest.TestCase):
             yield f
 
     def test_plain_callables(self):
-        """Functions, bound methods, objects with slots, partials; make_thunk with and without `impl`."""
+        """Functions, bound methods, objects with slots and partials are thunks; make_thunk may lack `impl`."""
 
         class Slots:
             __slots__ = ("cells",)
@@ -223,7 +223,7 @@ class TestThunks(unittest.TestCase):
                     self.assertEqual([t.lazy for t in thunks], [False] * 3)
 
     def test_own_buffer(self):
-        """A thunk that computes into a buffer of its own, whatever is in the cells."""
+        """A thunk may compute into its own buffer, whatever its storage contains."""
 
         def make_thunk(self, node, storage_map, compute_map, no_recycling):
             buffer, (a,), (b,) = [None], [storage_map[r] for r in node.inputs], [storage_map[r] for r in node.outputs]
@@ -250,7 +250,7 @@ class TestThunks(unittest.TestCase):
 
 
 class TestLinkers(unittest.TestCase):
-    """What all linkers of one thunk per node share."""
+    """Behavior that all linkers with one thunk per node share."""
 
     LINKERS = [
         (link.PerformLinker, {}),
@@ -262,7 +262,10 @@ class TestLinkers(unittest.TestCase):
     ]
 
     def test_accept_and_clone(self):
-        """Accepting a second graph gives another linker; a clone has no graph; allow_gc None is config.allow_gc when a function is made."""
+        """Accepting a second graph returns another linker, and a clone has no graph.
+
+        With allow_gc=None, config.allow_gc is read when a function is compiled.
+        """
         x = number("x")
         one, two = FunctionGraph([x], [add(x, 1)]), FunctionGraph([x], [add(x, 2)])
         for kind, options in self.LINKERS:
@@ -282,7 +285,7 @@ class TestLinkers(unittest.TestCase):
                     self.assertIs(linker.clone(allow_gc=False).linkers[0].allow_gc, False)
 
     def test_storage_from_outside(self):
-        """Cells of inputs, outputs and of inner variables."""
+        """Storage of inputs, outputs and inner variables can be passed to make_thunk."""
         x = number("x")
         for kind, options in self.LINKERS:
             with self.subTest(kind.__name__, **options):
@@ -304,7 +307,7 @@ class TestLinkers(unittest.TestCase):
                     self.assertEqual(cells[2][0], 6.0)
 
     def test_no_recycling(self):
-        """The cells of these variables are empty when a run starts, so that old values are not used as buffers."""
+        """Storage of `no_recycling` variables is empty when a run starts: old values are not reused as buffers."""
         x = number("x")
         seen = []
 
@@ -339,7 +342,7 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual(f(2), 6.0)
 
     def test_schedule(self):
-        """An order of one's own, which linkers that are compared have to share."""
+        """A linker accepts a custom schedule; linkers that are compared must have equal schedules."""
         x = number("x")
         a, b = add(x, 1), mul(x, 2)
         log = []
@@ -359,7 +362,7 @@ class TestLinkers(unittest.TestCase):
 
 class TestOpWiseAndDual(unittest.TestCase):
     def test_fallback(self):
-        """An Op without C code runs in Python, unless that is not wanted."""
+        """An Op without C code runs in Python, unless fallback_on_perform is False."""
         x = number("x")
         fgraph = FunctionGraph([x], [add(x, 1)])
         for compiler in (config.cxx, ""):
@@ -381,7 +384,7 @@ class TestOpWiseAndDual(unittest.TestCase):
             self.assertEqual("Apply node that caused the error: div(x, y)" in str(error.exception), nice)
 
     def test_profiler(self):
-        """make_all's profiler may wrap the function."""
+        """The profiler given to make_all may wrap the function."""
         x = number("x")
         given = []
 
@@ -397,10 +400,10 @@ class TestOpWiseAndDual(unittest.TestCase):
         self.assertEqual((given, outs[0].value), ([(1, order), None], 2.0))
 
     def test_dual(self):
-        """Both implementations run on equal values; the Python values come back, what differs is named."""
+        """Both implementations run on equal values; the Python values are returned, and a difference names the node."""
 
         class Two(Compute):
-            """One implementation where C is asked for, another one where Python is."""
+            """An Op with different implementations for C and for Python."""
 
             def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
                 (a,), (b,) = [storage_map[r] for r in node.inputs], [storage_map[r] for r in node.outputs]

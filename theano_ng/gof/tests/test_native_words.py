@@ -1,4 +1,7 @@
-"""Words of native functions: what C declares is what Python is asked for, and every word arrives where C reads it."""
+"""Tests of packed parameters ("words") of native functions:
+
+Python requires those that C declares, and C reads every value.
+"""
 
 import importlib
 import os
@@ -14,8 +17,8 @@ from theano_ng.gof.compiler import GCC_compiler
 from theano_ng.gof.native import Kernel, NativeCode, native_function
 from theano_ng.gof.native_words import Record
 
-# Functions that return the words that they read, by the names of the struct. `counted` counts its calls in the last word of its scratch
-# memory, of which it needs a word for each input and each value.
+# Functions that return the words that they read; each has the name of its struct. `counted` counts its calls in the
+# last word of its scratch memory, which has one word for each input and each value.
 SOURCE = r"""
 #include "native.h"
 
@@ -121,7 +124,7 @@ class TestWords(unittest.TestCase):
         self.assertEqual(self.echoed(NativeCode("native_echo:echo", **words)), (-2, (1, 2), 3, 4, [(5, 6), (7, 8)]))
         words.update(points=[], first=True, pair=np.array([2**62, -(2**63)]))
         self.assertEqual(self.echoed(NativeCode("native_echo:echo", **words)), (1, (2**62, -(2**63)), 3, 4, []))
-        # Bytes fill the words from the beginning.
+        # Bytes fill the words from the start.
         words.update(pair=np.int64(9).tobytes() + np.int32(1).tobytes())
         first, second = np.frombuffer(words["pair"] + bytes(4), "int64")
         self.assertEqual(self.echoed(NativeCode("native_echo:echo", **words))[1], (first, second))
@@ -141,7 +144,7 @@ class TestWords(unittest.TestCase):
             one[0]()
             self.assertEqual(one[1][0], (calls, 16))
         two[0]()
-        self.assertEqual(two[1][0], (1, 16))  # memory of its own
+        self.assertEqual(two[1][0], (1, 16))  # it has separate scratch memory
         with self.assertRaisesRegex(ValueError, "at most three values"):
             self.bound(NativeCode("native_echo:counted", before=10, values=[1, 2, 3, 4]))
         with self.assertRaisesRegex(SystemError, "NATIVE_ENTRY_WITH_SCRATCH"):

@@ -1,4 +1,4 @@
-"""What an Op may rely on: props, default outputs, params, thunks of its own, test values, OpenMP, and C code in files of its own."""
+"""Tests of the Op interface: props, default outputs, params, custom thunks, test values, OpenMP, external C files."""
 
 import os
 import pickle
@@ -50,7 +50,7 @@ class WithParams(Op):
 
 
 class OwnThunk(Op):
-    """The older signature, without `impl`."""
+    """An Op whose make_thunk has the older signature, without `impl`."""
 
     __props__ = ()
     made = 0
@@ -165,7 +165,7 @@ class TestSections(unittest.TestCase):
         )
 
     def test_without_a_compiler(self):
-        """An Op that has C code only says what it lacks, and what to do about it."""
+        """The error of an Op that has only C code names the missing compiler and the remedy."""
 
         class OnlyC(gof.Op):
             __props__ = ()

@@ -1,4 +1,4 @@
-"""Rewriting engine: optimizers, rules, patterns, merging, walks and the equilibrium worklist."""
+"""Tests of the rewriting engine: optimizers, rules, patterns, merging, walks and the equilibrium worklist."""
 
 import contextlib
 import gc
@@ -69,7 +69,7 @@ class Base(unittest.TestCase):
 
 
 class TestDocumented(Base):
-    """The examples of the guide to graph optimization."""
+    """The examples of the documentation's guide to graph optimization."""
 
     def test_global(self):
         class Simplify(Optimizer):
@@ -160,7 +160,7 @@ class TestDocumented(Base):
             self.assertEqual(len(e.apply_nodes), after)
 
     def test_pattern_get_nodes(self):
-        # From the inner op out: 0 + log(exp(x)).
+        # The pattern is matched at the inner Op and replaces an outer node: 0 + log(exp(x)).
         rule = PatternSub(
             (log, (exp, "x")), "x", tracks=[exp], get_nodes=lambda node: [c for c, _ in node.outputs[0].clients]
         )
@@ -228,7 +228,7 @@ class TestMerge(Base):
         self.assertEqual(len(e.apply_nodes), 3)
 
     def test_repeated_use(self):
-        # What comes in after the first run is merged by the second, also under a new constant.
+        # Nodes that are added after the first run are merged by the second, also below a new constant.
         x, y = self.x, self.y
         e = graph_of(add(exp(x), y))
         MergeOptimizer().optimize(e)
@@ -247,7 +247,7 @@ class TestMerge(Base):
                 for i in range(n):
                     total = add(total, mul(self.x, constant(float(i % 50) + 0.5)))
                 e = graph_of(total)
-                gc.collect()  # what others left must not be searched while this is timed
+                gc.collect()  # garbage of other tests must not be collected during the measurement
                 start = time.process_time()
                 MergeOptimizer().optimize(e)
                 tries.append(time.process_time() - start)
@@ -278,7 +278,10 @@ class TestMerge(Base):
         self.assertEqual(known.owner.inputs, before)
 
     def test_destroyers(self):
-        """In-place nodes are recorded while they are in the graph; nodes after them are not merged with earlier readers of the input."""
+        """In-place nodes are recorded while they are in the graph.
+
+        Nodes after them are not merged with earlier readers of the input.
+        """
         inplace = type(neg)(transfer_type(0), name="inplace")
         inplace.destroy_map = {0: [0]}
         e = graph_of(add(inplace(exp(self.x)), self.y))
@@ -289,7 +292,7 @@ class TestMerge(Base):
         self.assertEqual(e.merge_feature.destroyers, set())
 
     def test_assertions_with_other_messages(self):
-        """The nodes under them stay apart, for each message is to be read; that is the end of it."""
+        """Nodes on assertions with different messages stay apart, so that each message is shown; merging ends."""
         x, y = T.dvectors("x", "y")
         under = [T.exp(Assert(message)(x, T.gt(y.shape[0], 1))) for message in ("one", "other")]
         for outputs in (under, under[::-1], [*under, under[0] + Assert("other")(x, T.gt(y.shape[0], 2))]):
@@ -298,7 +301,7 @@ class TestMerge(Base):
             self.assertEqual(len([node for node in e.apply_nodes if node.op == T.exp]), 2)
 
     def test_merges_that_are_refused(self):
-        """Each is tried once: taking it back changes the nodes once more."""
+        """A refused merge is tried only once, since undoing it changes the nodes again."""
 
         class Refusal(gof.toolbox.Feature):
             def validate(self, fgraph):
@@ -359,7 +362,7 @@ class TestWalks(Base):
         self.assertRaises(ValueError, TopoOptimizer, note, order="sideways")
 
     def test_new_nodes(self):
-        # exp -> log(neg) once; the neg that comes in is visited unless ignored.
+        # exp is replaced by neg once; the new neg node is visited unless new nodes are ignored.
         @local_optimizer([exp, neg])
         def step(node):
             if node.op == exp:
@@ -372,7 +375,10 @@ class TestWalks(Base):
             self.assertEqual(str(e), after)
 
     def test_untracked_nodes_never_reach_the_function(self):
-        """Whoever calls `transform`; a class stands for its subclasses, too."""
+        """A rule's function is never called with untracked nodes; a tracked class includes its subclasses.
+
+        This holds for every caller of `transform`.
+        """
 
         class Sub(type(exp)):
             pass
@@ -446,7 +452,7 @@ class TestWalks(Base):
         self.assertRaises(RuntimeError, TopoOptimizer(broken).optimize, graph_of(exp(self.x)))
 
     def test_no_memory_for_a_rule(self):
-        """The graph may be half rewritten then, so that no policy goes on with it."""
+        """A MemoryError is raised under every error policy, since the graph may be half rewritten."""
 
         @local_optimizer([exp])
         def local_rule(node):
@@ -483,7 +489,7 @@ class TestWalks(Base):
         self.assertRaises(TypeError, OpKeyOptimizer, local_simplify)
 
     def test_new_nodes_of_an_op(self):
-        """Those of the op that the rule names are visited as well, and no others."""
+        """OpKeyOptimizer also visits new nodes of the Op that the rule names, and no others."""
         visited = []
 
         class Peel(LocalOptimizer):
@@ -568,7 +574,10 @@ class TestGroups(Base):
             self.assertEqual("LocalOptGroup: exp -> neg applied to exp(x)" in said.getvalue(), verbose)
 
     def test_walks_over_groups(self):
-        """A walk takes one rule, several rules, or a list of rules; it leaves new nodes to the next walk, unless `ignore_newtrees` is false."""
+        """A walk takes one rule, several rules, or a list of rules.
+
+        It leaves new nodes to the next walk unless `ignore_newtrees` is false.
+        """
         for rules in ((OpSub(exp, neg), OpSub(neg, log)), ([OpSub(exp, neg), OpSub(neg, log)],), (OpSub(exp, neg),)):
             for kwargs in ({}, {"name": "both"}, {"ignore_newtrees": False}):
                 made = gof_opt.topogroup_optimizer("in_to_out", *rules, **kwargs)
@@ -625,7 +634,7 @@ class TestEquilibrium(Base):
         opt = EquilibriumOptimizer(rules, max_use_ratio=10)
         opt.name = "three"
         prof = opt.optimize(e)
-        # the outer neg meets a mul only after the inner neg is gone
+        # the input of the outer neg becomes a mul only after the inner neg is removed
         self.assertEqual(str(e), "[x]")
         out = io.StringIO()
         opt.print_profile(out, prof)
@@ -654,7 +663,7 @@ class TestEquilibrium(Base):
         self.assertIn("optdb.max_use_ratio", seen.output[0])
 
     def test_the_optimizers_own_limit(self):
-        """The argument limits the number of uses; without it the flag does."""
+        """The argument limits the number of uses; the flag is the default."""
         for own, flag, most in ((5, 50, 5), (None, 7, 7)):
             uses = []
 
@@ -669,7 +678,7 @@ class TestEquilibrium(Base):
             self.assertEqual(len(uses), most + 1)
 
     def test_starting_from_some_variables(self):
-        """Only their ancestors are visited first; changes there are then passed on to their clients."""
+        """Only the ancestors of the given variables are visited first; changes there are passed on to their clients."""
         e = graph_of(neg(exp(exp(self.x))))
         inner = e.outputs[0].owner.inputs[0]
         opt = EquilibriumOptimizer([OpSub(exp, log), PatternSub((neg, (log, "x")), "x"), OpSub(add, mul)])
@@ -699,14 +708,14 @@ class TestEquilibrium(Base):
             opt = EquilibriumOptimizer(rules, tracks_on_change_inputs=again)
             self.assertEqual(len(opt.optimize(e)[1]), passes)
             self.assertEqual(str(e), "[x]")
-            # A global optimizer changes inputs at a time when no local rules are applied.
+            # A global optimizer changes inputs while no local rules are being applied.
             e = graph_of(neg(exp(self.x)))
             opt = EquilibriumOptimizer([in2out(rules[0]), rules[1]], tracks_on_change_inputs=again)
             opt.optimize(e)
             self.assertEqual(str(e), "[x]")
 
     def test_growth_without_end(self):
-        """Each use adds a node; the limit that the graph set at the start stays."""
+        """If each use adds a node, the limit that was set from the initial graph still applies."""
 
         @local_optimizer([neg])
         def deeper(node):
@@ -721,7 +730,7 @@ class TestEquilibrium(Base):
             self.assertTrue(str(e).startswith("[neg(exp("))
 
     def test_growth_with_an_end(self):
-        """What other rules add may be worked on."""
+        """The limit allows rewriting all nodes that other rules add."""
         wide = PatternSub((log, "a"), (add, (neg, "a"), (neg, (neg, "a"))))
 
         @local_optimizer([neg])
@@ -764,7 +773,7 @@ class TestEquilibrium(Base):
             self.assertEqual(len(prof[1]), passes)
 
     def test_each_new_node_is_visited(self):
-        """The first new node is visited, too, even if its inputs have other clients and nothing else has changed."""
+        """The first new node is visited even if its inputs have other clients and nothing else has changed."""
         e = graph_of(add(exp(self.x), mul(self.x, self.x)))
         EquilibriumOptimizer([OpSub(exp, neg), OpSub(neg, log)], max_use_ratio=9).optimize(e)
         self.assertEqual(str(e), "[add(log(x), mul(x, x))]")
@@ -787,7 +796,7 @@ class TestEquilibrium(Base):
         self.assertRaises(TypeError, EquilibriumOptimizer, ["no optimizer"])
 
     def test_when(self):
-        """A rule is asked once for each Op that it tracks whether it is for nodes of this Op, by every engine."""
+        """Every engine calls a rule's `when` once for each Op that the rule tracks."""
         asked, seen = [], []
 
         def when(op):
@@ -823,7 +832,8 @@ class TestEquilibrium(Base):
     def test_deep_and_linear(self):
         import time
 
-        # A rule that moves one level at each step: all of a chain is revisited as often as it changes, not as often as there are steps.
+        # This rule moves one level at each step. A node of the chain is revisited as often as it changes, not at every
+        # step.
         lift = PatternSub((neg, (exp, "x")), (exp, (neg, "x")))
         times = []
         for n in (1000, 4000):
@@ -906,7 +916,7 @@ class TestStackTraces(Base):
         self.assertIn(a.tag.trace[0], d.owner.inputs[0].tag.trace)
 
     def test_replacing_ops(self):
-        """All tags are copied to the new outputs, or only the traces."""
+        """With transfer_tags all tags are copied to the new outputs; otherwise only the stack traces."""
         for transfer in (True, False):
             old = exp(self.x)
             old.tag.trace, old.tag.test_value, old.owner.tag.mark = [[("f", 1, "g", "h")]], 1.0, "mark"
@@ -919,7 +929,7 @@ class TestStackTraces(Base):
             self.assertFalse(hasattr(old.tag, "later") or hasattr(old.owner.tag, "later"))
 
     def test_merged_assertions(self):
-        """A merged assertion has the traces of both."""
+        """A merged assertion has the stack traces of both assertions."""
         x, check = T.dvector("x"), Assert()
         a, b = check(x, T.eq(x.shape[0], 3)), check(x, T.gt(x[0], 0))
         a.tag.trace, b.tag.trace = [[("f", 1, "g", "a")]], [[("f", 2, "g", "b")]]
@@ -967,7 +977,7 @@ class TestStackTraces(Base):
             new.tag.trace = []
             e.replace(e.outputs[0], new, reason="test_feature")
             self.assertIn("test_feature", e.outputs[0].tag.trace[0][0][2])
-            # It is attached once in addition to other features, and not at all when nothing is checked.
+            # The feature is attached once, next to other features, and is not attached if the check is off.
             e = graph_of(exp(self.x))
             e.attach_feature(ChangeTracker())
             for policy, attached in (("off", 0), ("log", 1), ("log", 1)):
@@ -997,7 +1007,7 @@ class TestTools(Base):
         )
 
     def test_pre_greedy_visits_each_variable_once(self):
-        """A graph of 40 nodes that use their input twice has 2 ** 40 paths."""
+        """Shared nodes are visited once: a graph of 40 nodes that use their input twice has 2 ** 40 paths."""
         visited = []
 
         @local_optimizer([add])

@@ -1,4 +1,4 @@
-"""Databases of optimizations and queries."""
+"""Tests of databases of optimizations and of queries."""
 
 import io
 import unittest
@@ -86,13 +86,13 @@ class TestDB(unittest.TestCase):
         self.assertRaises(TypeError, self.db.register, "new", Rule(), colour="red")
         self.assertRaises(KeyError, self.db.__getitem__, "nothing")
         self.db.register("d", Rule(), "of d alone")
-        self.assertRaises(KeyError, self.db.__getitem__, "of d alone")  # a tag is no name
+        self.assertRaises(KeyError, self.db.__getitem__, "of d alone")  # a tag is not a name
         self.assertRaises(KeyError, self.db.add_tags, "of d alone", "x")
         self.assertIs(self.db["a"], self.a)
         self.assertTrue("a" in self.db and "x" not in self.db)
 
     def test_switching_on(self):
-        """Tags that a program switches on decide on rewriting, so they are part of the keys of the graph cache."""
+        """Tags that a program switches on affect rewriting, so they are part of the graph cache's keys."""
         with unittest.mock.patch.object(optdb, "_decided_by", []):
             self.db.switch_on("b", "x")
             self.assertEqual(optdb.decided_by(), [("b", "x")])

@@ -1,4 +1,4 @@
-"""What belongs to the package, and what its Ops say of themselves."""
+"""Tests of the package's ownership of Ops and rules, and of `fails_on_values`."""
 
 import subprocess
 import sys
@@ -41,7 +41,10 @@ class UsersScalarOp(scalar.UnaryScalarOp):
 
 class TestRulesOfThePackage(unittest.TestCase):
     def test_all_are_registered_as_its_own(self):
-        """All rules count as rules of the package, or graphs would not be cached. In a new process no test has registered rules."""
+        """All rules count as the package's own; otherwise graphs would not be cached.
+
+        The check runs in a new process, where no test has registered rules.
+        """
         code = "from theano_ng.tests.mutants import killers; raise SystemExit(killers.run('own rules'))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -56,7 +59,7 @@ class TestIsOwn(unittest.TestCase):
         self.assertFalse(is_own(3))
 
     def test_a_subclass_elsewhere_is_not_ours(self):
-        # Tests stand for users: they are not part of the package.
+        # Tests are not part of the package: their classes count as a user's.
         self.assertFalse(is_own(UsersElemwise))
 
 
@@ -88,7 +91,7 @@ class TestFailsOnValues(unittest.TestCase):
 
 
 class TestRegistration(unittest.TestCase):
-    """What others register, or change, makes functions uncacheable; what the package registers does not."""
+    """Rules that a user registers or changes make functions uncacheable; the package's own registrations do not."""
 
     def setUp(self):
         patch = unittest.mock.patch.object(optdb, "_foreign", False)
@@ -107,7 +110,7 @@ class TestRegistration(unittest.TestCase):
         database = optdb.SequenceDB()
         database.register("ours", MergeOptimizer(), 1, own=True)
         self.assertFalse(optdb.has_foreign_rules())
-        database.register("theirs", MergeOptimizer(), 2)  # a class of ours at a place of theirs
+        database.register("theirs", MergeOptimizer(), 2)  # a class of the package, registered by a user
         self.assertTrue(optdb.has_foreign_rules())
 
     def test_tags(self):
@@ -119,7 +122,7 @@ class TestRegistration(unittest.TestCase):
                 self.assertTrue(optdb.has_foreign_rules())
 
     def test_decorators(self):
-        # Registered in a database of their own, so that no other test sees the rule.
+        # The rules go into a separate database, so that no other test sees them.
         with unittest.mock.patch.dict(vars(mode), {"local_useless": optdb.LocalGroupDB()}):
             own_registration.register_useless("tag")(_rule("ours"))
             self.assertFalse(optdb.has_foreign_rules())

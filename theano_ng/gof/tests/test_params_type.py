@@ -1,4 +1,4 @@
-"""Bundled params: what a ParamsType and its Params promise, and what Ops see of them in Python and in every C method."""
+"""Tests of bundled params: ParamsType, Params, and the params that Ops get in Python and in C methods."""
 
 import copy
 import pickle
@@ -22,14 +22,14 @@ MODES = ["FAST_COMPILE", "FAST_RUN", "DebugMode"]
 
 
 class Quadratic(Op):
-    """``a * x**2 + b * x + c`` with a matrix, a number and a Python object as params."""
+    """``a * x**2 + b * x + c`` with a matrix, a scalar and a Python object as params."""
 
     __props__ = ("a", "b", "c")
     params_type = ParamsType(a=TensorType("float64", (False, False)), b=Scalar("float64"), c=generic)
     refuse = False
 
     def __init__(self, a, b, c):
-        # Nested tuples can be hashed; the field's Type makes an array of them.
+        # Nested tuples are hashable; the field's Type converts them to an array.
         self.a, self.b, self.c = a, b, c
 
     def make_node(self, x):
@@ -69,7 +69,7 @@ class Quadratic(Op):
         """ % dict(sub, name=name, p=sub["params"], x=inputs[0], z=outputs[0])
 
     def c_code_cleanup(self, node, name, inputs, outputs, sub):
-        # Has the params too: a negative b shows that it has run.
+        # This method gets the params too: a negative b shows that it has run.
         return "if (%(p)s->b < 0 && %(z)s != NULL) *(double*)PyArray_DATA(%(z)s) = -1;" % dict(
             p=sub["params"], z=outputs[0]
         )
@@ -79,7 +79,7 @@ class Quadratic(Op):
 
 
 class Calculator(Op):
-    """Every other kind of field: enums whose constants Python or C defines, a small integer, a C pointer."""
+    """An Op with all other kinds of fields: enums defined in Python or in C, a small integer, a C pointer."""
 
     __props__ = ("operation", "limit", "times")
     params_type = ParamsType(
@@ -138,7 +138,7 @@ class TestInOps(unittest.TestCase):
             f = theano.function([x], [Quadratic(*case)(x) for case in cases], mode=mode)
             for got, (a, b, c) in zip(f(v), cases):
                 np.testing.assert_allclose(got, np.array(a) * v**2 + b * v + c, err_msg=mode)
-        # One module for all values; and a params array that is replaced by C's own reference, not leaked.
+        # All values share a module. C replaces the params array by its own reference, which must not leak.
         first, second = (linked([x], Quadratic(*case)(x)) for case in cases)
         self.assertIs(first.thunk.module, second.thunk.module)
         with self.assertRaisesRegex(ValueError, "a has 4 elements, x has 1"):
@@ -146,7 +146,7 @@ class TestInOps(unittest.TestCase):
         np.testing.assert_allclose(first(v), np.array(cases[0][0]) * v**2 + 2.0 * v + 0.5)
         # c_code_cleanup sees the params of its thunk.
         self.assertEqual(linked([x], Quadratic(((1.0,),), -1.0, 0.0)(x))(np.array([[5.0]])), -1)
-        # c_init_code_struct fails on the object: the error is Python's, when the function is made.
+        # c_init_code_struct fails on the object: compiling the function raises the Python exception.
         with self.assertRaisesRegex(TypeError, "must be real number, not str"):
             linked([x], Quadratic(((1.0,),), 1.0, "c")(x))
 
@@ -161,11 +161,11 @@ class TestInOps(unittest.TestCase):
             for operation, limit, times, expected in cases:
                 f = theano.function([x], Calculator(operation, limit, times)(x), mode=mode)
                 self.assertEqual(f(10.0), expected, (mode, operation, limit))
-        # C's values are those of the header, Python's are positions.
+        # In C the constants have the header's values; in Python their values are positions.
         self.assertEqual((params_of.CHAR_BIT, params_of.SCHAR_MAX), (0, 1))
         functions = [linked([x], Calculator(*case[:3])(x)) for case in cases]
         self.assertEqual(len({id(f.thunk.module) for f in functions}), 1)
-        # Nodes with equal params share them, nodes with others do not.
+        # Nodes with equal params share them; nodes with different params do not.
         both = (
             cc.CLinker()
             .accept(FunctionGraph([x], [Calculator(*cases[0][:3])(Calculator(*cases[1][:3])(x))]))
@@ -174,7 +174,7 @@ class TestInOps(unittest.TestCase):
         self.assertEqual(both(10.0), 10 + 24 + 254)
 
     def test_operations_of_the_package(self):
-        """Their own C is native and reads no params; that of a subclass replaces it, and does."""
+        """The package's Ops have native code that reads no params; C code of a subclass replaces it and reads them."""
         x, v, i, s = T.dmatrix("x"), T.dvector("v"), T.lvector("i"), T.dscalar("s")
         wanted = [
             (T.AllocEmpty("float32")(2), dict(typecode=11)),
@@ -233,13 +233,13 @@ class TestInOps(unittest.TestCase):
         del op.handle
         with self.assertRaisesRegex(AttributeError, "Calculator.*has no attribute handle"):
             theano.function([x], op(x))
-        # Losing precision is allowed for what attributes hold, as the documentation says ("convert and downcast if needed").
+        # Attribute values may lose precision; the documentation says "convert and downcast if needed".
         self.assertEqual(params_of.get_params(Calculator("ADD", 0, 300)).times, np.array(300).astype("int8"))
 
 
 class TestParamsType(unittest.TestCase):
     def setUp(self):
-        self.letters = EnumType(A=("alpha", 1), B=(2, "beta"), C=3)  # the documentation writes both orders
+        self.letters = EnumType(A=("alpha", 1), B=(2, "beta"), C=3)  # the documentation uses both orders
         self.digits = EnumList(("ZERO", "nothing"), ("ONE", "unit"), ("TWO", "couple"))
         self.wrapper = ParamsType(scalar=Scalar("int32"), letters=self.letters, digits=self.digits)
 
@@ -283,7 +283,7 @@ class TestParamsType(unittest.TestCase):
         ):
             with self.assertRaisesRegex(error, text):
                 ParamsType(**fields)
-        # One enum for two fields is no clash.
+        # Two fields may have the same enum.
         self.assertEqual(
             ParamsType(a=self.digits, b=EnumList(("ZERO", "nothing"), ("ONE", "unit"), ("TWO", "couple"))).ONE, 1
         )
@@ -321,7 +321,7 @@ class TestParamsType(unittest.TestCase):
             self.assertNotEqual(w.name, other.name)
         self.assertIn("scalar:int32", str(w))
 
-        # The struct's name follows what is written in C: not a Type's own text, which may hold an address.
+        # The struct's name depends on its C code, not on str(Type), which may contain an address.
         class Plain(Generic):
             def __str__(self):
                 return "Plain at %#x" % id(self)
@@ -337,7 +337,7 @@ class TestParamsType(unittest.TestCase):
         self.assertNotEqual(first.name, other.name)
 
     def test_params_are_values(self):
-        kind = ParamsType(values=T.dvector, items=Scalar("float64"))  # names of methods of dict
+        kind = ParamsType(values=T.dvector, items=Scalar("float64"))  # the field names are names of dict methods
         a, b, c = (kind.get_params(values=[1, 2], items=i) for i in (3, 3.0, 4))
         self.assertEqual(a.values.tolist(), [1, 2])
         self.assertEqual(a.items, 3)
@@ -389,7 +389,7 @@ class TestParamsType(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "field n .* cannot hold 3.5"):
             kind.filter(Params(kind, n=3.5, x=[1]))
         self.assertEqual(kind.filter(Params(kind, n=3.5, x=[1]), allow_downcast=True).n, 3)
-        # Any object with the fields will do, unless it has to be exact.
+        # Any object with the fields is accepted, unless `strict` is set.
         source = type("Source", (), dict(n=1, x=[0.5]))()
         self.assertEqual(kind.filter(source).x.tolist(), [0.5])
         self.assertRaises(TypeError, kind.filter, source, strict=True)
@@ -407,7 +407,7 @@ class TestParamsType(unittest.TestCase):
 
         self.assertTrue(self.wrapper.c_code_cache_version())
         self.assertEqual(self.wrapper.extended(x=NoVersion()).c_code_cache_version(), ())
-        # Without C for a field the Op runs in Python.
+        # An Op with a field without C code runs in Python.
         bundle = ParamsType(x=NoC(), n=Scalar("int64"))
 
         class InPython(Op):

@@ -1,4 +1,4 @@
-"""Pickles of graphs: no recursion, growth with the graph, several picklers at work."""
+"""Tests of pickles of graphs: no recursion, linear growth, several picklers at the same time."""
 
 import copy
 import gc
@@ -17,11 +17,11 @@ from theano_ng.gof.graph import inputs as graph_inputs
 from theano_ng.gof.graph import io_toposort
 from theano_ng.misc.pkl_utils import StripPickler
 
-DEEP = 3000  # Python's recursion limit is 1000
+DEEP = 3000  # three times Python's recursion limit of 1000
 
 
 def chain(length, start=None):
-    """A variable, and all variables of a chain upon it."""
+    """Return all variables of a chain, the last one on top."""
     variables = [T.dvector("x") if start is None else start]
     for _ in range(length):
         variables.append(T.tanh(variables[-1]))
@@ -29,19 +29,19 @@ def chain(length, start=None):
 
 
 def length(variable):
-    """How many nodes a chain has."""
+    """Return the number of nodes of a chain."""
     return len(io_toposort([], [variable]))
 
 
 class Refuses:
-    """Something that cannot be pickled."""
+    """An object that cannot be pickled."""
 
     def __reduce__(self):
         raise pickle.PicklingError("no")
 
 
 class Notes:
-    """Notes the thresholds of the cycle collector when it is loaded."""
+    """An object that records the thresholds of the garbage collector when it is unpickled."""
 
     seen = []
 
@@ -54,7 +54,7 @@ class Notes:
 
 class TestGrowth(unittest.TestCase):
     def assert_linear(self, make, most):
-        """Opcodes and bytes for each node are as many for large graphs as for small ones, and the bytes at most `most`."""
+        """Check that opcodes and bytes per node do not grow with the graph, and that the bytes are below `most`."""
         found = []
         for n in (200, 800):
             written = pickle.dumps(make(n), pickle.HIGHEST_PROTOCOL)
@@ -104,7 +104,7 @@ class TestGrowth(unittest.TestCase):
             return FunctionGraph([variables[0]], [variables[-1]])
 
         self.assert_linear(make, 350)
-        # Whoever pickles variables of the graph besides finds them written.
+        # Variables that are pickled with their graph refer to the variables written there.
         self.assert_linear(lambda n: (lambda fgraph: (fgraph, list(fgraph.variables)))(make(n)), 400)
 
     def test_stack_levels_are_written_once(self):
@@ -117,7 +117,7 @@ class TestGrowth(unittest.TestCase):
 
 
 class TestPicklers(unittest.TestCase):
-    """What one pickler has written, another one has not."""
+    """One pickler's written objects are not taken as written by another pickler."""
 
     def test_in_turns(self):
         variables = chain(DEEP)

@@ -1,4 +1,4 @@
-"""Programs: what they say, and that a machine needs nothing else."""
+"""Tests of programs: their text, and that a machine can be built from a program alone."""
 
 import unittest
 
@@ -19,7 +19,7 @@ OPTIONS = {
 
 
 def linked(inputs, outputs, updates=None, **options):
-    """A linker with a graph; `updates` are pairs of numbers (input, output)."""
+    """Return a linker with a graph; `updates` are pairs of indices (input, output)."""
     fgraph = FunctionGraph(inputs, outputs)
     linker = vm.VM_Linker(**options).accept(fgraph)
     linker.accept_var_updates({fgraph.inputs[i]: fgraph.outputs[k] for i, k in (updates or {}).items()})
@@ -27,7 +27,7 @@ def linked(inputs, outputs, updates=None, **options):
 
 
 class Increment(Compute):
-    """Overwrites its input."""
+    """An Op that overwrites its input."""
 
     def __init__(self):
         super().__init__("increment", lambda a: a + 1)
@@ -102,7 +102,7 @@ class TestProgram(unittest.TestCase):
             linker = linked([x], [b, add(b, unread), b], {0: 0}, use_cloop=True, allow_gc=allow_gc)
             program = linker.make_program()
             out = program.fgraph.outputs
-            # returned as well: the value stays where it is, and is no buffer of the next run
+            # the output is also returned: its value stays in its storage, which the next run does not reuse as a buffer
             self.assertEqual(program.updates, (Update(program.fgraph.inputs[0], out[0], False),))
             self.assertEqual(program.clear_before, (out[0],))
             self.assertEqual(program.allow_gc, allow_gc)
@@ -126,7 +126,7 @@ class TestProgram(unittest.TestCase):
 
 class TestRunning(unittest.TestCase):
     def test_loop_around_a_program(self):
-        """A program and a machine are enough for a recurrence: cells in, run, cells out; several programs of one graph are apart."""
+        """A recurrence needs only programs and machines; programs of the same graph do not share state."""
         for name, options in OPTIONS.items():
             with self.subTest(name):
                 h, x = number("h"), number("x")
@@ -174,7 +174,7 @@ class TestRunning(unittest.TestCase):
 
 
 class TestClassicArguments(unittest.TestCase):
-    """Machines made without a program."""
+    """Machines that are built without a program."""
 
     def parts(self, allow_gc=True):
         x, y = number("x"), number("y")

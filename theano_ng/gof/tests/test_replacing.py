@@ -1,6 +1,7 @@
-"""Replacing what others have loaded: a new file takes the name, and the old one stays what it is for those who run it.
+"""Tests of the replacement of loaded files: a new file takes the name, and processes that loaded the old file keep it.
 
-A shared object that is written in place kills the processes that have it mapped. So nothing opens one for writing that is there.
+A shared object that is overwritten in place kills the processes that have it mapped. So no existing shared object may
+be opened for writing.
 """
 
 import glob
@@ -23,8 +24,8 @@ from theano_ng.gof.tests import test_cmodule
 
 SETUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__))), "setup.py")
 
-# Compiles functions, spoils what was compiled, compiles again; all the while nothing may write to a library that exists. The second part
-# clears the cache by the command, as another process would, and goes on.
+# Compile functions, damage the compiled files, compile again; meanwhile nothing may write to an existing library. The
+# second part clears the cache with the command, as another process would, and compiles again.
 PROGRAM = """
 import glob, os, subprocess, sys
 written, outputs = [], []
@@ -112,7 +113,7 @@ class TestCaches(InDirectory):
         (unit,) = glob.glob(os.path.join(self.directory, "u*.so"))
         with open(unit, "rb") as old:
             content = old.read()
-            with mock.patch.object(cache, "_find", return_value=False):  # nobody has it, as far as one knows
+            with mock.patch.object(cache, "_find", return_value=False):  # as if no file with the kernel had been found
                 cache._addresses.clear()
                 cache.load([test_cmodule.scaling(2)])
             kernelcache.clear_kernels(self.directory)
@@ -122,7 +123,7 @@ class TestCaches(InDirectory):
         self.assertEqual([6.0, 10.0], test_cmodule.apply_kernel(address, np.array([3.0, 5.0])).tolist())
 
     def test_a_module_compiled_where_it_is_loaded(self):
-        """Whatever the linker does with a file that is there, as those that write in place to save time."""
+        """A module is compiled to a new file, also with linkers that overwrite existing files in place."""
         text = """
             #include <Python.h>
             static PyObject *value(PyObject *self, PyObject *args) { return PyLong_FromLong(%d); }
@@ -146,7 +147,7 @@ class TestCaches(InDirectory):
 @unittest.skipUnless(os.path.exists(SETUP), "the package is installed: there is nothing to build it from")
 class TestBuild(InDirectory):
     def test_in_place(self):
-        """`build_ext --inplace` puts extension modules in their place by a rename."""
+        """`build_ext --inplace` installs extension modules by renaming."""
         try:
             import Cython  # noqa: F401
             import setuptools

@@ -1,4 +1,4 @@
-"""Small parts: unification, sorting schedules, call caches, helpers of gof.utils."""
+"""Tests of small parts: unification, sorting of schedules, call caches, helpers of gof.utils."""
 
 import contextlib
 import io

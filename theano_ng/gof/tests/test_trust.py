@@ -1,4 +1,4 @@
-"""Files and directories that others own, or can write, are not loaded."""
+"""Tests of trust: files and directories that other users own or can write are not loaded."""
 
 import contextlib
 import errno
@@ -30,10 +30,10 @@ from theano_ng.gof.compiler import toolchain as compilers
 from theano_ng.gof.compiler import kernelcache
 from theano_ng.gof.tests import test_cmodule
 
-STRANGER = 54321  # no user of any system
+STRANGER = 54321  # no user of any system has this id
 OTHER = 54322
 
-# Compiles x + 1 and an Op of its own; says where to, and what was compiled.
+# Compile exp(x) + 1; print the compile directory, the number of compilations and the number of graph cache hits.
 PROGRAM = """
 import os, sys, warnings
 warnings.simplefilter("always")
@@ -62,7 +62,7 @@ print(trust.directory(config.compiledir), len(compiled), sum(hit is not None for
 
 
 class InDirectory(unittest.TestCase):
-    """A directory of this user's, without warnings given before."""
+    """A test case with a directory of the current user; earlier warnings are forgotten."""
 
     def setUp(self):
         self.base = os.path.realpath(tempfile.mkdtemp())
@@ -102,7 +102,7 @@ class InDirectory(unittest.TestCase):
             self.assertIn(part, str(given[0].message))
 
     def as_user(self, uid, function):
-        """Run a function in a child process of another user."""
+        """Run a function in a child process as another user."""
         sys.stdout.flush()
         child = os.fork()
         if not child:
@@ -139,7 +139,7 @@ class TestDirectories(InDirectory):
             os.umask(previous)
         for made in (missing, os.path.dirname(missing)):
             self.assertEqual(0o700, stat.S_IMODE(os.stat(made).st_mode))
-        self.assertEqual(0o755, stat.S_IMODE(os.stat(path).st_mode))  # as it was
+        self.assertEqual(0o755, stat.S_IMODE(os.stat(path).st_mode))  # unchanged
 
     def test_open_to_others(self):
         for mode in (0o777, 0o702, 0o1777):
@@ -149,7 +149,7 @@ class TestDirectories(InDirectory):
                     path, "mode %04o" % mode, "uid %d" % os.geteuid(), "chmod go-w " + path, "base_compiledir"
                 ):
                     other = trust.directory(path)
-                    self.assertEqual(other, trust.directory(path))  # deterministic, and one warning
+                    self.assertEqual(other, trust.directory(path))  # deterministic, and warned about once
                 self.assertTrue(other.startswith(os.path.join(self.cache, "theano_ng", "cache-")))
                 for place in (other, self.cache):
                     self.assertEqual(0o700, stat.S_IMODE(os.stat(place).st_mode))
@@ -184,13 +184,13 @@ class TestDirectories(InDirectory):
             self.folder("place")
             self.assertIsNone(trust.first_problem(link))
             self.assertEqual(os.path.join(link, "k"), trust.make_directory(os.path.join(link, "k")))
-            self.folder("place", mode=0o777)  # what is above the target counts, too
+            self.folder("place", mode=0o777)  # directories above the target are checked too
             self.assertEqual(os.path.join(self.base, "place"), trust.first_problem(link)[0])
         os.symlink("round", os.path.join(self.base, "round"))
         self.assertIsNone(trust.first_problem(os.path.join(self.base, "round")))
         with self.assertRaises(OSError):
             trust.make_directory(os.path.join(self.base, "round", "cache"))
-        # A link in a directory that all can write could lead anywhere tomorrow.
+        # A link in a world-writable directory can be changed to any target at any time.
         os.symlink(self.folder("good"), os.path.join(self.base, "place", "link"))
         self.assertEqual(
             os.path.join(self.base, "place"), trust.first_problem(os.path.join(self.base, "place", "link"))[0]
@@ -217,7 +217,10 @@ class TestDirectories(InDirectory):
             self.assertIn("group %d" % own.st_uid, trust.problem(os.stat_result(fields), path))
 
     def permit(self, path, *entries):
-        """Give a file an access control list of entries (tag, permissions, number); skip the test on systems without such lists."""
+        """Set a file's access control list to entries (tag, permissions, id).
+
+        Skip the test on systems without such lists.
+        """
         data = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in sorted(entries))
         try:
             os.setxattr(path, "system.posix_acl_access", data)
@@ -225,14 +228,14 @@ class TestDirectories(InDirectory):
             self.skipTest("no access control lists in %s: %s" % (self.base, failure))
 
     def test_access_control_lists(self):
-        """The bits of the group in the mode are the mask of the list; others than the group may be permitted to write."""
+        """The mode's group bits are the mask of the list: users other than the group may have write permission."""
         nobody, none = 65534, 0xFFFFFFFF
         owner, group, others = (0x01, 7, none), (0x04, 5, none), (0x20, 0, none)
         own_group = mock.patch.object(trust, "_is_own_group", return_value=True)
         for named, mask, said in (
             ([(0x02, 7, nobody)], 7, "access control list: .*65534"),
             ([(0x08, 6, nobody)], 7, "access control list: group 65534"),
-            ([(0x02, 5, nobody)], 7, None),  # may read
+            ([(0x02, 5, nobody)], 7, None),  # may only read
             ([(0x02, 7, nobody)], 5, None),  # the mask removes the permission
             ([(0x02, 7, os.geteuid())], 7, None),
         ):
@@ -276,7 +279,10 @@ class TestDirectories(InDirectory):
                 self.assertIsNone(trust.first_problem(path))
 
     def test_no_good_place(self):
-        """Without a good directory for caches or temporary files there is one of the process, or an error that says why."""
+        """Without a good directory for caches or temporary files, the process makes a private one.
+
+        If this is not possible, the error explains why.
+        """
         path = self.folder("cache", mode=0o777)
         self.folder("user-cache", mode=0o777)
         temporary = self.folder("temporary", mode=0o1777)
@@ -285,7 +291,7 @@ class TestDirectories(InDirectory):
                 other = trust.directory(path)
             folder = os.path.join(temporary, "theano_ng-%d" % os.geteuid())
             self.assertEqual(folder, os.path.dirname(other))
-            # Somebody else was there first.
+            # Another user created the folder first.
             shutil.rmtree(folder)
             self.folder("temporary", os.path.basename(folder), mode=0o777)
             other = trust.directory(path)
@@ -310,7 +316,7 @@ class TestFiles(InDirectory):
             trust.open_file(os.path.join(self.base, "link"))
         self.assertFalse(trust.is_trusted(os.path.join(self.base, "link")))
         os.mkfifo(os.path.join(self.base, "fifo"), 0o600)
-        with self.one_warning("no regular file"), self.assertRaises(trust.Untrusted):  # and does not wait for a writer
+        with self.one_warning("no regular file"), self.assertRaises(trust.Untrusted):  # it does not wait for a writer
             trust.open_file(os.path.join(self.base, "fifo"))
         with self.assertRaises(FileNotFoundError):
             trust.open_file(os.path.join(self.base, "missing"))
@@ -325,7 +331,7 @@ class TestFiles(InDirectory):
         self.assertEqual(0o755, stat.S_IMODE(os.stat(place).st_mode))
 
     def test_locks_and_stamps(self):
-        """What somebody left under their names while they could is not written through."""
+        """Links that another user left under the names of locks and stamps are not followed for writing."""
         precious = self.file("precious")
         for name in ("lock-1", "swept"):
             path = os.path.join(self.base, name)
@@ -366,7 +372,7 @@ class TestOtherUsers(InDirectory):
         self.assertFalse(os.path.exists(inner))
 
     def test_as_another_user(self):
-        """Who is not root trusts root and himself, nobody else."""
+        """A user other than root trusts only root and themselves."""
         os.chmod(self.base, 0o1777)
         roots = self.folder("roots", mode=0o755)
         self.file("roots", "file", mode=0o644)
@@ -407,7 +413,7 @@ class TestOtherUsers(InDirectory):
         self.assertFalse(os.path.exists(lock))
 
     def test_who_was_first(self):
-        """The place for temporary files is open to all: somebody else may have made the folder, or a link, of the name that is tried."""
+        """Another user may have created the folder that is tried, or a link of its name, in the temporary directory."""
         path = self.folder("cache", mode=0o777)
         temporary = self.folder("temporary", mode=0o1777)
         self.folder("user-cache", mode=0o777)
@@ -430,7 +436,7 @@ class TestCaches(InDirectory):
 
     @staticmethod
     def ways_to_spoil():
-        """Functions that make a file or directory untrusted, as far as this user can."""
+        """Yield functions that make a file or directory untrusted, as far as this user is permitted to."""
         yield lambda path: os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) | stat.S_IWOTH)
         if os.geteuid() == 0:
             yield lambda path: os.chown(path, STRANGER, STRANGER)
@@ -482,7 +488,7 @@ class TestCaches(InDirectory):
         return folder, int(compiled), int(hits), done.stderr
 
     def test_processes(self):
-        """The second process finds what the first compiled, in a directory that it can trust or in the one that replaces it."""
+        """The second process reuses kernels of the first, in a trusted directory or in the replacement directory."""
         for name, mode in (("good", 0o700), ("bad", 0o777)):
             base = self.folder(name, mode=mode)
             first, second = (self.run_program("base_compiledir=" + base, umask=0) for _ in range(2))
@@ -495,7 +501,7 @@ class TestCaches(InDirectory):
         self.assertEqual([], os.listdir(base))
 
     def test_pickle_of_somebody_else(self):
-        """An entry that others could have written is not unpickled, but written anew."""
+        """A cache entry that others could have written is not unpickled, but is written again."""
         base = self.folder("base")
         folder, _, _, _ = self.run_program("base_compiledir=" + base)
         (entry,) = glob.glob(os.path.join(folder, "graphs", "*"))
@@ -508,7 +514,7 @@ class TestCaches(InDirectory):
         self.assertEqual((0, 1), self.run_program("base_compiledir=" + base)[1:3])
 
     def test_command(self):
-        """theano_ng-cache says what is not loaded, and why."""
+        """theano_ng-cache reports the files that are not loaded, and why."""
         folder = self.folder("compiledir")
         self.file("compiledir", "good")
         bad = self.file("compiledir", "bad", mode=0o666)
@@ -524,7 +530,7 @@ class TestCaches(InDirectory):
         os.chmod(bad, 0o600)
         self.assertNotIn("Not loaded", said("list"))
         os.chmod(self.base, 0o777)
-        trust._known.clear()  # as in a process of its own
+        trust._known.clear()  # as in a new process
         with self.one_warning(folder, self.base):
             self.assertEqual(trust.directory(folder), said().strip())
         self.assertIn("%s can be written by others" % self.base, said("list"))
@@ -535,7 +541,7 @@ class TestCaches(InDirectory):
 
 @contextlib.contextmanager
 def flags(**values):
-    """The configuration of the commands, with some flags changed."""
+    """Replace the configuration of the commands by one with some changed flags."""
     from theano_ng.configdefaults import config
     from theano_ng.gof.compiler import compiledir
 

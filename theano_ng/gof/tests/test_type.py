@@ -1,4 +1,4 @@
-"""The contract of Types: values, variables, sizes, the Types of this package that hold no arrays, and a user's Type in every place."""
+"""Tests of the Type interface: values, variables, sizes, Types of the package without arrays, and a user's Type."""
 
 import copy
 import ctypes
@@ -28,7 +28,7 @@ MODES = ["FAST_COMPILE", "FAST_RUN", "DebugMode", "NanGuardMode"]
 
 
 class Text:
-    """A mutable value without a hash."""
+    """A mutable, unhashable value."""
 
     def __init__(self, letters):
         self.letters = letters
@@ -40,7 +40,7 @@ class Text:
 
 
 class TextType(Type):
-    """Needs no more than `filter`; everything else is optional."""
+    """A Type with `filter`, the only required method, and some optional methods."""
 
     __props__ = ("longest",)
 
@@ -59,7 +59,7 @@ class TextType(Type):
         return data
 
     def convert_variable(self, var):
-        # Every short text is a longer one's value, too.
+        # Every value of a Type for shorter texts is also valid for a Type for longer ones.
         if type(var.type) is TextType and var.type.longest <= self.longest:
             return Longer(self)(var)
 
@@ -103,7 +103,7 @@ text = TextType()
 
 class TestPureType(unittest.TestCase):
     def test_defaults(self):
-        """An instance of Type with only `filter`, and what follows from it."""
+        """A Type with only `filter` has working defaults for everything else."""
 
         class Even(Type):
             def filter(self, data, strict=False, allow_downcast=None):
@@ -115,7 +115,7 @@ class TestPureType(unittest.TestCase):
         self.assertTrue(even.is_valid_value(2))
         self.assertFalse(
             even.is_valid_value(3) or even.is_valid_value("a") or even.is_valid_value(None)
-        )  # whatever filter raises
+        )  # for any exception that filter raises
         self.assertEqual((even.value_validity_msg(3), even.value_validity_msg(2)), ("3 is odd", "value is valid"))
         self.assertTrue(even.values_eq(2, 2.0) and even.values_eq_approx(2, 2.0) and not even.values_eq_approx(2, 4))
         x = even("x")
@@ -128,11 +128,11 @@ class TestPureType(unittest.TestCase):
         )
         self.assertRaises(ValueError, even.make_constant, 5)
         self.assertIsNone(even.convert_variable(x))
-        # Identity, unless the class says otherwise.
+        # Types are compared by identity, unless the class defines equality.
         self.assertNotEqual(Even(), even)
         self.assertEqual((text, hash(text)), (TextType(), hash(TextType())))
         self.assertNotEqual(text, TextType(7))
-        # Nothing at all: a question about values is the class's fault, and says so.
+        # Without any methods, each call that needs one raises MethodNotDefined.
         for ask in (
             lambda: Type().filter(3),
             lambda: Type().is_valid_value(3),
@@ -155,7 +155,7 @@ class TestPureType(unittest.TestCase):
         self.assertEqual((type(own()), type(own.make_constant(2))), (OwnClasses.Variable, OwnClasses.Constant))
 
     def test_plain_instance(self):
-        """As the tutorial builds its double: methods as attributes of an instance."""
+        """A Type may have its methods as attributes of an instance, as in the tutorial."""
         double = theano.gof.Type()
 
         def filter(x, strict=False, allow_downcast=None):
@@ -186,7 +186,7 @@ class TestPureType(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, text_):
                 type_.filter_variable(value)
         self.assertRaises(TypeError, text.filter_variable, short, allow_convert=False)
-        # convert_variable is what lets a node be moved to inputs of a narrower type.
+        # A node can be given inputs of a narrower type if convert_variable converts them.
         node = Upper()(text("x")).owner
         self.assertIsInstance(node.clone_with_new_inputs([short]).inputs[0].owner.op, Longer)
         f = theano.function([short], Upper()(text("y")).owner.clone_with_new_inputs([short]).outputs[0])
@@ -207,7 +207,7 @@ class TestPureType(unittest.TestCase):
                 self.assertIs(twin, kind)
         self.assertNotEqual(generic, none_type_t)
         self.assertEqual((str(generic), str(One()), str(none_type_t)), ("Generic", "One", "NoneTypeT"))
-        # Constants of Python objects merge by value and class, or not at all.
+        # Constants of Python objects merge if value and class are equal; unhashable ones never merge.
         one, true, two_lists = Constant(generic, 1), Constant(generic, True), [Constant(generic, [1]) for _ in range(2)]
         self.assertNotEqual(one.merge_signature(), true.merge_signature())
         self.assertEqual(one.merge_signature(), Constant(generic, 1).merge_signature())
@@ -216,7 +216,7 @@ class TestPureType(unittest.TestCase):
 
 
 class TestUserType(unittest.TestCase):
-    """A Type in Python only, in all the places where variables may stand."""
+    """A Type in Python only, used wherever variables are allowed."""
 
     x = text("x")
 
@@ -269,7 +269,7 @@ class TestUserType(unittest.TestCase):
         self.assertIsNot(s.get_value(), s.get_value())
         self.assertIs(s.get_value(borrow=True), s.get_value(borrow=True))
         self.assertRaises(TypeError, s.set_value, 3)
-        # Without a constructor of its own the value is any Python object; with one it has the Type.
+        # Without a constructor for it, a shared Text has the generic type; with one it has the Type that this chooses.
         self.assertEqual(theano.shared(Text("a")).type, generic)
 
         @shared_constructor
@@ -282,7 +282,7 @@ class TestUserType(unittest.TestCase):
         self.assertEqual((theano.shared(Text("a")).type, theano.shared([1]).type), (text, generic))
 
     def test_filter_inplace(self):
-        """Where it exists, new values of shared variables and inputs go into the old one's memory."""
+        """With `filter_inplace`, new values of shared variables and inputs are written to the old value's memory."""
         asked = []
 
         class Reusing(TextType):
@@ -351,7 +351,7 @@ class TestTypesWithoutValues(unittest.TestCase):
         self.assertFalse(kind.is_valid_value(3) or kind.may_share_memory(1, 1))
         self.assertIn("this is not differentiable", kind.value_validity_msg(3))
         self.assertRaises(ValueError, kind.values_eq, 1, 1)
-        # A function that needs one says why there is none.
+        # A function that needs a NullType value raises an error with the reason.
         with self.assertRaisesRegex(TypeError, "this is not differentiable"):
             theano.function([], kind())
         self.assertEqual(pickle.loads(pickle.dumps(kind)).why_null, kind.why_null)
@@ -377,7 +377,7 @@ class TestTypesWithoutValues(unittest.TestCase):
         n = none_type_t("n")
         f = theano.function([n], n)
         self.assertIsNone(f(None))
-        # C code sees the object.
+        # C code receives the object.
         if cmodule.find_toolchain():
             for inputs, args, out in (([n], [None], OnlyNone()(n)), ([], [], OnlyNone()(NoneConst))):
                 self.assertIsNone(theano.function(inputs, out, mode=theano.Mode("c", None))(*args))
@@ -407,7 +407,10 @@ class OnlyNone(Op):
 
 
 class Pack(Op):
-    """A double in a C struct that counts, in the memory at `address`, its instances that were freed and made."""
+    """An Op that puts a double into a C struct.
+
+    The struct counts freed and created instances in the memory at `address`.
+    """
 
     __props__ = ()
 
@@ -497,7 +500,7 @@ class TestCData(unittest.TestCase):
         address = counts.ctypes.data
         x, a, b = theano.scalar.float64("x"), theano.scalar.int64("a"), box("b")
         for mode in ("FAST_RUN", theano.Mode("c", None), "DebugMode"):
-            # As a temporary, also one that a failing call leaves behind.
+            # The handle as a temporary, also one that a failing call leaves behind.
             counts[:] = 0
             f = theano.function([x, a], Unpack()(Pack()(x, a)), mode=mode)
             self.assertEqual([f(float(i), address) for i in range(4)], [0.0, 1.0, 2.0, 3.0])
@@ -508,7 +511,7 @@ class TestCData(unittest.TestCase):
             self.assertGreaterEqual(counts[1], 5)
             self.assertEqual(counts[0], counts[1], mode)
         for mode in ("FAST_RUN", theano.Mode("c", None)):
-            # As a result, which outlives the function.
+            # The handle as a result that outlives the function.
             counts[:] = 0
             f = theano.function([x, a], theano.Out(Pack()(x, a), borrow=True), mode=mode)
             kept = [f(2.0, address) for _ in range(3)]
@@ -516,7 +519,7 @@ class TestCData(unittest.TestCase):
             del f
             gc.collect()
             self.assertEqual(counts[0], counts[1] - len({id(capsule) for capsule in kept}), mode)
-            # As an input, and as an output that is an input: the same handle.
+            # The handle as an input, and as an output that is also an input: it stays the same handle.
             value, same = theano.function([b], [Unpack()(b), b])(kept[0])
             self.assertEqual((value, same is kept[0]), (2.0, True))
             del kept, same
@@ -542,11 +545,11 @@ class TestCData(unittest.TestCase):
         self.assertIs(copy.deepcopy(c).data, value)
         with self.assertRaisesRegex(TypeError, "cannot pickle .* of type CDataType{double .}: it holds a C pointer"):
             pickle.dumps(c)
-        pickle.dumps(plain)  # its compiled function stays here
+        pickle.dumps(plain)  # the compiled function is not pickled
 
 
 def free(pointer):
-    """No name of a C function."""
+    """A struct name that is not the name of a C function."""
 
 
 if __name__ == "__main__":

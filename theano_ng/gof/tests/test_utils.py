@@ -1,4 +1,4 @@
-"""gof.utils: every name does what its documentation says."""
+"""Tests of gof.utils: every name works as documented."""
 
 import contextlib
 import hashlib
@@ -155,7 +155,7 @@ class TestTraces(unittest.TestCase):
         text = utils.get_variable_trace_string(x)
         self.assertIn("Backtrace when that variable is created:", text)
         self.assertIn("x = T.dvector()", text)
-        x.tag.trace = [("file", 3, "function", "line")]  # one bare stack, of old pickles
+        x.tag.trace = [("file", 3, "function", "line")]  # a single stack without the outer list, as in old pickles
         self.assertIn('File "file", line 3, in function', utils.get_variable_trace_string(x))
         x.tag.trace = []
         self.assertEqual(utils.get_variable_trace_string(x), "")

@@ -1,4 +1,4 @@
-"""The virtual machines: compiled and Python twins on the same graphs."""
+"""Tests of the virtual machines: compiled machines and their Python equivalents run the same graphs."""
 
 import gc
 import sys
@@ -22,7 +22,7 @@ MACHINES = {
 
 
 def machine(inputs, outputs, updates=None, clone=True, **options):
-    """A machine for a graph; returns it with the input and output cells."""
+    """Build a machine for a graph; return it with the storage of its inputs and outputs."""
     fgraph = FunctionGraph(inputs, outputs, clone=clone)
     linker = vm.VM_Linker(**options).accept(fgraph)
     if updates:
@@ -112,7 +112,7 @@ class TestMachines(unittest.TestCase):
                 self.assertEqual(sorted(log), ["op0", "op1", "op2", "op3"])
 
     def test_updates_swap(self):
-        # the new values are read before one is written, and an output that is an input keeps its value
+        # the new values are read before any is written, and an output that is also an input keeps its value
         x, y = number("x"), number("y")
         run, (cx, cy), outs = machine([x, y], [y, x], updates={0: 0, 1: 1}, use_cloop=True)
         cx[0], cy[0] = 1.0, 2.0
@@ -172,7 +172,7 @@ class TestMachines(unittest.TestCase):
                 self.assertEqual(sum(run.call_counts), 0)
 
     def test_depth(self):
-        # no recursion over the depth of the graph
+        # execution does not recurse over the depth of the graph
         for options in (dict(use_cloop=True), dict(use_cloop=True, lazy=True), dict(lazy=True)):
             x = r = number("x")
             n = 2500
@@ -214,7 +214,7 @@ class TestMachines(unittest.TestCase):
         run()
         self.assertEqual(out[0], -2.0)
         self.assertRaises(IndexError, run.replace_thunk, 1, other)
-        # the list of thunks is for looking: changing it changes nothing
+        # the list of thunks is a copy: changing it does not change the machine
         run.thunks[0] = None
         gc.collect()
         run()
@@ -248,7 +248,7 @@ class TestMachines(unittest.TestCase):
         self.assertTrue(machine([x], [add(x, 1)], use_cloop=True)[0].allow_partial_eval)
 
     def test_c_thunks(self):
-        """False asks Ops for Python; otherwise they choose."""
+        """With c_thunks=False Ops are asked for Python thunks; otherwise they choose."""
         asked = []
 
         class Asked(Compute):
@@ -262,7 +262,7 @@ class TestMachines(unittest.TestCase):
         self.assertEqual(asked, [None, None, "py"])
 
     def test_lazy_option(self):
-        """Lazy when asked to be, or by config.vm.lazy, or when a node is."""
+        """A machine is lazy if the option or config.vm.lazy is true, or if neither is False and a node is lazy."""
         x, c = number("x"), number("c")
         eager, lazy = add(x, c), choose(c, x, 1)
         for option, flag, of_eager, of_lazy in (
@@ -282,7 +282,7 @@ class TestMachines(unittest.TestCase):
                     self.assertIs(kind, vm.Stack if want else vm.LoopGC, (option, flag))
 
     def test_callback_with_lazy_nodes(self):
-        """The callback sees nodes that ran, once each, with their values and inputs there and marked as computed."""
+        """The callback is called once for each node that ran; the node's values exist and are marked as computed."""
         seen = []
 
         def callback(node, thunk, storage_map, compute_map):
@@ -300,7 +300,7 @@ class TestMachines(unittest.TestCase):
         )
 
     def test_callback_without_laziness(self):
-        """lazy=False computes everything, with a callback too."""
+        """With lazy=False everything is computed, also with a callback."""
         seen = []
         x, c = number("x"), number("c")
         run, (cx, cc), (out,) = machine(
@@ -363,7 +363,7 @@ class TestReallocation(unittest.TestCase):
         pairs = vm.calculate_reallocate_info(
             order, fgraph, storage_map, {v: [v.owner is None] for v in r}, dependencies
         )
-        # the first value is dead before the third is made; the last is the output and keeps its own
+        # the first value is dead before the third is allocated; the last value is the output and keeps its own storage
         self.assertEqual(pairs, {r[3]: [r[1], r[3]]})
 
 

@@ -1,6 +1,7 @@
-"""What published programs and Theano 1.0's own tests import below `theano`: a module a line, with the names that they take from it.
+"""Imports below `theano` by published programs and by Theano 1.0's own tests.
 
-Left out: what belongs to GPUs, classes of tests, and names that Theano 1.0 had not, or not any more.
+Each line is a module with the names that are imported from it. GPU modules, test classes, and names that Theano 1.0
+lacks or has removed are left out.
 """
 
 PATHS = """
@@ -208,7 +209,7 @@ updates: OrderedUpdates
 
 
 def paths():
-    """Pairs of a module's path below the package, empty for the package, and a list of names."""
+    """Return pairs of a module's path below the package, empty for the package, and a list of names."""
     for line in PATHS.strip().replace("\n    ", " ").splitlines():
         module, _, names = line.partition(":")
         yield "" if module == "." else module, names.split()

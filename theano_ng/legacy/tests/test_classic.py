@@ -1,8 +1,8 @@
-"""The programs of `examples/classic` run unchanged by ``theano_ng-run``, and print what they print with Theano 1.0.5.
+"""The programs of `examples/classic` run unchanged with ``theano_ng-run``, and print the results of Theano 1.0.5.
 
-Those numbers are in `benchmarks/clients/recorded.json`, as Theano 1.0.5 gave them under Python 3.8 and NumPy 1.19, run as any user runs it. To record
-them anew: ``python benchmarks/clients/check.py --only classic --small --record``, where an interpreter of Python 3.8 is found. What each number
-has to agree to is in `benchmarks/clients/compare.py`.
+`benchmarks/clients/recorded.json` contains these results, recorded with Theano 1.0.5 under Python 3.8 and NumPy 1.19 in
+its default configuration. ``python benchmarks/clients/check.py --only classic --small --record`` records them again, if
+an interpreter of Python 3.8 is found. `benchmarks/clients/compare.py` contains the tolerance of each result.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ PROGRAMS = (
 
 
 def load(name):
-    """A file of `benchmarks/clients` as a module."""
+    """Load a file of `benchmarks/clients` as a module."""
     spec = importlib.util.spec_from_file_location(name, os.path.join(CLIENTS, name + ".py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -42,10 +42,10 @@ class TestClassic(unittest.TestCase):
             cls.recorded = json.load(f)
 
     def run_program(self, program):
-        """What a program writes in a short run."""
+        """Return the JSON output of a program in a short run."""
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "out.json")
-            # The numbers are those of the default mode and floatX, whatever the tests run with.
+            # The recorded results are for the default mode and floatX, independent of the configuration of the tests.
             environ = {name: value for name, value in os.environ.items() if name != "THEANO_FLAGS"}
             environ.update(PYTHONPATH=os.pathsep.join(p for p in sys.path if p), OPENBLAS_NUM_THREADS="1")
             environ["THEANO_FLAGS"] = "base_compiledir=%s" % theano_ng.config.base_compiledir

@@ -1,4 +1,4 @@
-"""What programs import is where they import it from; former homes say where to go."""
+"""Tests of import paths: every documented name exists, and former modules name the new ones."""
 
 import importlib
 import subprocess
@@ -43,7 +43,7 @@ class TestFormerHomes(unittest.TestCase):
         return done.stdout, done.stderr
 
     def test_each_says_where_to_go(self):
-        """Once, at the line of the program, whatever name the package has and however it is imported."""
+        """A former module warns once, at the program's line, whatever the package's name and the import form."""
         for package, form in (
             ("theano_ng", "import {package}.{path}"),
             ("theano", "from {package}.{parent} import {name}"),

@@ -1,4 +1,4 @@
-"""``import theano`` gives this package while it is installed under that name, and nothing of it afterwards."""
+"""``import theano`` returns this package while it is installed under that name, and not afterwards."""
 
 import importlib
 import logging
@@ -56,7 +56,7 @@ class TestInstall(unittest.TestCase):
     def test_block(self):
         with legacy.installed():
             import theano
-        self.assertIs(sys.modules["theano"], theano)  # it had been installed before
+        self.assertIs(sys.modules["theano"], theano)  # it was installed before the block
         legacy.uninstall()
         with self.assertRaisesRegex(RuntimeError, "from inside"), legacy.installed():
             self.assertIs(importlib.import_module("theano"), theano_ng)
@@ -99,7 +99,7 @@ class TestInstall(unittest.TestCase):
 
 
 class TestTheanoItself(unittest.TestCase):
-    """Where another package has the name, it keeps it, unless it is forced to give way."""
+    """Another package with the name `theano` keeps the name, unless installation is forced."""
 
     def run_beside_another(self, program):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""``theano_ng-port`` finds what programs need, changes that and nothing else, and leaves alone what it cannot read."""
+"""``theano_ng-port`` makes the necessary changes and no others; unreadable files stay unchanged."""
 
 import ast
 import contextlib
@@ -20,7 +20,7 @@ HAS_LIBCST = importlib.util.find_spec("libcst") is not None
 if HAS_LIBCST:
     from theano_ng.legacy.porting import look_at, look_at_flags
 
-# Before, after; what cannot be changed stays.
+# Pairs (before, after); text that cannot be changed stays.
 CHANGES = [
     ("import theano   # the library", "import theano_ng as theano   # the library"),
     ("import theano as th", "import theano_ng as th"),
@@ -125,7 +125,7 @@ class TestChanges(unittest.TestCase):
                 self.assertIn(what, report.findings[0].advice)
         report = look_at("f.py", b"print >>f, 1\n")
         self.assertEqual([(f.kind, f.what, f.changes) for f in report.findings], [("Python 2", "print >>f", False)])
-        # what stands in texts, comments and defaults is not code
+        # strings, comments and defaults are not code
         prose = b'"""`x` and\nprint this, except X, y: 010"""\n# print 1\ndef f(a=(1, 2), b=3): pass\nx = = 1\n'
         self.assertEqual([(f.kind, f.line) for f in look_at("f.py", prose).findings], [("unreadable", 5)])
         report = look_at("f.py", b"import theano\nx = = 1\n")

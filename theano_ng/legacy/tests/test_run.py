@@ -1,4 +1,4 @@
-"""``theano_ng-run`` runs programs as Python does, and gives back the names that were removed."""
+"""``theano_ng-run`` runs programs as Python does, and restores removed names."""
 
 import importlib
 import os
@@ -68,7 +68,7 @@ class TestRun(unittest.TestCase):
         done = self.call("--numpy-names", path, "--numpy-names", "-x")
         self.assertEqual(done.stdout, "__main__ ['--numpy-names', '-x'] 6.0 True\n")
         self.assertEqual(done.returncode, 0)
-        # each use once, though one is in a loop
+        # each use is reported once, also in a loop
         self.assertEqual(
             done.stderr.splitlines(),
             [
@@ -127,7 +127,7 @@ class TestNames(unittest.TestCase):
                     self.assertTrue(hasattr(target, name))
 
     def test_text_in_hdf5(self):
-        # a stand-in for h5py, which the tests do not need
+        # a replacement for h5py, which the tests do not require
         module = types.ModuleType("h5py._hl.attrs")
 
         class AttributeManager(dict):

@@ -1,4 +1,7 @@
-"""Pickles that Theano 1.0.5 wrote: they load, compile, and compute what Theano computed. Their origin is in legacy_pickles/README."""
+"""Tests of pickles that Theano 1.0.5 wrote: they load, compile, and give Theano's results.
+
+Their origin is described in legacy_pickles/README.
+"""
 
 import io
 import os
@@ -31,7 +34,7 @@ def members():
 
 
 def leaves(value):
-    """The variables, Ops, types and values in lists, tuples and dictionaries, in order."""
+    """Return the variables, Ops, types and values in lists, tuples and dictionaries, in order."""
     if isinstance(value, dict):
         return [leaf for key in value for leaf in leaves(value[key])]
     if isinstance(value, (list, tuple)):
@@ -40,7 +43,7 @@ def leaves(value):
 
 
 class served:
-    """Within the block `theano` is this package, as for programs with ``sys.modules["theano"] = theano_ng``."""
+    """A context in which `theano` is this package, as in programs with ``sys.modules["theano"] = theano_ng``."""
 
     def __enter__(self):
         self.before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "theano"}
@@ -79,7 +82,10 @@ class TestPickles(unittest.TestCase):
                     yield self.load(name, kind), self.fresh[name], name
 
     def test_strings_of_python_2(self):
-        """The pickles made for the test hold no text, as those of Python 2, and load in Python 3 with an encoding only."""
+        """The pickles made for this test contain byte strings instead of text, as those of Python 2.
+
+        In Python 3 they load only with an encoding.
+        """
         for name in self.names:
             data = self.data(name, "python2")
             self.assertNotIn(b"_codecs", data)
@@ -122,7 +128,7 @@ class TestPickles(unittest.TestCase):
                 self.assertEqual((ours, hash(ours), str(ours)), (theirs, hash(theirs), str(theirs)))
 
     def test_graphs(self):
-        """Every node runs; the numbers are those of Theano."""
+        """Every node runs, and results equal those of Theano."""
         given = make.values()
         graphs = [name for name in self.names if isinstance(self.fresh[name], dict) and "inputs" in self.fresh[name]]
         self.assertEqual(len(graphs), 8)
@@ -152,7 +158,7 @@ class TestPickles(unittest.TestCase):
             np.testing.assert_allclose(*slopes)
 
     def test_functions(self):
-        """They are compiled again; what they share, they share still."""
+        """Functions are compiled again, and still share their containers."""
         with np.load(io.BytesIO(self.members["functions.npz"])) as archive:
             wanted = [archive["arr_%d" % k] for k in range(len(archive.files))]
         for loaded, fresh, _ in self.each("functions"):
@@ -197,7 +203,7 @@ class TestPickles(unittest.TestCase):
             self.assertEqual(len(leaves(again)), len(leaves(self.fresh[name])))
 
     def test_plain_pickle(self):
-        """Where the package is served as `theano`, pickle itself loads them, and gives what CompatUnpickler gives."""
+        """If the package is served as `theano`, pickle itself loads the pickles as CompatUnpickler does."""
         for name in self.names:
             for kind in ("0", "2"):
                 with self.subTest(name, kind=kind):
@@ -212,7 +218,7 @@ class TestPickles(unittest.TestCase):
 
 class TestServed(unittest.TestCase):
     def test_imports(self):
-        """One entry in sys.modules serves all modules, none of them twice, and takes no name from a package."""
+        """One entry in sys.modules serves all modules; none is loaded twice, and no package loses a name."""
         code = """
             import sys, theano_ng
             sys.modules["theano"] = theano_ng

@@ -1,4 +1,4 @@
-"""Sets that remember the order of insertion."""
+"""Tests of sets that keep the order of insertion."""
 
 import copy
 import pickle

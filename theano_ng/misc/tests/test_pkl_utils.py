@@ -1,4 +1,4 @@
-"""Zip archives that NumPy reads, stripped pickles, and pickles of Python 2."""
+"""Tests of zip archives that NumPy reads, of stripped pickles, and of pickles of Python 2."""
 
 import io
 import pickle

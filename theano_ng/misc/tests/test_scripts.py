@@ -1,4 +1,4 @@
-"""The scripts that time BLAS and OpenMP, and the small helpers of misc."""
+"""Tests of the scripts that time BLAS and OpenMP, and of the small helpers of misc."""
 
 import contextlib
 import io

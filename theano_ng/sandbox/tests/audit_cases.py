@@ -1,4 +1,4 @@
-"""The Ops that draw random numbers, for the audit: ``theano_ng-audit theano_ng.sandbox.tests.audit_cases``."""
+"""The Ops that draw random numbers for the audit: ``theano_ng-audit theano_ng.sandbox.tests.audit_cases``."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ STATE = {"grad": "draws have no derivatives", "R_op": "draws have no derivatives
 
 
 def _streams(values):
-    """The audit makes up matrices of any shape; states have six columns, and there is at least one."""
+    """Return True if states have six columns and at least one row; the audit generates matrices of any shape."""
     return (
         values[0].ndim == 2
         and values[0].shape[1] == 6
@@ -31,14 +31,14 @@ def _samples(n):
 
 
 def _drawn(draw):
-    """An Op of `raw_random` with a generator that is constant."""
+    """Return an Op of `raw_random` with a constant generator."""
     return lambda *parameters: draw(raw_random.random_state_type.make_constant(np.random.RandomState(3)), *parameters)[
         1
     ]
 
 
 def audit_cases():
-    """One case for each Op."""
+    """Return one case for each Op."""
     return [
         *[
             Case(

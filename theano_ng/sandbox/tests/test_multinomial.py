@@ -1,4 +1,4 @@
-"""Categories from probabilities and uniform numbers."""
+"""Tests of the draw of categories from probabilities and uniform numbers."""
 
 import unittest
 
@@ -21,7 +21,7 @@ def apply(op, mode, pvals, unis, n=1):
 
 
 def counted(pvals, unis, n):
-    """The definition, number by number."""
+    """Return the counts by the definition, with explicit loops."""
     counts = np.zeros(pvals.shape, "int64")
     for row in range(len(pvals)):
         for k in range(n):
@@ -36,7 +36,10 @@ def counted(pvals, unis, n):
 
 class TestMultinomial(unittest.TestCase):
     def test_known(self):
-        """What Theano 1.0.5 gives; and where no sum exceeds the number, nothing is counted, as documented."""
+        """Results equal those of Theano 1.0.5.
+
+        If no sum exceeds the uniform number, no category is counted, as documented.
+        """
         op = MultinomialFromUniform("int64")
         for mode in MODES:
             for pvals, unis, n, wanted in (
@@ -144,7 +147,7 @@ class TestChoice(unittest.TestCase):
                 np.testing.assert_array_equal(found, wanted)
 
     def test_implementations(self):
-        """What is left is scaled by the same sums everywhere."""
+        """Implementations scale the remaining probabilities by equal sums, so results are equal."""
         rng = np.random.RandomState(4)
         for dtype in ("float16", "float32", "float64"):
             pvals, unis = rng.dirichlet(np.ones(40), 30).astype(dtype), rng.uniform(size=30 * 35)
@@ -156,7 +159,7 @@ class TestChoice(unittest.TestCase):
                 self.assertEqual(len(set(chosen)), len(chosen))
 
     def test_distribution(self):
-        """Two of three: each ordered pair has the probability p_i p_j / (1 - p_i)."""
+        """For two draws of three each ordered pair has the probability p_i p_j / (1 - p_i)."""
         p = np.array([0.2, 0.3, 0.5])
         rng = np.random.RandomState(5)
         sample = apply(ChoiceFromUniform("int64"), MODES[1], np.tile(p, (20000, 1)), rng.uniform(size=40000), 2)

@@ -1,4 +1,7 @@
-"""MRG31k3p: its numbers are those of the paper and of Theano 1.0.5, whichever the implementation, and distributed as they should be."""
+"""Tests of MRG31k3p: its numbers equal those of the paper and of Theano 1.0.5, for every implementation.
+
+Their distributions are tested too.
+"""
 
 import copy
 import pickle
@@ -24,7 +27,7 @@ m1, m2 = 2**31 - 1, 2**31 - 21069
 
 
 def published(state, n):
-    """The next n integers of a state, and the state after them, from the recurrences as they stand in the paper (section 3)."""
+    """Return the next n integers of a state and the final state, by the recurrences in the paper (section 3)."""
     x, y, found = list(state[2::-1]), list(state[:2:-1]), []  # the oldest first
     for _ in range(n):
         x.append((2**22 * x[-2] + (2**7 + 1) * x[-3]) % m1)
@@ -34,13 +37,13 @@ def published(state, n):
 
 
 def drawn(make, calls=1, mode=NATIVE, seed=12345):
-    """What a function of one random variable of new streams gives at each call."""
+    """Return the results of successive calls of a function of one random variable of new streams."""
     f = theano.function([], make(MRG_RandomStreams(seed)), mode=mode)
     return [f() for _ in range(calls)]
 
 
 def interleaved(seed, n_streams, size, calls=1):
-    """The same from the paper: number i comes from stream i modulo the number of streams."""
+    """Return the integers of the paper: integer i comes from stream i modulo the number of streams."""
     states, samples = [list(map(int, s)) for s in mrg31k3p.substreams(seed, n_streams)], []
     for _ in range(calls):
         z = []
@@ -80,7 +83,7 @@ class TestArithmetic(unittest.TestCase):
         self.assertEqual(value, (((8388995 - 327686) & 511) + 3) / 2.0**31)
 
     def test_jumps(self):
-        """Matrix powers by integers of any size, and what Theano 1.0.5 gives."""
+        """Jumps equal matrix powers by integers of any size, and the results of Theano 1.0.5."""
 
         def power(matrix, exponent, modulus):
             result, matrix = np.eye(3, dtype=object), np.array(matrix, dtype=object)
@@ -108,7 +111,7 @@ class TestArithmetic(unittest.TestCase):
         )
 
     def test_jumps_are_steps(self):
-        """A jump by 2**k steps, of which few enough can be made one by one."""
+        """A jump by 2**k steps equals single steps, for a small k."""
         matrix1 = mrg31k3p._power_of(mrg31k3p._STEP1, 10, m1)
         matrix2 = mrg31k3p._power_of(mrg31k3p._STEP2, 10, m2)
         state = [12345] * 6
@@ -140,7 +143,7 @@ class TestArithmetic(unittest.TestCase):
 
 class TestUniform(unittest.TestCase):
     def test_numbers_of_the_documented_seed(self):
-        """What Theano 1.0.5 prints."""
+        """The numbers equal those that Theano 1.0.5 prints."""
         first, second = drawn(lambda r: r.uniform((10,), dtype="float64"), 2)
         np.testing.assert_allclose(
             first,
@@ -170,7 +173,7 @@ class TestUniform(unittest.TestCase):
         np.testing.assert_array_equal(sample, np.array([0.2229, 0.55, 0.2715, 0.3772, 0.8945], "float16"))
 
     def test_implementations(self):
-        """Python, and C for each kind of machine, give the bits that the paper's integers stand for."""
+        """Python, and C for each kind of machine, give the bits that follow from the paper's integers."""
         before = rng_mrg.BEST_MACHINE
         try:
             for shape in ((), (1,), (7,), (101,), (3, 37), (2, 3, 1, 5), (1, 1100)):
@@ -198,19 +201,19 @@ class TestUniform(unittest.TestCase):
         if dtype == "float64":
             return np.array([int(i) / 2**31 for i in z])
         if dtype == "float32":
-            # One float below 2**-31, as a product of floats.
+            # the float32 product with the float just below 2**-31
             return np.array([np.float32(int(i)) * np.nextafter(np.float32(2**-31), np.float32(0)) for i in z])
         return np.array([np.float16((int(i) % 2**15 + 1) * 511 / 2**24) for i in z])
 
     def test_extreme_numbers(self):
-        """The least and the greatest integer give numbers between 0 and 1, both excluded."""
+        """The least and the greatest integer give numbers between 0 and 1, excluding 0 and 1."""
         for dtype in ("float16", "float32", "float64"):
             ends = mrg31k3p.numbers(np.array([1, 2**15, m1]), dtype)
             self.assertTrue((ends > 0).all() and (ends < 1).all(), (dtype, ends))
-        # States whose next number is 1, 2**31 - 1 (twice) and one of those that rounding would make 1.
+        # States whose next integer is 1, 2**31 - 1 (twice) or one that rounding would map to 1.
         near = []
         for wanted in (1, m1, m1 - 1, m1 - 5):
-            # x3 = 0, x2 = 0 would be a state of its own; x2 gives x, and y1 = y3 = 0 gives y = 0.
+            # x2 gives x, and y1 = y3 = 0 gives y = 0. The first component is 1, since a state must not be all 0.
             x2 = wanted % m1 * pow(2**22, -1, m1) % m1
             near.append([1, x2, 0, 0, 1, 0])
         for k, state in enumerate(near):
@@ -280,7 +283,7 @@ class TestUniform(unittest.TestCase):
                 self.assertEqual(f((1, 4)).shape, (1, 4))
 
     def test_odd_states(self):
-        """States that are not contiguous, and none at all."""
+        """States may be non-contiguous; an empty state or one with five columns is an error."""
         rstate, size = T.imatrix(), T.lvector()
         states = mrg31k3p.substreams([12345] * 6, 40)
         for mode in (PLAIN, NATIVE):
@@ -313,7 +316,7 @@ class TestUniform(unittest.TestCase):
         (sample,) = drawn(lambda r: r.uniform((65536,), dtype="float16"), seed=78)
         counts = np.bincount((sample.astype("float64") * 64).astype(int), minlength=64)
         self.assertGreater(stats.chisquare(counts).pvalue, 1e-3)
-        # Two dimensions: successive numbers of a stream, and those of neighbouring streams.
+        # Pairs: successive numbers of a stream, and numbers of neighboring streams.
         for nstreams in (1, 2):
             (sample,) = drawn(lambda r: r.uniform((40000,), dtype="float64", nstreams=nstreams), seed=79)
             pairs = (sample.reshape(-1, 2) * 8).astype(int)
@@ -322,7 +325,10 @@ class TestUniform(unittest.TestCase):
 
 class TestDistributions(unittest.TestCase):
     def test_normal_is_box_muller(self):
-        """The numbers of Theano 1.0.5, and those of the transform, to some units in the last place of log, sin and cos."""
+        """Normal values equal those of Theano 1.0.5 and the transform.
+
+        The tolerance is a few units in the last place of log, sin and cos.
+        """
         wanted = [0.10108783, -1.64354187, 0.71042834, -0.7776041, 0.06291855, -0.47500072]
         for mode in (PLAIN, NATIVE):
             for n in (5, 6):
@@ -359,7 +365,7 @@ class TestDistributions(unittest.TestCase):
                 )
 
     def test_normal_to_the_last_bit(self):
-        """FAST_COMPILE gives the bits of the formula with NumPy's functions; FAST_RUN differs by at most 4 units in the last place."""
+        """FAST_COMPILE gives the bits of NumPy's functions; FAST_RUN differs by at most 4 units in the last place."""
         u = drawn(lambda r: r.uniform((400,), dtype="float64", nstreams=60))[0]
         radius, angle = np.sqrt(-2 * np.log(u[:200])), 2 * np.pi * u[200:]
         expected = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
@@ -367,7 +373,7 @@ class TestDistributions(unittest.TestCase):
             found = drawn(lambda r: r.normal((400,), dtype="float64", nstreams=60), mode=mode)[0]
             np.testing.assert_array_max_ulp(found, expected, units)
             found = drawn(lambda r: r.normal((400,), avg=1.5, std=0.3, dtype="float64", nstreams=60), mode=mode)[0]
-            # The sum may be fused with the product before it.
+            # The sum may be fused with the preceding product.
             np.testing.assert_allclose(
                 found, expected * 0.3 + 1.5, rtol=0, atol=units * 2.0**-52 + 2.0**-53 * (units > 0)
             )
@@ -386,7 +392,8 @@ class TestDistributions(unittest.TestCase):
         (cut,) = drawn(lambda r: r.normal((20001,), truncate=True, dtype="float64"), seed=5)
         self.assertLessEqual(abs(cut).max(), 2)
         self.assertGreater(stats.kstest(cut, stats.truncnorm(-2, 2).cdf).pvalue, 1e-3)
-        # Numbers that are drawn again keep their angle, which was one of a long way: their square is greater than that of the others.
+        # Values that are redrawn keep their angle. This angle belonged to a large value, so their squares are greater
+        # on average.
         angle = np.linspace(0, 2 * np.pi, 100001)[1:] + 1e-7
         weight = np.exp(-2 / np.cos(angle) ** 2)
         again = (weight * np.cos(angle) ** 2).sum() / weight.sum() * 2 * (1 - 3 * np.exp(-2)) / (1 - np.exp(-2))
@@ -452,14 +459,14 @@ class TestDistributions(unittest.TestCase):
         self.assertGreater(stats.chisquare(pairs, 5000 * np.outer(p, p).ravel()).pvalue, 1e-3)
         (sample,) = drawn(lambda r: r.choice(p=rows[:4], size=7, nstreams=6))
         self.assertEqual((sample.shape, sample.dtype), ((4, 7), "int64"))
-        # the number of each row is the first category whose sum exceeds it
+        # the result for each row is the first category whose cumulative sum exceeds the uniform number
         (unis,) = drawn(lambda r: r.uniform((4 * 7,), dtype=theano.config.floatX, nstreams=6))
         np.testing.assert_array_equal(sample, np.searchsorted(np.cumsum(p), unis, side="right").reshape(7, 4).T)
 
 
 class TestStreams(unittest.TestCase):
     def test_seeds(self):
-        """Bad ones are refused, in the words of Theano 1.0.5."""
+        """Invalid seeds are refused with the messages of Theano 1.0.5."""
         for seed, error, said in (
             (0, ValueError, "seed should not be 0"),
             (-1, ValueError, "seed should not be negative"),
@@ -628,7 +635,7 @@ class TestStreams(unittest.TestCase):
                 bad()
 
     def test_transfer_of_states(self):
-        """As the tutorial does it: all states, and `rstate`."""
+        """States are transferred as in the tutorial: all states of the updates, and `rstate`."""
 
         class Graph:
             def __init__(self, seed):
@@ -655,7 +662,7 @@ class TestStreams(unittest.TestCase):
             for a, b in zip(wanted, other):
                 np.testing.assert_array_equal(a, b)
         again = pickle.loads(pickle.dumps(r))
-        # As Theano 1.0 pickled them.
+        # The state of a pickle of Theano 1.0.
         old = MRG_RandomStreams.__new__(MRG_RandomStreams)
         updates = [update + size for update, size in zip(r.state_updates, [((3,), None), ((T.lscalar(),), 7)])]
         old.__setstate__({"state_updates": updates, "default_instance_seed": 5, "rstate": r.rstate})
@@ -667,7 +674,7 @@ class TestStreams(unittest.TestCase):
             self.assertEqual([len(state) for state in states], lengths)
 
     def test_in_scan(self):
-        """Each step draws anew, also in the gradient's second pass over the steps, and in loops in loops."""
+        """Each step draws new values, also in the gradient's second pass over the steps, and in nested loops."""
         r, x = MRG_RandomStreams(7), T.dvector()
         ys, updates = theano.scan(lambda v: v * r.uniform((3,), dtype="float64"), sequences=x)
         f = theano.function([x], [ys, T.grad(ys.sum(), x)], updates=updates)
@@ -698,7 +705,7 @@ class TestStreams(unittest.TestCase):
             np.testing.assert_allclose(f([1, 2, 3]), draw() * [1, 2, 3])
 
     def test_a_failing_call(self):
-        """leaves the states as they were."""
+        """A failing call leaves the states unchanged."""
         for shape in ((3,), (1000, 100)):
             r, i = MRG_RandomStreams(7), T.lscalar()
             u = r.uniform(shape)
@@ -718,7 +725,7 @@ class TestStreams(unittest.TestCase):
         np.testing.assert_array_equal(*f([1, 2, 3]))
         f = theano.function([x], [T.Rop(u * x, x, T.ones_like(x)), u], mode=PLAIN)
         np.testing.assert_array_equal(*f([1, 2, 3]))
-        # The length of x decides how many there are, not what they are.
+        # The length of x determines the number of draws, but not their values.
         sized = MRG_RandomStreams(7).uniform(x.shape, ndim=1, dtype="float64")
         np.testing.assert_array_equal(theano.function([x], T.grad((sized + x).sum(), x), mode=PLAIN)([1, 2]), [1, 1])
         for parameter in ("avg", "std"):
@@ -729,7 +736,7 @@ class TestStreams(unittest.TestCase):
                 T.grad(r.uniform((3,), **{parameter: x}).sum(), x)
 
     def test_merging(self):
-        """Draws from one state are one; those from two states are two."""
+        """Draws from the same state are merged; draws from two states are not."""
         r = MRG_RandomStreams(7)
         u, v = r.uniform((3,), dtype="float64"), r.uniform((3,), dtype="float64")
         state = r.state_updates[0][0]
@@ -742,7 +749,7 @@ class TestStreams(unittest.TestCase):
         self.assertEqual(len([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, mrg_uniform)]), 2)
 
     def test_debug_mode(self):
-        """Each way to compute the draws gives the same, into whatever memory."""
+        """Every implementation of the draws gives equal results, whatever the memory of its outputs."""
         r, x, size = MRG_RandomStreams(7), T.dvector(), T.lvector()
         pvals = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
         samples = [

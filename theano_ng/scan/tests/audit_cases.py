@@ -1,4 +1,4 @@
-"""Loops, for the audit: ``theano_ng-audit theano_ng.scan.tests.audit_cases``."""
+"""Loops for the audit: ``theano_ng-audit theano_ng.scan.tests.audit_cases``."""
 
 import numpy as np
 
@@ -12,7 +12,8 @@ RNG = np.random.RandomState(3)
 ROWS, MORE = RNG.uniform(-1, 1, (4, 3)), RNG.uniform(-1, 1, (4, 3))
 BUFFER = RNG.uniform(-1, 1, (6, 3))
 ROW, MATRIX = RNG.uniform(-1, 1, 3), RNG.uniform(-1, 1, (3, 3))
-# A loop made by hand may have tensors in this group, and passes over what they do; `scan` never makes one: it turns shared tensors into states.
+# A loop built by hand may have tensors in this group, and its derivatives ignore them. `scan` never creates such a
+# loop: it turns shared tensors into states.
 NO_DERIVATIVES = (
     "the group is for what has no derivatives (random states, lists): `scan` makes states of shared tensors"
 )
@@ -23,7 +24,7 @@ NO_DTYPES = ("length", "layout", "alias", "content")
 
 
 def _case(name, step, arguments, outer, skip=None, **layout):
-    """A loop.
+    """Return a case for a loop.
 
     Parameters
     ----------
@@ -31,9 +32,9 @@ def _case(name, step, arguments, outer, skip=None, **layout):
     step : callable
         Takes the inner inputs, returns the inner outputs.
     arguments : list
-        Examples of what is varied.
+        Examples of the varied arguments.
     outer : callable
-        Takes them, returns the outer inputs.
+        Takes the arguments, returns the outer inputs.
     skip : dict, optional
         See Case.
     **layout
@@ -57,7 +58,7 @@ def _case(name, step, arguments, outer, skip=None, **layout):
         return op(*inputs, return_list=True)
 
     def enough(values):
-        """Whether the buffers have the initial rows, and all rows are as long as one another."""
+        """Return True if the buffers have the initial rows and all rows have equal lengths."""
         values = [v for v in values if isinstance(v, np.ndarray)]
         lengths = {v.shape[-1] for v in values}
         return len(lengths) == 1 and all(
@@ -68,7 +69,7 @@ def _case(name, step, arguments, outer, skip=None, **layout):
 
 
 def audit_cases():
-    """Loops of each kind."""
+    """Return loops of each kind."""
     n = lambda x, less=0: x.shape[0] - less  # noqa: E731
     in_place = {"n_seqs": 1, "n_sit_sot": 1, "tap_array": [[-1]], "destroy_map": {0: [2]}}
     return [
@@ -123,7 +124,8 @@ def audit_cases():
         ),
         _case(
             "Scan until",
-            # Of what a condition depends on, the number of rows does, without a derivative: here that is connected anyway.
+            # A condition depends on its inputs without a derivative, through the number of rows. Here the inputs are
+            # connected anyway.
             lambda a, s: [s + a, a * 2, a.sum() > 0.5],
             [ROWS, BUFFER],
             lambda x, buffer: [tt.minimum(n(x), tt.maximum(n(buffer, 1), 0)), x, buffer, n(x)],

@@ -1,6 +1,6 @@
-"""Call random loops before, while and after their kernels arrive, in one process with an empty cache: ``python -m theano_ng.scan.tests.change_over``.
+"""Call random loops before, while and after their kernels are compiled: ``python -m theano_ng.scan.tests.change_over``.
 
-Each call has to give the bits of the first call, and the numbers of NumPy.
+All loops run in one process with an empty cache. Each call must give the bits of the first call, and NumPy's values.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from theano_ng.gof.compiler.background import wait_for_kernels
 
 
 class Symbolic:
-    """The functions that steps use, for variables."""
+    """The functions that steps use, for symbolic variables."""
 
     tanh, exp, log1p, sin, sqrt, maximum, where, gammaln, erf = (
         *(T.tanh, T.exp, T.log1p, T.sin, T.sqrt, T.maximum, T.switch),
@@ -24,7 +24,7 @@ class Symbolic:
 
 
 class Numeric:
-    """The same functions for arrays."""
+    """The functions that steps use, for NumPy arrays."""
 
     tanh, exp, log1p, sin, sqrt, maximum, where, gammaln, erf = (
         *(np.tanh, np.exp, np.log1p, np.sin, np.sqrt, np.maximum, np.where),
@@ -33,7 +33,8 @@ class Numeric:
     sigmoid, cast = scipy.special.expit, lambda x, dtype: np.asarray(x).astype(dtype)
 
 
-# Functions of a module, an element of a sequence, a state and a non-sequence. They are few, so that many loops have the same program.
+# Functions of Symbolic or Numeric, an element of a sequence, a state and a non-sequence. There are few, so that many
+# loops share a program.
 STEPS = [
     lambda f, s, h, w: f.tanh(s * h) + 0.5 * h * w,
     lambda f, s, h, w: s * h - w * 0.25,
@@ -115,7 +116,7 @@ class Loop:
 
 
 def bits(values):
-    """Return the bits of arrays, with the same bits for every NaN."""
+    """Return the bits of arrays, with equal bits for every NaN."""
     return [np.where(np.isnan(v), np.nan, v).tobytes() if v.dtype.kind == "f" else v.tobytes() for v in values]
 
 

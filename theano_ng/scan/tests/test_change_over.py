@@ -1,4 +1,7 @@
-"""Tests of loops that are called while compilers finish: run `scan.tests.change_over` in a new process with an empty cache."""
+"""Tests of loops that are called while kernels are compiled, in a new process with an empty cache.
+
+The process runs `scan.tests.change_over`.
+"""
 
 import os
 import subprocess
@@ -20,7 +23,10 @@ class TestChangeOver(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_random_loops(self):
-        """Loops over scalars, vectors and matrices, with other taps and `until`, give the same bits before and after kernels arrive, and NumPy's numbers."""
+        """Loops give equal bits before and after their kernels are compiled, and NumPy's values.
+
+        They are loops over scalars, vectors and matrices, with several taps and `until`.
+        """
         self.run_loops("tiered=auto", 53)
 
 

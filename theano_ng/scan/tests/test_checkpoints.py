@@ -26,7 +26,7 @@ def step(a, h):
 
 
 def kept(rows, every):
-    """What is there after every so many rows, and after the last."""
+    """Return every `every`-th row, and the last row."""
     return [row for i, row in enumerate(rows, 1) if i % every == 0 or i == len(rows)]
 
 
@@ -81,7 +81,7 @@ class TestCheckpoints(unittest.TestCase):
                 np.testing.assert_allclose(found, wanted)
 
     def test_loops_of_other_lengths(self):
-        """Gradients where the inner loop has another number of steps each time."""
+        """Gradients are correct if the inner loop has a different number of steps in each call."""
         w, lengths = T.dmatrix("w"), T.ivector("lengths")
 
         def block(length, h):
@@ -95,11 +95,11 @@ class TestCheckpoints(unittest.TestCase):
             np.testing.assert_allclose(one, other)
 
     def test_memory(self):
-        """Blocks of sqrt(n) steps: the gradient holds two of them instead of n steps."""
+        """With blocks of sqrt(n) steps the gradient holds two blocks instead of n steps."""
         peaks = []
         for loop, options in ((theano.scan, {}), (scan_checkpoints, {"save_every_N": 30})):
             outputs, _ = loop(lambda h, v: T.tanh(h * v), outputs_info=h0, non_sequences=v, n_steps=900, **options)
-            # Memory of the steps, not that of what a mode keeps of them to check.
+            # Measure the memory of the steps without the copies that a checking mode keeps.
             with theano.configparser.change_flags(mode="FAST_RUN"):
                 f = theano.function([h0, v], theano.grad(outputs[-1].sum(), [h0, v]), mode=MODE)
             arguments = np.linspace(0.5, 1, 1000), np.linspace(1, 1.5, 1000)

@@ -21,13 +21,13 @@ n = T.iscalar("n")
 
 
 def run(outputs, givens, updates=None):
-    """The values of outputs for values of variables."""
+    """Return the values of outputs for given values of variables."""
     f = theano.function(list(givens), outputs, updates=updates, mode=MODE, on_unused_input="ignore")
     return f(*givens.values())
 
 
 def loop_of(variable):
-    """The node of the loop that a result belongs to."""
+    """Return the Scan node from which a result was computed."""
     while type(variable.owner.op).__name__ != "Scan":
         variable = variable.owner.inputs[0]
     return variable.owner
@@ -93,7 +93,10 @@ class TestDocumentedExamples(unittest.TestCase):
         self.assertEqual([*map(int, g()), *map(int, g()), int(a.get_value())], [22, 32, 22, 32, 21])
 
     def test_chain_with_shared_weights(self):
-        """The Gibbs chain, with a counter in the place of the random stream: found on their own, the shared variables give the same."""
+        """The Gibbs chain gives equal results if its shared variables are given or found in the step.
+
+        A counter replaces the random stream.
+        """
         rng = np.random.RandomState(3)
         W_values = rng.randn(3, 2)
         weights, bvis, bhid = theano.shared(W_values), theano.shared(rng.randn(3)), theano.shared(rng.randn(2))
@@ -194,7 +197,10 @@ class TestSequences(unittest.TestCase):
         np.testing.assert_array_equal(run(scan(lambda i, j: i * j, [range(3), range(1, 6)])[0], {}), [0, 2, 6])
 
     def test_taps(self):
-        """Row t of each tap, for all steps at which all rows are there; going backwards the taps still count rows as they stand."""
+        """Step t gets row t + tap for each tap, at all steps for which all these rows exist.
+
+        With go_backwards the taps still count rows in their stored order.
+        """
         for taps in ([0, 1], [0, -1], [-2, 1], [2, 1], [1, 1], (0, 1), 3, -3, [-3], [0]):
             tuple_of_taps = tuple(np.atleast_1d(taps))
             steps = range(max(0, -min(tuple_of_taps)), 4 - max(0, *tuple_of_taps, 0))
@@ -267,7 +273,7 @@ class TestStates(unittest.TestCase):
                     run(found, {x: X, W: X[:1]})
 
     def test_order_of_groups(self):
-        """mit_sot, sit_sot and nit_sot in the node; outputs in the order of the user."""
+        """The node has the order mit_sot, sit_sot, nit_sot; the outputs have the user's order."""
         results, _ = scan(
             lambda a, h, k2, k1: [h + 1, a * 2, k2 + k1, h * 3],
             x,
@@ -286,7 +292,7 @@ class TestStates(unittest.TestCase):
         found, _ = scan(lambda a, h: a.sum() + h, x, row)
         self.assertEqual(found.type.broadcastable, (False, True, False))
         np.testing.assert_array_equal(run(found, {x: X, row: X[:1]}), X[:1] + np.cumsum(X.sum(1))[:, None, None])
-        # A step may know more than the initial state.
+        # The type of a step's result may be more specific than that of the initial state.
         found, _ = scan(lambda a, h: row + a + 0 * h.sum(), x, W)
         np.testing.assert_array_equal(run(found, {x: X, row: X[:1], W: X[:1]}), (X[:1] + X)[:, None])
 
@@ -348,7 +354,7 @@ class TestNumberOfSteps(unittest.TestCase):
         self.assertEqual(count.get_value(), 5)
 
     def test_one(self):
-        """A loop of one step is that step, on the first rows."""
+        """A loop of one step is replaced by that step on the first rows."""
         count = theano.shared(0.0)
         for steps in (1, T.constant(1), T.constant(2) - 1):
             (a, b), updates = scan(
@@ -385,7 +391,7 @@ class TestStepFunctions(unittest.TestCase):
         self.count = theano.shared(1.0, "count")
 
     def test_what_they_return(self):
-        """Outputs, updates and a condition in every documented form."""
+        """A step function may return outputs, updates and a condition in every documented form."""
         count = self.count
         more = count + 1
         for returned, n_outputs, has_updates, has_condition in (
@@ -443,7 +449,7 @@ class TestStepFunctions(unittest.TestCase):
                 scan(returned, x)
 
     def test_captured_variables(self):
-        """Of what a step uses and was not given, the leaves become inputs: shared variables first, then free ones."""
+        """Leaves of the step's graph that were not given become inputs: first shared variables, then free variables."""
         gain = theano.shared(2.0, "gain")
         found, _ = scan(lambda a, w: a * gain + w.sum() + (W**2).sum() + v.sum(), x, non_sequences=[h0])
         loop = loop_of(found)
@@ -451,7 +457,7 @@ class TestStepFunctions(unittest.TestCase):
         self.assertEqual([i.name for i in loop.op.inputs], ["x[t]", "gain_copy", "h0_copy", "W_copy", "v_copy"])
         values = {x: X, h0: X[0], W: X, v: X[1]}
         np.testing.assert_allclose(run(found, values), X * 2 + X[0].sum() + (X**2).sum() + X[1].sum())
-        # An expression that is given is computed once, outside.
+        # A given expression is computed once, outside of the loop.
         found, _ = scan(lambda a, w2, unused: a + w2.sum(), x, non_sequences=[W**2, v])
         others, unused = loop_of(found).op.outer_non_seqs(loop_of(found).inputs)
         self.assertEqual((others.owner.op, unused), (T.pow, v))
@@ -479,7 +485,10 @@ class TestStepFunctions(unittest.TestCase):
                     self.assertIs(variable, original)
 
     def test_what_the_step_does_not_use(self):
-        """The loop depends on an unused argument, so `function` accepts it as an input; the rewritten loop does not have it."""
+        """The loop depends on an unused argument, so `function` accepts it as an input.
+
+        Rewriting removes the argument from the loop.
+        """
         for loop in (
             lambda: scan(lambda a, n: a * 2, x, non_sequences=v),
             lambda: scan(lambda a, n: a * 2, x, non_sequences=v, strict=True),
@@ -507,7 +516,7 @@ class TestStepFunctions(unittest.TestCase):
             scan(step, x, strict=True, **options)
 
     def test_states_of_shared_variables(self):
-        """Shared tensors that change are states; other shared values have a group of their own."""
+        """Shared tensors that are updated become states; other shared values have a separate group."""
 
         class Next(theano.Op):
             __props__ = ()
@@ -537,7 +546,7 @@ class TestStepFunctions(unittest.TestCase):
         found, updates = scan(lambda h: h + self.count, outputs_info=T.constant(0.0, dtype="float64"), n_steps=4)
         np.testing.assert_array_equal(run(found, {}, updates), [1, 3, 7, 15])
         self.assertEqual(self.count.get_value(), 16)
-        # What a step says itself counts.
+        # Updates that a step returns override default updates.
         _, updates = scan(
             lambda h: (h, {self.count: self.count + 1}), outputs_info=T.constant(0.0, dtype="float64"), n_steps=4
         )
@@ -555,7 +564,7 @@ class TestStepFunctions(unittest.TestCase):
         np.testing.assert_allclose(run(total, {cube: value, v: [1, 2]}), 3 * np.cumsum(value.sum((1, 2))))
 
         def nest(depth, h):
-            # Where each level ran the one below several times, to check it, six levels would take minutes.
+            # If each level ran the level below several times to check it, six levels would take minutes.
             step = lambda k: nest(depth - 1, k)  # noqa: E731
             return h + 1.0 if depth == 0 else scan(step, outputs_info=h, n_steps=2, mode=MODE)[0][-1]
 
@@ -587,7 +596,7 @@ class TestGraph(unittest.TestCase):
             self.assertIn(line, text)
 
     def test_index_arithmetic_is_simple(self):
-        """The number of steps comes from a length, and a sequence that is read from its first to its last row is not sliced."""
+        """The number of steps is computed from a length, and a sequence that is read completely is not sliced."""
         (result, _), (reversed_result, _) = scan(lambda a, h: a + h, x, h0), scan(lambda a: a, [x, v][:1], n_steps=n)
         loop = loop_of(result)
         self.assertIs(loop.inputs[1], x)
@@ -626,7 +635,7 @@ class TestGraph(unittest.TestCase):
                 scan(lambda p, h: p + h, a, T.dvector("without"))
 
     def test_copies(self):
-        """Pickles, copies and clones of graphs with loops compute the same; equal loops are equal Ops."""
+        """Pickles, copies and clones of graphs with loops compute equal results; equal loops are equal Ops."""
         result, _ = scan(lambda a, h: a + h * v, x, h0, name="loop")
         expected = run(result, {x: X, h0: X[0], v: X[1]})
         for graph in (
@@ -647,7 +656,7 @@ class TestGraph(unittest.TestCase):
 
 
 class TestNode(unittest.TestCase):
-    """What `Scan.make_node` makes of other inputs than those of `scan`."""
+    """`Scan.make_node` with inputs other than those that `scan` creates."""
 
     def setUp(self):
         result, _ = scan(

@@ -1,4 +1,4 @@
-"""Derivatives of loops, their connection patterns and shapes, against finite differences, loops in NumPy, and each other."""
+"""Compare derivatives, connection patterns and shapes of loops with finite differences, NumPy loops and each other."""
 
 import unittest
 import warnings
@@ -22,17 +22,17 @@ from theano_ng.gradient import (
 from theano_ng.scan import scan, until
 from theano_ng.scan.op import Scan
 
-# Most derivatives are wrong or right however they are rewritten.
+# A derivative is usually correct or wrong independent of rewriting, so a mode that compiles fast is enough.
 FAST = "FAST_COMPILE"
 
 
 def loops(variables):
-    """The nodes of loops that variables depend on."""
+    """Return the Scan nodes on which variables depend."""
     return list(dict.fromkeys(v.owner for v in ancestors(variables) if v.owner and isinstance(v.owner.op, Scan)))
 
 
 def random_loop(rng, dtype="float64"):
-    """A random loop, as a function of values: a cost from the arguments, and arguments for it.
+    """Return a random loop, as a function from arguments to a cost, and arguments for it.
 
     The states have random taps and depend on one another, on a sequence with taps, on a matrix and on a vector.
     """
@@ -125,7 +125,7 @@ class RandomLoops(unittest.TestCase):
                 verify_grad(along, arguments, rng=rng, mode=FAST, n_tests=1)
 
     def test_directional_derivatives(self):
-        """Rop of a loop is Lop seen from the other side, and Rop of its gradient is the gradient of the gradient."""
+        """Rop of a loop agrees with Lop, and Rop of its gradient agrees with the gradient of the gradient."""
         for seed in range(60, 64):
             with self.subTest(seed=seed):
                 rng = np.random.RandomState(seed)
@@ -162,7 +162,10 @@ class RandomLoops(unittest.TestCase):
                     self.assertEqual(out.shape, tuple(shape))
 
     def test_test_values(self):
-        """Derivatives of loops, of gradients of loops, and of loops in loops have test values; inner variables have none."""
+        """Derivatives of loops, of gradients of loops, and of nested loops have test values.
+
+        Their inner variables have none.
+        """
         for policy in ("raise", "warn", "ignore"):
             rng = np.random.RandomState(80)
             cost, arguments = random_loop(rng)
@@ -189,7 +192,7 @@ class RandomLoops(unittest.TestCase):
 
 
 class Sums(unittest.TestCase):
-    """Gradients with respect to what is the same in all steps."""
+    """Gradients with respect to non-sequences."""
 
     def check(self, step, others, initial=None, n=5, size=3, sums=None):
         rng = np.random.RandomState(1)
@@ -242,7 +245,7 @@ class Sums(unittest.TestCase):
         self.check(lambda x, h, d: T.tanh(h + (d + d) * (d + d)) * x, [self.b], self.h)
 
     def test_one_parameter_used_again_and_again(self):
-        """Doubling what was doubled is as long as it looks."""
+        """Repeated doubling of a parameter in a step has a gradient of moderate size."""
 
         def step(x, h, W):
             for _ in range(30):
@@ -269,7 +272,10 @@ class Structure(unittest.TestCase):
         return [x, h, W], out, T.grad(cost_of(out), [x, h, W])
 
     def test_name_and_sequences(self):
-        """What was computed once is a sequence, not computed again; the loop runs over the same number of steps."""
+        """The backward loop reads values of the forward loop as sequences instead of recomputing them.
+
+        It has an equal number of steps.
+        """
         _, _, gradients = self.rnn(lambda out: (out**2).sum())
         backward, forward = sorted(loops(gradients), key=lambda node: node.op.name)
         self.assertEqual((backward.op.name, forward.op.name), ("grad_of_rnn", "rnn"))
@@ -279,7 +285,7 @@ class Structure(unittest.TestCase):
         self.assertFalse([name for name in names if "tanh" in name])
 
     def test_only_the_last_row(self):
-        """The gradient of the last row is where the backward loop starts from: no sequence of zeros."""
+        """The gradient of the last row is the initial state of the backward loop; no sequence of zeros is created."""
         variables, out, gradients = self.rnn(lambda out: (out[-1] ** 2).sum())
         (backward,) = [node for node in loops(gradients) if node.op.name == "grad_of_rnn"]
         self.assertEqual(backward.op.n_seqs, 1)
@@ -308,7 +314,7 @@ class Structure(unittest.TestCase):
             verify_grad(cost, [rng.randn(4, 3), rng.randn(3), rng.randn(3, 3)], rng=rng, mode=FAST, n_tests=1)
 
     def test_linear_in_the_number_of_states(self):
-        """The graph of the gradient grows with the number of states, not with its square."""
+        """The gradient's graph grows linearly with the number of states, not quadratically."""
 
         def size(k):
             x = T.dmatrix()
@@ -329,7 +335,7 @@ class Structure(unittest.TestCase):
         self.assertEqual(sizes[2] - sizes[1], 2 * (sizes[1] - sizes[0]))
 
     def test_deep_steps(self):
-        """A step of many nodes, one behind the other, is differentiated without recursion."""
+        """A step that is a chain of many nodes is differentiated without recursion."""
         x, h = T.dvector(), T.dscalar()
 
         def step(x, h):
@@ -408,7 +414,10 @@ class Until(unittest.TestCase):
 
 class Truncated(unittest.TestCase):
     def reference(self, x, w, h0, limit):
-        """Gradients of the sum of squares of ``h = tanh(w * h before) + x``, going back over `limit` steps in all."""
+        """Return gradients of the sum of squares of ``h = tanh(w * h before) + x``.
+
+        The gradients are truncated to the last `limit` steps.
+        """
         h = [h0]
         for v in x:
             h.append(np.tanh(w * h[-1]) + v)
@@ -433,7 +442,7 @@ class Truncated(unittest.TestCase):
                 np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
     def test_taps(self):
-        """Initial rows that the steps of the end read have their share."""
+        """Initial rows that the last steps read contribute to the gradient."""
         x, h = T.dvector(), T.dvector()
         out, _ = scan(
             lambda x, h3, h1: 2 * h3 + 3 * h1 + x,
@@ -473,7 +482,7 @@ class Disconnected(unittest.TestCase):
         )
 
     def test_states_that_only_keep(self):
-        """A state that is computed anew at each step has the initial rows in the second derivative all the same."""
+        """A state that is recomputed at each step still has a second derivative with respect to its initial rows."""
         rows, w0, x0 = T.dvector(), 2.0, [3.0, 5.0, 7.0]
         for initial, taps in ((self.h, [-1]), (rows, [-2, -1])):
             read = lambda x, *states_and_w: [states_and_w[-1] * x, states_and_w[-1] * states_and_w[0]]  # noqa: E731
@@ -484,13 +493,13 @@ class Disconnected(unittest.TestCase):
                 f = theano.function([self.x, initial, self.w], [by_w, by_initial, *second], mode=FAST)
                 start = np.ones(len(taps))
                 found = f(x0, start if len(taps) > 1 else 1.0, w0)
-                later = sum(x0[: 3 - len(taps)])  # of which the states are products with w
+                later = sum(x0[: 3 - len(taps)])  # the sum of the rows after the initial ones, which multiply w
                 expected = [len(taps) + 2 * w0 * later, w0 * start, 2 * later, start]
                 for value, right in zip(found, expected):
                     np.testing.assert_allclose(np.ravel(value), np.ravel(right))
 
     def test_connection_over_steps(self):
-        """What one state hands to the next one takes as many steps as there are states."""
+        """A dependency through several states needs as many steps as there are states."""
         outs, _ = scan(
             lambda a, b, c, w: [w * 1.0, a * 2.0, b * 2.0],
             outputs_info=[self.h, self.h, self.h],
@@ -526,7 +535,10 @@ class Disconnected(unittest.TestCase):
         self.assertEqual((gh, gw), (0.0, 19.0))
 
     def test_integers(self):
-        """An integer has the gradient that the step gives it, as a number that is not an integer; an integer state has none."""
+        """An integer non-sequence has the floating point gradient that the step gives it.
+
+        An integer state has no gradient.
+        """
         i = T.lscalar("i")
         out, _ = scan(lambda h, w, i: h * w + i, outputs_info=self.h, non_sequences=[self.w, i], n_steps=3)
         f = theano.function([self.h, self.w, i], T.grad(out[-1], i), mode=FAST)
@@ -572,7 +584,10 @@ class Disconnected(unittest.TestCase):
 
 
 class MitMot(unittest.TestCase):
-    """Buffers of mit_mot, which no user makes: rows that are overwritten, read before or after, or not at all."""
+    """Loops with mit_mot buffers, which `scan` creates only for gradients.
+
+    Their rows are overwritten, read before or after that, or not accessed.
+    """
 
     def loop(self, taps, writes, step, n_others=1, result=False):
         inner = [T.dscalar() for _ in taps]
@@ -639,7 +654,7 @@ class MitMot(unittest.TestCase):
 
 
 class Shared(unittest.TestCase):
-    """Values that steps hand on outside of buffers, as random streams do."""
+    """Shared states, which steps pass on without buffers, as random streams do."""
 
     def test_what_depends_on_them_is_kept(self):
         x, h, s, w = T.dscalars("x", "h", "s", "w")
@@ -685,7 +700,7 @@ class Shared(unittest.TestCase):
             T.grad(out.sum(), first)
         f = theano.function([xs, first], T.grad(out.sum(), xs), mode=FAST)
         np.testing.assert_array_equal(f([1.0, 1.0, 1.0], 5.0), [5, 6, 7])
-        # What goes by way of them has none either: a part of a gradient would be a wrong one.
+        # A gradient through shared states is undefined too: the known part alone would be wrong.
         out, _ = Scan([x, s], [x * s, s + x], info)(xs.shape[0], xs, first, xs.shape[0])
         with self.assertRaisesRegex(NullTypeGradError, "changes from step to step"):
             T.grad(out.sum(), xs)
@@ -721,7 +736,7 @@ class JacobiansAndHessians(unittest.TestCase):
         self.assertEqual(f(np.zeros(2)).shape, (2, 2))
 
     def test_of_a_loop(self):
-        """The Jacobian of a loop is a loop over the gradient of a loop."""
+        """The Jacobian of a loop is a loop over the gradient of the loop."""
         x, h = T.dvector(), T.dscalar()
         out, _ = scan(lambda x, h: h * x, sequences=x, outputs_info=h)
         f = theano.function([x, h], jacobian(out, [x, h]), mode=FAST)
@@ -732,7 +747,7 @@ class JacobiansAndHessians(unittest.TestCase):
         np.testing.assert_allclose(f([2.0, 3.0, 5.0], 7.0), [[0, 35, 21], [35, 0, 14], [21, 14, 0]])
 
     def test_written_out(self):
-        """The loops of the tutorial."""
+        """The loops of the tutorial give Jacobians and Hessians."""
         x = T.dvector("x")
         y = x**2
         J, updates = scan(lambda i, y, x: T.grad(y[i], x), sequences=T.arange(y.shape[0]), non_sequences=[y, x])

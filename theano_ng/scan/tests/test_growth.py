@@ -1,4 +1,4 @@
-"""The work of compiling loops: calls of functions are counted, not seconds."""
+"""Tests of the work of compiling loops, measured in function calls instead of seconds."""
 
 import gc
 import unittest
@@ -18,7 +18,7 @@ MODE = Mode("cvm", "fast_run")
 
 
 def nested(depth, x):
-    """Loops within loops."""
+    """Return the last row of nested loops."""
     if not depth:
         return T.tanh(x)
     rows, _ = theano_ng.scan(lambda s: nested(depth - 1, s) * 0.5, outputs_info=x, n_steps=2, mode=MODE)
@@ -26,7 +26,7 @@ def nested(depth, x):
 
 
 def one_after_another(length, x):
-    """Each loop runs over what the one before has made."""
+    """Return the last row of a chain of loops: each loop runs over the rows of the previous loop."""
     rows = theano_ng.scan(lambda s: T.tanh(s), outputs_info=x, n_steps=3, mode=MODE)[0]
     for _ in range(length - 1):
         rows = theano_ng.scan(lambda v, s: T.tanh(v) * s.sum(), sequences=rows, outputs_info=x, mode=MODE)[0]
@@ -34,12 +34,12 @@ def one_after_another(length, x):
 
 
 def repeated(n_steps, x):
-    """One loop, of a number of steps that is known."""
+    """Return the last row of one loop with a constant number of steps."""
     return theano_ng.scan(lambda s: T.tanh(s) * s.sum(), outputs_info=x, n_steps=n_steps, mode=MODE)[0][-1]
 
 
 def steps_inside(fgraph):
-    """The steps of all loops, those inside loops too."""
+    """Return the inner graphs of all loops, also of nested loops."""
     found = []
     for node in fgraph.toposort():
         if isinstance(node.op, Scan):
@@ -49,38 +49,45 @@ def steps_inside(fgraph):
 
 class TestGrowth(unittest.TestCase):
     def setUp(self):
-        # Rules of users, which other tests in this process may have registered, make steps that nothing is known of.
+        # A user's rules, which other tests of this process may have registered, would make the identity of steps
+        # unknown.
         for context in (mock.patch.object(optdb, "_foreign", False), config.change_flags(tiered="off")):
             context.__enter__()
             self.addCleanup(context.__exit__, None, None, None)
 
     def work(self, make, size, gradient):
-        """How many functions are called to differentiate and compile; without the cache of rewritten graphs, whose state would count."""
+        """Return the number of function calls for differentiation and compilation.
+
+        The cache of rewritten graphs is not used, since the number would depend on its contents.
+        """
         x = T.dvector("x")
         y = make(size, x)
 
         def compile_all():
             theano_ng.function([x], T.grad(y.sum(), x) if gradient else y, mode=MODE)
 
-        gc.collect()  # steps that are still there would not be rewritten again
+        gc.collect()  # steps that still exist would not be rewritten again
         with config.change_flags(cache_graphs=False):
             return calls_of(compile_all)
 
     def check(self, make, gradient, few, many, loops_of):
-        self.work(make, 1, gradient)  # what is imported, compiled and remembered once
+        self.work(make, 1, gradient)  # imports, compilations and caches of the first run do not count
         little, much = self.work(make, few, gradient), self.work(make, many, gradient)
         self.assertLess(much / little, 1.2 * loops_of(many) / loops_of(few), (make.__name__, gradient, little, much))
 
     def test_nested_loops(self):
-        """Each costs what its step costs, and that is compiled once: nesting does not multiply it."""
+        """Each loop costs as much as its step, which is compiled once: nesting does not multiply the work."""
         self.check(nested, False, 3, 9, lambda depth: depth)
 
     def test_gradients_of_nested_loops(self):
-        """A step of a backward loop computes the loops inside once more, for all but the outermost: these are the same steps at each level."""
+        """Equal steps at different levels of the backward loops are compiled once.
+
+        A step of a backward loop computes the inner loops again, for all loops but the outermost.
+        """
         self.check(nested, True, 4, 16, lambda depth: depth)
 
     def test_steps_of_nested_loops_are_rewritten_once(self):
-        """There are depth * (depth + 3) / 2 loops, of two kinds at each level: forwards and backwards."""
+        """There are depth * (depth + 3) / 2 loops, of two kinds at each level: forward and backward."""
         for depth in (2, 6):
             x = T.dvector("x")
             function = theano_ng.function([x], T.grad(nested(depth, x).sum(), x), mode=MODE)
@@ -89,7 +96,7 @@ class TestGrowth(unittest.TestCase):
             self.assertLessEqual(len({id(step.maker()) for step in steps}), 2 * depth)
 
     def test_what_equal_steps_do_not_share(self):
-        """Where they were written, the mode and the flags."""
+        """Equal steps share no maker if their source lines, modes or flags differ."""
 
         def first(x):
             return theano_ng.scan(lambda v, s: s * 2 // v, sequences=x, outputs_info=np.int64(3))[0]

@@ -30,9 +30,9 @@ OTHERS = dict(
 )
 
 
-@theano.config.change_flags({"traceback.limit": 0})  # traces with the lines of steps would be part of their texts
+@theano.config.change_flags({"traceback.limit": 0})  # the stack traces of steps would be part of their texts
 def loop(**info):
-    """A loop with a state and a sequence."""
+    """Return a loop with a state and a sequence."""
     x, h = T.dscalar("x"), T.dscalar("h")
     groups = dict(n_seqs=1, n_mit_mot=0, n_mit_mot_outs=0, n_mit_sot=0, n_sit_sot=1, n_shared_outs=0, n_nit_sot=1)
     usual = dict(groups, tap_array=[[-1]], mit_mot_out_slices=[], as_while=False, mode=MODE, name="f")
@@ -45,7 +45,7 @@ def text(op):
 
 class TestLoops(unittest.TestCase):
     def test_every_attribute_counts(self):
-        """Each attribute is needed: loops that differ in it alone are equal if the identity leaves it out."""
+        """Each attribute is needed: loops that differ only in it are equal if the identity leaves it out."""
         one = loop()
         self.assertEqual(len(one._identity()), len(OTHERS))
         self.assertEqual(one, loop())
@@ -75,7 +75,7 @@ class TestMakers(unittest.TestCase):
     """Steps share a maker if and only if everything on which it depends is equal."""
 
     def setUp(self):
-        # Other tests in this process may have registered rules of users, with which the identity of steps is unknown.
+        # Other tests of this process may have registered a user's rules, with which the identity of steps is unknown.
         own = unittest.mock.patch.object(optdb, "_foreign", False)
         own.start()
         self.addCleanup(own.stop)
@@ -102,7 +102,7 @@ class TestMakers(unittest.TestCase):
                 self.assertIsNot(loop().inner_graph.maker(), makers[0])
 
     def test_no_maker_without_a_text(self):
-        """Steps without an identity share nothing."""
+        """Steps without an identity share no maker."""
         with theano.config.change_flags(compute_test_value="ignore"):
             self.assertIsNot(loop().inner_graph.maker(), loop().inner_graph.maker())
 

@@ -1,4 +1,4 @@
-"""What is known of a loop's kernel before it runs: whether it needs arrays of its own, and the lengths of rows."""
+"""Tests of the layout of a loop's kernel: whether it needs temporary arrays, and the lengths of rows."""
 
 import unittest
 
@@ -14,7 +14,7 @@ AS_WRITTEN = get_mode("FAST_RUN").excluding("scan")
 
 
 def kernel_of(step, sequences, states, results=0, others=(), mode=None):
-    """A function of the sequences, states and others, the same in Python, and the kernel of the loop."""
+    """Return a function of sequences, states and others, an equal function in Python, and the loop's kernel."""
     outputs, _ = theano.scan(
         step, sequences, [*states, *[None] * results], others, return_list=True, n_steps=None if sequences else 3
     )
@@ -28,7 +28,7 @@ def kernel_of(step, sequences, states, results=0, others=(), mode=None):
 @unittest.skipUnless(theano.config.cxx, "kernels with arrays need a compiler")
 class TestLayouts(unittest.TestCase):
     def test_elementwise_steps_need_no_arrays(self):
-        """Of numbers, and of rows of one rank with numbers."""
+        """Steps on scalars, and on rows of one rank with scalars, need no temporary arrays."""
         number, vector, matrix, tensor3 = [T.TensorType("float64", (False,) * k) for k in range(4)]
         column = T.TensorType("float64", (False, True))
         for sequences, states, others, mode, needs_arrays in (
@@ -56,7 +56,7 @@ class TestLayouts(unittest.TestCase):
             self.assertEqual(kernel.layout is not None, needs_arrays, variables)
 
     def check(self, several, known, shapes, step, sequences, states, results=0, mode=None):
-        """Compare numbers with those of the loop in Python; the lengths of rows with those that rows have."""
+        """Compare results with the loop in Python, and the layout's lengths of rows with the actual ones."""
         others = [T.dmatrix()] if len(shapes) > len(sequences) + len(states) else []
         fn, wanted, kernel = kernel_of(step, sequences, states, results, others, mode)
         self.assertIsNotNone(kernel)
@@ -95,7 +95,7 @@ class TestLayouts(unittest.TestCase):
                 np.testing.assert_allclose(found, value, rtol=1e-12)
 
     def test_lengths(self):
-        """Each dimension of a row has its length, or is 1; which are equal follows from the step."""
+        """Each dimension of a row has its length, or is 1; the step determines which lengths are equal."""
         v, w, m, t = T.dvector(), T.dvector(), T.dmatrix(), T.dtensor3()
         n, a, b = 3, 2, 5
         for text, *case in (
@@ -116,7 +116,7 @@ class TestLayouts(unittest.TestCase):
                 self.check(*case)
 
     def test_lengths_of_constants(self):
-        """These are known, and with them those of what is combined with constants."""
+        """The lengths of constants are known, and so are those of rows that are combined with constants."""
         v, m = T.dvector(), T.dmatrix()
         three, four, square = np.arange(3.0), np.arange(4.0) / 8, np.arange(12.0).reshape(4, 3) / 16
         for text, *case in (

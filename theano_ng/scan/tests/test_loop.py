@@ -1,4 +1,4 @@
-"""Loops in Python, in C step by step, and as one C function: the same numbers, for random loops."""
+"""Random loops give equal results in Python, in C step by step, and as one C function."""
 
 import unittest
 from unittest import mock
@@ -20,7 +20,7 @@ NO_KERNEL = mock.patch.object(StepGraph, "kernel", lambda *args: None)
 
 
 def info(**entries):
-    """The info of a loop that has nothing else."""
+    """Return the info of a loop with the given entries and no others."""
     counts = dict.fromkeys(
         ("n_seqs", "n_mit_mot", "n_mit_mot_outs", "n_mit_sot", "n_sit_sot", "n_shared_outs", "n_nit_sot"), 0
     )
@@ -34,7 +34,7 @@ class RandomLoop:
     ----------
     rng : RandomState
     products : bool
-        Whether steps may hold products of vectors and matrices.
+        Whether steps may contain products of vectors and matrices.
     """
 
     shapes = (), (3,), (2, 3)
@@ -104,7 +104,7 @@ class RandomLoop:
         )
 
     def expression(self):
-        """Something bounded, of the shape of rows."""
+        """Return a random expression with bounded values and the shape of rows."""
         choose = lambda: self.sources[self.rng.randint(len(self.sources))]  # noqa: E731
         a, b, c = choose(), choose(), choose()
         found = [lambda: T.tanh(a * 0.5 + b), lambda: a * b - c * 0.25, lambda: T.maximum(a, -b) * 0.75][
@@ -114,11 +114,11 @@ class RandomLoop:
         return T.cast(T.clip(found, -1, 1) + full, self.dtype)
 
     def reference(self):
-        """The outputs, by plain arithmetic on lists of rows."""
+        """Return the outputs, computed with plain lists of rows."""
         op, arguments = self.op, self.arguments
         step = theano.function(op.inputs, op.outputs, mode=PYTHON, on_unused_input="ignore")
         buffers = [b.copy() for b in arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]]
-        # time -> row, for states that are no mit_mot
+        # a dict from time to row, for states that are not mit_mot
         times = [
             {t - op.lead(i): row for t, row in enumerate(buffer[: op.lead(i)])} if i >= op.n_mit_mot else None
             for i, buffer in enumerate(buffers)
@@ -170,7 +170,7 @@ class RandomNumbers(RandomLoop):
     dtypes = "float64", "float32", "complex128", "complex64"
 
     def expression(self):
-        """Something bounded, of the shape of rows."""
+        """Return a random expression with bounded values and the shape of rows."""
         a, b, c, d = (self.sources[self.rng.randint(len(self.sources))] for _ in range(4))
         found = of_numbers[self.rng.randint(len(of_numbers))](a, b, c, d)
         full = T.constant(np.zeros(self.shape, self.dtype))
@@ -200,7 +200,7 @@ class RandomArrays(RandomLoop):
     shapes = (), (1,), (3,), (17,), (150,), (2, 3), (1, 3), (4, 3), (5, 40), (20, 70)
 
     def expression(self):
-        """Something bounded, of the shape of rows."""
+        """Return a random expression with bounded values and the shape of rows."""
         sources = [v for v in self.sources if v.ndim == len(self.shape)] or self.sources
         a, b, c = (sources[self.rng.randint(len(sources))] for _ in range(3))
         if not self.shape or a.ndim == 0:
@@ -213,12 +213,12 @@ class RandomArrays(RandomLoop):
 
 
 def index(v, length):
-    """A number from 0 to length - 1, of what v holds."""
+    """Return an integer from 0 to length - 1 that depends on the values of v."""
     return T.minimum(T.cast(abs(v).max() * length, "int64"), length - 1)
 
 
 def outer(a, b):
-    """A square matrix of two vectors."""
+    """Return a square matrix of two vectors."""
     return T.tanh(a.dimshuffle(0, "x") + b.dimshuffle("x", 0))
 
 
@@ -262,7 +262,7 @@ matrices = [
 
 
 class TestNegatedSums(unittest.TestCase):
-    """One node of a step computes a product and a sum as one instruction, another node its negative."""
+    """A node of a step computes a product and a sum as one instruction; another node computes its negative."""
 
     def check(self, broadcastable):
         x, y, z = [scalar.float64(name) for name in "xyz"]
@@ -270,7 +270,7 @@ class TestNegatedSums(unittest.TestCase):
         row = T.TensorType("float64", broadcastable)
         rows, state = T.TensorType("float64", (False, *broadcastable)), row("state")
         a, b, c = [rows(name) for name in "abc"]
-        mode = Mode("cvm", None)  # rewriting would make one node of them
+        mode = Mode("cvm", None)  # rewriting would merge the nodes
 
         def step(a, b, c, h):
             return T.neg(mul_add(a, b, h)), T.clip(h + c, -0.5, 0.5)
@@ -301,7 +301,7 @@ class TestNegatedSums(unittest.TestCase):
 
 @in_parts
 class TestRandomLoops(unittest.TestCase):
-    """With what is left of a call in the memory of the next one."""
+    """Calls with storage that still contains values of the previous call give correct results."""
 
     def compare(self, seed, products, kind=RandomLoop, interpreted=False):
         loop = kind(np.random.RandomState(seed), products)
@@ -337,7 +337,7 @@ class TestRandomLoops(unittest.TestCase):
 
     @parts(6)
     def test_interpreter(self, part):
-        """What is interpreted has the bits of the kernel, and is left to it when that has been compiled."""
+        """An interpreted loop gives the bits of the kernel, and switches to the kernel when it has been compiled."""
         programs = 0
         for seed in range(2000 + 5 * part, 2005 + 5 * part):
             with self.subTest(seed=seed):
@@ -365,7 +365,7 @@ class TestRandomLoops(unittest.TestCase):
 
 
 class TestProductsOfVectors(unittest.TestCase):
-    """Inner products inside the step, of all dtypes: those that BLAS does not have, too."""
+    """Inner products in a step are correct for all dtypes, also for those that BLAS does not have."""
 
     def test_dtypes(self):
         for first, second in (
@@ -391,10 +391,10 @@ class TestProductsOfVectors(unittest.TestCase):
 
 
 class TestKernels(unittest.TestCase):
-    """Loops that are kernels, or nearly."""
+    """Loops that can be kernels, or that differ slightly from those."""
 
     def functions(self, step, **given):
-        """A loop in Python, as a kernel, as a program, and step by step."""
+        """Yield functions of a loop in Python, as a kernel, as a program, and step by step."""
         inputs = [v for v in [*given["outputs_info"], *given.get("sequences", [])] if v is not None]
         outputs, _ = theano.scan(step, n_steps=given.pop("n_steps", None), **given)
         yield theano.function(inputs, outputs, mode=PYTHON)
@@ -416,7 +416,7 @@ class TestKernels(unittest.TestCase):
                 np.testing.assert_allclose(got, want, rtol=1e-15)
 
     def test_constants(self):
-        """Numbers and arrays in a step."""
+        """A step may contain scalar and array constants."""
         for constant in (np.arange(3.0), np.float64(0.5), np.ones((1,)) * 0.25, np.float32(2)):
             state = T.dvector()
             s, wanted = np.array([1.0, -2.0, 4.0]), []
@@ -427,7 +427,7 @@ class TestKernels(unittest.TestCase):
                 np.testing.assert_allclose(f([1.0, -2.0, 4.0]), wanted, rtol=1e-15)
 
     def test_parts_at_each_step(self):
-        """Of what is the same in all steps, at positions that are not, and the other way round."""
+        """A step may index non-sequences at positions that vary, and rows at positions that do not."""
         x, places, rows, k = T.dvector("x"), T.lvector("places"), T.dmatrix("rows"), T.lscalar("k")
         steps = (lambda i: x[i : i + 2], lambda i: x[i], lambda i: x[i:].sum(), lambda i: x[:i:2].sum())
         values = np.arange(9.0) ** 2, np.array([3, 0, 5]), np.arange(12.0).reshape(3, 4), 1
@@ -443,7 +443,7 @@ class TestKernels(unittest.TestCase):
             np.testing.assert_array_equal(got, want)
 
     def test_integer_divisions(self):
-        """Elementwise, of numbers, and beside reductions; a divisor that is zero is an error."""
+        """Integer division works elementwise, for scalars, and next to reductions; a zero divisor is an error."""
         for kind, divisors in ((T.lvector, [[3, 5, -2], [1, -7, 4]]), (T.lscalar, [3, -4])):
             for more in (0, 1):
                 state, sequence, divisors = kind(), T.tensor("int64", (False,) * (kind().ndim + 1)), np.array(divisors)

@@ -1,4 +1,4 @@
-"""Loops in Python, in C step by step, and as one C function: rows that trade places, odd arrays, failures, and what stays behind."""
+"""Loops in Python, in C step by step, and as one C function: exchanged rows, odd arrays, failures, leaks."""
 
 import gc
 import threading
@@ -30,7 +30,7 @@ def function(op, arguments, mode):
 
 class Loops(unittest.TestCase):
     def each(self, make, arguments, wanted):
-        """Run a loop in each of the three ways, twice; outputs share no memory with one another or with what was given."""
+        """Run a loop in each of the three ways, twice; outputs share no memory with others or with arguments."""
         given = [np.array(a) for a in arguments]
         for way in ("Python", "C", "C step by step"):
             with self.subTest(way=way):
@@ -52,7 +52,7 @@ class Loops(unittest.TestCase):
 
 
 class TestTradingPlaces(Loops):
-    """What a step hands out may be (a view of) what it was given, and that is written in the same step."""
+    """A step's output may be a view of its input, and that input may be overwritten in the same step."""
 
     def setUp(self):
         self.a, self.b, self.o = T.dvectors("a", "b", "o")
@@ -195,7 +195,7 @@ class TestLengths(Loops):
 
 class TestOddArrays(Loops):
     def arrays(self):
-        """Odd arrays of the shape of A, which none of them shares memory with."""
+        """Return odd arrays with the shape of A, which share no memory with A."""
         unaligned = np.frombuffer(bytearray(b"\0" + A.tobytes()), np.uint8)[1:].view("f8").reshape(5, 3)
         read_only = A.copy()
         read_only.flags.writeable = False
@@ -246,7 +246,7 @@ class TestOddArrays(Loops):
         self.each(lambda: Scan([a], [a + 1], info(n_sit_sot=1, tap_array=[[-1]])), [FIVE, one], [one + 5])
 
     def test_in_place(self):
-        """A buffer that may be overwritten: also where it cannot be."""
+        """A buffer that may be overwritten gives correct results, also if its layout does not permit that."""
         a, b = T.dvectors("a", "b")
         for name in self.arrays():
             for way in ("C", "C step by step"):
@@ -285,10 +285,10 @@ class TestOddArrays(Loops):
 
 
 class TestArrays(unittest.TestCase):
-    """One C function with arrays leaves to the machine what it cannot go on with."""
+    """A loop's C function with arrays hands cases that it cannot continue to the virtual machine."""
 
     def both(self, make):
-        """Functions with that C function (if there is a compiler) and without it, whose graphs were made on the same lines."""
+        """Return functions with the C function (if there is a compiler) and without it, with equal stack traces."""
         functions = []
         for patch in (AT_ONCE, NO_KERNEL):
             with patch:
@@ -392,12 +392,12 @@ class TestArrays(unittest.TestCase):
         self.assertEqual(live_objects(), before)
 
     def test_many_steps(self):
-        """The machine does the first ones, then it is worth while to compile."""
+        """The virtual machine runs the first steps; the loop is compiled when many steps have run."""
         x, n = T.dvector("x"), T.lscalar("n")
         given = np.array([3.0, -1.0, 0.5])
         for hot in (10, 1):
             with mock.patch.object(loop, "HOT_STEPS", hot):
-                rate = np.float64(RNG.rand())  # nobody has compiled this loop
+                rate = np.float64(RNG.rand())  # no earlier test has compiled this loop
                 f = theano.function([x, n], theano.scan(lambda s: s * rate / s.sum(), outputs_info=x, n_steps=n)[0])  # noqa: B023
             for steps in (4, 5, 3, 40, 2):
                 state, found = given, f(given, steps)
@@ -406,7 +406,7 @@ class TestArrays(unittest.TestCase):
                     np.testing.assert_allclose(row, state, rtol=1e-12)
 
     def test_sums_of_many(self):
-        """Long vectors are summed in halves."""
+        """Sums of long vectors are computed in halves."""
         x = T.vector("x", dtype="float32")
         for n in (2047, 2048, 2049, 4096, 4097, 10000):
             step = lambda s: s / s.sum() + (s * s).sum() * np.float32(0.01) - T.max(abs(s))  # noqa: E731
@@ -420,7 +420,7 @@ class Failing(Exception):
 
 class TestFailures(unittest.TestCase):
     def make(self, raises, updates=()):
-        """A loop with a node in Python that fails at a number above 3."""
+        """Return a loop with a Python node that fails if a value exceeds 3."""
         self.exception = raises
 
         @as_op(itypes=[T.dvector], otypes=[T.dvector])
@@ -474,7 +474,7 @@ class TestFailures(unittest.TestCase):
             np.testing.assert_array_equal(f(5, A, 5)[0], A * 2)
 
     def test_nothing_is_kept(self):
-        """Neither by calls that end nor by those that fail: arrays, and objects of the machines."""
+        """No arrays or objects of machines are kept, neither after successful nor after failed calls."""
         f = self.make(Failing)
 
         class Watched(np.ndarray):
@@ -551,14 +551,15 @@ class TestSeveral(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_deep_nesting(self):
-        """Twenty loops, each in a step of the next."""
+        """Twenty loops are nested, each in a step of the next loop."""
         row, steps = T.dvector(), T.lscalar()
         inner = T.tanh(T.dot(row, row)) * row
         for _ in range(20):
             op = Scan([row, steps], [inner], info(n_sit_sot=1, tap_array=[[-1]]))
             row, steps = T.dvector(), T.lscalar()
             inner = op(steps, row.dimshuffle("x", 0), steps)[0]
-        # Steps are compiled in the configured mode, and DebugMode runs each several times: that would be the twentieth power of it.
+        # Steps are compiled in the configured mode. DebugMode would run each level several times, which multiplies over
+        # twenty levels.
         with theano.change_flags(mode="FAST_RUN"):
             f = theano.function([row, steps], inner)
             np.testing.assert_allclose(f(X[0], 1), np.tanh(X[0].dot(X[0])) * X[0])

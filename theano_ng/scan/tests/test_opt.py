@@ -1,4 +1,4 @@
-"""Rules for loops: the same values with and without them, and what is left of the loop."""
+"""Tests of the rewriting rules for loops: results with and without them, and the loop that remains."""
 
 import os
 import subprocess
@@ -29,18 +29,18 @@ from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 
 LINKER = VM_Linker(use_cloop=False, c_thunks=False)
-STEP = Mode(LINKER, None)  # steps run as they are written
+STEP = Mode(LINKER, None)  # steps are not rewritten
 WITH = Mode(LINKER, "fast_run").excluding("fusion")
 WITHOUT = WITH.excluding("scan")
 
 
 def loops(fn):
-    """The nodes of loops of a function."""
+    """Return the Scan nodes of a function."""
     return [node for node in fn.maker.fgraph.toposort() if isinstance(node.op, Scan)]
 
 
 def ops_of_step(node):
-    """The classes of the Ops in the step of a loop, as it is given to the compiler."""
+    """Return the classes of the Ops in a loop's step, before the step is compiled."""
     return [type(inner.op) for inner in theano.gof.graph.io_toposort(node.op.inputs, node.op.outputs)]
 
 
@@ -49,7 +49,7 @@ class Case(unittest.TestCase):
         return scan(fn, *args, mode=STEP, return_list=True, **kwargs)[0]
 
     def check(self, inputs, outputs, values, excluding=(), rtol=1e-9):
-        """Compile with the rules; compare with a function that is compiled without them, or without those of a tag."""
+        """Compile with the rules, and compare with a function compiled without them or without those of some tags."""
         fn = theano.function(inputs, outputs, mode=WITH, on_unused_input="ignore")
         plain = WITH.excluding(*excluding) if excluding else WITHOUT
         expected = theano.function(inputs, outputs, mode=plain, on_unused_input="ignore")(*values)
@@ -75,7 +75,10 @@ class Case(unittest.TestCase):
 
 class Registration(unittest.TestCase):
     def positions(self, db):
-        """Of rules for loops, apart from those for devices, which are there when something has loaded them."""
+        """Return the positions of loop rules.
+
+        Rules for devices are left out, since they are registered only if another module has loaded them.
+        """
         return {name: position for name, position in db.__position__.items() if "scan" in name and "gpua" not in name}
 
     def test_names_and_positions(self):
@@ -137,7 +140,7 @@ class Registration(unittest.TestCase):
         self.assertEqual(optdb._tags_of(optdb["scanOp_save_mem"]), ["ScanSaveMem", "fast_run", "scan"])
 
     def test_programs_without_loops_do_not_load_the_rules(self):
-        # The optimizers of modes: functions may find their rewritten graphs in the cache.
+        # Only the optimizers of modes are created, since functions may find their rewritten graphs in the cache.
         code = (
             "import sys, theano_ng as t; t.Mode('py', 'fast_run').optimizer;"
             "assert not [m for m in sys.modules if m.startswith('theano_ng.scan.')];"
@@ -193,7 +196,7 @@ class Unused(Case):
         x, y, h = T.dmatrix("x"), T.dmatrix("y"), T.dvector("h")
         a, b, c, d = self.loop(lambda a, b, p, q, r: [p * a + 1, q * b + p, r + q, T.tanh(r)], [x, y], [h, h, h, None])
         values = [self.rng.rand(4, 3), self.rng.rand(4, 3), self.rng.rand(3)]
-        # q needs p, but nothing that is read needs r.
+        # q needs p, but no variable that is read needs r.
         node = self.only_loop(self.check([x, y, h], [b], values))
         self.assertEqual((node.op.n_seqs, node.op.n_sit_sot, node.op.n_nit_sot), (2, 2, 0))
         node = self.only_loop(self.check([x, y, h], [a], values))
@@ -226,7 +229,7 @@ class PushOut(Case):
             fn(-1.0, 1.0, 1)
 
     def test_shapes_without_a_step(self):
-        """What may fail is not computed, but its lengths are."""
+        """Operations that may fail are not computed without a step, but the lengths of their results are."""
         w, v, i, n = T.dmatrix("w"), T.lvector("v"), T.lscalar("i"), T.lscalar("n")
         rows = {
             "number": lambda w, v, i: w[i],
@@ -314,7 +317,7 @@ class PushOut(Case):
             self.assertEqual(len(loops(fn)), twice - 1)
 
     def test_sequences_that_are_longer(self):
-        """Only as many rows as steps are computed outside of the loop, also for sequences that are longer."""
+        """Only as many rows as steps are computed outside of the loop, also for longer sequences."""
         x, y = T.dmatrix("x"), T.dvector("y")
         values, rows = [self.rng.rand(3, 5), self.rng.rand(7)], x.shape[0]
         for sequence, steps, cut in [
@@ -365,7 +368,7 @@ class PushOut(Case):
             self.check([x, i, y], outputs, values)
 
     def test_traces(self):
-        """The replacement of a loop, or of a part of it, has the traces of the user's lines."""
+        """The replacement of a loop, or of a part of it, has the stack traces of the user's lines."""
         x, v, n = T.dmatrix("x"), T.dvector("v"), T.lscalar("n")
         outputs = self.loop(lambda a, h: [T.exp(a) + h, T.tanh(a), h[::-1] * 2], [x], [v, None, None], n_steps=n)
         outputs += self.loop(lambda a: T.tanh(a) * 2, x, n_steps=n)
@@ -373,7 +376,7 @@ class PushOut(Case):
             theano.function([x, v, n], outputs, mode=WITH.excluding("inplace"))
 
     def test_what_is_seen_stays(self):
-        """Each step prints."""
+        """Print runs at each step."""
         x, h, printed = T.dvector("x"), T.dscalar("h"), []
         show = theano.printing.Print("row", global_fn=lambda op, value: printed.append(float(value)))
         out, same = self.loop(lambda a, h, k: [h * show(T.exp(a)), show(k + 1)], x, [h, None], non_sequences=h)
@@ -382,7 +385,10 @@ class PushOut(Case):
         self.assertEqual(sorted(printed), sorted([2.0] * 3 + list(np.exp([0.0, 1.0, 2.0]))))
 
     def test_cheap_factors_stay(self):
-        """They become part of a product's loop in the step; terms of sums leave, as a product of matrices may be added to what they come to."""
+        """Cheap factors stay in the step, where they are fused with a product.
+
+        Terms of sums are moved out, since a product of matrices may be added to their result.
+        """
         x, w, h0 = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h0")
         values = [self.rng.rand(4, 3), self.rng.rand(3, 3), self.rng.rand(3)]
         for step, last in [
@@ -433,7 +439,7 @@ class PushOut(Case):
             fn(np.array([[0, 4]]), *values[1:])
 
     def test_numbers_that_are_repeated_stay(self):
-        """Zeros into which a step writes are no rows of a sequence: sums of such parts are written into one tensor."""
+        """Zeros into which a step writes are not made a sequence: sums of such parts are written into one tensor."""
         A, h = T.dmatrix("A"), T.dvector("h")
 
         def step(row, state):
@@ -452,7 +458,7 @@ class PushOut(Case):
         x, w = T.dmatrix("x"), T.dmatrix("w")
         (out,) = self.loop(lambda a, h: h + T.dot(a.dimshuffle(0, "x") * a.dimshuffle("x", 0), h), x, w)
         fn = self.check([x, w], [out], [self.rng.rand(4, 3), self.rng.rand(3, 3)])
-        self.assertEqual(self.only_loop(fn).op.n_seqs, 1 + 1)  # both orders of dimensions, views
+        self.assertEqual(self.only_loop(fn).op.n_seqs, 1 + 1)  # views with both orders of dimensions
         self.assertEqual({v.ndim for v in self.only_loop(fn).op.inputs[:2]}, {2})
 
     def test_a_loop_that_is_none(self):
@@ -494,7 +500,7 @@ class Ends(Case):
         self.assertEqual(node.op.n_nit_sot, 0)
         self.assertEqual(sum(cls is Dot for cls in ops_of_step(node)), 1)
         self.check([x, h, w, v], [states, products, turned], [values[0][:0], *values[1:]])
-        # With all others than those that push ends out the loop has them.
+        # Without the rules that move results behind the loop, the loop has them as results.
         without = theano.function(
             [x, h, w, v], [states, products, turned], mode=WITH.excluding("scanOp_pushout_output")
         )
@@ -563,7 +569,7 @@ class Ends(Case):
             self.assertEqual(loops(fn), [])
 
     def test_sums_of_products_of_vectors(self):
-        """Vectors of one dtype are multiplied row by row; vectors of two dtypes are one long product."""
+        """Vectors of one dtype are multiplied row by row; vectors of two dtypes are multiplied as one long product."""
         for dtypes in (("float64", "float64"), ("float32", "float64"), ("float64", "float32"), ("int8", "float64")):
             a, b = [T.matrix(name, dtype=dtype) for name, dtype in zip("ab", dtypes)]
             values = [self.rng.randint(-9, 9, size=(4, 3)).astype(dtype) for dtype in dtypes]
@@ -609,12 +615,12 @@ class Merge(Case):
         (b,) = self.loop(lambda a, h: T.sqr(h) + a, x, h)
         (c,) = self.loop(lambda a, h: T.sqrt(h) + a, a, h)
         fn = self.check([x, h], [a, b, c], [self.rng.rand(4, 3), self.rng.rand(3)])
-        # The third one needs what the first one returns.
+        # The third loop needs a result of the first loop.
         self.assertEqual(sorted(node.op.n_sit_sot for node in loops(fn)), [1, 2])
         self.assertEqual([node.op.n_seqs for node in loops(fn)], [1, 1])
 
     def test_copies_of_a_loop(self):
-        """The variables of their steps are the same."""
+        """Copies of a loop, whose steps have the same variables, are merged."""
         x, y, h = T.dmatrix("x"), T.dmatrix("y"), T.dvector("h")
         a, _ = theano.scan(lambda row, state: T.tanh(row + state) * 2, sequences=x, outputs_info=h, n_steps=3)
         values = [self.rng.rand(3, 2), self.rng.rand(3, 2), self.rng.rand(2)]
@@ -679,7 +685,7 @@ class Merge(Case):
         for found, value in zip(fn(self.rng.rand(5), 0.5, 0.25), wanted):
             self.assertEqual(found.shape, value.shape)
         node = self.only_loop(fn)
-        # p and q stay equal; r begins as they do, but is made otherwise.
+        # p and q stay equal; r begins equal, but is computed differently.
         self.assertEqual((node.op.n_sit_sot, node.op.n_nit_sot), (3, 1))
 
     def test_a_chain_of_states_that_differ_at_its_end(self):
@@ -726,7 +732,7 @@ class Merge(Case):
 
 class Memory(Case):
     def rows(self, node, values):
-        """The numbers of rows of the buffers and results of a loop."""
+        """Return the numbers of rows of a loop's buffers and results."""
         args = scan_args.of(node)
         wanted = list(map(length_of_buffer, args.outer_in_mit_sot + args.outer_in_sit_sot)) + args.outer_in_nit_sot
         inputs = [v for v in theano.gof.graph.inputs(wanted) if not isinstance(v, theano.gof.Constant)]
@@ -739,7 +745,7 @@ class Memory(Case):
         info = None if result else dict(initial=h, taps=list(taps))
         lead = -min(taps)
         if result:
-            # Sorting is no operation on rows: it stays in the loop.
+            # Sorting is no operation on rows, so it stays in the loop.
             state, out = self.loop(lambda a, h: [h + a, T.sort(T.stack([h, a]))[0]], x, [h, None], n_steps=n_steps)
         else:
             (out,) = self.loop(lambda a, *h: T.tanh(sum(h) + a), x, [info], n_steps=n_steps)
@@ -814,7 +820,7 @@ class Memory(Case):
     def test_a_known_number_of_steps(self):
         self.assertEqual(self.kept(lambda out: out[-1], n_steps=5), 2)
         self.assertEqual(self.kept(lambda out: out[4], n_steps=5), 2)
-        # Four steps are enough, and then it is the last row.
+        # Four steps are enough, and then the row is the last one.
         self.assertEqual(self.kept(lambda out: out[3], n_steps=5), 2)
         self.assertEqual(self.kept(lambda out: out[1], n_steps=5), 2)
         self.assertEqual(self.kept(lambda out: out[:2], n_steps=5), 3)
@@ -847,7 +853,7 @@ class Memory(Case):
         for read, rows in [(out[-1], 2), (out[-2:], 3), (out[1], 10), (out, 10)]:
             fn = self.check([x, h], [read], values)
             self.assertEqual(self.rows(self.only_loop(fn), {"x": values[0], "h": 0.0}), [rows])
-        # It may end before the steps that are known are done.
+        # The loop may end before the known number of steps.
         (out,) = self.loop(lambda a, h: (h + a, until(h > 2)), x, h, n_steps=5)
         for read in (out[2], out[0], out[-1], out[-2:], out[3:]):
             self.check([x, h], [read], [np.ones(9), 0.0])
@@ -870,7 +876,7 @@ class InPlace(Case):
         fn = self.check([x, h], [a, b], [self.rng.rand(5), 0.5])
         node = self.only_loop(fn)
         self.assertEqual(dict(node.op.destroy_map), {0: [2], 1: [3]})
-        # Both were allocated and begin alike: one buffer became two.
+        # Both states were allocated with equal initial rows: one buffer became two.
         self.assertEqual(sum(isinstance(n.op, AllocEmpty) for n in fn.maker.fgraph.apply_nodes), 2)
         self.assertIn("inplace", str(node.op))
 

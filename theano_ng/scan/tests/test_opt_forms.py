@@ -1,4 +1,4 @@
-"""What the rules for loops see by the form of a graph: lengths, buffers, names, constants and factors."""
+"""Tests of the properties that loop rules find in a graph: lengths, buffers, names, constants and factors."""
 
 import types
 import unittest
@@ -20,7 +20,7 @@ from theano_ng.tensor.shaping.allocation import AllocEmpty
 
 class TestForms(unittest.TestCase):
     def test_numbers(self):
-        """Two integer variables are the same number if they are one variable, or equal constants."""
+        """Two integer variables are equal numbers if they are one variable or equal constants."""
         n, m = T.lscalars("n", "m")
         values = {T.constant(k): k for k in (0, 1, 3)}
         values |= {T.constant(k): k for k in (0, 3)} | {n: "n", m: "m"}
@@ -50,7 +50,7 @@ class TestForms(unittest.TestCase):
                 self.assertEqual(outside.rows_of(x, v) is x, is_length, theano.pp(v))
 
     def test_slices_from_what_is_no_constant(self):
-        """Of these it is not known that they have a row for each step."""
+        """These slices do not provably have a row for each step, so they are no first slices."""
         x, n, m = T.dmatrix("x"), T.lscalar("n"), T.lscalar("m")
         for v in (x[n:], x[n:n], x[m : n + m], x[m:n], x[m:5], x[n : n + n : 1]):
             self.assertIsNone(outside._first_slice(v, n))
@@ -58,7 +58,7 @@ class TestForms(unittest.TestCase):
             self.assertIsNot(outside.rows_of(v, n), v)
 
     def test_buffers(self):
-        """One is allocated; its first rows may be set, but no others, and nothing may be added to them."""
+        """A buffer is an allocated variable; its first rows may be set, but no others, and nothing may be added."""
         n, rows = T.lscalar("n"), T.dmatrix("rows")
         for make in (lambda: AllocEmpty("float64")(n, 3), lambda: T.alloc(rows[0], n, 3)):
             buffer = make()
@@ -97,7 +97,7 @@ class TestNames(Case):
         return Scan([a, h], [h * 2 + a], info)
 
     def test_of_merged_loops(self):
-        """The names of all; where one has none, it is as before."""
+        """A merged loop has the names of all its loops; loops without a name do not contribute."""
         x, first = T.dvector("x"), T.dvector("first")
         for names, wanted in ((["a", "b"], "a&b"), (["a", "b", "a"], "a&b&a"), (["a", None], "a"), ([None, "b"], None)):
             nodes = [self.loop_named(name)(x.shape[0], x, first).owner for name in names]
@@ -107,7 +107,7 @@ class TestNames(Case):
             self.assertEqual(node.op.n_sit_sot, len(names))
 
     def test_loops_in_place_stay(self):
-        """Loops that overwrite their buffers are not merged with others."""
+        """Loops that overwrite their buffers are not merged."""
         x, first = T.dvector("x"), T.dvector("first")
         n = x.shape[0]
         for in_place in ((), (0,), (0, 1), (0, 1, 2)):
@@ -123,7 +123,7 @@ class TestNames(Case):
 
 class TestRules(Case):
     def test_constants_without_rows(self):
-        """A constant sequence may be empty; of equal rows it is a constant of the step."""
+        """A constant sequence may be empty; if its rows are equal, it becomes a constant of the step."""
         h = T.dvector("h")
         for rows in ([], [[1.5, -1.0]], [[1.5, -1.0]] * 4, [[1.5, -1.0], [2.0, 0.5]]):
             value = np.array(rows, "float64").reshape(-1, 2)
@@ -136,7 +136,7 @@ class TestRules(Case):
             np.testing.assert_allclose(fn([0.25, 0.75])[0], np.reshape(want, (-1, 2)), rtol=1e-14)
 
     def test_unused_inputs_of_a_deep_step(self):
-        """Each variable of a step is looked at once: 60 nodes that use their input twice have 2 ** 60 paths."""
+        """Each variable of a step is visited once: 60 nodes that use their input twice have 2 ** 60 paths."""
         looked_at = []
 
         class Node:
@@ -167,7 +167,7 @@ class TestRules(Case):
         self.assertEqual(len(looked_at), 60)
 
     def test_cheap_factors_of_products(self):
-        """What is cheap is computed with the product of matrices that it is made of, for all steps together."""
+        """Cheap operations on a product of matrices are computed with it, for all steps at once."""
         x, w, h0 = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h0")
         values = [self.rng.rand(4, 3), self.rng.rand(3, 3), self.rng.rand(3)]
         for factor, nodes in (
@@ -181,7 +181,7 @@ class TestRules(Case):
             self.assertEqual(len(ops_of_step(self.only_loop(fn))), nodes)
 
     def test_lengths_of_rows_that_are_repeated(self):
-        """A number that fills a row stays in the step, with the lengths that are not 1 alone."""
+        """A scalar that fills a row stays in the step; of the lengths only those other than 1 become inputs."""
         x, y, h0 = T.dtensor3("x"), T.TensorType("float64", (False, True, False))("y"), T.dmatrix("h0")
         values = [self.rng.rand(4, 2, 3), self.rng.rand(4, 1, 3), self.rng.rand(2, 3)]
         for step in (
@@ -197,7 +197,7 @@ class TestRules(Case):
             self.assertEqual(len(set(args.inner_in_non_seqs)), len(args.inner_in_non_seqs))
 
     def test_products_of_stacked_matrices(self):
-        """All steps together, for vectors and matrices, and for as many rows as there are steps."""
+        """Products of vectors and matrices are computed for all steps at once, with as many rows as there are steps."""
         n = T.lscalar("n")
         for rank in (1, 2):
             for other in (1, 2):

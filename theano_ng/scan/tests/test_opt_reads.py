@@ -1,4 +1,4 @@
-"""Compare the rows of an output that an index reads with Python's indices, and sums over steps and steps with branches with NumPy."""
+"""Compare the rows that an index reads with Python's indexing, and sums and steps with branches with NumPy."""
 
 import itertools
 import unittest
@@ -17,7 +17,7 @@ ENDS = (None, *range(-4, 5))
 
 class TestReads(unittest.TestCase):
     def test_what_reads_nothing(self):
-        """A client that needs the lengths of rows reads no rows; a client that needs their number does."""
+        """A client that needs the lengths of rows reads no rows; a client that needs the number of rows does."""
         out = T.dmatrix("out")
         rest = out[1:]
         outputs = [out[-1], rest[-1], Shape_i(1)(out), Shape_i(1)(rest)]
@@ -29,7 +29,7 @@ class TestReads(unittest.TestCase):
                 self.assertEqual(len(found), 2)
 
     def test_parts_of_a_rest(self):
-        """Each is a read of its own, until all of the rest is wanted."""
+        """Each index into ``out[2:]`` is a separate read, unless all of it is read."""
         out = T.dmatrix("out")
         rest = out[2:]
         for outputs, wanted in (
@@ -46,7 +46,7 @@ class TestReads(unittest.TestCase):
 
 class TestFirstSlices(unittest.TestCase):
     def test_forms(self):
-        """As many rows as there are steps, from a constant on, one after the other."""
+        """A first slice has one row per step and a constant start, with consecutive rows."""
         x, n, five = T.dmatrix("x"), T.lscalar("n"), T.constant(5)
         for v, steps, start in (
             (x[:n], n, 0),
@@ -72,7 +72,7 @@ class TestRowsOfAnIndex(unittest.TestCase):
             yield slice(start, stop, step)
 
     def rows(self, index, length):
-        """Return the rows that an index reads; None for an index out of bounds."""
+        """Return the rows that an index reads; return None for an index out of bounds."""
         try:
             found = range(length)[index]
         except IndexError:
@@ -89,7 +89,10 @@ class TestRowsOfAnIndex(unittest.TestCase):
                         self.assertLess(row, length if first is None else first)
 
     def test_slices_of_fewer_rows_are_the_same(self):
-        """One end may be counted from the start of the rows, and the other from their end: then no row can be left out."""
+        """Slices of fewer rows equal slices of all rows.
+
+        One end may be counted from the first row and the other from the last row; then no row can be left out.
+        """
         for index in self.indices():
             if isinstance(index, int):
                 continue
@@ -180,7 +183,10 @@ class TestSums(Case):
 
 class TestReadsOfOneRow(Case):
     def test_a_row_that_exists_is_read_from_the_end(self):
-        """`scan(...)[0][-1]` is ``buffer[1:][-1]``. If the number of steps is known it is one read; if not, it is two, and raises without a step."""
+        """`scan(...)[0][-1]` is ``buffer[1:][-1]``.
+
+        It is one read if the number of steps is known. Otherwise it is two reads, which raise an error without a step.
+        """
         x, n = T.dvector("x"), T.lscalar("n")
         for n_steps, reads_of_rows in ((5, 1), (n, 2)):
             rows, _ = theano.scan(lambda h: T.tanh(h), outputs_info=x, n_steps=n_steps)
@@ -195,7 +201,10 @@ class TestReadsOfOneRow(Case):
             fn([1.0], 0)
 
     def test_rows_inside_and_outside(self):
-        """A row that the loop does not have is an IndexError, also where the number of steps is known; beside it, the last two rows are read."""
+        """A row that the loop does not have is an IndexError, also if the number of steps is known.
+
+        The function also reads the last two rows.
+        """
         x = T.dscalar("x")
         expected = 0.5 + np.arange(1, 5)
         rows, _ = theano.scan(lambda h: h + 1, outputs_info=x, n_steps=4)
@@ -208,7 +217,7 @@ class TestReadsOfOneRow(Case):
                 self.assertRaises(IndexError, fn, 0.5)
 
     def test_a_gradient_has_one_accumulator(self):
-        """There is one accumulator for a non-sequence, however often a step uses it."""
+        """A non-sequence has one accumulator, however often a step uses it."""
         x, w = T.dvector("x"), T.dvector("w")
 
         def step(h, w):

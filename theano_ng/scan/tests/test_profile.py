@@ -1,4 +1,4 @@
-"""What a loop tells of itself: profiles of steps, and what rewrites make of it."""
+"""Tests of profiles of steps, and of the rewrites of the inner graph."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from theano_ng.compile.profiling import ScanProfileStats
 from theano_ng.configdefaults import config
 from theano_ng.scan.op import Scan
 
-FAST = Mode("cvm", "fast_run")  # of DebugMode's functions others have the profiles
+FAST = Mode("cvm", "fast_run")  # in DebugMode the profiles belong to other functions
 
 
 def loop_of(f):
@@ -24,7 +24,7 @@ def loop_of(f):
 
 class TestProfile(unittest.TestCase):
     def setUp(self):
-        # Nothing of this is to be printed at the end of the tests.
+        # These profiles must not be printed when the test process exits.
         printed = list(profiling._atexit_print_list)
         self.addCleanup(profiling._atexit_print_list.__setitem__, slice(None), printed)
 
@@ -52,7 +52,7 @@ class TestProfile(unittest.TestCase):
                 self.assertEqual((profile.name, profile.callcount, profile.nbsteps), ("rows", 2, 8))
                 self.assertLessEqual(sum(profile.apply_time.values()), profile.vm_call_time)
                 self.assertLessEqual(profile.vm_call_time, profile.call_time)
-                if linker == "py":  # it measures no nodes, of functions neither
+                if linker == "py":  # the py linker measures no nodes, neither in functions
                     continue
                 nodes = loop_of(f).fn.maker.fgraph.toposort()
                 self.assertEqual({node: 8 for node in nodes}, profile.apply_callcount)
@@ -79,7 +79,7 @@ class TestProfile(unittest.TestCase):
         return f
 
     def test_loops_of_numbers(self):
-        """Their nodes are measured too: they run one by one then."""
+        """Nodes of loops over scalars are measured too; with a profile they run one by one."""
         a, n = T.dscalar("a"), T.lscalar("n")
         x, _ = theano_ng.scan(
             lambda x, a: a * x * (1 - x), outputs_info=np.float64(0.5), non_sequences=a, n_steps=n, profile=True

@@ -113,7 +113,7 @@ class TestEditing(unittest.TestCase):
 
 class TestFewerOutputs(unittest.TestCase):
     def setUp(self):
-        """State p depends on itself, q on p; r is a result of each step."""
+        """Create a loop in which state p depends on itself, state q depends on p, and r is a result of each step."""
         v = T.dvector("v")
         (p, _, _), _ = scan(lambda row, p, q: [p + row, q * p, row * 2], v, [a, b, None])
         self.node = p.owner.inputs[0].owner
@@ -143,7 +143,7 @@ class TestFewerOutputs(unittest.TestCase):
 
 class TestMapVariables(unittest.TestCase):
     def replacer(self, replacements):
-        """By the tags `key` of variables, or by the variables."""
+        """Return a function that replaces variables, found by their tag `key` or by themselves."""
 
         def replace(v):
             return replacements.get(getattr(v.tag, "key", None), replacements.get(v, v))
@@ -200,7 +200,7 @@ class TestMapVariables(unittest.TestCase):
         one, two = theano.function([u, v, x, y, a], found, mode=MODE)([1, 2], [3, 5], [7, 9], [8, 6], 0.5)
         np.testing.assert_allclose(one, np.sin([-2, -3]))
         np.testing.assert_allclose(two, np.sin([1, -3]))
-        self.assertEqual([len(out.owner.inputs) for out in found], [4, 4])  # inside, both uses of gain are one input
+        self.assertEqual([len(out.owner.inputs) for out in found], [4, 4])  # both uses of gain are one inner input
 
     def test_shared_variables_with_updates_do_not_enter_loops(self):
         count = theano.shared(0, "count")

@@ -1,4 +1,4 @@
-"""The Ops on sparse matrices, for the audit: ``theano_ng-audit theano_ng.sparse.tests.audit_cases``."""
+"""The Ops on sparse matrices for the audit: ``theano_ng-audit theano_ng.sparse.tests.audit_cases``."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,19 +19,19 @@ SQUARE = (sparse.csr_dmatrix, sp.csr_matrix(DENSE[:, :3]))
 D, R, S = RNG.randn(3, 4), RNG.randn(4, 2), RNG.randn(3, 2)
 ROW, COLUMN = RNG.randn(4), RNG.randn(3)
 ONE = (TensorType("float64", (True, True)), np.array([[0.5]]))
-# The parts of a matrix belong together: only its elements may be others.
+# The parts of a matrix depend on each other: only its elements may be varied.
 PARTS = [C[1].data, C[1].indices.astype("int32"), C[1].indptr.astype("int32")]
 BY_ROWS = [X[1].data, X[1].indices.astype("int32"), X[1].indptr.astype("int32")]
 AS_GIVEN = {"vary": ()}
 RANDOM = {"vary": (), "skip": {name: "the values are random" for name in ("perform", "c_code", "pickle", "grad")}}
-# 20,000 calls leave no more than 1,000 do.
+# 20,000 calls keep no more memory than 1,000 calls.
 BY_NAME = {"skip": {"memory": "SciPy builds names of its functions in each call; their memory comes and goes"}}
 BY_ROWS_ALONE = {"vary": (), "skip": {"R_op": "its tangent is sparse: test_values.py compares it"}}
 PLACES = np.array([2, 0, 2])
 I3, N4 = np.array([3, 4], dtype="int32"), np.array(4, dtype="int32")
 
 
-# What a difference quotient with respect to a matrix is depends on the kind of gradient; test_generated.py compares both.
+# A difference quotient with respect to a matrix depends on the kind of gradient; test_generated.py compares both kinds.
 _NO_DIFFERENCES = {
     "grad": "the gradients of sparse matrices, regular and structured, are compared in test_generated.py"
 }
@@ -47,7 +47,7 @@ _SPARSE_RESULTS = (
 
 
 def audit_cases():
-    """One case for each Op, or more."""
+    """Return one or more cases for each Op."""
     table = [
         ("CSMProperties", sparse.csm_properties, [X], {}),
         ("CSM", sparse.CSR, [*BY_ROWS, I3], AS_GIVEN),

@@ -1,4 +1,4 @@
-"""What tests of sparse matrices share: random matrices, and gradients against finite differences."""
+"""Helpers for tests of sparse matrices: random matrices, and the comparison of gradients with finite differences."""
 
 import unittest
 
@@ -12,7 +12,7 @@ from theano_ng.tests import unittest_tools as utt
 
 
 def as_sparse_format(data, format):
-    """`data` as a SciPy matrix in a format.
+    """Return `data` as a SciPy matrix in a format.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def as_sparse_format(data, format):
     Raises
     ------
     NotImplementedError
-        For another format.
+        If the format is another one.
     """
     classes = {"csc": sp.csc_matrix, "csr": sp.csr_matrix, "bsr": sp.bsr_matrix}
     if format not in classes:
@@ -31,12 +31,12 @@ def as_sparse_format(data, format):
 
 
 def eval_outputs(outputs):
-    """What the only output of a function without inputs is."""
+    """Return the value of the only output, for a graph without inputs."""
     return theano.function([], outputs)()[0]
 
 
 def random_lil(shape, dtype, nnz):
-    """A SciPy matrix in format lil with up to `nnz` random elements: multiples of 0.1, or integers.
+    """Return a SciPy matrix in format lil with up to `nnz` random elements: multiples of 0.1, or integers.
 
     Parameters
     ----------
@@ -56,24 +56,24 @@ def random_lil(shape, dtype, nnz):
 def sparse_random_inputs(
     format, shape, n=1, out_dtype=None, p=0.5, gap=None, explicit_zero=False, unsorted_indices=False
 ):
-    """Sparse variables and random values for them.
+    """Return sparse variables and random values for them.
 
     Parameters
     ----------
     format : {'csr', 'csc', 'bsr'}
     shape : tuple of int
     n : int
-        How many.
+        The number of variables.
     out_dtype : str, optional
         By default `config.floatX`.
     p : float
         The probability that an element is stored.
     gap : tuple, optional
-        ``(max,)`` or ``(min, max)`` of the numbers, without max. By default [0, 1[, and [0, 50[ for integers.
+        ``(max,)`` or ``(min, max)`` of the values, without max. By default [0, 1[, and [0, 50[ for integers.
     explicit_zero : bool
-        Whether an entry at least is zero.
+        Whether at least one entry is zero.
     unsorted_indices : bool
-        Whether the indices of some row (csr) or column (csc) are not in order.
+        Whether the indices of a row (csr) or column (csc) are unsorted.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def sparse_random_inputs(
         if unsorted_indices:
             lines = shape[0] if format == "csr" else shape[1]
             if value.indptr[1] < 2:
-                # A line that has something to be out of order.
+                # Fill a line that can then be unordered.
                 dense = value.toarray()
                 dense[(0, slice(0, 3)) if format == "csr" else (slice(0, 3), 0)] = 1
                 value = as_sparse_format(dense, format)
@@ -141,16 +141,16 @@ def verify_grad_sparse(op, pt, structured=False, *args, **kwargs):
     Parameters
     ----------
     op : callable
-        Of variables for `pt`; sparse or dense result.
+        A function of variables for `pt` with a sparse or dense result.
     pt : list of sparse matrix or ndarray
     structured : bool
-        Whether the gradient is that of the entries alone; otherwise that of all elements.
+        If True, the gradient is with respect to the entries alone; otherwise with respect to all elements.
     *args, **kwargs
-        For `gradient.verify_grad`.
+        Arguments of `gradient.verify_grad`.
     """
 
     def dense_like(build):
-        """The sparse operand as a function of a vector of entries, or of a dense matrix."""
+        """Return the sparse operand as a function of a vector of entries or of a dense matrix, and its argument."""
         if structured:
             parts = [v.copy() for v in (build.indices, build.indptr)]
             make = sparse.CSR if build.format == "csr" else sparse.CSC
@@ -181,12 +181,12 @@ def verify_grad_sparse(op, pt, structured=False, *args, **kwargs):
 
 
 def dense(value):
-    """A value as an array."""
+    """Return a value as an array."""
     return value.toarray() if sp.issparse(value) else np.asarray(value)
 
 
 class TestHelpers(unittest.TestCase):
-    """The helpers themselves: tests of others use them."""
+    """Tests of the helpers that other test modules use."""
 
     def test_random_inputs(self):
         for format in ("csr", "csc"):

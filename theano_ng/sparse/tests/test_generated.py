@@ -1,4 +1,7 @@
-"""Every operation against NumPy and SciPy: both formats, dtypes, shapes with nothing in them, unsorted and repeated entries, in Python and in C."""
+"""Compare every operation with NumPy and SciPy, in Python and in C.
+
+The operands have both formats, several dtypes, empty shapes, and unsorted and repeated entries.
+"""
 
 import unittest
 
@@ -11,7 +14,7 @@ from theano_ng import config, sparse
 from theano_ng.compile.mode import Mode
 from theano_ng.sparse.tests.test_basic import dense, verify_grad_sparse
 
-# DebugMode runs both ways by itself.
+# DebugMode runs both implementations by itself.
 IN_PYTHON = None if config.mode in ("DebugMode", "DEBUG_MODE") else Mode(linker="py", optimizer=None)
 IN_C = None if IN_PYTHON is None else Mode(linker="cvm", optimizer="fast_run")
 DTYPES = ("float64", "float32", "int32", "uint8", "complex64")
@@ -27,7 +30,7 @@ def random_dense(rng, shape, dtype):
 
 
 def random_sparse(rng, format, shape, dtype, odd=False):
-    """A matrix with empty rows; `odd`: with unsorted indices, an entry that is there twice, and zeros."""
+    """Return a matrix with empty rows; if `odd`, with unsorted indices, repeated entries, and zeros."""
     values = random_dense(rng, shape, dtype) * (rng.uniform(size=shape) < 0.4)
     result = (sp.csr_matrix if format == "csr" else sp.csc_matrix)(values)
     if odd and result.nnz:
@@ -42,20 +45,21 @@ def random_sparse(rng, format, shape, dtype, odd=False):
 
 
 class Case:
-    """An operation.
+    """An operation with its operands and its expected result.
 
     Attributes
     ----------
     make : callable
-        Of variables.
+        The operation as a function of variables.
     kinds : str
-        Of the operands: s sparse, o sparse in the other format, t sparse with the shape of the transpose, d dense, r dense with as many rows as
-        there are columns, v vector with an element for each column, w for each row, n a number, q square sparse.
+        The kinds of the operands: s sparse, o sparse in the other format, t sparse with the shape of the transpose, d
+        dense, r dense with one row per column, v vector with one element per column, w vector with one element per row,
+        n a scalar, q square sparse.
     expected : callable
-        Of dense values.
+        The expected result as a function of dense values.
     dtypes : tuple of str
     repeated : bool
-        Whether entries may be there twice: not where each of them counts on its own.
+        Whether entries may be repeated; False for operations that treat each entry separately.
     """
 
     def __init__(self, make, kinds, expected, dtypes=DTYPES, repeated=True):
@@ -103,7 +107,7 @@ REAL = ("float64", "float32")
 
 
 def _on_entries(f):
-    """An elementwise function of the entries alone, for dense values without zeros among the entries."""
+    """Return an elementwise function of the entries alone, for dense values without zeros among the entries."""
     return lambda x, *rest: np.where(x != 0, f(x, *rest), 0).astype(f(x, *rest).dtype)
 
 
@@ -242,7 +246,7 @@ CASES.update(
 
 
 class TestGenerated(unittest.TestCase):
-    """One test for each dtype: cases, formats and shapes, in Python and in C."""
+    """One test for each dtype runs all cases, formats and shapes in Python and in C."""
 
     def check(self, dtype, shapes, odd, modes):
         modes = modes if IN_C is not None else (None,)
@@ -353,7 +357,7 @@ GRADIENTS = {
 
 
 class TestGradients(unittest.TestCase):
-    """Against finite differences: of all elements where the gradient is regular, of the entries where it is structured."""
+    """Gradients agree with finite differences: regular gradients for all elements, structured ones for the entries."""
 
     def values(self, kinds, format, rng):
         m, n = 4, 5
@@ -386,7 +390,7 @@ class TestGradients(unittest.TestCase):
                     verify_grad_sparse(operation, values, structured, rng=rng, mode=IN_C)
 
     def test_formats_of_gradients(self):
-        """Sparse gradients have the format of the variable; those of dense products are dense."""
+        """Sparse gradients have the format of the variable; gradients of dense products are dense."""
         for format in ("csr", "csc"):
             x, other = (
                 sparse.matrix(format, dtype="float64"),

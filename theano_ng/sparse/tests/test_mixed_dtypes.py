@@ -1,4 +1,4 @@
-"""Compare sparse matrices of one dtype and dense arrays of another with NumPy, with and without rules."""
+"""Compare sparse matrices of one dtype and dense arrays of another with NumPy, with and without rewriting rules."""
 
 import itertools
 import unittest

@@ -1,4 +1,4 @@
-"""Native Ops of sparse matrices: dense operands of every width, dtype and layout, and matrices that do not fit."""
+"""Tests of native Ops on sparse matrices: dense operands of every width, dtype and layout, and mismatched shapes."""
 
 import itertools
 import unittest
@@ -19,7 +19,7 @@ class PartsCase(unittest.TestCase):
         self.rng = np.random.RandomState(19)
 
     def numbers(self, shape, dtype):
-        """Small whole ones, of which sums are exact."""
+        """Return small integer values, whose sums are exact."""
         numbers = self.rng.randint(0, 3, shape)
         return (numbers + (1j * self.rng.randint(0, 3, shape) if dtype[0] == "c" else 0)).astype(dtype)
 
@@ -100,7 +100,7 @@ class TestLengths(PartsCase):
 
 class TestGradients(PartsCase):
     def test_shapes_that_differ(self):
-        """A gradient has the shape of its matrix, whichever of the lengths the entries are compressed along."""
+        """A gradient has the shape of its matrix, in both compressed formats."""
         for make, (rows, columns) in itertools.product((sp.csr_matrix, sp.csc_matrix), ((5, 3), (3, 5), (4, 4))):
             x, g = make(np.eye(rows, columns)), np.arange(1.0, 1 + rows * columns).reshape(rows, columns)
             parts = x.data, x.indices, x.indptr, np.array(x.shape)

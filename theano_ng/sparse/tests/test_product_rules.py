@@ -1,4 +1,4 @@
-"""Rules for sums with sparse products: in which places, and only where nobody else reads the product."""
+"""Tests of the rule for sums with sparse products: the positions that match, and products with other clients."""
 
 import unittest
 
@@ -15,7 +15,7 @@ from theano_ng.sparse.products import Usmm
 
 class TestSumsWithProducts(unittest.TestCase):
     def rewritten(self, inputs, outputs):
-        """What the rule makes of the sums and differences of a graph: for each whether it is a product with a sum."""
+        """Return, for each sum or difference of a graph, whether the rule replaces it by Usmm."""
         fgraph = FunctionGraph(inputs, outputs, clone=True)
         found = []
         for node in fgraph.toposort():
@@ -25,7 +25,7 @@ class TestSumsWithProducts(unittest.TestCase):
         return found
 
     def test_places(self):
-        """A multiple of a product is added in both orders, or taken away; nothing is taken away from it."""
+        """A multiple of a product is added in both orders, or subtracted; the rule does not subtract from it."""
         for x in (sparse.csc_dmatrix(), sparse.csr_dmatrix()):
             d, z, a = T.dmatrix(), T.dmatrix(), T.dscalar()
             inputs, product = [x, d, z, a], sparse.dot(x, d)
@@ -43,7 +43,7 @@ class TestSumsWithProducts(unittest.TestCase):
                 self.assertEqual(self.rewritten(inputs, [result])[0], is_one, theano.pp(result))
 
     def test_products_that_others_read(self):
-        """They are not computed twice."""
+        """The rule does not apply to products with other clients, since they would be computed twice."""
         x, d, z, a = sparse.csc_dmatrix(), T.dmatrix(), T.dmatrix(), T.dscalar()
         product = sparse.dot(x, d)
         term = a * product

@@ -1,4 +1,4 @@
-"""Convolution and pooling by products, against loops; random matrices, against the moments of their distributions."""
+"""Compare convolution and pooling by products with loops, and random matrices with the moments of distributions."""
 
 import unittest
 
@@ -13,7 +13,11 @@ from theano_ng.sparse.sandbox import sp as convolution, sp2
 
 
 def correlated(images, kernels, step, mode):
-    """(batch, kernels, height, width) of images (batch, channels, ...) and kernels (kernels, channels, ...), by loops."""
+    """Correlate images with kernels by loops.
+
+    The shapes are images (batch, channels, ...), kernels (kernels, channels, ...), and result (batch, kernels, height,
+    width).
+    """
     dx, dy = step
     tall, wide = kernels.shape[2:]
     if mode == "full":
@@ -97,7 +101,7 @@ class TestConvolution(unittest.TestCase):
 
 
 class TestRandom(unittest.TestCase):
-    # What is random differs between the ways in which DebugMode runs a node.
+    # Random values differ between the ways in which DebugMode runs a node.
     mode = theano.Mode("cvm", "fast_run")
 
     def setUp(self):

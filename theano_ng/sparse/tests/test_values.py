@@ -1,4 +1,4 @@
-"""Types, what they take, constants, shared variables, and what functions do with sparse values."""
+"""Tests of sparse types, their values, constants, shared variables, and functions of sparse values."""
 
 import pickle
 import unittest
@@ -61,7 +61,7 @@ class TestType(unittest.TestCase):
                 type_.filter(value)
 
     def test_sparse_arrays(self):
-        """They become matrices of the same memory."""
+        """Sparse arrays are converted to matrices that share their memory."""
         for array in (sp.csr_array(A), sp.csc_array(A)):
             x = sparse.matrix(array.format, dtype="float64")
             result = x.type.filter(array)
@@ -119,14 +119,14 @@ class TestType(unittest.TestCase):
             self.assertFalse(sparse.csr_dmatrix.is_valid_value(value))
 
     def test_in_classic_c_code(self):
-        """A graph that linker `c` makes one module of."""
+        """A graph can be compiled to a single module by the `c` linker."""
         x, y = sparse.csr_dmatrix(), T.dmatrix()
         f = theano.function([x, y], sparse.structured_dot(x, y), mode=theano.Mode("c|py", "fast_run"))
         np.testing.assert_allclose(f(A, np.ones((3, 2))), A @ np.ones((3, 2)))
 
 
 class TestPatterns(unittest.TestCase):
-    """Matrices whose indices lead out of them are refused before anything reads by them."""
+    """Matrices with indices out of bounds are refused before their elements are read."""
 
     def broken(self):
         for part, index, value in (
@@ -162,7 +162,7 @@ class TestPatterns(unittest.TestCase):
                 self.assertFalse(x.type.is_valid_value(matrix))
 
     def test_parts(self):
-        """What reaches Ops on parts without having been a value."""
+        """Ops on parts of matrices check parts that were never checked as a matrix."""
         data, indices, indptr, d, v = T.dvector(), T.ivector(), T.ivector(), T.dmatrix(), T.dvector()
         m = sparse.CSR(data, indices, indptr, [2, 3])
         results = {
@@ -196,7 +196,7 @@ class TestPatterns(unittest.TestCase):
                     f(*good[:2], np.zeros(0, "int32"), *args)
 
     def test_int64(self):
-        """Indices that SciPy keeps as int64."""
+        """Indices that SciPy stores as int64 are accepted."""
         wide = A.copy()
         wide.indices, wide.indptr = wide.indices.astype("int64"), wide.indptr.astype("int64")
         x = sparse.csr_dmatrix()
@@ -313,7 +313,7 @@ class TestVariables(unittest.TestCase):
                 wrong.eval({x: A})
 
     def test_bsr(self):
-        """There is little for it, and an error for the rest."""
+        """Few operations support format bsr; the others raise an error."""
         x, d = sparse.bsr_dmatrix(), T.dmatrix()
         b = sp.bsr_matrix(np.arange(16.0).reshape(4, 4), blocksize=(2, 2))
         f = theano.function([x, d], [x.toarray(), sparse.structured_dot(x, d), sparse.dot(x, d)])
@@ -468,7 +468,7 @@ class TestFunctions(unittest.TestCase):
 
 
 class TestShapes(unittest.TestCase):
-    """Operands that do not go together are refused, with their shapes, in Python and in C."""
+    """Operands with mismatched shapes are refused, with their shapes, in Python and in C."""
 
     def test_mismatch(self):
         x, c, d, v = sparse.csr_dmatrix(), sparse.csc_dmatrix(), T.dmatrix(), T.dvector()
@@ -542,7 +542,7 @@ class TestShapes(unittest.TestCase):
 
 
 class TestRules(unittest.TestCase):
-    """What the rules make of graphs has the numbers of what was there, in odd memory too."""
+    """Rewritten graphs give the values of the original graphs, also for arrays with odd memory layouts."""
 
     def test_usmm(self):
         rng = np.random.RandomState(1)
@@ -647,7 +647,7 @@ class TestRules(unittest.TestCase):
         self.assertEqual([v.nnz for v in (*found, value)], [0, 2, 3])
 
     def test_regular_gradients_of_sums_are_not_dense(self):
-        """A matrix of 1e9 elements, of which three are stored."""
+        """A matrix of 1e9 elements, three of which are stored, is handled without its dense form."""
         x, y = sparse.csr_dmatrix(), sparse.csc_dmatrix()
         big = sp.csr_matrix((np.arange(1.0, 4), ([0, 5, 31000], [7, 0, 40])), shape=(32000, 32000))
         mode = theano.Mode("cvm", "fast_run")

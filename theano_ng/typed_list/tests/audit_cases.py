@@ -1,4 +1,4 @@
-"""The Ops of typed lists, for the audit: ``theano_ng-audit theano_ng.typed_list.tests.audit_cases``."""
+"""The Ops of typed lists for the audit: ``theano_ng-audit theano_ng.typed_list.tests.audit_cases``."""
 
 import numpy as np
 
@@ -11,12 +11,12 @@ V, W = np.array([1.0, -2.0]), np.array([3.0, 4.0, np.nan])
 ELEMENTS = lists.TypedListType(tt.dvector)
 X = (ELEMENTS, [V, W, V])
 NESTED = (lists.TypedListType(tt.dvector, 1), [[V, W], [], [W]])
-# What is looked for has to be there.
+# The element that is searched must exist.
 FOUND = {"vary": (), "tied": lambda values: any(ELEMENTS.ttype.values_eq(e, values[-1]) for e in values[0])}
 
 
 def audit_cases():
-    """One case for each Op, in place too."""
+    """Return a case for each Op, also in place."""
     table = [
         ("MakeList", lambda *a: lists.make_list(a), [V, W], {}),
         ("GetItem", lists.getitem, [X, np.int64(1)], {"vary": ()}),

@@ -1,4 +1,4 @@
-"""The Ops of lists in Python and in C, against Python's own lists."""
+"""Compare the Ops of typed lists, in Python and in C, with Python's lists."""
 
 import gc
 import pickle
@@ -25,13 +25,13 @@ VECTORS = TypedListType(tt.dvector)
 
 
 def plain(value):
-    """Nested lists of numbers."""
+    """Return nested lists of Python numbers."""
     return [plain(e) for e in value] if isinstance(value, (list, tuple)) else np.asarray(value).tolist()
 
 
 class ListCase(unittest.TestCase):
     def assert_everywhere(self, inputs, outputs, values, expected):
-        """In Python, C and DebugMode, and again with the memory of the first call; arguments stay as they were."""
+        """Check results in Python, C and DebugMode, twice with one function; arguments stay unchanged."""
         for mode in MODES:
             f = theano.function(inputs, outputs, mode=mode, on_unused_input="ignore")
             for _ in range(2):
@@ -199,7 +199,7 @@ class TestOps(ListCase):
         )
 
     def test_other_elements(self):
-        # Of any Type: in C too, but for comparisons.
+        # Elements may be of any Type, in C too, except for comparisons.
         x, e = TypedListType(generic)(), generic()
         f = theano.function([x, e], [x.append(e), x.count(e), x.ind(e), x.reverse(), lists.make_list([e, e])])
         thing = {"a": [1]}
@@ -214,7 +214,7 @@ class TestOps(ListCase):
 
 
 class TestEquality(ListCase):
-    """Elements that are compared: shape, and all numbers; NaN equals NaN, zeros of both signs are equal."""
+    """Elements are equal if shape and all values are equal; NaN equals NaN, and zeros of both signs are equal."""
 
     def test_every_dtype_and_layout(self):
         for dtype in ("bool", "int8", "uint64", "float16", "float32", "float64", "complex64", "complex128"):
@@ -296,8 +296,8 @@ class TestInplace(ListCase):
             )
             mine, tail = list(value), [np.array([5.0])]
             self.assertEqual(plain(f(mine, tail)), [[1.0], [2.0, 3.0], [5.0]])
-            self.assertIsNot(mine[2], tail[0])  # what is put in is copied
-            # One list twice: it is copied before it is changed.
+            self.assertIsNot(mine[2], tail[0])  # inserted elements are copied
+            # The list is passed twice: it is copied before it is changed.
             mine = list(value)
             self.assertEqual(plain(f(mine, mine)), [[1.0], [2.0, 3.0]] * 2)
 
@@ -314,7 +314,7 @@ class TestInplace(ListCase):
         f = theano.function([theano.In(x, mutable=True)], x.reverse(), mode="FAST_RUN")
         self.assertEqual(self.inplace_nodes(f), ["Reverse{inplace}"])
         self.assertIs(f(value), value)
-        # Who reads the old list, or an element of it, is served first, or keeps the list from being changed.
+        # Clients that read the old list, or an element of it, run first, or prevent the in-place change.
         y = x.reverse()
         f = theano.function([x, v], [y[0] * 2, y.append(v)[-1], lists.length(y)], mode="FAST_RUN")
         self.assertEqual(self.inplace_nodes(f), ["Append{inplace}"])
@@ -429,7 +429,7 @@ class TestMemory(unittest.TestCase):
         self.assertEqual(plain(kept), [[1.0, 2.0]])
         s.set_value([[5]])
         self.assertEqual(plain(s.get_value()), [[5.0]])
-        # A call that fails leaves the state as it was.
+        # A call that fails leaves the state unchanged.
         t = SharedVariable(name="t", type=VECTORS, value=[[1.0]], strict=False)
         g = theano.function([v], updates=[(s, lists.append(s, v)), (t, lists.remove(t, v))])
         for _ in range(2):
@@ -464,7 +464,7 @@ class TestMemory(unittest.TestCase):
 
 
 class TestUse(ListCase):
-    """Lists in the other parts of the system."""
+    """Typed lists in the other parts of the system."""
 
     def setUp(self):
         self.x, self.y, self.v, self.i = VECTORS("x"), VECTORS("y"), tt.dvector("v"), tt.lscalar("i")
@@ -541,7 +541,7 @@ class TestUse(ListCase):
 
 
 class TestGenerated(unittest.TestCase):
-    """Chains of operations, rewritten to work in place, do what they do to a Python list."""
+    """Chains of operations, rewritten to work in place, compute what Python's list does."""
 
     @generated(
         st.lists(
@@ -575,7 +575,7 @@ class TestGenerated(unittest.TestCase):
                 symbolic, model = symbolic.reverse(), model[::-1]
             elif name == "slice":
                 symbolic, model = symbolic[k:], model[number:]
-            if number % 2:  # what is read on the way, beside what is made of it
+            if number % 2:  # also read an intermediate list
                 everything.append(lists.length(symbolic))
                 models.append(len(model))
         before = plain(value)
@@ -664,7 +664,7 @@ class TestDerivatives(unittest.TestCase):
         x, v = VECTORS("x"), tt.dvector("v")
         with self.assertRaisesRegex(NullTypeGradError, "Gradients are defined for tensors"):
             theano.grad(lists.make_list([v, v * 2])[1].sum(), v)
-        # Beside a list, and by numbers that count, there are gradients.
+        # Gradients of tensors next to a list, and next to counts, exist.
         cost = (x[0] * v).sum() * lists.length(x)
         np.testing.assert_array_equal(theano.function([x, v], theano.grad(cost, v))([[2.0], [3.0]], [5.0]), [4.0])
         with self.assertRaises(theano.gradient.DisconnectedInputError):

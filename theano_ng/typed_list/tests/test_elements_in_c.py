@@ -1,4 +1,4 @@
-"""Elements of typed lists in C: copies that fail, comparisons of nested lists, and of what their types exclude."""
+"""Tests of elements of typed lists in C: failing copies, comparisons of nested lists and of other types."""
 
 import unittest
 
@@ -20,7 +20,7 @@ class CannotBeCopied:
 
 
 class Shortens:
-    """What takes elements out of a list while it is copied."""
+    """An object that removes elements from a list while it is copied."""
 
     def __init__(self, elements):
         self.elements = elements
@@ -37,7 +37,7 @@ class TestCopies(unittest.TestCase):
         yield lists.insert(x, 0, e)
 
     def test_errors_are_those_of_the_copy(self):
-        """Whichever element cannot be copied; and the function works again afterwards."""
+        """The error is that of the element that cannot be copied; afterwards the function works again."""
         x, e = TypedListType(generic)("x"), generic("e")
         for output in self.outputs(x, e):
             for mode in MODES:
@@ -59,7 +59,7 @@ class TestCopies(unittest.TestCase):
                         f(values, 4)
 
     def test_a_list_that_becomes_shorter(self):
-        """That is noticed in C, where an element that is no longer there would be read."""
+        """A list that becomes shorter during a copy is detected in C, where a freed element would be read."""
         x = TypedListType(generic)("x")
         for output in (x.reverse(), lists.extend(x, x)):
             f = theano.function([x], output, mode=MODES[1])
@@ -71,7 +71,7 @@ class TestCopies(unittest.TestCase):
 
 class TestNestedComparisons(unittest.TestCase):
     def test_every_element_counts(self):
-        """Lists are equal when all of their elements are, wherever one differs: of every dtype."""
+        """Lists are equal if all their elements are equal, for every dtype and every position of a difference."""
         for dtype in ("bool", "int32", "uint64", "float16", "float32", "float64", "complex64", "complex128"):
             t = TypedListType(tt.TensorType(dtype, (False,)), 1)
             x, e = t("x"), t.ttype("e")
@@ -88,7 +88,7 @@ class TestNestedComparisons(unittest.TestCase):
 
 
 class TestValuesOfOtherTypes(unittest.TestCase):
-    """Nodes in C that are given what their types exclude."""
+    """Nodes in C that receive values that their types exclude."""
 
     def found(self, values, value, ndim=1, dtype="float64"):
         t = TypedListType(tt.TensorType(dtype, (False,) * ndim))

@@ -1,4 +1,4 @@
-"""The Type of lists: identity, conversion, comparison, sharing of memory, C code."""
+"""Tests of the Type of lists: identity, conversion, comparison, sharing of memory, C code."""
 
 import pickle
 import subprocess
@@ -47,7 +47,7 @@ class TestIdentity(unittest.TestCase):
         self.assertEqual([TypedListType(tt.dmatrix).get_depth(), nested.get_depth()], [0, 3])
         self.assertEqual(nested, TypedListType(TypedListType(TypedListType(TypedListType(tt.dmatrix)))))
         self.assertEqual(nested.ttype, TypedListType(tt.dmatrix, 2))
-        # No recursion over the depth.
+        # The depth causes no recursion.
         self.assertEqual(TypedListType(tt.dmatrix, 5000), TypedListType(tt.dmatrix, 5000))
         self.assertEqual(hash(TypedListType(tt.dmatrix, 5000)), hash(TypedListType(tt.dmatrix, 5000)))
 
@@ -166,7 +166,7 @@ class TestValues(unittest.TestCase):
         self.assertFalse(TypedListType(generic).may_share_memory([thing], [{}]))
         self.assertFalse(
             TypedListType(generic).may_share_memory([1, "a", None], [1, "a", None])
-        )  # nobody can change these
+        )  # these objects are immutable
 
 
 class TestConstant(unittest.TestCase):

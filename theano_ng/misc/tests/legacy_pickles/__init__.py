@@ -1,1 +1,1 @@
-"""Pickles by Theano 1.0; see README."""
+"""Pickles written by Theano 1.0; see README."""

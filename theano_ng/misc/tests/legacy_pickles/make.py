@@ -1,6 +1,7 @@
-"""Write pickles.tar.xz: objects of Theano 1.0.5, pickled by all protocols of its time, and what Theano computes of them.
+"""Write pickles.tar.xz: objects of Theano 1.0.5, pickled by all protocols of its time, and their results in Theano.
 
-Run by an interpreter that has Theano; see README. The objects are built by `build`, which the tests run on this package too.
+Run this script with an interpreter that has Theano; see README. `build` builds the objects; the tests also run it on
+this package.
 """
 
 import io
@@ -12,7 +13,9 @@ import tarfile
 
 
 def build(theano):
-    """The objects by name. Graphs are dictionaries of inputs and outputs, functions come with lists of arguments.
+    """Return the objects by name.
+
+    Graphs are dictionaries of inputs and outputs. Functions are paired with lists of arguments.
 
     Parameters
     ----------
@@ -265,7 +268,7 @@ def build(theano):
 
 
 def values():
-    """A value for each input of the graphs, by name."""
+    """Return a value for each input of the graphs, by name."""
     import numpy as np
 
     return {
@@ -302,16 +305,16 @@ def results(theano, found):
 
 
 def as_python2(data):
-    """A pickle of protocol 2 by Python 3, as Python 2 would have written it: text and bytes are strings of bytes.
+    """Return a pickle of protocol 2 by Python 3 as Python 2 would have written it, with byte strings for text.
 
-    Python 3 writes bytes as calls of ``_codecs.encode`` on text in latin1, and no bytes as a call of ``bytes``.
+    Python 3 writes bytes as calls of ``_codecs.encode`` on text in latin1, and empty bytes as a call of ``bytes``.
     """
     tokens, ends = [], []
     for op, argument, position in pickletools.genops(data):
         tokens.append((op.name, argument, position))
         ends.append(position)
     ends = ends[1:] + [len(data)]
-    texts, left_out, encoders, empties = {}, {}, set(), set()  # by numbers in the memo
+    texts, left_out, encoders, empties = {}, {}, set(), set()  # keys are indices in the memo
     out, k = [], 0
 
     def skip_put(k):
@@ -338,7 +341,7 @@ def as_python2(data):
             text = tokens[after][1] if tokens[after][0] == "BINUNICODE" else texts[tokens[after][1]]
             after, number = skip_put(after + 1)
             texts[number] = left_out[number] = text
-            after, _ = skip_put(after + 1)  # the word latin1
+            after, _ = skip_put(after + 1)  # the argument latin1
             assert tokens[after][0] == "TUPLE2"
             after, _ = skip_put(after + 1)
             assert tokens[after][0] == "REDUCE"
@@ -353,7 +356,7 @@ def as_python2(data):
             if name == "BINUNICODE":
                 texts[number] = argument
                 out.append(_string(argument.encode("ascii")))
-            elif name in ("BINGET", "LONG_BINGET") and argument in left_out:  # Python has one object for a letter
+            elif name in ("BINGET", "LONG_BINGET") and argument in left_out:  # Python has one object per letter
                 out.append(_string(left_out[argument].encode("ascii")))
             else:
                 assert not (name in ("BINGET", "LONG_BINGET") and argument in encoders | empties)
@@ -363,7 +366,7 @@ def as_python2(data):
 
 
 def _string(text):
-    """The opcode of a string of Python 2."""
+    """Return the opcode of a string of Python 2."""
     return b"U" + bytes([len(text)]) + text if len(text) < 256 else b"T" + struct.pack("<i", len(text)) + text
 
 

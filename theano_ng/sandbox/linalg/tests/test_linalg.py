@@ -1,4 +1,4 @@
-"""Hints: what they say, how they travel, and what rules make of them."""
+"""Tests of hints: their contents, their transfer to new variables, and the rules that use them."""
 
 import pickle
 import subprocess
