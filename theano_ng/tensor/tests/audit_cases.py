@@ -1,6 +1,6 @@
 """The tensor Ops of the package, for the audit: ``theano_ng-audit theano_ng.tensor.tests.audit_cases``.
 
-The table of native Ops is the one that other tests feed odd arrays to; the other Ops follow here.
+The native Ops are those of the table `odd_arrays`, which other tests run on unusual arrays; the other Ops follow here.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ ROW_WISE = np.exp(X) / np.exp(X).sum(1, keepdims=True)
 
 
 def _elsewhere():
-    """(name, Op or callable, inputs, further fields of Case) of Ops that the table of native Ops lacks."""
+    """Return (name, Op or callable, inputs, further fields of Case) of Ops that the table of native Ops lacks."""
     return [
         # reductions
         ("Prod", tt.elemwise.Prod(axis=(1,)), [X], {}),
@@ -210,7 +210,7 @@ def _elsewhere():
         ("XlogX", xlogx.xlogx, [np.abs(X)], {}),
         ("XlogY0", xlogx.xlogy0, [np.abs(X), np.abs(Y) + 0.1], {"tied": lambda values: (values[1] > 0).all()}),
         ("Fourier", lambda x: tt.fourier.fft(x, 4, 0), [X], {}),
-        # in place, on their own first input
+        # Ops that work in place on their first input
         ("Elemwise in place", tt.Elemwise(scalar.add, {0: 0}), [X, Y], {}),
         ("IncSubtensor in place", lambda x, y: tt.inc_subtensor(x[1:], y, inplace=True), [X, Y[:2]], {}),
         (
@@ -223,7 +223,10 @@ def _elsewhere():
 
 
 def _distinct(*places):
-    """Whether the index vectors at these places name no element twice: which of two values is stored last is not said."""
+    """Return a condition: no index vector at `places` names an element twice.
+
+    Of two values for one element, it is undefined which is stored last.
+    """
 
     def tied(values):
         length = values[0].shape[0]
@@ -233,11 +236,11 @@ def _distinct(*places):
 
 
 def _permutes(values):
-    """Whether the rows of the second input are permutations."""
+    """Return True if the rows of the second input are permutations."""
     return (np.sort(values[1], axis=-1) == np.arange(values[1].shape[-1])).all()
 
 
-# What the Ops in the table leave open.
+# Conditions on the inputs of Ops in the table, for results that the Op leaves undefined.
 _LIMITS = {
     "set at vector": {"tied": _distinct(2)},
     "matrix inverse": {"tied": audit_nlinalg.is_regular},
@@ -254,7 +257,7 @@ _LIMITS = {
 
 
 def audit_cases():
-    """The native Ops of `odd_arrays`, and the rest."""
+    """Return cases of the native Ops of `odd_arrays` and of all other Ops."""
     found = [Case(case.build, case.values, name=case.name, **_LIMITS.get(case.name, {})) for case in odd_arrays.cases()]
     return (
         found

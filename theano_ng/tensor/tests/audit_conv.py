@@ -14,7 +14,7 @@ def _numbers(*shape):
 
 
 def audit_cases():
-    """Each of the Ops, with what its parameters change."""
+    """Return cases of each Op that cover its parameters."""
     image, kernel, top = _numbers(2, 3, 5, 6), _numbers(4, 3, 3, 2), _numbers(2, 4, 3, 5)
     strided = dict(border_mode=(1, (0, 2)), subsample=(2, 3), filter_dilation=(2, 1), num_groups=2)
     image_2, kernel_2, top_2 = _numbers(2, 4, 6, 7), _numbers(6, 2, 2, 3), _numbers(2, 6, 3, 3)

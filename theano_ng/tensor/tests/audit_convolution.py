@@ -23,7 +23,9 @@ def _numbers(*shape):
 
 
 def _matches(image, kernel, output):
-    """Whether inputs have the shapes that go together; lengths are constants of the case."""
+    """Return a function that makes conditions: the inputs have the given shapes, since lengths are constants of the
+    case.
+    """
     shapes = {"image": image, "kernel": kernel, "output": output}
 
     def tied(names):
@@ -33,7 +35,7 @@ def _matches(image, kernel, output):
 
 
 def audit_cases():
-    """Each of the Ops, in both numbers of dimensions."""
+    """Return cases of each Op, in two and in three dimensions."""
     cases = []
     for plain, image, kernel, output, lengths, parameters in (
         (

@@ -1,4 +1,4 @@
-"""Cases of nlinalg for the audit, except for its native Ops; `audit_cases` has them all."""
+"""Cases of nlinalg for the audit, except for the native Ops; `audit_cases` has all cases."""
 
 import numpy as np
 
@@ -15,24 +15,24 @@ NO_GRADIENT = dict.fromkeys(("grad", "R_op"), "there is none")
 
 
 def _apart(s):
-    """Whether the numbers are finite, not near zero and not near each other."""
+    """Return True if the numbers are finite, and neither near zero nor near each other."""
     s = np.sort(np.abs(s))
     return bool(np.isfinite(s).all() and (s > 0.05).all() and (np.diff(s) > 0.05).all())
 
 
 def _regular(values):
-    """Whether the first input is a matrix with distinct singular values, all far from zero."""
+    """Return True if the first input is a matrix with distinct singular values, all far from zero."""
     x = np.asarray(values[0], "complex128" if np.iscomplexobj(values[0]) else "float64")
     return np.isfinite(x).all() and _apart(np.linalg.svd(x, compute_uv=False))
 
 
 def is_regular(values):
-    """Whether the first input is a square matrix like that."""
+    """Return True if the first input is a square matrix with distinct singular values, all far from zero."""
     return len(set(values[0].shape)) == 1 and _regular(values)
 
 
 def _distinct(values):
-    """Whether the first input, a matrix, has distinct eigenvalues, whichever triangle is read."""
+    """Return True if the first input is a matrix whose two triangles both give distinct eigenvalues."""
     x = np.asarray(values[0])
     return len(set(x.shape)) == 1 and np.isfinite(x).all() and all(_apart(np.linalg.eigvalsh(x, UPLO)) for UPLO in "LU")
 
@@ -51,7 +51,7 @@ def _regular_tensor(values):
 
 
 def _independent(values):
-    """Whether the first columns of a matrix are independent, as QR needs."""
+    """Return True if the first columns of a matrix are linearly independent, as QR needs."""
     x = np.asarray(values[0])
     k = min(x.shape)
     return np.isfinite(x).all() and (k == 0 or np.linalg.cond(x[:, :k]) < 100)

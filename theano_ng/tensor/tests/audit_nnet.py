@@ -1,4 +1,7 @@
-"""Cases of networks for the audit: batch normalization, blocks, windows, temporal classification; `audit_cases` has them all."""
+"""Cases of neural networks for the audit: batch normalization, blocks, windows, temporal classification.
+
+`audit_cases` has all cases.
+"""
 
 import numpy as np
 
@@ -16,7 +19,7 @@ PIXELS = RNG.randn(2, 1, 4, 6)
 
 
 def _statistics(op, *more, first=1):
-    """Calls an Op with statistics of which the variables say that they have length 1 along its axes."""
+    """Return a function that calls an Op with statistics whose types have length 1 along the axes of the Op."""
 
     def build(*values):
         rest = [tt.addbroadcast(v, *op.axes) if v.ndim else v for v in values[first:]]
@@ -50,7 +53,7 @@ def _positive(places):
 
 
 def _blocks(values):
-    """Whether shapes fit and indices name blocks."""
+    """Return True if the shapes match and the indices name existing blocks."""
     if values[0].ndim == 3:
         o, w, h, i, j = values
         fits = (o.shape[0], w.shape[2], w.shape[3]) == (h.shape[0], h.shape[2], o.shape[2])
@@ -65,7 +68,7 @@ def _blocks(values):
 
 
 def _alignable(values):
-    """Whether labels are symbols, and each example has an alignment."""
+    """Return True if the labels are symbols, and each example has an alignment."""
     x, labels, lengths = values
     if 0 in x.shape or labels.shape[0] != x.shape[1] or lengths.shape[0] != x.shape[1] or not np.isfinite(x).all():
         return False

@@ -1,4 +1,7 @@
-"""Cases of slinalg for the audit, except for its native Ops, whose limits are here; `audit_cases` has them all."""
+"""Cases of slinalg for the audit, except for the native Ops, and conditions on the inputs of those.
+
+`audit_cases` has all cases.
+"""
 
 import numpy as np
 
@@ -14,7 +17,7 @@ WEIGHTS = RNG.randn(3)
 
 
 def _square(values, count):
-    """Whether the first inputs are square matrices of one shape, and all numbers finite and not large."""
+    """Return True if the first inputs are square matrices of one shape, and all elements are finite and not large."""
     lengths = {n for v in values[:count] for n in v.shape} | {v.shape[0] for v in values[count:]}
     return len(lengths) <= 1 and all(np.isfinite(v).all() and (np.abs(v) < 1e3).all() for v in values)
 
@@ -29,12 +32,12 @@ def _definite(x, lower=True):
 
 
 def positive(values):
-    """Whether the first input is a positive definite matrix, whichever triangle is read."""
+    """Return True if the first input is positive definite, whether the lower or the upper triangle is read."""
     return _square(values, 1) and _definite(values[0]) and _definite(values[0], False)
 
 
 def triangular(values):
-    """Whether the lower triangle of the first input makes a regular matrix."""
+    """Return True if the lower triangle of the first input is a regular matrix."""
     return (
         _square(values, 1) and (np.abs(np.diagonal(values[0])) > 0.2).all() and np.linalg.cond(np.tril(values[0])) < 100
         if values[0].size
@@ -51,7 +54,7 @@ def regular(values):
 
 
 def pair(values):
-    """Whether the first inputs are a matrix with distinct eigenvalues and a positive definite one."""
+    """Return True if the first inputs are a matrix with distinct eigenvalues and a positive definite matrix."""
     count = min(2, sum(v.ndim == 2 for v in values))
     if not _square(values, count) or (count == 2 and not _definite(values[1])):
         return False

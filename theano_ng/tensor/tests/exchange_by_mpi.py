@@ -1,4 +1,5 @@
-"""Two processes send each other arrays: ``mpiexec -n 2 python exchange_by_mpi.py``; the test of tensor.io starts it.
+"""Two processes that send each other arrays: ``mpiexec -n 2 python exchange_by_mpi.py``. The test of tensor.io starts
+them.
 
 Every process prints ``rank <n>: <what> fine`` for each part; a part that fails ends the program.
 """
@@ -23,7 +24,7 @@ def fine(what):
 
 
 def blocking():
-    """One process sends what the other gets, twice it back."""
+    """Send arrays from one process; the other receives them and sends back twice the values."""
     x = tt.dmatrix()
     if RANK == 0:
         sent = theano.function([x], io.send(x, 1, 11))
@@ -40,7 +41,10 @@ def blocking():
 
 
 def exchange():
-    """Both send and receive in one function, by every linker that takes a schedule; waits come last, lower tags first."""
+    """Send and receive in one function of both processes, with every linker that takes a schedule.
+
+    Waits come last, and lower tags come first.
+    """
     for linker in (
         theano.gof.OpWiseCLinker(schedule=IN_TURN),
         theano.gof.PerformLinker(schedule=IN_TURN),
@@ -66,7 +70,7 @@ def exchange():
 
 
 def kinds():
-    """Arrays of all dtypes, without elements, without dimensions; constants are sent by each call."""
+    """Send arrays of all dtypes, without elements and without dimensions; each call sends constants again."""
     for tag, (dtype, shape) in enumerate(
         [
             ("bool", (2,)),
@@ -87,7 +91,7 @@ def kinds():
 
 
 def in_place():
-    """What is sent is not overwritten before it has left."""
+    """Check that an update in place does not overwrite an array before it has been sent."""
     s = theano.shared(np.full(100000, 1.0 + RANK))
     request, data = io.isend(s, OTHER, 5)
     f = theano.function(
@@ -99,7 +103,7 @@ def in_place():
 
 
 def sizes():
-    """A message of another length is an error, and the next one arrives."""
+    """Check that a message of another length is an error, and that the next message still arrives."""
     x = tt.dvector()
     send = theano.function([x], io.send(x, OTHER, 21))
     get = theano.function([], io.recv((4,), "float64", OTHER, 21))

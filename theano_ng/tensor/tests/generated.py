@@ -1,4 +1,4 @@
-"""Generated tests of Ops: Hypothesis draws the arguments, NumPy says what is right.
+"""Generated tests of Ops: Hypothesis draws the arguments, NumPy computes the expected results.
 
     class TestRoll(unittest.TestCase):
         roll = Compared(lambda x, shift, axis: tensor.roll(x, shift, axis), lambda x, shift, axis: np.roll(x, shift, axis))
@@ -12,8 +12,8 @@
         def test_gradient(self, x):
             self.roll.check_gradient(x, np.int64(1), axis=0, wrt=[0])
 
-What is drawn is the same in every run. `Compared` compiles one function for each combination of types and keyword arguments, so draw few of
-these and many shapes, layouts and contents.
+Every run draws the same arguments. `Compared` compiles one function for each combination of types and keyword
+arguments: draw few of these combinations, and many shapes, layouts and contents.
 """
 
 import functools
@@ -50,7 +50,7 @@ LAYOUTS = {
 
 
 def generated(*strategies, examples=30, **named):
-    """Decorate a test method: it runs for drawn arguments, the same in every run.
+    """Decorate a test method: it runs for drawn arguments, which are the same in every run.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def generated(*strategies, examples=30, **named):
         def test(self):
             return tried(self)
 
-        # The arguments are Hypothesis's business: loaders of tests must not look for them.
+        # Hide the parameters that Hypothesis fills: test loaders (pytest) must not treat them as fixtures.
         del test.__wrapped__
         return test
 
@@ -81,22 +81,22 @@ def generated(*strategies, examples=30, **named):
 
 @st.composite
 def shapes(draw, ndim=(0, 3), sides=(0, 4)):
-    """Shapes; lengths 0 and 1 are met often."""
+    """Draw shapes; the lengths 0 and 1 are frequent."""
     rank = draw(st.integers(*ndim)) if isinstance(ndim, tuple) else ndim
     return tuple(draw(st.integers(*sides)) for _ in range(rank))
 
 
 def fill(shape, dtype, content, rng):
-    """An array of drawn contents.
+    """Return an array of random contents.
 
     Parameters
     ----------
     shape : tuple of int
     dtype : str
     content : {"small", "distinct", "positive", "ties", "nonfinite", "extreme"}
-        "small" is from -3 to 3 in quarters; "distinct" has no two equal elements (where the dtype has enough), far enough apart for finite
-        differences; "positive" is from 0.25 to 3; "ties" has few different values; "nonfinite" and "extreme" add NaN, infinities, and the
-        ends of the dtype.
+        "small" is from -3 to 3 in quarters. "distinct" has no two equal elements (if the dtype has enough values), far
+        enough apart for finite differences. "positive" is from 0.25 to 3. "ties" has few different values. "nonfinite"
+        and "extreme" add NaN, infinities, and the limits of the dtype.
     rng : numpy.random.RandomState
     """
     size = int(np.prod(shape))
@@ -129,17 +129,17 @@ def fill(shape, dtype, content, rng):
 
 @st.composite
 def arrays(draw, dtypes="float64", ndim=(0, 3), sides=(0, 4), shape=None, contents=("small",), layouts=tuple(LAYOUTS)):
-    """Arrays of one of some dtypes, in any layout.
+    """Draw arrays of one of the dtypes, in any layout.
 
     Parameters
     ----------
     dtypes : str or sequence of str
     ndim : int or pair of int
-        The rank, or its least and most.
+        The rank, or its minimum and maximum.
     sides : pair of int
-        Least and most length of a dimension.
+        Minimum and maximum length of a dimension.
     shape : tuple of int or strategy, optional
-        Instead of `ndim` and `sides`.
+        Replaces `ndim` and `sides`.
     contents : str or sequence of str
         See `fill`.
     layouts : sequence of str
@@ -161,22 +161,24 @@ def _as_list(outputs):
 
 
 class Compared:
-    """A graph, what NumPy computes for it, and the comparison.
+    """A graph, a NumPy reference, and the comparison of their results.
 
     Parameters
     ----------
     build : callable
-        Of variables and keyword arguments: a variable or a list.
+        Makes a variable or a list of variables from variables and keyword arguments.
     reference : callable
-        Of as many values: the expected array or list. What it raises has to be raised.
+        Computes the expected array or list from the corresponding values. If it raises, the graph must raise too.
     errors : tuple of exception classes
-        What counts as a refusal, of `reference` and of compiled functions, whichever of them it is.
+        Exceptions that count as a refusal, of `reference` and of compiled functions. The two may raise different ones.
     modes : sequence of str
-        Keys of `MODES`: "py" and "c" run the graph as built by Python and C code, "fast_run" and "debug" are the modes.
+        Keys of `MODES`: "py" and "c" run the graph without rewriting, by Python or C code; "fast_run" and "debug" are
+        those modes.
     rtol, atol : float, optional
-        Where results may be inexact. By default they have to be equal (NaN where NaN is expected).
+        Tolerances for inexact results. By default results have to be equal (NaN where NaN is expected).
     roundings : int
-        Instead of `rtol` and `atol`, so many times the spacing of the output's dtype next to 1: each dtype is held to its own precision.
+        Replaces `rtol` and `atol` by this many times the spacing of the output's dtype next to 1: the tolerance depends
+        on the dtype.
     dtypes : bool
         Whether the dtypes have to be equal too.
     declare : {"ones", "none"}
@@ -207,7 +209,7 @@ class Compared:
         self._compiled = {}
 
     def variables(self, values):
-        """Input variables for some values."""
+        """Return input variables for the values."""
         types = [
             tensor.TensorType(
                 str(np.asarray(v).dtype.newbyteorder("=")), [n == 1 and self.declare == "ones" for n in np.shape(v)]
@@ -221,7 +223,8 @@ class Compared:
         key = (*(v.type for v in inputs), repr(static))
         if key not in self._compiled:
             outputs = _as_list(self.build(*inputs, **static))
-            # A function takes arrays of its own byte order only, and copies others: nodes are to meet them too.
+            # A function accepts only arrays of native byte order and copies others, but the nodes are tested with other
+            # byte orders too.
             made = {
                 mode: function(inputs, outputs, mode=self.MODES[mode](), on_unused_input="ignore")
                 for mode in self.modes
@@ -236,7 +239,10 @@ class Compared:
         return self._compiled[key]
 
     def check(self, *values, **static):
-        """Every mode gives what the reference gives, in the same dtype and shape, or both refuse; inferred shapes are right."""
+        """Check that every mode gives the values, dtype and shape of the reference, or that both refuse.
+
+        Inferred shapes must be right.
+        """
         values = [np.asarray(v) if np.isscalar(v) else v for v in values]
         try:
             expected = [np.asarray(e) for e in _as_list(self.reference(*values, **static))]
@@ -299,18 +305,18 @@ class Compared:
             )
 
     def check_gradient(self, *values, wrt=None, eps=None, rop=True, **static):
-        """The gradient agrees with finite differences, and R_op with it.
+        """Check that the gradient agrees with finite differences, and R_op with the gradient.
 
         Parameters
         ----------
         *values, **static
-            Arguments, where the graph is differentiable.
+            Arguments at which the graph is differentiable.
         wrt : list of int, optional
             Positions of the values to differentiate by; all of float64 by default. The others are constant.
         eps : float, optional
             Step of the finite differences.
         rop : bool
-            False leaves R_op out.
+            If False, R_op is not tested.
         """
         if wrt is None:
             wrt = [i for i, v in enumerate(values) if np.asarray(v).dtype.newbyteorder("=") == "float64"]
@@ -354,7 +360,7 @@ class Compared:
 
 
 def describe(values, static):
-    """Values and keyword arguments, for messages."""
+    """Return a text of values and keyword arguments, for messages."""
     with np.printoptions(threshold=60, linewidth=sys.maxsize):
         texts = [
             "%s%s %s strides %s" % (v.dtype, list(v.shape), str(v).replace("\n", ""), v.strides)

@@ -1,6 +1,6 @@
-"""`makeTester` and `makeBroadcastTester`: test classes of an Op, made from tables of arguments.
+"""`makeTester` and `makeBroadcastTester`: they make test classes of an Op from tables of arguments.
 
-Their documented home is `theano_ng.tensor.tests.test_basic`, which re-exports every name of this module.
+The documented home of the names is `theano_ng.tensor.tests.test_basic`, which re-exports every name of this module.
 """
 
 import copy
@@ -25,7 +25,7 @@ __all__ = ["check_floatX", "copymod", "inplace_func", "makeBroadcastTester", "ma
 
 
 def inplace_func(inputs, outputs, mode=None, allow_input_downcast=False, on_unused_input="raise", name=None):
-    """Compile a function that may have Ops that work in place.
+    """Compile a function whose Ops may work in place on its inputs.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def inplace_func(inputs, outputs, mode=None, allow_input_downcast=False, on_unus
 
     Notes
     -----
-    The function overwrites arguments when the Ops do.
+    The function overwrites arguments if its Ops do.
     """
     return function(
         inputs,
@@ -52,19 +52,19 @@ def inplace_func(inputs, outputs, mode=None, allow_input_downcast=False, on_unus
 
 
 def check_floatX(inputs, rval):
-    """An expected value in the precision that the graph computes in.
+    """Return an expected value in the precision in which the graph computes.
 
     Parameters
     ----------
     inputs : sequence of array_like
-        What the value was computed from.
+        The values from which `rval` was computed.
     rval : ndarray or number
 
     Returns
     -------
     ndarray or number
-        `rval` as float32 where it has dtype float64, no input does and floatX is float32: NumPy computes a float64 from integers, the graph
-        a floatX. Otherwise `rval` itself.
+        `rval` as float32 if floatX is float32 and `rval` has dtype float64 although no input does: NumPy computes a
+        float64 from integers, the graph a floatX. Otherwise `rval` itself.
     """
     if (
         config.floatX == "float32"
@@ -76,13 +76,13 @@ def check_floatX(inputs, rval):
 
 
 def copymod(dct, without=None, **kwargs):
-    """A copy of a dictionary without some keys, updated with others.
+    """Return a copy of a dictionary without some keys, updated with others.
 
     Parameters
     ----------
     dct : dict
     without : list of str, optional
-        Keys to leave out; all have to be there.
+        Keys to remove; all have to exist.
     **kwargs
         Items to set.
     """
@@ -95,7 +95,7 @@ def copymod(dct, without=None, **kwargs):
 
 
 def _type_of(value):
-    """The TensorType of an argument: lengths of 1 broadcast."""
+    """Return the TensorType of an argument: lengths of 1 are broadcastable."""
     value = np.asarray(value)
     return tensor.TensorType(value.dtype, [n == 1 for n in value.shape])
 
@@ -105,7 +105,7 @@ def _as_list(outputs):
 
 
 def _memory_mapped(value, folder, number):
-    """The same elements in a file."""
+    """Return a copy of an array in a memory mapped file; return other values unchanged."""
     if not isinstance(value, np.ndarray) or value.size == 0 or value.dtype.hasobject:
         return value
     mapped = np.memmap(os.path.join(folder, "input%d" % number), dtype=value.dtype, mode="w+", shape=value.shape)
@@ -114,10 +114,10 @@ def _memory_mapped(value, folder, number):
 
 
 class _Checker(unittest.TestCase):
-    """What a class made by `makeTester` does. Its attributes are the arguments of `makeTester`."""
+    """The tests of a class that `makeTester` makes. Its attributes are the arguments of `makeTester`."""
 
     __test__ = False
-    # What expects to find a test changed in place; see `makeBroadcastTester`.
+    # Descriptions of checks that expect the first input to be overwritten; see `makeBroadcastTester`.
     inplace_checks = ()
 
     def setUp(self):
@@ -129,7 +129,7 @@ class _Checker(unittest.TestCase):
         return get_default_mode() if self.mode is None else get_mode(self.mode)
 
     def _build(self, case, inputs):
-        """Symbolic inputs and outputs for some arguments."""
+        """Return symbolic inputs and outputs for the arguments."""
         variables = [_type_of(value)(name="input%d" % i) for i, value in enumerate(inputs)]
         try:
             outputs = self.op(*variables)
@@ -167,7 +167,7 @@ class _Checker(unittest.TestCase):
             self._compare(case, i, np.asarray(result), np.asarray(wanted))
         for description, check in self.checks.items():
             if description in self.inplace_checks and isinstance(self._mode(), DebugMode):
-                continue  # it computes with copies of the arguments
+                continue  # DebugMode computes with copies of the arguments
             if check(given, results) is False:
                 raise AssertionError(
                     "%s: %s fails the check %r; inputs %s, outputs %s" % (self.name, case, description, given, results)
@@ -178,7 +178,7 @@ class _Checker(unittest.TestCase):
         if result.shape != wanted.shape:
             raise AssertionError("%s has shape %s, expected %s" % (where, result.shape, wanted.shape))
         if result.dtype.kind in "biufc" and wanted.dtype.kind in "biufc":
-            # What is less precise than float64 is compared by its own tolerance.
+            # Dtypes less precise than float64 have their own tolerances.
             rtol = atol = self.eps
             if any(a.dtype in (np.float16, np.float32, np.complex64) for a in (result, wanted)):
                 atol, rtol = get_atol_rtol(result, wanted)
@@ -238,7 +238,8 @@ class _Checker(unittest.TestCase):
                 ) from failure
 
     def test_grad_none(self):
-        # Integer and boolean inputs of the valid cases: the gradient has to be a variable that may be used, whatever it says.
+        # Gradients with respect to integer and boolean inputs of the valid cases must be variables of floating point
+        # dtype and of the input's rank.
         for case, inputs in self.good.items():
             variables, outputs = self._build(case, inputs)
             costs = [out.sum() for out in outputs if out.dtype in tensor.float_dtypes]
@@ -281,16 +282,16 @@ def makeTester(
     check_name=False,
     grad_eps=None,
 ):
-    """A test class of an Op.
+    """Return a test class of an Op.
 
     Parameters
     ----------
     name : str
         The name of the class.
     op : Op or callable
-        From variables to a variable or a list of them.
+        Makes a variable or a list of variables from variables.
     expected : callable
-        From arrays to the right value, or a list of one for each output.
+        Computes the right value from arrays, or a list with one value for each output.
     checks : dict, optional
         Description -> ``check(inputs, outputs)``, called with the arrays after each run; the test fails when it returns False.
     good : dict, optional
@@ -302,15 +303,15 @@ def makeTester(
     grad : dict, optional
         Case -> tuple of floating point arguments at which the gradient is compared with finite differences.
     mode : Mode or str, optional
-        How functions are compiled; the default mode by default.
+        The mode in which functions are compiled; the default mode by default.
     grad_rtol : float, optional
-        Relative tolerance of gradients; by default by dtype.
+        Relative tolerance of gradients; by default it depends on the dtype.
     eps : float
-        Absolute and relative tolerance of float64 and complex128 values; less precise ones have their own.
+        Absolute and relative tolerance of float64 and complex128 values; less precise dtypes have their own.
     skip : bool or str
-        Whether, or why, to skip the tests.
+        If true, the tests are skipped; a string is the reason.
     test_memmap : bool
-        Whether a valid case is tried with arguments in memory mapped files too.
+        Whether to test a valid case with arguments in memory mapped files too.
     check_name : bool
         Whether to test that the class is a variable called `name` of the module that made it.
     grad_eps : float, optional
@@ -373,7 +374,7 @@ def _make(
     module,
     inplace_checks=(),
 ):
-    # Functions as class attributes would become methods.
+    # staticmethod, because functions that are class attributes would become methods.
     namespace = dict(
         name=name,
         op=staticmethod(op),
@@ -395,7 +396,7 @@ def _make(
         __test__=True,
         __doc__="Tests of %s." % (op,),
     )
-    # A test without a case would be one that cannot fail.
+    # Remove a test without cases: it could not fail.
     for test, cases in (
         ("test_good", good),
         ("test_memory_mapped_inputs", test_memmap and good),
@@ -415,14 +416,14 @@ def _same_as_first_input(inputs, outputs):
 
 
 def makeBroadcastTester(op, expected, checks=None, name=None, inplace=False, **kwargs):
-    """A test class of an elementwise Op.
+    """Return a test class of an elementwise Op.
 
     Parameters
     ----------
     op, expected, checks
         See `makeTester`.
     name : str, optional
-        By default made from that of the Op: "Elemwise{add,no_inplace}" is tested by "AddTester".
+        By default derived from the name of the Op: "Elemwise{add,no_inplace}" is tested by "AddTester".
     inplace : bool
         True adds a check: after a run the first argument has to hold the first output.
     **kwargs

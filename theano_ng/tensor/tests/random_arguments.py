@@ -1,7 +1,8 @@
-"""Random arguments of Ops for tests, and tables of them for `makeTester`.
+"""Random arguments of Ops for tests, and tables of arguments for `makeTester`.
 
-Floating point numbers have dtype floatX unless a name says otherwise. Everything draws from `numpy.random`, which `utt.seed_rng` seeds.
-Their documented home is `theano_ng.tensor.tests.test_basic`, which re-exports every name of this module.
+Floating point numbers have dtype floatX unless the function's name contains another dtype. All functions draw from
+`numpy.random`, which `utt.seed_rng` seeds. The documented home of the names is `theano_ng.tensor.tests.test_basic`,
+which re-exports every name of this module.
 """
 
 import itertools
@@ -38,60 +39,60 @@ __all__ = [
 
 
 def rand(*shape):
-    """Numbers of [-1, 1)."""
+    """Return random numbers in [-1, 1)."""
     return np.asarray(np.random.rand(*shape) * 2 - 1, dtype=config.floatX)
 
 
 def rand_nonzero(shape, eps=3e-4):
-    """Numbers of [-1, 1), none of them nearer to 0 than `eps`."""
+    """Return random numbers in [-1, 1) whose absolute value is at least `eps`."""
     drawn = np.asarray(np.random.rand(*shape), dtype=config.floatX)
     return drawn * (1 - eps) + eps * (drawn >= 0.5) - (drawn < 0.5)
 
 
 def rand_ranged(min, max, shape):
-    """Numbers of [min, max)."""
+    """Return random numbers in [min, max)."""
     return np.asarray(np.random.rand(*shape) * (max - min) + min, dtype=config.floatX)
 
 
 def randint(*shape):
-    """Integers from -5 to 5, dtype int64."""
+    """Return random integers from -5 to 5, dtype int64."""
     return np.random.randint(-5, 6, shape)
 
 
 def randuint32(*shape):
-    """Integers from 0 to 4, dtype uint32."""
+    """Return random integers from 0 to 4, dtype uint32."""
     return np.array(np.random.randint(5, size=shape), dtype=np.uint32)
 
 
 def randint_ranged(min, max, shape):
-    """Integers from `min` to `max`, which is one of them; dtype int64."""
+    """Return random integers from `min` to `max` inclusive, dtype int64."""
     return np.random.randint(min, max + 1, shape)
 
 
 def randint_nonzero(*shape):
-    """Integers from -5 to 5 without 0, dtype int64."""
+    """Return random integers from -5 to 5 without 0, dtype int64."""
     drawn = np.random.randint(-5, 5, shape)
     return drawn + (drawn >= 0)
 
 
 def randcomplex(*shape):
-    """Complex numbers, both parts of [-1, 1); complex128."""
+    """Return random complex128 numbers, both parts in [-1, 1)."""
     return np.random.uniform(-1, 1, shape) + 1j * np.random.uniform(-1, 1, shape)
 
 
 def randcomplex_nonzero(shape, eps=1e-4):
-    """Complex numbers whose absolute value is at least `eps`; complex128."""
+    """Return random complex128 numbers whose absolute value is at least `eps`."""
     drawn = randcomplex(*shape)
     return np.where(np.abs(drawn) < eps, drawn + 2 * eps, drawn)
 
 
 def randc128_ranged(min, max, shape):
-    """Complex numbers, both parts of [min, max); complex128."""
+    """Return random complex128 numbers, both parts in [min, max)."""
     return np.random.uniform(min, max, shape) + 1j * np.random.uniform(min, max, shape)
 
 
 def rand_of_dtype(shape, dtype):
-    """Random numbers of a dtype: as `randint`, `rand` or `randcomplex`, or of both truth values.
+    """Return random numbers of a dtype, drawn as by `randint`, `rand` or `randcomplex`; booleans have both values.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ def rand_of_dtype(shape, dtype):
     Raises
     ------
     TypeError
-        For anything but a number or bool.
+        If the dtype is neither a number nor bool.
     """
     kind = np.dtype(dtype).kind
     if kind not in "biufc":
@@ -122,7 +123,7 @@ def _check_table(shapes, pairs, nameprefix):
 
 
 def multi_dtype_checks(shape1, shape2, dtypes=all_types, nameprefix=""):
-    """Pairs of arguments of every two different dtypes, each pair once.
+    """Yield pairs of arguments of every two different dtypes, each pair once.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def multi_dtype_checks(shape1, shape2, dtypes=all_types, nameprefix=""):
 
 
 def multi_dtype_cast_checks(shape, dtypes=all_types, nameprefix=""):
-    """An argument of every dtype with every other dtype to cast it to.
+    """Yield an argument of every dtype with every other dtype, to which it is cast.
 
     Yields
     ------
@@ -152,7 +153,9 @@ def multi_dtype_cast_checks(shape, dtypes=all_types, nameprefix=""):
 
 
 def upcast_float16_ufunc(fn):
-    """A NumPy function that computes in float32 at least, as the graph does: some ufuncs lose digits, or have no loop, in float16.
+    """Wrap a NumPy function so that it computes at least in float32, as the graph does.
+
+    Some ufuncs lose digits in float16, or have no loop for it.
 
     Parameters
     ----------
@@ -161,7 +164,7 @@ def upcast_float16_ufunc(fn):
     Returns
     -------
     callable
-        Where all arguments are narrower than float32, or integers that NumPy would compute in float16, they become float32.
+        It converts arguments to float32 if NumPy would compute in float16.
     """
 
     def ret(*args, **kwargs):
@@ -175,7 +178,8 @@ def upcast_float16_ufunc(fn):
 
 
 def upcast_int8_nfunc(fn):
-    """A NumPy function of bytes that computes in floatX, as the graph does: NumPy's ufuncs take int8 and uint8 to float16.
+    """Wrap a NumPy function so that it computes int8 and uint8 in floatX, as the graph does; NumPy's ufuncs return
+    float16.
 
     Parameters
     ----------
@@ -194,7 +198,7 @@ def upcast_int8_nfunc(fn):
 
 
 def _numpy_true_div(x, y):
-    """`numpy.true_divide` whose result has the graph's dtype: floatX for integers."""
+    """Divide by `numpy.true_divide`; the result has the graph's dtype, which is floatX for integers."""
     out = np.true_divide(x, y)
     if x.dtype.kind in "biu" and y.dtype.kind in "biu":
         out = out.astype(config.floatX)
@@ -202,7 +206,7 @@ def _numpy_true_div(x, y):
 
 
 def _pairs(low=-5, high=5, nonzero=False):
-    """Arguments of a binary Op: every way to broadcast, several dtypes, nothing at all."""
+    """Return arguments of a binary Op: every way to broadcast, several dtypes, empty arrays."""
     second = rand_nonzero if nonzero else lambda shape: rand(*shape)
     second_int = randint_nonzero if nonzero else randint
     return {
@@ -227,14 +231,14 @@ def _without_complex(table):
     return {name: arguments for name, arguments in table.items() if "complex" not in name}
 
 
-# Drawn when the module is imported, by a generator that nothing else uses: tables are the same in every run.
+# Draw on import from a separate seed, so that the tables are the same in every run.
 _state = np.random.get_state()
 np.random.seed(8264)
 
-#: Arguments of binary Ops that accept all numbers; the second has no zeros.
+#: Arguments of binary Ops that accept all numbers; the second argument has no zeros.
 _good_broadcast_binary_normal = _pairs(nonzero=True)
 
-#: Points to check gradients of binary Ops at.
+#: Points at which to check gradients of binary Ops.
 _grad_broadcast_binary_normal = dict(
     same_shapes=(rand(2, 3), rand(2, 3)),
     scalar=(rand(2, 3), rand(1, 1)),
@@ -242,7 +246,7 @@ _grad_broadcast_binary_normal = dict(
     column=(rand(2, 3), rand(2, 1)),
 )
 
-#: Arguments of unary Ops of floating point numbers.
+#: Floating point arguments of unary Ops.
 _good_broadcast_unary_normal_float_no_complex = dict(
     normal=(rand_ranged(-5, 5, (2, 3)),),
     no_dimensions=(rand_ranged(-5, 5, ()),),
@@ -252,7 +256,7 @@ _good_broadcast_unary_normal_float_no_complex = dict(
     empty=(np.asarray([], dtype=config.floatX),),
 )
 
-#: The same with integers.
+#: Floating point and integer arguments of unary Ops.
 _good_broadcast_unary_normal_no_complex = dict(
     _good_broadcast_unary_normal_float_no_complex,
     integers=(randint_ranged(-5, 5, (2, 3)),),
@@ -261,14 +265,14 @@ _good_broadcast_unary_normal_no_complex = dict(
     uint16=(np.arange(0, 11, dtype="uint16"),),
 )
 
-#: The same with complex numbers.
+#: Floating point, integer and complex arguments of unary Ops.
 _good_broadcast_unary_normal = dict(
     _good_broadcast_unary_normal_no_complex,
     complex=(randcomplex(2, 3),),
     empty_complex=(np.asarray([], dtype="complex128"),),
 )
 
-#: Points to check gradients of unary Ops at.
+#: Points at which to check gradients of unary Ops.
 _grad_broadcast_unary_normal = dict(normal=(rand_ranged(-5, 5, (2, 3)),))
 
 np.random.set_state(_state)

@@ -1,4 +1,4 @@
-"""Helper of the tests of rewriting rules: compare the printed graph after rewriting, and the numbers of both graphs."""
+"""Helper of the tests of rewriting rules: compare the printed graph after rewriting, and the results before and after."""
 
 import re
 import unittest
@@ -24,12 +24,12 @@ def shown(fgraph):
     text = re.sub(r"(Tensor|Scalar)?Constant\{(?:\([\d, ]*\) of )?([^}]*)\}", r"\2", text)
     text = re.sub(r", acc_dtype=\w+|\{acc_dtype=\w+\}", "", text)
     text = re.sub(r"(Prod\w*)\{axis=None, dtype='\w+', acc_dtype='\w+'\}", r"\1", text)
-    # Outputs that are inputs are copied.
+    # Remove the copy that a function makes if its output is an input.
     return re.sub(r"^DeepCopyOp\((.*)\)$", r"\1", text)
 
 
 class RewriteCase(unittest.TestCase):
-    """Test case with `check`; rules that raise make the test fail."""
+    """A test case with `check`; it fails if a rewriting rule raises."""
 
     query = SPECIALIZE
     rng_seed = 2017
@@ -43,7 +43,10 @@ class RewriteCase(unittest.TestCase):
         config.on_opt_error = self._policy
 
     def check(self, out, expected, values=None, query=None, rtol=1e-6):
-        """Rewrite `out`; compare with the text `expected` (None: do not) and the results of both graphs on `values` (dict by name)."""
+        """Rewrite `out`, and compare the printed graph with `expected` (None: no comparison).
+
+        Also compare the results of both graphs on `values`, a dict by name.
+        """
         inputs = [v for v in gof.graph.inputs([out]) if not isinstance(v, gof.Constant)]
         given = [self._value(v, values or {}) for v in inputs]
         after = theano_ng.function(inputs, out, mode=Mode("py", query or self.query), on_unused_input="ignore")

@@ -6,7 +6,7 @@ from theano_ng.gof.graph import Constant
 
 
 def run_node(variable, values, impl):
-    """Outputs of the node that computes `variable`.
+    """Return the outputs of the node that computes `variable`.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def run_node(variable, values, impl):
 
 
 def check_node(test, variable, values, expected):
-    """C and Python code of a node give arrays with the expected dtype, shape and elements."""
+    """Check that C and Python code of a node give arrays with the expected dtype, shape and elements."""
     expected = expected if isinstance(expected, list) else [expected]
     for impl in ("c", "py"):
         for got, want in zip(run_node(variable, values, impl), expected):

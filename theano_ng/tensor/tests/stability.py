@@ -1,17 +1,20 @@
-"""Losses at saturated arguments, and what they and their derivatives are exactly.
+"""Losses at saturated arguments, and the exact values of the losses and their derivatives.
 
-A case is a loss x what lies between the input and the logits x a reduction x what is computed x a mode x a dtype. Nothing here imports the
-package: `compare` is handed the module, so that the same table runs on other implementations of the interface.
+A case is a loss x a view between the inputs and the logits x a reduction x the computed results x a mode x a dtype.
+This module does not import the package: callers pass it to `compare`, so that the same table runs on other
+implementations of the interface.
 
-The exact numbers are those of mpmath: a loss is given a second time, as a function of numbers, and differentiated by central differences
-with so many digits that nothing of them is lost. What lies between is linear, with integer coefficients that are not negative, so that
-logits are exact in every dtype and its adjoint carries derivatives back.
+The exact values are computed by mpmath: each loss has a second definition as a function of numbers, which is
+differentiated by central differences with enough digits to lose no precision. The view is linear, with integer
+coefficients that are not negative. So logits are exact in every dtype, and the adjoint of the view propagates
+derivatives back.
 
-Tolerance: `ULPS` units in the last place (of the dtype) of a scale, which is what a careful calculation cannot avoid:
+Tolerance: `ULPS` units in the last place (of the dtype) of a scale. The scale is the error that a careful computation
+cannot avoid:
 
 - the size of the exact result, that is, of the largest of the terms that are added to it;
-- what rounding the logits would change: ``sum(abs(z * d_result / d_z))``. ``exp(-x * x)`` at 20 has lost 800 times the precision of x when x
-  is squared, and ``max + log(sum(exp(z - max)))`` is rounded as its maximum is;
+- the change of the result when logits are rounded: ``sum(abs(z * d_result / d_z))``. ``exp(-x * x)`` at 20 has lost
+  800 times the precision of x when x is squared, and ``max + log(sum(exp(z - max)))`` is rounded like its maximum;
 - the `cost_floor` of the loss, and for derivatives its `floor`, the size of the terms that cancel in the best formula: 1 for the
   gradient ``p - t`` of a cross-entropy of probabilities p, and for the logarithm of a probability near 1 by
   ``z - max - log(sum(exp(z - max)))``.
@@ -38,15 +41,15 @@ exact : function of (z, t) -> mpf
 target : str
     Key of `TARGETS`; "none" for a loss without target.
 floor : float
-    See above.
+    The size of the terms that cancel in derivatives, see the docstring of the module.
 elementwise : bool
-    Whether there is a loss for each element.
+    Whether each element has a loss.
 cost_floor : float
     As `floor`, for the cost.
 """
 
 View = namedtuple("View", "name make split pull")
-"""What lies between the inputs and the logits.
+"""The linear function between the inputs and the logits.
 
 make : function of (T, inputs) -> z
 split : function of array (m, n) -> list of arrays
@@ -57,7 +60,7 @@ pull : function of array (m, n) -> list of arrays
 
 ROWS, COLUMNS = 4, 3
 
-# Each matrix is one call. Ties, and numbers far apart in one row and in one column.
+# Each matrix is the argument of one call. There are ties, and elements far apart in one row and in one column.
 LOGITS = (
     [[0, 0, 0], [1, 0, -1], [-1, 2, 2], [3, 1, -2]],
     [[30, 0, 0], [30, 0, 30], [-30, -30, 1], [0, -1, 30]],
@@ -88,7 +91,7 @@ def _target_variable(T, kind, dtype):
     return T.lvector("t") if kind == "labels" else T.TensorType(dtype, (False, False))("t")
 
 
-# -- what lies between -------------------------------------------------------------------------------------------------------------------
+# -- views between the inputs and the logits ---------------------------------------------------------------------------------------------
 
 _UPPER = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1]])
 _UPPER_INVERSE = np.array([[1, -1, 1], [0, 1, -1], [0, 0, 1]])
@@ -145,18 +148,21 @@ REDUCTIONS = (
     ("weighted", _weighted, lambda columns: WEIGHTS),
     ("indexed", lambda T, loss: loss[np.array(INDEX)].sum(), lambda columns: [INDEX.count(i) for i in range(ROWS)]),
 )
-"""name, cost of a loss, and how often each row is in the cost when its loss has that many elements."""
+"""Tuples (name, cost, weights).
+
+`cost` computes the cost from the losses. `weights` computes the weights of the rows from the number of losses in a row.
+"""
 
 COMPUTED = ("cost", "gradient", "both", "second")
 MODES = ("FAST_COMPILE", "FAST_RUN")
 DTYPES = ("float32", "float64")
 
 
-# -- exact numbers -----------------------------------------------------------------------------------------------------------------------
+# -- exact values ------------------------------------------------------------------------------------------------------------------------
 
 
 def _derivatives(f, z):
-    """f(z), its gradient and its Hessian, by central differences."""
+    """Return f(z), its gradient and its Hessian, by central differences."""
 
     def at(i, j=None, steps=(0, 0)):
         moved = list(z)
@@ -177,13 +183,13 @@ def _derivatives(f, z):
 
 
 Exact = namedtuple("Exact", "cost gradient second")
-"""Each a list of pairs of arrays of mpf: the result, and the scale of what is not to be avoided."""
+"""Each field is a list of pairs of arrays of mpf: the exact result, and the scale of the unavoidable error."""
 
 _known = {}
 
 
 def _of_row(loss, z, t):
-    """Sum of the losses of a row, its gradient and Hessian; kept, because many cases ask for them."""
+    """Return the sum of the losses of a row, its gradient and Hessian, cached because many cases use them."""
     key = (loss.exact, tuple(z), None if t is None else tuple(np.ravel(t).tolist()))
     if key not in _known:
         with mpmath.workdps(DIGITS):
@@ -203,12 +209,12 @@ def _of_row(loss, z, t):
 
 
 def exact(loss, view, factors, logits):
-    """Cost, gradient and derivative of the gradient in `DIRECTION`, as `Exact`.
+    """Return the cost, the gradient, and the derivative of the gradient in `DIRECTION`, as `Exact`.
 
     Parameters
     ----------
     factors : list of number
-        How often each row is in the cost.
+        The weight of each row in the cost.
     logits : nested list
     """
     z, targets, direction = np.array(logits), TARGETS[loss.target], np.array(DIRECTION)
@@ -232,9 +238,10 @@ def exact(loss, view, factors, logits):
 
 
 def error(got, wanted, scale, dtype):
-    """How many units in the last place of `scale` two arrays are apart at most; infinite where only one is finite.
+    """Return the largest distance of two arrays in units in the last place of `scale`; infinite if only one is finite.
 
-    What is larger than all numbers of the dtype may be infinite; what is smaller than its smallest normal number may be 0.
+    Where the exact value exceeds the range of the dtype, the result may be infinite. Where it is below the smallest
+    normal number, the result may be 0.
     """
     info = np.finfo(dtype)
     eps, largest, tiny = (mpmath.mpf(float(v)) for v in (info.eps, info.max, info.tiny))
@@ -261,15 +268,15 @@ def described(case):
 
 
 def all_cases(losses):
-    """The whole table."""
+    """Yield all cases of the table."""
     for row in product(losses, VIEWS, REDUCTIONS, COMPUTED, MODES, DTYPES):
         yield Case(*row)
 
 
 def some_cases(losses, each_mode=True):
-    """Of the table, for each loss and view one of each mode, so that each two values of different columns meet.
+    """Yield for each loss and view one case per mode, so that every pair of values from different columns occurs.
 
-    Without `each_mode` one of the two modes in turns, for tables of many losses that are alike.
+    Without `each_mode`, yield one of the two modes in turns, for tables of many similar losses.
     """
     for i, loss in enumerate(losses):
         for j, view in enumerate(VIEWS):
@@ -282,7 +289,7 @@ def some_cases(losses, each_mode=True):
 
 
 def build(theano, case, linker="py"):
-    """A function of the inputs of the case's view, and its target if it has one.
+    """Compile a function of the inputs of the case's view, and of its target if it has one.
 
     Parameters
     ----------
@@ -328,7 +335,7 @@ def compare(theano, case, linker="py"):
     Returns
     -------
     list of (float, int)
-        Of each matrix of logits the largest `error`, and how many numbers were compared.
+        For each matrix of logits, the largest `error` and the number of elements compared.
     """
     run = build(theano, case, linker)
     loss = case.loss

@@ -1,4 +1,4 @@
-"""Losses of single numbers for `stability`: of sigmoids, error functions, rates, margins, in the forms that programs write."""
+"""Elementwise losses for `stability`: of sigmoids, error functions, rates and margins, as users write them."""
 
 import mpmath
 import numpy as np
@@ -84,7 +84,7 @@ CROSSENTROPIES = (
     ("switches", _two_way),
 )
 
-# -- between the probabilities and the loss ------------------------------------------------------------------------------------------------
+# -- views of the probabilities and the loss ---------------------------------------------------------------------------------------------
 
 WITHIN = (
     ("transposed", lambda T, p: p.T, lambda T, loss: loss.T),
@@ -152,7 +152,7 @@ def _sigmoid_losses(Loss):
     )
 
 
-# -- logarithms of products, quotients and what is put together ------------------------------------------------------------------------------
+# -- logarithms of products, quotients and joined arrays ---------------------------------------------------------------------------------
 
 
 def _of_stack(T, z, p, t):
@@ -196,7 +196,7 @@ def _product_losses(Loss):
 
 
 def _hinge(z, t):
-    """No logit is where it has no derivative."""
+    """Return the hinge loss. No logit is at its kink, where it has no derivative."""
     return max(mpmath.mpf(0), mpmath.mpf(1.25) - t * z)
 
 
@@ -220,7 +220,8 @@ def _other_losses(Loss):
         "signs",
     )
 
-    # Rates and deviations that no dtype overflows on: what is left out of the cost is 0 times them.
+    # Arguments are scaled so that rates and deviations overflow in no dtype: the losses that the cost omits enter it
+    # multiplied by 0.
     def poisson(z, t):
         return mpmath.exp(z / 10) - t * z / 10
 
@@ -289,7 +290,7 @@ def _other_losses(Loss):
 
 
 def _error_function_losses(Loss):
-    # In second derivatives of log(erfc(x)), terms of the size of x ** 2 cancel: arguments are up to 100.
+    # Second derivatives of log(erfc(x)) have terms of the size of x ** 2 that cancel, so arguments are at most 100.
     def of_scaled(name, build, exact, target="none", floor=1):
         return Loss(name, lambda T, z, t: build(T, z / 8, t), lambda z, t: exact(z / 8, t), target, floor, True)
 
@@ -323,6 +324,6 @@ def _error_function_losses(Loss):
 
 
 def losses(Loss):
-    """The table; `Loss` is that of `stability`."""
+    """Return the table of losses; `Loss` is the class of `stability`."""
     families = (_bernoulli_losses, _sigmoid_losses, _product_losses, _other_losses, _error_function_losses)
     return [loss for family in families for loss in family(Loss)]

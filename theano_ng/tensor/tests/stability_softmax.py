@@ -1,4 +1,4 @@
-"""Losses of softmaxes for `stability`, in the forms that programs write."""
+"""Losses of softmaxes for `stability`, as users write them."""
 
 import mpmath
 import numpy as np
@@ -39,7 +39,7 @@ def _sum_of_squares(z, t):
     return sum((mpmath.exp(v) - u) ** 2 for v, u in zip(_log_softmax(z), t))
 
 
-# -- probabilities, by hand -------------------------------------------------------------------------------------------------------------
+# -- probabilities without the library's softmax -----------------------------------------------------------------------------------------
 
 
 def _library(T, z):
@@ -107,12 +107,12 @@ def _exp_of_log(T, z):
 
 
 def _picked(p):
-    """-log(p)[arange(n), t]"""
+    """Return the loss ``-log(p)[arange(n), t]``."""
     return lambda T, z, t: -T.log(p(T, z))[T.arange(t.shape[0]), t]
 
 
 def _log_of_picked(p):
-    """-log(p[arange(n), t])"""
+    """Return the loss ``-log(p[arange(n), t])``."""
     return lambda T, z, t: -T.log(p(T, z)[T.arange(t.shape[0]), t])
 
 
@@ -125,7 +125,7 @@ def _by_sum(p):
 
 
 def _flat_sum(p):
-    """The log of the transposed probabilities, with the target transposed."""
+    """Return the cross-entropy computed from the transposed probabilities and the transposed target."""
     return lambda T, z, t: -T.sum(T.log(p(T, z).T) * t.T, axis=0)
 
 
@@ -168,7 +168,7 @@ def _lse_reshaped(T, z, t):
 
 
 def losses(Loss):
-    """The table; `Loss` is that of `stability`."""
+    """Return the table of losses; `Loss` is the class of `stability`."""
 
     def with_labels(name, build):
         return Loss(name, build, _with_labels, "labels", 1, False, 1)

@@ -1,6 +1,7 @@
-"""What functions do with input that cannot be right: a designed error that names the node, and no harm done.
+"""Invalid inputs raise the intended error, which names the node, and do no damage.
 
-Each case gives a function good input, bad input, and good input again, and watches a shared variable that the function updates.
+Each case calls a function with valid, invalid, and again valid input, and checks a shared variable that the function
+updates.
 """
 
 import unittest
@@ -12,12 +13,12 @@ from theano_ng import tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.tensor import extra_ops, joining, nnet
 
-# As many float64 exceed the address space: whatever the system promises about memory, this cannot be had.
+# This many float64 exceed the address space, so the allocation fails even on systems that overcommit memory.
 HUGE = 2**45
 
 
 def repeated(length, dtype="float64", ndim=1, axis=0):
-    """An array with one element in memory that claims to be `length` long."""
+    """Return an array of length `length` along one axis that has a single element in memory."""
     shape = [1] * ndim
     shape[axis] = length
     return np.broadcast_to(np.ones((1,) * ndim, dtype), shape)
@@ -25,14 +26,17 @@ def repeated(length, dtype="float64", ndim=1, axis=0):
 
 class BadInput(unittest.TestCase):
     def check(self, name, inputs, outputs, good, bad, errors, text=None, modes=("py", "c", "fast_run")):
-        """The function works, refuses, works; the message has what is needed to find the fault; state is as it was."""
+        """Check that the function works, refuses the bad input, and works again.
+
+        The message must identify the fault, and the shared state must be unchanged.
+        """
         outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
         for mode in modes:
             how = {"py": Mode("py", None), "c": Mode("cvm", None), "fast_run": theano.compile.get_mode("FAST_RUN")}[
                 mode
             ]
             state = theano.shared(np.zeros(3), "state")
-            # The new state depends on the result, so that it cannot be had before.
+            # The new state depends on the result, so that the update cannot run before the error.
             used = sum(
                 T.cast(o.size, "float64") * 0 + T.cast(T.sum(T.cast(o, "float64")), "float64") * 0 for o in outputs
             )
@@ -64,7 +68,7 @@ class BadInput(unittest.TestCase):
 
 
 class TestSizes(BadInput):
-    """More elements than there can be: MemoryError, or ValueError where NumPy says so for sizes that no array may have."""
+    """Results that are too large raise MemoryError, or ValueError if NumPy raises it for sizes that no array may have."""
 
     def test_from_numbers(self):
         n, m, r = T.lscalar("n"), T.lscalar("m"), T.lvector("r")
@@ -102,7 +106,7 @@ class TestSizes(BadInput):
                 )
 
     def test_from_arrays(self):
-        """Results of long inputs that are one element in memory."""
+        """Long inputs that have one element in memory have results that are too large."""
         x, y, k, c, r = T.dvector("x"), T.dvector("y"), T.TensorType("int8", (False,))("k"), T.dcol("c"), T.drow("r")
         good = [np.ones(2), np.ones(3), np.ones(2, "int8"), np.ones((2, 1)), np.ones((1, 3))]
         long, longer = repeated(HUGE), repeated(2**62, "int8")
@@ -128,7 +132,7 @@ class TestSizes(BadInput):
             self.check(name, [x, y, k, c, r], output, good, bad, (MemoryError, ValueError), modes=("py", "c"))
 
     def test_too_many_dimensions(self):
-        """More than NumPy has: refused before the dimensions are read into buffers of that length."""
+        """More dimensions than NumPy supports are refused before they are written into buffers of that length."""
         n, x = T.lscalar("n"), T.dvector("x")
         for output in (
             T.alloc(2.5, *[n] * 200),
@@ -156,7 +160,7 @@ class TestSizes(BadInput):
             np.testing.assert_array_equal(got, want)
 
     def test_shape_graphs_compute(self):
-        """Lengths alone are numbers: nothing is allocated to find them."""
+        """Shapes of huge results are computed without allocating the results."""
         n = T.lscalar("n")
         f = theano.function(
             [n],
@@ -175,7 +179,7 @@ class TestSizes(BadInput):
 
 
 class TestShapes(BadInput):
-    """Lengths, axes and indices that do not fit together."""
+    """Lengths, axes and indices that do not match are refused."""
 
     def test_shaping(self):
         x, y, v, n, s = T.dmatrix("x"), T.dmatrix("y"), T.dvector("v"), T.lscalar("n"), T.lvector("s")
@@ -284,7 +288,7 @@ class TestShapes(BadInput):
             self.check(name, [x, y, v, n, s], output, good, bad, error, text, modes=("py", "c"))
 
     def test_when_built(self):
-        """What the types tell is refused before there is a function."""
+        """Errors that follow from the types are raised when the graph is built."""
         x, v, f, c = T.dmatrix("x"), T.dvector("v"), T.dscalar("f"), T.lscalar("c")
         for error, text, build in (
             (ValueError, "incorrect length 2, should be 3", lambda: T.reshape(x, (2, 3), ndim=3)),

@@ -11,7 +11,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.gof.native import make_native_thunk
 from theano_ng.tensor import basic, creation, extra_ops, selecting
 
-# This module is the documented home of these names.
+# This module is the documented home of the names below.
 from theano_ng.tensor.tests.make_tester import check_floatX, copymod, inplace_func, makeBroadcastTester, makeTester  # noqa: F401
 from theano_ng.tensor.tests.random_arguments import (  # noqa: F401
     _good_broadcast_binary_normal,
@@ -51,7 +51,7 @@ INPUTS, VALUES = [x, v, t3, i, k], [X, V, T3, I, 3]
 
 
 def check(cases, linkers=("py", "cvm")):
-    """Compare many (variable, expected value) in one function per linker."""
+    """Compare each variable with its expected value, in one function per linker."""
     names = list(cases)
     for linker in linkers:
         f = theano.function(INPUTS, [cases[n][0] for n in names], mode=Mode(linker, None), on_unused_input="ignore")
@@ -94,7 +94,7 @@ class TestCreation(unittest.TestCase):
         )
 
     def test_shapes_agree_with_values(self):
-        # infer_shape: the shape graphs must tell what the values have.
+        # infer_shape: the inferred shapes must equal the shapes of the values.
         outputs = [
             T.eye(k, 5),
             T.tri(k),
@@ -187,7 +187,7 @@ class TestCreation(unittest.TestCase):
                 for got, want in zip(results, make(reference, 3, 0.5)):
                     np.testing.assert_allclose(got, want, rtol=1e-12)
                     assert got.dtype == want.dtype and got.shape == want.shape, (got, want)
-        # Documented: .eval() without inputs.
+        # The documentation calls .eval() without inputs.
         rows, columns = T.mgrid[0:5, 0:3]
         assert rows.eval()[:, 1].tolist() == [0, 1, 2, 3, 4] and columns.eval()[1].tolist() == [0, 1, 2]
         first, second = T.ogrid[0:5, 0:3]
@@ -217,7 +217,7 @@ class TestCreation(unittest.TestCase):
 
 
 class TestNative(unittest.TestCase):
-    """Native code against `perform`, on awkward input."""
+    """Native code agrees with `perform`, on unusual inputs."""
 
     def agree(self, variable, inputs, exact=True):
         node = variable.owner
@@ -232,7 +232,7 @@ class TestNative(unittest.TestCase):
                 thunk = make_native_thunk(node, node.op.native_code(node), cells, out)
                 thunk()
             else:
-                # The previous result is there to be written over.
+                # The second call may overwrite the result of the first.
                 thunk()
             results.append([np.array(cell[0]) for cell in out])
         for other in results[1:]:
@@ -526,7 +526,7 @@ class TestNamespace(unittest.TestCase):
             "exp",
         ):
             assert name in namespace, name
-        # A function, although there is a module of the name.
+        # T.var and T.sort are functions, although modules have the same names.
         assert callable(T.var) and callable(T.sort)
         from theano_ng.tensor.var import TensorVariable
 

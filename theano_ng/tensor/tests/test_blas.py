@@ -1,4 +1,4 @@
-"""BLAS Ops against NumPy in every memory layout, and the rules that put them into graphs."""
+"""BLAS Ops compared with NumPy in every memory layout, and the rules that insert them into graphs."""
 
 import itertools
 import unittest
@@ -20,7 +20,7 @@ TOL = {"float32": 1e-4, "float64": 1e-11, "complex64": 1e-4, "complex128": 1e-11
 
 class TestInPlace(unittest.TestCase):
     def test_rules(self):
-        """Each Op becomes the Op that overwrites its first input."""
+        """Each rule replaces an Op by the Op that overwrites its first input."""
         A, B, x, y, a = T.dmatrix("A"), T.dmatrix("B"), T.dvector("x"), T.dvector("y"), T.dscalar("a")
         for rule, before, after, inputs in (
             (opt.local_inplace_gemv, ops.gemv_no_inplace, ops.gemv_inplace, (y, a, A, x, a)),
@@ -34,7 +34,7 @@ class TestInPlace(unittest.TestCase):
 
 
 def run(op, *values):
-    """The native code and perform of an Op, each on a fresh copy of the first value; returns both results."""
+    """Return the results of native code and of `perform` of an Op, each run on a fresh copy of the first value."""
     inputs = [T.TensorType(v.dtype, (False,) * v.ndim)() for v in values]
     node = op.make_node(*inputs)
     results = []
@@ -51,7 +51,7 @@ def run(op, *values):
 
 
 def keep_layout(a):
-    """A copy with the strides of `a`."""
+    """Return a copy with the strides of `a`."""
     base = np.empty_like(a) if a.flags.forc else None
     if base is None:
         base = np.zeros([2 * n + 2 for n in a.shape], a.dtype)[tuple(slice(1, 2 * n + 1, 2) for n in a.shape)]
@@ -60,7 +60,7 @@ def keep_layout(a):
 
 
 def layouts(a):
-    """The same matrix in C and Fortran order, sliced, reversed, and misaligned."""
+    """Yield the matrix in C and Fortran order, sliced, spread, reversed, and misaligned."""
     yield a
     yield np.asfortranarray(a)
     wide = np.zeros((a.shape[0] * 2 + 1, a.shape[1] * 3 + 2), a.dtype)
@@ -205,7 +205,7 @@ class NativeOps(unittest.TestCase):
                 for op in (blas.gemv_no_inplace, blas.gemv_inplace):
                     self.check(op, beta * yy + alpha * aa.dot(xx), yy, alpha, aa, xx, beta)
                 self.check(blas.gemv_inplace, alpha * aa.dot(xx), np.full_like(yy, np.nan), alpha, aa, xx, zero)
-            # A factor of zero does not look at the matrix.
+            # If alpha is zero, the matrix is not read.
             self.check(blas.gemv_inplace, beta * y[:m], y[:m], zero, np.full_like(a, np.nan), x[:n], beta)
 
     def test_known_lengths_of_batched_dot(self):
@@ -224,7 +224,7 @@ class NativeOps(unittest.TestCase):
             x, y = random(rng, dtype, 5, 2, 3), random(rng, dtype, 5, 3, 4)
             self.check(blas.batched_dot, np.matmul(x, y), x, y)
             self.check(blas.batched_dot, np.matmul(x[::2], y[::-2]), x[::2], y[::-2])
-            # Stacks of vectors, and matrices on both sides of what has loops of its own.
+            # Stacks of vectors, and matrix sizes on both sides of the limit of the hand-written loops.
             self.check(blas.batched_dot, np.einsum("bk,bkn->bn", x[:, 1], y), x[:, 1], y)
             self.check(blas.batched_dot, np.einsum("bmk,bk->bm", x, y[:, :, 2]), x, y[:, :, 2])
             self.check(blas.batched_dot, np.einsum("bk,bk->b", x[:, 1], y[:, :, 2]), x[:, 1], y[:, :, 2])
@@ -275,7 +275,9 @@ def op_names(f):
 
 
 class WhereTheFunctionsAre(unittest.TestCase):
-    """SciPy's library is asked for its functions; SciPy itself, which takes longer to import than we do, stays out."""
+    """Addresses of BLAS functions come from SciPy's library without an import of SciPy, which takes longer than our own
+    import.
+    """
 
     def test_scipy_is_not_imported(self):
         done = run_python(
@@ -288,7 +290,7 @@ class WhereTheFunctionsAre(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_library_with_other_names(self):
-        """One of which only the capsules of the Cython modules are known."""
+        """If the symbol names are unknown, the addresses come from the capsules of SciPy's Cython modules."""
         for module, names in (("cython_blas", table.NAMES), ("cython_lapack", ("dpotrf", "sgetrf"))):
             shown = table.scipy_addresses(module, names)
             with mock.patch.object(table, "_SYMBOLS", ("nobodys_%s_name",)):
@@ -369,7 +371,7 @@ class Rules(unittest.TestCase):
             np.testing.assert_allclose(*results, rtol=1e-6)
 
     def test_terms_of_one_matrix_are_one_term(self):
-        # name: the sum of matrix or vector z and product p, with the number of Gemm or Gemv that compute it alone
+        # name: the sum of matrix or vector z and product p, with the number of Gemm or Gemv nodes that compute it alone
         sums = {
             "weight decay": (lambda z, p, q, a, b: z - a * (p + b * z), 1),
             "constants": (lambda z, p, q, a, b: z - 0.5 * (p + 0.25 * z), 1),
@@ -422,7 +424,7 @@ class Rules(unittest.TestCase):
         x, y, z = T.dmatrices("x", "y", "z")
         product = T.dot(x, y)
         values = [np.arange(1.0, 5).reshape(2, 2) + i for i in range(3)]
-        # Canonical forms would drop what cancels before.
+        # The canonicalization, which would cancel the terms first, is off.
         only_blas = theano.Mode("py", theano.gof.Query(include=["BlasOpt"]))
         f = function([x, y, z], z + product - z, mode=only_blas)
         np.testing.assert_allclose(f(*values), values[0].dot(values[1]))
@@ -463,7 +465,7 @@ class Rules(unittest.TestCase):
 
 
 class SumsOfProducts(unittest.TestCase):
-    """The steps from a sum of scaled matrices to a Gemm, one by one."""
+    """The steps from a sum of scaled matrices to a Gemm."""
 
     def setUp(self):
         self.x, self.y, self.z = T.dmatrices("x", "y", "z")
@@ -539,9 +541,11 @@ class SumsOfProducts(unittest.TestCase):
 
 
 class BaseGemv:
-    """Products of matrices and vectors become `gemv`, in place where a shared variable is updated. Mixed into a TestCase.
+    """Products of matrices and vectors become `gemv`, in place where a shared variable is updated. Mixed into a
+    TestCase.
 
-    A subclass for other Ops, or another place, sets `gemv`, `gemv_inplace`, `mode`, `dtype`, and `shared`, which makes a shared variable.
+    A subclass for other Ops or another device sets `gemv`, `gemv_inplace`, `mode`, `dtype`, and `shared`, which makes a
+    shared variable.
     """
 
     mode = theano.compile.get_default_mode().including("fast_run").excluding("c_blas", "gpu")
@@ -557,7 +561,7 @@ class BaseGemv:
         return np.random.RandomState(sum(shape)).uniform(-1, 1, shape).astype(self.dtype)
 
     def check(self, expressions, wanted, updates=(), gemv=None):
-        """Compile, compare, and see how often each Op is in the graph."""
+        """Compile and compare the results; check that the graph has Gemv nodes and no other products."""
         f = function([], expressions, updates=list(updates), mode=self.mode)
         ops = [node.op for node in f.maker.fgraph.toposort()]
         self.assertIn(gemv or self.gemv_inplace, ops)
@@ -621,7 +625,7 @@ class CGemvFloat64(BaseGemv, unittest.TestCase):
 
 
 class TestBlasStrides(unittest.TestCase):
-    """Every BLAS Op on shared variables in each memory layout, and with one row or column.
+    """Every BLAS Op on shared variables in each memory layout, also with one row or column.
 
     A subclass may set `dtype`, `mode` and `shared`.
     """
@@ -635,7 +639,7 @@ class TestBlasStrides(unittest.TestCase):
         return theano.shared(value)
 
     def check(self, expression, want, update_of=None):
-        """A function of shared variables returns, or stores in one of them, the right value."""
+        """Check that a function of shared variables returns the right value, or stores it in one of them."""
         f = function(
             [], [] if update_of else expression, updates=[(update_of, expression)] if update_of else [], mode=self.mode
         )
@@ -648,7 +652,7 @@ class TestBlasStrides(unittest.TestCase):
         return [random(rng, self.dtype, *shape) for shape in shapes]
 
     def strided(self, value):
-        """(expression, value) for a shared variable seen through slices and transpositions."""
+        """Yield (expression, value) pairs of shared variables with slices and transpositions."""
         s, t = self.shared(value), self.shared(np.ascontiguousarray(value.T))
         yield s, value
         yield t.T, value

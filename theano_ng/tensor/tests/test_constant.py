@@ -1,4 +1,4 @@
-"""Wrapping values in constants, and reading constants back."""
+"""Tensor constants: wrapping values, and reading the values of constants."""
 
 import unittest
 
@@ -113,7 +113,7 @@ class TestWrapping(unittest.TestCase):
             (nan, [np.nan, 1.0, np.inf], 2),
             ([0.0], [-0.0], 2),
             ([1.0, 2.0], [1.0, 3.0], 2),
-            # Converted to the dtype that they are compared in first.
+            # The values are converted to the dtype of the comparison first.
             (np.float32([1, 2]), [1.0, 2.0], 1),
         ):
             a, b = constant(np.array(a)), constant(np.array(b))

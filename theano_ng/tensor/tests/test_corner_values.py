@@ -1,4 +1,4 @@
-"""Values in the corners: factors of zero beside NaN, lengths of zero and one, lengths that overflow. Python and C agree on all of them."""
+"""Corner cases in which Python and C agree: zero factors with NaN, lengths of zero and one, lengths that overflow."""
 
 import unittest
 
@@ -51,7 +51,7 @@ class TestLengths(unittest.TestCase):
             f = theano.function([x, reps], T.Tile(2)(x, reps), mode=mode)
             self.assertEqual(f(np.ones((3, 4)), np.array([100, 2], "int8")).shape, (300, 8))
         reps = T.lvector()
-        for n in (1 << 62, (1 << 63) - 1):  # 4 n is a small number for a processor
+        for n in (1 << 62, (1 << 63) - 1):  # 4 * n wraps around to a small integer
             self.refused([x, reps], T.Tile(2)(x, reps), [np.ones((3, 4)), [1, n]])
 
     def test_tri(self):

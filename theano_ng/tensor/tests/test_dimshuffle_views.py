@@ -1,4 +1,4 @@
-"""The views that DimShuffle makes in C: where they lie in memory, and what it refuses."""
+"""The views that DimShuffle makes in C: their strides and memory, and the arguments that it refuses."""
 
 import itertools
 import unittest
@@ -16,7 +16,7 @@ def shuffled(x, order):
 
 
 def orders(nd):
-    """All orders of the dimensions, with one or two new ones at all places."""
+    """Yield all orders of the dimensions, with up to two new dimensions at all positions."""
     for order in itertools.permutations(range(nd)):
         for count in (0, 1, 2):
             for places in itertools.combinations(range(nd + count), count):
@@ -37,7 +37,9 @@ class TestViews(unittest.TestCase):
                     self.assertTrue(np.shares_memory(got, x))
 
     def test_new_dimensions_have_the_strides_of_contiguous_arrays(self):
-        """C code looks at them: the stride of the dimension behind it times its length, or an item's at the end."""
+        """C code reads the strides of new dimensions: the next dimension's stride times its length, or the item size at
+        the end.
+        """
         for shape in ((), (3,), (2, 3), (4, 2, 3)):
             for layout in (forms.contiguous, forms.fortran, forms.strided):
                 for dtype in ("int8", "float32", "complex128"):
@@ -54,7 +56,7 @@ class TestViews(unittest.TestCase):
                             self.assertEqual(got.strides[d], want, (shape, order))
 
     def test_contiguous_arrays_stay_so(self):
-        """With new dimensions they have the strides of a new array of that shape."""
+        """New dimensions of a contiguous array have the strides of a new array of that shape."""
         for shape in ((3,), (2, 3), (4, 2, 3)):
             x = np.zeros(shape)
             for order in orders(len(shape)):

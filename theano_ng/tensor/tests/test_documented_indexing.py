@@ -1,4 +1,4 @@
-"""What the documentation says about indexing, and assignment by set_subtensor and inc_subtensor."""
+"""The documented behavior of indexing, and of assignment by set_subtensor and inc_subtensor."""
 
 import unittest
 
@@ -69,7 +69,7 @@ class TestIndexing(unittest.TestCase):
         for got, want in zip(f(v, mask), (v[mask], v[mask, 1], v[v > 30], v[(v > 5) & (v < 9)])):
             np.testing.assert_array_equal(got, want)
         self.assertRaises(IndexError, f, v, mask[:2])
-        # integers are no mask, whatever they hold
+        # integers are indices, never a mask, whatever their values
         k = T.matrix(dtype="int8")
         np.testing.assert_array_equal(x[k].eval({x: v, k: mask.astype("int8")}), v[mask.astype("int8")])
 

@@ -1,4 +1,4 @@
-"""What the documentation says about operators and elementwise functions."""
+"""The documented behavior of operators and elementwise functions."""
 
 import operator
 import unittest
@@ -110,10 +110,10 @@ class TestElemwiseSemantics(unittest.TestCase):
             inputs = [TensorType("float64", [n == 1 for n in s])() for s in shapes]
             self.assertEqual(theano.function(inputs, op(*inputs))(*[np.ones(s) for s in shapes]).shape, expected)
         v = T.dvector()
-        self.assertEqual((m + v).owner.inputs[1].broadcastable, (True, False))  # padded on the left
+        self.assertEqual((m + v).owner.inputs[1].broadcastable, (True, False))  # new dimensions are added on the left
         f = theano.function([m, v], m + v)
         self.assertEqual(f(np.ones((2, 3)), np.ones(3)).shape, (2, 3))
-        # a length of one that was not declared is not repeated
+        # a length of one that is not declared broadcastable is not repeated
         self.assertRaises(ValueError, f, np.ones((2, 3)), np.ones(1))
         self.assertRaises(ValueError, theano.function([m], m + m.T), np.ones((1, 3)))
 
@@ -242,7 +242,7 @@ class TestMathematics(unittest.TestCase):
         self.assertRaises(Exception, T.round, v, mode="half_up")
 
     def test_halves_go_to_even_numbers(self):
-        """Halves are rounded as in NumPy, by every way to compute them."""
+        """Halves are rounded to even as in NumPy, by every implementation."""
         x = np.concatenate([np.arange(-40, 40) / 8, [-0.0, 2.0**52 - 0.5, 1 - 2.0**-53, np.inf, np.nan]])
         for dtype in ("float16", "float32", "float64", "int8", "uint8", "bool"):
             v = T.vector("v", dtype=dtype)
@@ -292,7 +292,7 @@ class TestMathematics(unittest.TestCase):
         )
         self.assertFalse(hasattr(T, "einsum"))
         z = np.array([1j, 2.0])
-        self.assertEqual(complex(T.dot(T.constant(z), T.constant(z)).eval()), 3)  # no conjugate
+        self.assertEqual(complex(T.dot(T.constant(z), T.constant(z)).eval()), 3)  # dot does not conjugate
 
     def test_grids(self):
         for grid, expected in ((T.mgrid, np.mgrid), (T.ogrid, np.ogrid)):

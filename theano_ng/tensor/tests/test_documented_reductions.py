@@ -1,4 +1,4 @@
-"""What the documentation says about reductions, extra operations and gradients."""
+"""The documented behavior of reductions, extra operations and gradients."""
 
 import unittest
 import warnings

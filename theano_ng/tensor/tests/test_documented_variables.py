@@ -1,4 +1,4 @@
-"""What the documentation says about making, wrapping and shaping tensor variables."""
+"""The documented behavior of making, wrapping and shaping tensor variables."""
 
 import itertools
 import unittest
@@ -71,7 +71,8 @@ class TestConstructors(unittest.TestCase):
         big = TensorType("float64", (False,) * 8)
         self.assertEqual(big("x").ndim, 8)
         self.assertEqual(TensorType("float64", (False,) * 2), T.dmatrix)
-        third = TensorType("complex64", [False, True, False], False)()  # a third argument, as an old example has it
+        # an old example passes a third positional argument
+        third = TensorType("complex64", [False, True, False], False)()
         other = TensorType("complex64", [True, False, False])()
         self.assertEqual((third + other).broadcastable, (False,) * 3)
         for dtype in (
@@ -117,7 +118,7 @@ class TestWrapping(unittest.TestCase):
     def test_shared(self):
         value = np.zeros((1, 3), "float32")
         s = theano.shared(value)
-        self.assertEqual(s.type, T.fmatrix)  # lengths of shared variables may change
+        self.assertEqual(s.type, T.fmatrix)  # not broadcastable, because lengths of shared variables may change
         self.assertEqual(theano.shared(value, broadcastable=(True, False)).type, T.frow)
         value[:] = 1
         np.testing.assert_array_equal(s.get_value(), np.zeros((1, 3)))
@@ -285,7 +286,7 @@ class TestShaping(unittest.TestCase):
             f = theano.function([x], out)
             self.assertEqual(f(np.ones((1, 3))).shape, (1, 3))
             self.assertRaises(ValueError, f, np.ones((2, 3)))
-        # nothing changes, nothing is added
+        # a pattern that is equal, or not declared, adds no node
         self.assertIs(T.addbroadcast(T.addbroadcast(x, 0), 0).owner.inputs[0], x)
         self.assertIs(T.unbroadcast(x, 0), x)
         self.assertIs(T.patternbroadcast(x, (False, False)), x)

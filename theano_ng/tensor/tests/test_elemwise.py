@@ -16,21 +16,21 @@ from theano_ng.tensor.type import TensorType
 
 
 def run_native(node, *values, previous=None):
-    """The outputs of a node's native code."""
+    """Return the outputs of a node's native code."""
     cells = [[None] for _ in node.outputs] if previous is None else [[p] for p in previous]
     make_native_thunk(node, node.op.native_code(node), [[v] for v in values], cells)()
     return [cell[0] for cell in cells]
 
 
 def run_python(node, *values):
-    """The outputs of a node's `perform`."""
+    """Return the outputs of a node's `perform`."""
     cells = [[None] for _ in node.outputs]
     node.op.perform(node, list(values), cells)
     return [cell[0] for cell in cells]
 
 
 def both(node, *values):
-    """The values by native code, checked against `perform`: same shape, dtype and numbers."""
+    """Return the outputs of native code after checking that `perform` has the same shapes, dtypes and values."""
     native, python = run_native(node, *values), run_python(node, *values)
     for a, b, out in zip(native, python, node.outputs):
         assert a.dtype == b.dtype == out.dtype, (a.dtype, b.dtype, out.dtype)
@@ -41,12 +41,12 @@ def both(node, *values):
 
 
 def types_of(*arrays):
-    """One variable for each array; length 1 is broadcastable."""
+    """Return one variable for each array; length 1 is broadcastable."""
     return [TensorType(str(a.dtype), [n == 1 for n in a.shape])() for a in arrays]
 
 
 class MulAdd(scalar.ScalarOp):
-    """User code with C++ support: (x * y + z, x)."""
+    """A user's scalar Op with C++ support code: (x * y + z, x)."""
 
     nin, nout = 3, 2
 
@@ -67,7 +67,7 @@ class MulAdd(scalar.ScalarOp):
 
 
 class Refuse(scalar.UnaryScalarOp):
-    """User code that talks to Python: 2 * x, or an exception."""
+    """A user's scalar Op whose C code calls the Python C API: 2 * x, or an exception for negative x."""
 
     def output_types(self, types):
         return types
@@ -84,7 +84,7 @@ class Refuse(scalar.UnaryScalarOp):
 
 
 class LoopAdd(theano.Op):
-    """z = x + y where y may be broadcast, by the loops of elemwise_cgen; `reorder` picks the generator."""
+    """An Op z = x + y, where y may be broadcast, by the loops of elemwise_cgen; `reorder` selects the generator."""
 
     __props__ = ("reorder",)
 
@@ -103,7 +103,7 @@ class LoopAdd(theano.Op):
         code += elemwise_cgen.make_alloc(orders, "NPY_FLOAT64", names)
         names["lv2"] = "z_" + name
         code += "PyArrayObject* z_%s = %s;\n" % (name, outputs[0])
-        # The output as an operand of the loops.
+        # The output is an operand of the loops.
         out = dict(names, lv0="z_" + name)
         code += elemwise_cgen.make_declare([all_dims], ["npy_float64"], out) + elemwise_cgen.make_checks(
             [all_dims], ["npy_float64"], out
@@ -170,7 +170,7 @@ class TestValues(unittest.TestCase):
     def test_dtypes(self):
         rng = np.random.RandomState(1)
         dtypes = [str(t.dtype) for t in scalar.all_types if t.dtype != "bool"]
-        if not theano.config.cxx:  # complex numbers are left to Python then
+        if not theano.config.cxx:  # without a compiler, Python computes complex numbers
             dtypes = [dtype for dtype in dtypes if not dtype.startswith("complex")]
         for dtype in dtypes:
             x = (rng.rand(2, 70) * 5 + 1).astype(dtype)
@@ -203,7 +203,7 @@ class TestValues(unittest.TestCase):
                 np.testing.assert_array_equal(run_native(tt.sub(b, a).owner, y, x)[0], y - x)
 
     def test_rows_with_numbers_of_their_own(self):
-        """Short and long rows, one loop around them and several, operands that repeat in any of the loops."""
+        """Rows are short and long, with one outer loop and several; operands repeat in any of the loops."""
         rng = np.random.RandomState(9)
         for n in (1, 7, 15, 16, 17, 33, 47, 48, 49, 100):
             x = rng.rand(3, 5, 4, n)
@@ -219,7 +219,7 @@ class TestValues(unittest.TestCase):
         a, b = tt.dmatrices(2)
         self.assertTrue(run_native((a + b).owner, x.T.copy().T, x.T.copy().T)[0].flags.f_contiguous)
         self.assertTrue(run_native((a + b).owner, x, x.T.copy().T)[0].flags.c_contiguous)
-        # Views count by the order of their strides, in C as in Python.
+        # Views have the order of their strides, in C as in Python.
         f, wide = np.asfortranarray(x), np.zeros((8, 9)).T
         for left, right, order in (
             (f[::-1], f, "F"),
@@ -287,7 +287,8 @@ class TestValues(unittest.TestCase):
                 np.testing.assert_allclose(run_native(op(tt.dvector()).owner, x)[0], function(x), rtol=1e-14)
 
     def test_values_do_not_depend_on_numpys_ways(self):
-        # NumPy takes a square root for an exponent of stride 0, and arguments of float16 and float32 in that precision.
+        # NumPy computes an exponent 0.5 of stride 0 as a square root, and float16 and float32 arguments in their own
+        # precision.
         x = np.array([[-np.inf, -0.0, 4.0, -1.0]])
         for dtype in ("float64", "float32"):
             for y in (np.full((1, 4), 0.5), np.array([[0.5]])):
@@ -328,8 +329,8 @@ class TestValues(unittest.TestCase):
         np.testing.assert_array_equal(second, x - y)
 
     def test_composite_for_other_types(self):
-        # It computes in the types of the node, not in those that it was made for: int64 is more than float64 can hold, exp(90) than
-        # float32.
+        # A Composite computes in the dtypes of the node, not in those of its definition: float64 cannot hold these
+        # int64, and exp(90) overflows float32.
         x, y = scalar.float64("x"), scalar.float64("y")
         op = Elemwise(scalar.Composite([x, y], [x + y, scalar.exp(x) * y]))
         big = np.array([2**62 + 1])
@@ -447,7 +448,10 @@ class TestMemory(unittest.TestCase):
         self.assertEqual(alloc.stats()["kept_bytes"], 0)
 
     def test_empty(self):
-        """As that of NumPy, small arrays and what is no number too; the memory of large ones is recycled."""
+        """`alloc.empty` agrees with `numpy.empty`, also for small arrays and objects.
+
+        It recycles the memory of large arrays.
+        """
         from theano_ng.tensor.native import alloc
 
         for shape, dtype in [
@@ -530,13 +534,13 @@ class TestDerivatives(unittest.TestCase):
         f = theano.function([x, v], theano.gradient.Rop(tt.tanh(x) * x, x, v))
         xv, vv = np.array([0.1, 0.5, -1.0]), np.array([1.0, 2.0, -1.0])
         np.testing.assert_allclose(f(xv, vv), vv * (np.tanh(xv) + xv * (1 - np.tanh(xv) ** 2)))
-        # SciPy's function of two arguments has a derivative in the second alone.
+        # SciPy has the derivative of jv only in the second argument.
         v = tt.dvector("v")
         f = theano.function([v, x], theano.gradient.Rop(tt.jv(v, x), x, x))
         np.testing.assert_allclose(f([1.0], [2.0]), 2 * (scipy.special.jv(0, 2) - scipy.special.jv(2, 2)) / 2)
         with self.assertRaisesRegex(NotImplementedError, "R_op"):
             theano.gradient.Rop(tt.jv(v, x), v, x)
-        # A direction of fewer elements than the output.
+        # The direction has fewer elements than the output.
         m, r, d = tt.dmatrix("m"), tt.drow("r"), tt.drow("d")
         for out, want in ((m * r, 3.0), (r + m, 1.0), (r // m, 0.0)):
             f = theano.function([m, r, d], theano.gradient.Rop(out, r, d), on_unused_input="ignore")
@@ -554,7 +558,7 @@ class TestDerivatives(unittest.TestCase):
 
 class TestArgumentsOfCompilers(unittest.TestCase):
     def test_what_an_op_asks_for(self):
-        """A kernel is compiled with all that the C code of an Op names."""
+        """A kernel is compiled with all arguments, folders, libraries and headers that the C code of an Op names."""
 
         class Asking(scalar.UnaryScalarOp):
             output_types_preference = staticmethod(scalar.same_out)

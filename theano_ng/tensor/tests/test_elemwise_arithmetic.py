@@ -1,4 +1,4 @@
-"""Powers and divisions over whole arrays, whose kernels run several elements at once: against longer floats and NumPy."""
+"""Powers and divisions of whole arrays, whose kernels compute several elements at once: against long double and NumPy."""
 
 import random
 import unittest
@@ -15,7 +15,7 @@ def function(operator, dtype, number=False):
 
 
 def long_power(x, y):
-    """The power by the C library's function of the longest floats, rounded."""
+    """Return the power computed by the C library in long double, rounded."""
     with np.errstate(all="ignore"):
         return np.power(x.astype("longdouble"), y.astype("longdouble")).astype(x.dtype)
 
@@ -31,7 +31,8 @@ class TestPower(unittest.TestCase):
         expected = long_power(x, y)
         got = self.powers[str(x.dtype)](x, y)
         info = np.finfo(x.dtype)
-        # Below the smallest normal number units stop shrinking; where a rounding decides about infinity either is right.
+        # Below the smallest normal number, the spacing no longer shrinks. Near the largest number, either the number or
+        # infinity is right.
         both = np.isfinite(expected) & np.isfinite(got)
         unit = np.maximum(np.abs(np.where(both, expected, 1)) * info.eps, info.smallest_subnormal)
         wrong = both & ~(np.abs(np.where(both, got, 0) - np.where(both, expected, 0)) <= units * unit)
@@ -45,9 +46,12 @@ class TestPower(unittest.TestCase):
         )
 
     def test_ranges(self):
-        """Results of all magnitudes, of bases of all magnitudes and near 1; those that overflow and underflow, denormal ones."""
+        """Results and bases have all magnitudes; bases are also near 1.
+
+        Some results overflow, underflow or are denormal.
+        """
         rng = np.random.RandomState(0)
-        n = 20011  # not a whole number of vectors
+        n = 20011  # not a multiple of the vector length
         for dtype, top in (("float64", 1020.0), ("float32", 125.0)):
             exponent = rng.uniform(-1.09, 1.02, n) * top
             for bits in (top, 1.0, 1e-3):
@@ -61,7 +65,7 @@ class TestPower(unittest.TestCase):
     def test_special_values(self):
         for dtype in ("float64", "float32"):
             info = np.finfo(dtype)
-            whole = float(1 / info.eps)  # the last odd numbers are below 2 * whole
+            whole = float(1 / info.eps)  # odd integers exist only below 2 * whole
             positive = [
                 0,
                 1,
@@ -94,7 +98,7 @@ class TestPower(unittest.TestCase):
             values = np.array([*positive, *[-v for v in positive], np.nan], dtype)
             x, y = [a.ravel() for a in np.meshgrid(values, values)]
             self.check(x, y)
-            # Alone, among ordinary numbers and in arrays of any length, each gives the same.
+            # A power does not depend on the other elements or on the length of the array.
             f = self.powers[dtype]
             whole_arrays = f(x, y)
             for length in (1, 2, 3, 5, 9, 17, 33):
@@ -104,7 +108,9 @@ class TestPower(unittest.TestCase):
                     )
 
     def test_one_exponent(self):
-        """A number, a column and an integer as the exponent; float16 is computed in float32; within a fused kernel of two precisions."""
+        """The exponent is a scalar, a column or an integer; float16 is computed in float32; kernels of two precisions
+        are fused.
+        """
         rng = np.random.RandomState(1)
         x = rng.uniform(0.1, 9, 1003)
         for dtype, rtol in (("float16", 1e-3), ("float32", 1e-6), ("float64", 1e-14)):
@@ -123,7 +129,7 @@ class TestPower(unittest.TestCase):
 
 
 class TestDivisionByNumber(unittest.TestCase):
-    """One divisor for a whole array: kernels multiply by its inverse, which is computed once."""
+    """Kernels divide a whole array by one divisor by multiplying with its inverse, which is computed once."""
 
     def compare(self, f, x, divisors):
         for y in divisors:
@@ -165,7 +171,7 @@ class TestDivisionByNumber(unittest.TestCase):
                 y = int(y)
                 if info.bits == 16:
                     x = np.arange(info.min, info.max + 1).astype(dtype)
-                else:  # multiples and their neighbours, at both ends too
+                else:  # multiples of the divisor and their neighbors, also at both ends of the range
                     quotients = [
                         *range(-3, 4),
                         *[info.max // (y or 1) - k for k in range(3)],

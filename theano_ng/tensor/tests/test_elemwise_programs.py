@@ -1,4 +1,4 @@
-"""Kernels and programs of elementwise operations: how operands are read, the steps, and numbers of rare dtypes."""
+"""Kernels and programs of elementwise operations: how they read operands, their steps, and values of rare dtypes."""
 
 import unittest
 from unittest import mock
@@ -19,7 +19,7 @@ from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.xlogx import xlogx
 
 FLOATS = ("float32", "float64")
-# Where the number of steps is among the words of a program, see `interpreter._program`.
+# The index of the number of steps among the packed parameters of a program, see `interpreter._program`.
 N_STEPS = 8
 
 
@@ -31,7 +31,7 @@ def number_of_steps(node):
 
 class TestKernels(unittest.TestCase):
     def test_how_operands_are_read(self):
-        """One value for all, one that may be one value along the inner loop, or all elements."""
+        """An operand class: one value for all, possibly one value along the inner loop, or all elements."""
         self.assertEqual(len({PLAIN, HOISTED, ALTERNATE}), 3)
         for patterns, classes in (
             (["", ""], [PLAIN, PLAIN]),
@@ -53,7 +53,7 @@ class TestKernels(unittest.TestCase):
             self.assertEqual(operand_classes(node), classes, patterns)
 
     def test_languages(self):
-        """C, unless an op brings headers, or support code of which it does not say that it is C."""
+        """Kernels are C, unless an Op brings headers, or support code that it does not declare to be C."""
 
         class WithSupport(scalar.UnaryScalarOp):
             def c_code(self, node, name, inputs, outputs, sub):
@@ -89,7 +89,7 @@ class TestKernels(unittest.TestCase):
 
 class TestPrograms(unittest.TestCase):
     def test_instructions_that_read_once(self):
-        """Each is there, and its name has the operands that it reads once."""
+        """Every instruction in READ_ONCE exists, and its name lists the operands that it reads once."""
         instructions = programs.library().instructions
         self.assertGreater(len(chains.READ_ONCE), 100)
         for name, once in chains.READ_ONCE.items():
@@ -98,7 +98,7 @@ class TestPrograms(unittest.TestCase):
             self.assertEqual(once, {"abcd".index(place) for place in "".join(marked)}, name)
 
     def test_pairs_are_one_step(self):
-        """Two steps of which one uses the result of the other alone are one, where there is an instruction for it."""
+        """Two steps become one instruction, if it exists, and only the second step uses the result of the first."""
         a, b, c = ("operand", 0), ("operand", 1), ("operand", 2)
         first, second, third = [("result", k) for k in range(3)]
         for dtype in FLOATS:
@@ -120,7 +120,7 @@ class TestPrograms(unittest.TestCase):
                 self.assertEqual(made[-1][1], steps[-1][1])
 
     def test_one_instruction_writes_the_result(self):
-        """Without a copy behind it."""
+        """The last instruction writes the result directly, without a copy."""
         for op, dtypes in (
             (T.add, ("float64", "float64")),
             (T.exp, ("float32",)),
@@ -134,7 +134,7 @@ class TestPrograms(unittest.TestCase):
             self.assertEqual(number_of_steps(node), 1, op)
 
     def test_blocks_of_constants(self):
-        """They are full of the value and begin with a cache line."""
+        """A block of a constant is filled with the value and starts at a cache line."""
         for dtype in ("bool", "int8", "int16", "float32", "float64", "complex128"):
             for length in (1, 3, 64, 100, 1000):
                 for _ in range(5):
@@ -143,7 +143,7 @@ class TestPrograms(unittest.TestCase):
                     self.assertEqual((block.dtype, block.shape, block.all()), (np.dtype(dtype), (length,), True))
 
     def compare(self, op, dtypes, values, wanted=None):
-        """The program of a node gives the bits of its kernel; returns the results."""
+        """Check that the program of a node gives the bits of its kernel, and return the results."""
         node = op(*[TensorType(dtype, (False,))() for dtype in dtypes]).owner
         program = interpretation(node)
         self.assertIsNotNone(program, (op, dtypes))
@@ -158,7 +158,7 @@ class TestPrograms(unittest.TestCase):
         return found
 
     def test_truth_of_complex_numbers(self):
-        """One of which a part is not 0 is true."""
+        """A complex number is true if one of its parts is not 0."""
         parts = [0.0, -0.0, 1.5, np.nan, np.inf]
         values = np.array([complex(a, b) for a in parts for b in parts])
         for dtype in ("complex64", "complex128"):
@@ -167,7 +167,7 @@ class TestPrograms(unittest.TestCase):
             self.assertEqual(found.dtype, bool)
 
     def test_angles(self):
-        """0 of what is not negative, else pi."""
+        """The angle of a number that is not negative is 0, otherwise pi."""
         for dtype in ("bool", "uint8", "int8", "int16", "int32", "int64", "uint64", "float32", "float64", "complex64"):
             values = np.array([0, 1, 2, 5]).astype(dtype)
             if np.dtype(dtype).kind in "ifc":
@@ -179,7 +179,7 @@ class TestPrograms(unittest.TestCase):
             np.testing.assert_allclose(found, np.angle(values.astype("complex128")), rtol=1e-15)
 
     def test_halves(self):
-        """What is passed on as it is, of any dtype and by way of any: rounded once."""
+        """float16 operands that are passed through keep their bits; values converted to float16 are rounded once."""
         rng = np.random.RandomState(0)
         half, any_values = random_values("float16", (40,), rng), {}
         for dtype in ("float16", "float32", "float64", "int8", "bool", "int64"):
@@ -200,7 +200,9 @@ class TestPrograms(unittest.TestCase):
                 np.testing.assert_array_equal(bits_of(found), bits_of(wanted))
 
     def test_unused_divisions_are_errors(self):
-        """Also where the quotient is part of a complex number of which the other part alone is used."""
+        """A division by zero is an error even if only the other part of a complex number, of which the quotient is a
+        part, is used.
+        """
         x, i, j = scalar.float64(), scalar.int32(), scalar.int32()
         for part, says in ((scalar.int_div, "division"), (scalar.mod, "modulo")):
             op = Elemwise(scalar.Composite([x, i, j], [scalar.real(scalar.complex(x, part(i, j)))]))
@@ -216,7 +218,7 @@ class TestPrograms(unittest.TestCase):
                 self.assertEqual(found, run(node, list(values)))
 
     def test_order_of_operands(self):
-        """Sums and products of several operands go from the left to the right."""
+        """Sums and products of several operands are computed from left to right."""
         rng = np.random.RandomState(1)
         for op, function in ((T.add, np.add), (T.mul, np.multiply)):
             for dtype in ("float32", "float64", "int8", "complex128"):
@@ -233,7 +235,7 @@ class TestPrograms(unittest.TestCase):
 
 class TestInPython(unittest.TestCase):
     def test_functions_of_operations_in_place(self):
-        """Those of NumPy that compute them are those of the same operations that overwrite nothing."""
+        """An in-place operation uses the same NumPy function as the operation that is not in place."""
         seen = 0
         for name in dir(inplace):
             op, plain = getattr(inplace, name), getattr(T, name.replace("_inplace", ""), None)
@@ -243,7 +245,7 @@ class TestInPython(unittest.TestCase):
         self.assertGreater(seen, 30)
 
     def test_integers_of_bools(self):
-        """NumPy's sum of two bools is a bool; here the dtype of the result decides."""
+        """The dtype of the result decides, although NumPy's sum of two bools is a bool."""
         b = T.TensorType("bool", (False,))
         values = [np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)]
         for dtype in ("int8", "uint8", "int32", "int64"):
@@ -258,7 +260,7 @@ class TestInPython(unittest.TestCase):
                     self.assertEqual(found.dtype, dtype)
 
     def test_several_results(self):
-        """A scalar op with several results, in Python element by element."""
+        """A scalar Op with several results is computed in Python element by element."""
 
         class Parts(scalar.ScalarOp):
             nin, nout = 1, 2
@@ -281,7 +283,7 @@ class TestInPython(unittest.TestCase):
 
 class TestDivisors(unittest.TestCase):
     def test_deep_graphs(self):
-        """A divisor is looked at a few operations back: 40 nodes that use their input twice have 2 ** 40 paths."""
+        """The search for a divisor has a limited depth: 40 nodes that use their input twice have 2 ** 40 paths."""
         x, v = T.lvector(), T.lvector()
         for k in range(40):
             v = T.maximum(v.dimshuffle(0), v.dimshuffle(0)) if k % 2 else T.maximum(v, v.dimshuffle(0))

@@ -1,4 +1,4 @@
-"""extra_ops against NumPy; `utils` has its tests here, too."""
+"""Tests of extra_ops against NumPy, and of `utils`."""
 
 import itertools
 import unittest
@@ -194,14 +194,14 @@ class TestAgainstNumPy(unittest.TestCase):
                 a[place] = 0
             for axis in (None, 0, 1, -1):
                 utt.verify_grad(lambda x: E.cumprod(x, axis), [a], mode="FAST_RUN")
-        # The formula, with two zeros; and once more differentiated.
+        # The formula with two zeros, and its derivative.
         x = T.dvector()
         p, q, r = 2.0, 3.0, 5.0
         value = np.array([p, 0.0, q, 0.0, r])
         gradient = theano.grad(E.cumprod(x).sum(), x)
         np.testing.assert_allclose(gradient.eval({x: value}), [1, p + p * q, 0, 0, 0], rtol=1e-14)
         second = theano.grad(gradient[1], x)
-        # of x0 (1 + x2 + x2 x3 + x2 x3 x4)
+        # the gradient of x0 (1 + x2 + x2 x3 + x2 x3 x4)
         np.testing.assert_allclose(second.eval({x: value}), [1 + q, 0, p, p * q * (1 + r), 0], rtol=1e-14)
         step = np.array([1.0, 2.0, 0.5, -1.0, 3.0])
         moved = T.Rop(E.cumprod(x), x, T.constant(step)).eval({x: value})

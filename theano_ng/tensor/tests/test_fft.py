@@ -106,7 +106,7 @@ class TestOps(unittest.TestCase):
         self.backward["float64"].check_gradient(x, s=s)
 
     def test_default_gradient_cuts_nothing(self):
-        # The lengths that rfft and irfft give need neither zeros to put the gradient into, nor their shape.
+        # With the default lengths of rfft and irfft, the gradient is not padded with zeros and not cut.
         for x, out in (
             (x := tt.dtensor3(), fft.rfft(x)),
             (x := tt.dtensor4(), fft.irfft(x)),

@@ -1,4 +1,4 @@
-"""The Fourier Op against numpy.fft."""
+"""The Fourier Op, compared with numpy.fft."""
 
 import unittest
 

@@ -1,4 +1,6 @@
-"""Products of generated arrays in every layout, before and after the BLAS rewrites, by SciPy's BLAS and by a linked one."""
+"""Products of generated arrays in every layout, before and after the BLAS rewrites, by SciPy's BLAS and by a linked
+BLAS.
+"""
 
 import ctypes.util
 import os
@@ -16,7 +18,7 @@ from theano_ng.tensor import blas
 from theano_ng.tensor.tests.generated import COMPLEX, Compared, arrays, generated
 
 BLAS_DTYPES = ("float32", "float64", *COMPLEX)
-# Functions are compiled for ranks and dtypes only. Products and sums of few quarters are exact, in any order.
+# Functions are compiled for ranks and dtypes only. Products and sums of few multiples of 1/4 are exact in any order.
 EXACT = dict(declare="none")
 MODES = ("py", "c", "fast_run")
 LENGTHS = st.integers(0, 5)
@@ -24,7 +26,7 @@ LENGTHS = st.integers(0, 5)
 
 @st.composite
 def operands(draw, *shapes, dtypes=BLAS_DTYPES):
-    """Arrays of one dtype whose shapes are given by letters: "mk" and "kn" have lengths in common."""
+    """Draw arrays of one dtype whose shapes are given by letters: "mk" and "kn" share the length k."""
     lengths = {}
     for letter in dict.fromkeys("".join(shapes)):
         lengths[letter] = draw(LENGTHS)

@@ -20,9 +20,9 @@ from theano_ng.tensor.type import TensorType
 def operands(
     draw, dtypes, count=2, sides=(0, 70), ndim=(0, 3), contents=("small", "nonfinite"), layouts=tuple(LAYOUTS)
 ):
-    """Arrays of one rank, of which some are repeated along some dimensions."""
+    """Draw arrays of one rank, some of which are repeated along some dimensions."""
     rank = draw(st.integers(*ndim))
-    # One dimension may be long: whole vectors, rows that go to the kernel on their own.
+    # One dimension may be long: whole vectors, and rows for which the kernel is called separately.
     long_one = draw(st.integers(0, 2))
     shape = [draw(st.integers(*(sides if d == long_one else (0, 5)))) for d in range(rank)]
     result = []
@@ -42,7 +42,7 @@ def operands(
 
 
 def run(op, *values, patterns=None):
-    """The outputs of an Elemwise's native code."""
+    """Return the outputs of an Elemwise's native code."""
     types = [
         TensorType(str(v.dtype), p) for v, p in zip(values, patterns or [[n == 1 for n in v.shape] for v in values])
     ]
@@ -53,14 +53,14 @@ def run(op, *values, patterns=None):
 
 
 def divided(x, y):
-    """NumPy's quotient and modulus, where no integer is divided by zero."""
+    """Return NumPy's quotient and modulus, or raise ZeroDivisionError if an integer is divided by zero."""
     if np.result_type(x, y).kind in "iu" and np.broadcast(x, y).size and not y.all():
         raise ZeroDivisionError
     return [x // y, x % y]
 
 
 class TestValues(unittest.TestCase):
-    """Against NumPy, for several dtypes; every function is one graph with many outputs, compiled together."""
+    """Values agree with NumPy for several dtypes; every function is one graph with many outputs, compiled together."""
 
     arithmetic = Compared(
         lambda x, y: [x + y, x * y, x - y, tensor.eq(x, y), tensor.neq(x, y), abs(x), tensor.sqr(y), -x],
@@ -122,7 +122,7 @@ class TestValues(unittest.TestCase):
 
     @generated(st.sampled_from(["float16", "float64", "complex64"]), st.data(), examples=12)
     def test_float_arithmetic(self, dtype, data):
-        # Small quarters: products and sums are exact, whatever is contracted.
+        # Small multiples of 1/4: products and sums are exact, even if the compiler contracts them.
         x, y = data.draw(operands(dtype, contents=("small",) if dtype[0] == "c" else ("small", "nonfinite")))
         self.quietly(self.arithmetic, x, y)
 
@@ -145,7 +145,7 @@ MATH = "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arcta
 
 
 class TestFunctions(unittest.TestCase):
-    """A few units in the last place from NumPy, over the range of each dtype."""
+    """Functions are within a few units in the last place of NumPy's, over the range of each dtype."""
 
     def against(self, dtype, x, rtol, names=MATH):
         composite = scalar.Composite
@@ -224,7 +224,7 @@ class TestFunctions(unittest.TestCase):
         self.special.check(x)
 
     def test_no_c_is_one_call(self):
-        """Bessel functions of any order have no C code: SciPy gets whole arrays."""
+        """Bessel functions of any order have no C code: one call of SciPy computes the whole array."""
         v, x = np.linspace(-3, 4, 50)[:, None], np.linspace(0.1, 30, 70)[None]
         a, b = tensor.dmatrix(), tensor.drow()
         f = theano.function([a, b], [tensor.jv(a, b), tensor.iv(a, b)])
@@ -235,7 +235,7 @@ class TestFunctions(unittest.TestCase):
 class TestOperands(unittest.TestCase):
     @generated(operands("float64", count=3, ndim=(1, 3), contents=("small",)), examples=40)
     def test_layouts(self, values):
-        """Every layout of every operand; rank, patterns and lengths vary, so that all ways through the driver are met."""
+        """Ranks, patterns and lengths vary with the layouts of all operands, so that every path of the driver runs."""
         x, y, z = [v.astype(v.dtype.newbyteorder("=")) if not v.dtype.isnative else v for v in values]
         a, b, c = [scalar.float64() for _ in range(3)]
         total, product = run(Elemwise(scalar.Composite([a, b, c], [a + b * c, a * b])), x, y, z)
@@ -243,7 +243,7 @@ class TestOperands(unittest.TestCase):
         np.testing.assert_array_equal(product, np.broadcast_arrays(x * y, total)[0])
 
     @generated(
-        # Without a compiler complex numbers are left to Python.
+        # Without a compiler, Python computes complex numbers.
         st.sampled_from([1, 2, 4, 8, 16] if theano.config.cxx else [1, 2, 4, 8]),
         st.integers(0, 130),
         st.integers(0, 130),
@@ -251,7 +251,7 @@ class TestOperands(unittest.TestCase):
         st.integers(0, 15),
     )
     def test_orders(self, item, rows, columns, depth, seed):
-        """C beside Fortran order: groups of rows are transposed on the way."""
+        """Operands in C and in Fortran order: groups of rows are transposed while they are read."""
         dtype = {1: "int8", 2: "int16", 4: "float32", 8: "float64", 16: "complex128"}[item]
         rng = np.random.RandomState(seed)
         shape = (depth, rows, columns)
@@ -281,7 +281,7 @@ class TestOperands(unittest.TestCase):
         self.assertTrue(mixed.flags.c_contiguous)
 
     def test_many_operands(self):
-        """More than NumPy's 32 and 64, as one Op and as a fused chain, in C and Python."""
+        """More operands than NumPy's limits 32 and 64 work as one Op and as a fused chain, in C and in Python."""
         rng = np.random.RandomState(3)
         for count in (33, 65, 100):
             values = [
@@ -296,7 +296,7 @@ class TestOperands(unittest.TestCase):
                     np.testing.assert_array_equal(result, expected)
 
     def test_many_transposed_operands(self):
-        """The buffers of operands of another order stay small, however many there are."""
+        """The total size of the buffers for operands of another order is bounded, however many there are."""
         for count in (3, 90, 400):
             values = [np.asfortranarray(np.arange(60.0 * 70).reshape(60, 70) + k) for k in range(count)]
             values[0] = np.ascontiguousarray(values[0])
@@ -309,7 +309,7 @@ class TestOperands(unittest.TestCase):
         examples=30,
     )
     def test_inplace(self, values, same):
-        """Outputs that overwrite inputs, which may be one array or overlap."""
+        """Outputs overwrite inputs, also if the inputs are one array or overlap."""
         x, y = values
         if x.shape != np.broadcast_shapes(x.shape, y.shape) or 1 in x.shape:
             return
@@ -324,7 +324,7 @@ class TestOperands(unittest.TestCase):
             np.testing.assert_array_equal(got, want)
 
     def test_composite_dtypes(self):
-        """Several outputs, of bool, float16 and complex numbers, and constants that are not finite."""
+        """Composites have outputs of bool, float16 and complex numbers, and constants that are not finite."""
         for dtype in ("bool", "float16", *(COMPLEX if theano.config.cxx else ()), "uint8"):
             t = scalar.get_scalar_type(dtype)
             a, b = t(), t()
@@ -379,7 +379,7 @@ class TestThreads(unittest.TestCase):
 
     @unittest.skipUnless(hasattr(os, "fork"), "needs fork")
     def test_after_fork(self):
-        """The threads of a process do not survive a fork: the child computes without them, and does not wait for them."""
+        """The threads of a process do not survive a fork: the child computes without them and does not wait for them."""
         thunk, cell, values = self.thunks["mixed"]
         thunk()
         expected = self.expected(values)

@@ -1,4 +1,6 @@
-"""Generated indices of every kind, mixed, against NumPy: parts, assignments, increments, their shapes, gradients and errors."""
+"""Generated indices of mixed kinds, compared with NumPy: parts, assignments, increments, their shapes, gradients and
+errors.
+"""
 
 import unittest
 
@@ -17,7 +19,7 @@ HUGE = (2**63 - 1, -(2**63), 2**31, -(2**40))
 
 
 class Slot:
-    """The place of an argument in an index."""
+    """A placeholder in an index for an argument."""
 
     def __init__(self, number):
         self.number = number
@@ -27,7 +29,7 @@ class Slot:
 
 
 def filled(index, values):
-    """An index with values, or variables, for its slots."""
+    """Return an index whose slots are replaced by values or variables."""
 
     def fill(entry):
         if isinstance(entry, slice):
@@ -39,13 +41,13 @@ def filled(index, values):
 
 @st.composite
 def indices(draw, shape, masks=True, wrong=False, new_axes=True):
-    """(index, values): an index for a shape, with constants and slots, and the values of the slots.
+    """Draw (index, values): an index for a shape, with constants and slots, and the values of the slots.
 
     Parameters
     ----------
     shape : tuple of int
     masks, new_axes : bool
-        Whether there may be masks, and None.
+        Whether the index may contain masks, and None.
     wrong : bool
         Whether entries may be out of bounds, or of another shape.
     """
@@ -54,7 +56,7 @@ def indices(draw, shape, masks=True, wrong=False, new_axes=True):
     rng = np.random.RandomState(draw(st.integers(0, 999)))
 
     def given(value, dtypes=None):
-        """The value as a constant or as an argument."""
+        """Return the value as a constant, or add it to the arguments and return a slot."""
         if not draw(st.booleans()):
             return value
         if dtypes is not None:
@@ -80,7 +82,7 @@ def indices(draw, shape, masks=True, wrong=False, new_axes=True):
         kinds = ["none"] * new_axes
         if axis < len(shape):
             n = shape[axis]
-            # What follows an Ellipsis goes on to the last dimension.
+            # After an Ellipsis, the entries continue up to the last dimension.
             kinds += ["slice", "slice", "array", "array"] + ["stop"] * (ellipsis >= 0)
             kinds += ["integer"] * (n > 0 or wrong) + ["mask"] * masks
         else:
@@ -121,7 +123,7 @@ def indices(draw, shape, masks=True, wrong=False, new_axes=True):
             rank = draw(st.integers(1, min(2, len(shape) - axis)))
             mask = rng.rand(*shape[axis : axis + rank]) < draw(st.sampled_from([0.1, 0.5, 1.0]))
             if not mask.size and (wrong or ellipsis < 0):
-                break  # NumPy lets any mask without elements pass, also for other axes than this one
+                break  # NumPy accepts any mask without elements, even for axes of another length
             if wrong and draw(st.booleans()):
                 mask = np.concatenate([mask, mask[:1]])
             index.append(given(mask))
@@ -131,7 +133,7 @@ def indices(draw, shape, masks=True, wrong=False, new_axes=True):
 
 
 def places_of(x, index):
-    """For every element of ``x[index]`` its place in ``x.ravel()``; none where NumPy refuses the index."""
+    """Return the positions in ``x.ravel()`` of the elements of ``x[index]``; none if NumPy refuses the index."""
     try:
         return positions(x, index)
     except IndexError:
@@ -143,7 +145,7 @@ def positions(x, index):
 
 
 def changed(x, y, *values, index=(), setting=False):
-    """x with ``x[index]`` set to y or incremented, one element after the other."""
+    """Return x with ``x[index]`` set to y or incremented, one element after the other."""
     places = positions(x, filled(index, values))
     flat = np.array(x, order="C").ravel()
     y = np.broadcast_to(y, places.shape).ravel()
@@ -160,7 +162,7 @@ def change(x, y, *values, index=(), setting=False):
 
 @st.composite
 def cases(draw, dtypes, value=False, layouts=tuple(LAYOUTS), **options):
-    """(x, values, index), or with a value for the part (x, y, values, index)."""
+    """Draw (x, values, index) or, with a value `y` for the part, (x, y, values, index)."""
     x = draw(arrays(dtypes, ndim=(1, 3), contents=("small", "distinct"), layouts=layouts))
     index, values = draw(indices(x.shape, **options))
     if not value:
@@ -238,13 +240,13 @@ class TestChanges(unittest.TestCase):
         x, y, values, index = case
         places = places_of(x, filled(index, values))
         assume(y.size and places.size)
-        # The derivative of what is overwritten twice is not defined.
+        # If an element is set twice, the derivative is undefined.
         assume(not setting or len(np.unique(places)) == places.size)
         self.change.check_gradient(x, y, *values, index=index, setting=setting, wrt=[0, 1])
 
 
 def raised(f, *values):
-    """What a call raises."""
+    """Return the exception that a call raises, or None."""
     try:
         f(*values)
     except Exception as error:
@@ -253,7 +255,7 @@ def raised(f, *values):
 
 
 class TestErrors(unittest.TestCase):
-    """What is out of bounds is an IndexError that says where; state that is changed in place is as it was."""
+    """A position out of bounds is an IndexError that names it; state that is updated in place stays unchanged."""
 
     STATE = np.arange(12.0).reshape(4, 3)
 
@@ -309,15 +311,18 @@ class TestErrors(unittest.TestCase):
         np.testing.assert_array_equal(s.get_value()[0], self.STATE[0] + 2)
 
     def test_unsigned_and_short(self):
-        """Numbers that fit no int64 are out of bounds, not negative; short dtypes reach as far as they can."""
+        """Unsigned indices that do not fit into int64 are out of bounds, not negative.
+
+        Short dtypes may have their extreme values.
+        """
         x, v = T.dvector(), np.arange(300.0)
         for dtype, numbers in (("int8", [127, -128]), ("uint8", [255, 0]), ("uint64", [299]), ("int16", [-300])):
             rows = T.vector(dtype=dtype)
             numbers = np.array(numbers, dtype)
-            for got in theano.function([x, rows], [x[rows], x[rows[0] :], x[: rows[0] : -1]], mode="FAST_COMPILE")(
-                v, numbers
-            )[:1]:
-                np.testing.assert_array_equal(got, v[numbers])
+            first = int(numbers[0])
+            f = theano.function([x, rows], [x[rows], x[rows[0] :], x[: rows[0] : -1]], mode="FAST_COMPILE")
+            for got, expected in zip(f(v, numbers), (v[numbers], v[first:], v[:first:-1])):
+                np.testing.assert_array_equal(got, expected)
         rows, n = T.vector(dtype="uint64"), T.scalar(dtype="uint64")
         huge = np.array([2**64 - 1], "uint64")
         for linker in ("py", "cvm"):
@@ -333,7 +338,9 @@ class TestErrors(unittest.TestCase):
         np.testing.assert_array_equal(x[-(2**70) : 2**70].eval({x: v}), v)
 
     def test_repeated_places(self):
-        """Sums of all, or the last one, in the order of the part; also where y is repeated and the places are a matrix."""
+        """Repeated positions add all values, or keep the last in the order of the part, also for a matrix of positions
+        and a repeated y.
+        """
         x, y, i = T.dvector(), T.dvector(), T.lmatrix()
         places, w = np.array([[0, 1], [-3, 1]]), np.array([1.0, 2.0])
         for linker in ("py", "cvm"):
@@ -345,7 +352,9 @@ class TestErrors(unittest.TestCase):
             np.testing.assert_array_equal(put, [1, 2, 0])
 
     def test_overlapping(self):
-        """The values, and the indices, of an increment in place that lie in the memory of the tensor are read before it is changed."""
+        """Values and indices of an increment in place may share memory with the tensor: they are read before it is
+        changed.
+        """
         x, y, rows = T.lvector(), T.lvector(), T.lvector()
         for impl in ("c", "py"):
             v = np.array([1, 2, 0, 0])
@@ -355,7 +364,9 @@ class TestErrors(unittest.TestCase):
 
 
 def taken(x, i, axis, mode):
-    """`numpy.take`, which wraps an index around by one length after the other: it would be at it for years."""
+    """Call `numpy.take` with indices reduced for "wrap": NumPy subtracts one length at a time, which would take years
+    here.
+    """
     if mode == "wrap":
         i = i.astype("int64") % (x.size if axis is None else x.shape[axis])
     return x.take(i, axis, mode=mode)
@@ -373,9 +384,9 @@ class TestTake(unittest.TestCase):
         examples=24,
     )
     def test_values(self, x, i, mode, data):
-        # NumPy takes what fits no int64 for a negative number.
+        # NumPy reads an unsigned index that does not fit into int64 as negative.
         assume(i.dtype.kind != "u" or not (i > 2**63 - 1).any())
-        # Of nothing, NumPy takes anything, unlike by indexing.
+        # From an empty array, NumPy takes any index without an error, unlike with indexing.
         assume(x.size)
         axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
         for compared in (self.take, self.rewritten):

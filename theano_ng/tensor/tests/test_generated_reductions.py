@@ -20,7 +20,7 @@ from theano_ng.tensor.reductions.extremes import Argmax, Argmin, MaxAndArgmax
 from theano_ng.tensor.tests.generated import FLOATS, INTEGERS, Compared, arrays, generated, shapes
 from theano_ng.tests import unittest_tools as utt
 
-# Where vectors, tiles of rows and pieces that are run together begin and end.
+# Lengths around the boundaries of vectors, tiles of rows, and pieces that are processed together.
 LONG = {
     1: [(2111,), (130,)],
     2: [(3, 300), (300, 3), (67, 45), (2, 5000), (700, 1)],
@@ -30,7 +30,7 @@ AXES = {0: [()], 1: [(0,)], 2: [(0,), (1,), (0, 1)], 3: [(0,), (1,), (2,), (0, 2
 WIDE = {"b": "int64", "i": "int64", "u": "uint64"}
 
 
-# Run in a process of its own, where OpenMP has two threads: the first parallel loop of a process starts them.
+# Run in a separate process, where OpenMP has two threads: the first parallel loop of a process starts them.
 TWO_THREADS = """
 import os
 import numpy as np
@@ -84,7 +84,7 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0, "the child has other results, or threads"
 """
 
-# The pool of threads is one for all modules with native code: a child must know that it is lost, whichever used it.
+# All native modules share one pool of threads: a forked child must detect that it is lost, whichever module used it.
 FORKED = """
 import os
 import signal
@@ -110,7 +110,7 @@ assert os.waitpid(child, 0)[1] == 0, "the child waits for threads that it lacks"
 
 
 def ranked(dtypes, contents):
-    """Short arrays with lengths 0 and 1, and long ones."""
+    """Draw short arrays with lengths 0 and 1, and long arrays."""
     return st.integers(0, 3).flatmap(
         lambda rank: st.one_of(
             arrays(dtypes, ndim=rank, contents=contents),
@@ -120,7 +120,10 @@ def ranked(dtypes, contents):
 
 
 def rows(x, axes):
-    """The reduced axes last, as one; NumPy refuses to find places in no elements of no groups, so these have one."""
+    """Move the reduced axes to the end and merge them.
+
+    NumPy refuses argmax of groups without elements even if there are no groups, so these groups get one element.
+    """
     kept = [d for d in range(x.ndim) if d not in axes]
     shape = [x.shape[d] for d in kept]
     length = int(np.prod([x.shape[d] for d in axes]))
@@ -193,7 +196,7 @@ class TestValues(unittest.TestCase):
         self.logical.check(x, axes=data.draw(st.sampled_from(AXES[x.ndim])))
 
     def test_odd_bools(self):
-        # Bytes other than 0 and 1, which views make, are true.
+        # Bytes other than 0 and 1, which views can contain, are true.
         x = np.array([[2, 1, 4], [2, 0, 1]], "uint8").view("bool")
         v = tensor.TensorType("bool", (False, False))()
         f = theano.function([v], [All(1)(v), Any(0)(v), All()(v)], mode=Mode("cvm", None))
@@ -201,7 +204,7 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(got, want)
 
     def test_precision(self):
-        # Threads and tiles do not change that float32 is summed in float64.
+        # float32 is summed in float64, also with threads and tiles.
         x = np.full((1000, 700), 0.1, "float32")
         v = tensor.fmatrix()
         for flags in ({}, {"openmp": True, "openmp_elemwise_minsize": 100}):
@@ -226,7 +229,7 @@ class TestValues(unittest.TestCase):
 
 
 def has_openmp():
-    """Whether there is the library by which loops are shared among threads: native/gomp.h looks for it in the same way."""
+    """Return True if the library that shares loops among threads exists; native/gomp.h searches for it in the same way."""
     try:
         dlopen_symbols("libgomp.so.1", ["GOMP_parallel"])
     except OSError:
@@ -248,13 +251,16 @@ class TestThreads(unittest.TestCase):
                 OPENBLAS_NUM_THREADS="1",
                 PYTHONPATH=os.pathsep.join(sys.path),
                 THEANO_FLAGS=os.environ.get("THEANO_FLAGS", "")
-                + ",tiered=off,cache_graphs=False",  # deferred work would start another thread
+                + ",tiered=off,cache_graphs=False",  # compilation in the background would start another thread
             ),
         )
         self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_two_threads(self):
-        """Two threads take part; results are those of one where promised; a forked child, which has no other thread, has those of one."""
+        """The results of two threads equal those of one thread where that is guaranteed.
+
+        A forked child has no other thread and computes the results of one thread.
+        """
         self.run_apart(TWO_THREADS)
 
     def test_forked(self):
@@ -342,7 +348,9 @@ class TestFused(unittest.TestCase):
             self.assertFalse(any(isinstance(n.op, ReducedElemwise) for n in f.maker.fgraph.toposort()))
 
     def test_sum_of_all_elements(self):
-        """One kernel computes and adds up: all kinds of operands, in any order in memory, over ends of blocks and stretches."""
+        """A single kernel computes and sums operands of all kinds, in any memory order, across the ends of blocks and
+        pieces.
+        """
         rng = np.random.RandomState(3)
         shapes_ = [(1, 1), (3, 5), (1, 1023), (1025, 1), (64, 1024), (9, 4097), (0, 4), (100, 300)]
         layouts = (
@@ -380,7 +388,7 @@ class TestFused(unittest.TestCase):
                 ]
                 for layout in layouts:
                     for got, expected in zip(f(layout(a), layout(c), layout(r)), want):
-                        # small integers, exact in every dtype; a float16 result overflows
+                        # sums of small integers are exact in every dtype; a float16 result may overflow
                         np.testing.assert_array_equal(
                             got, expected.astype(got.dtype) if dtype == "float16" else expected
                         )
@@ -477,7 +485,7 @@ class TestSoftmax(unittest.TestCase):
 
     @theano.change_flags({"DebugMode.check_finite": False})
     def test_small_and_odd_values(self):
-        # The results down to denormal numbers, and what NaN and infinities give.
+        # Results down to denormal numbers, and the results of NaN and infinities.
         x = np.concatenate([np.linspace(-745, 0, 4001), [-np.inf]])[None, :]
         v = tensor.dmatrix()
         f = theano.function([v], tensor.nnet.softmax(v))
@@ -511,7 +519,8 @@ class TestDerivatives(unittest.TestCase):
                 utt.verify_grad(lambda v: build(v, axis), [x], rng=np.random.RandomState(k))
 
     def test_product_with_zeros(self):
-        # Against the products of all others, for no, one and several zeros, and a group of one.
+        # Gradients equal the products of all other elements, for none, one and several zeros, and for a group of one
+        # element.
         v = tensor.dmatrix()
         for axis in (None, 0, 1):
             f = theano.function([v], theano.grad(tensor.prod(v, axis=axis).sum(), v))

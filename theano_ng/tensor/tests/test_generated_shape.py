@@ -1,4 +1,6 @@
-"""Generated tests of the Ops that shape, join, split, repeat and make tensors: against NumPy, in Python and C, with gradients."""
+"""Generated tests of Ops that shape, join, split, repeat and make tensors: against NumPy, in Python and C, with
+gradients.
+"""
 
 import unittest
 
@@ -13,7 +15,7 @@ from theano_ng.tensor.shaping.creation import Eye, Tri
 from theano_ng.tensor.shaping.diagonals import AllocDiag, ExtractDiag
 from theano_ng.tensor.tests.generated import ALL_DTYPES, Compared, arrays, generated
 
-# Each dtype costs compilation: one of every size and kind.
+# Each dtype takes compilation time, so there is one of every size and kind.
 SOME = ("bool", "int16", "float32", "complex128")
 REALS = ("uint8", "float16", "int64")
 
@@ -55,7 +57,7 @@ class TestShaping(unittest.TestCase):
     specified = Compared(lambda x, s: tensor.specify_shape(x, s), lambda x, s: TestShaping.specify(x, s))
     declared = Compared(
         lambda x, ones: tensor.unbroadcast(tensor.patternbroadcast(x, ones), 0),
-        # What is declared of the first dimension is taken back, and not checked.
+        # `unbroadcast` undoes the declaration of the first dimension, so its length is not checked.
         lambda x, ones: TestShaping.specify(
             x, [1 if one and i else n for i, (n, one) in enumerate(zip(x.shape, ones))]
         ),
@@ -103,7 +105,7 @@ class TestShaping(unittest.TestCase):
 
     @generated(arrays(SOME, ndim=(2, 3), sides=(15, 37), contents=("extreme",)), st.data(), examples=40)
     def test_transposed_copies(self, x, data):
-        """Long enough for copies in tiles, with their borders."""
+        """Arrays are long enough to be copied in tiles, and tiles at the border are partial."""
         self.copied.check(x, order=data.draw(st.permutations(range(x.ndim))))
         self.reshape.check(x.transpose(data.draw(st.permutations(range(x.ndim)))), np.array([-1]), ndim=1)
 
@@ -133,7 +135,7 @@ class TestJoining(unittest.TestCase):
 
     @staticmethod
     def draw_parts(x, data):
-        """x, and parts of x (in other layouts) that differ along an axis."""
+        """Return an axis, x, and parts of x (in other layouts) whose length differs along the axis."""
         axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
         parts = [x]
         for _ in range(data.draw(st.integers(0, 2))):
@@ -306,7 +308,7 @@ class TestDiagonals(unittest.TestCase):
 
     @staticmethod
     def planes(x, k, a, b):
-        """AllocDiag by its definition: the only tensor of zeros whose diagonals are x."""
+        """Return AllocDiag by its definition: the tensor of zeros whose diagonals are x."""
         side = x.shape[-1] + abs(k)
         shape = list(x.shape[:-1])
         for axis in sorted(i % (x.ndim + 1) for i in (a, b)):

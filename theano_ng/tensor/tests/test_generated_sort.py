@@ -1,4 +1,4 @@
-"""Sorting, searching, counting, repeating and converting of indices on generated arrays, in Python and in C."""
+"""Sorting, searching, counting, repeating and converting indices, on generated arrays in Python and in C."""
 
 import unittest
 
@@ -11,7 +11,7 @@ from theano_ng.tensor.tests.generated import ALL_DTYPES, COMPLEX, FLOATS, INTEGE
 
 CONTENTS = ("small", "ties", "nonfinite", "extreme")
 KINDS = ("quicksort", "mergesort", "heapsort", "stable")
-#: Lengths on both sides of where C changes the method.
+#: Lengths on both sides of each limit at which the C code changes the algorithm.
 LINES = (5, 129, 300, 2100, 7000)
 
 
@@ -20,7 +20,7 @@ def axes(x):
 
 
 def wide(dtypes=ALL_DTYPES):
-    """Long lines of many values and of few."""
+    """Draw long lines with many distinct values and with few."""
 
     def make(dtype, n, content, seed):
         rng = np.random.RandomState(seed)
@@ -39,12 +39,12 @@ def wide(dtypes=ALL_DTYPES):
 
 
 def bits(x):
-    """Floats as integers: -0 is not 0, and NaNs differ."""
+    """Return the bits of floats as integers: -0 differs from 0, and NaNs differ from each other."""
     return x.view("u%d" % x.dtype.itemsize) if x.dtype.kind == "f" else x
 
 
 def best(x, k, axis, sorted=True, idx_dtype="int64"):
-    """Values and indices of the k first; of equal ones those with the least index."""
+    """Return values and indices of the first k elements; of equal elements, those with the smallest index."""
     n = x.shape[axis]
     if k == 0 or abs(k) > n:
         raise ValueError("k")
@@ -133,7 +133,7 @@ class TestTopK(unittest.TestCase):
 
 
 def unique(x, index, inverse, counts, axis):
-    # NumPy sorts rows of float16 with NaN in another order than those of other floats.
+    # NumPy sorts float16 rows with NaN in another order than rows of other floats.
     found = np.unique(x.astype("float32") if x.dtype == "float16" else x, True, True, True, axis)
     return [found[0].astype(x.dtype)] + [
         np.asarray(f).reshape(-1) for f, flag in zip(found[1:], (index, inverse, counts)) if flag
@@ -219,7 +219,7 @@ class TestCounting(unittest.TestCase):
         self.counts.check(x, np.int64(2100))
 
     def test_sizes(self):
-        """Results that do not fit are refused, and the function works afterwards."""
+        """Results that exceed memory are refused, and the function works afterwards."""
         f = self.counts._functions([np.array([1, 2]), np.int64(0)], {})[0]
         for mode in f:
             for x in ([0, 2**62], [2**63 - 1, 2]):

@@ -1,4 +1,4 @@
-"""In-place elementwise operations give the same numbers, in the first argument."""
+"""In-place elementwise operations have the values of the ordinary operations, in their first argument."""
 
 import unittest
 from unittest import mock
@@ -16,7 +16,7 @@ RNG = np.random.RandomState(8)
 
 class TestInplace(unittest.TestCase):
     def test_agrees_with_the_ordinary_operation(self):
-        # Arguments in (0.1, 0.9) suit the domain of all but arccosh.
+        # Arguments in (0.1, 0.9) are in the domain of all functions except arccosh.
         values = [RNG.rand(3, 4) * 0.8 + 0.1, RNG.rand(3, 4) * 0.8 + 0.1]
         integers = [RNG.randint(1, 9, (3, 4)), RNG.randint(1, 9, (3, 4))]
         names = [
@@ -48,7 +48,9 @@ class TestInplace(unittest.TestCase):
             assert cells[0][0] is given[0], name
 
     def test_functions_on_arrays(self):
-        """What NumPy or SciPy has a function of is computed by it, sums and products of several arrays too."""
+        """Operations that have a NumPy or SciPy function call it on arrays, also for sums and products of several
+        arrays.
+        """
         found = 0
         for op in vars(T).values():
             if not isinstance(op, T.Elemwise) or not op.nfunc_spec or hasattr(op.scalar_op, "on_arrays"):
@@ -72,7 +74,7 @@ class TestInplace(unittest.TestCase):
         assert a.tolist() == [1, 2, 3]
 
     def test_undefined(self):
-        """What is not defined for bools or complex numbers is not in place either."""
+        """Operations that are undefined for bools or complex numbers are undefined in place too."""
         x, y = T.TensorType("bool", (False,))("x"), T.TensorType("bool", (False,))("y")
         for name, args in (("neg", [x]), ("sgn", [x]), ("sub", [x, y])):
             for op in (getattr(T, name), getattr(inplace, name + "_inplace")):

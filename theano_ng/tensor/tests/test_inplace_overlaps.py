@@ -1,4 +1,4 @@
-"""Elementwise operations in place, in C, of arrays that share memory with the one that is overwritten."""
+"""Elementwise operations in place, in C, whose operands share memory with the overwritten array."""
 
 import tracemalloc
 import unittest
@@ -21,7 +21,7 @@ class TestOverlaps(unittest.TestCase):
         self.assertIs(got, target)
 
     def pairs(self, memory):
-        """Parts of memory of equal shapes: the same, beside one another, and others that share some elements."""
+        """Yield pairs of views of equal shape: identical, adjacent, and with some elements in common."""
         yield memory[:], memory[:]
         yield memory[:10], memory[10:20]
         for by in (1, 3, 9):

@@ -1,4 +1,4 @@
-"""The interpreter of elementwise programs against compiled kernels and Python."""
+"""The interpreter of elementwise programs, compared with compiled kernels and Python."""
 
 import importlib
 import os
@@ -52,17 +52,18 @@ COMPLEX = (
         for dtype in ("complex64", "complex128", "bool", "int16", "float32", "float64")
     ]
 )
-# Functions that this package computes itself, and the largest relative difference from SciPy's functions, which are not exact either.
+# Functions that this package implements, and the largest relative difference from SciPy's functions, which are not
+# exact either.
 NEAREST = [scalar.erf, scalar.erfinv, scalar.erfcinv, scalar.gamma, scalar.tri_gamma, scalar.i0, scalar.i1]
 NEAR = [scalar.erfc, scalar.erfcx, scalar.gammaln, scalar.gammau, scalar.gammal, scalar.j0, scalar.j1]
 SPECIAL = {**dict.fromkeys(NEAREST, 4e-15), **dict.fromkeys(NEAR, 1e-12)}
 SPECIAL.update(dict.fromkeys([scalar.psi, scalar.chi2sf, scalar.gammainc, scalar.gammaincc], 5e-12))
-CROSSING = {"gammaln", "psi", "j0", "j1"}  # they have zeros
+CROSSING = {"gammaln", "psi", "j0", "j1"}  # functions with zeros
 # Each function is compiled for each of these dtypes. THEANO_NG_ALL_DTYPES=1 selects all dtypes, which takes some minutes.
 FEW_DTYPES = ("float32", "float64", "int8")
 if os.environ.get("THEANO_NG_ALL_DTYPES"):
     FEW_DTYPES = (*DTYPES, "complex64", "complex128")
-CONTRACTED = (MulAdd, MulSub, SubMul)  # in no graph
+CONTRACTED = (MulAdd, MulSub, SubMul)  # never in a graph
 COMPLEX_DTYPES = ("complex64", "complex128", "complex128", "float64", "float32", "int8", "uint16", "bool")
 
 
@@ -71,9 +72,10 @@ def nin_of(op, rng):
 
 
 def undefined(op, args):
-    """Whether kernels may do something else: C leaves open what integers become of floats that they cannot hold.
+    """Return True if kernels may compute another value: C does not define the integers that floats out of range become.
 
-    Where gcc (12) makes vectors of the two parts of a number, it leaves out conversions to complex64 of what is converted back.
+    When gcc 12 vectorizes the two parts of a complex number, it omits conversions to complex64 of values that are
+    converted back.
     """
     if not isinstance(op, scalar.Cast) or op.o_type.dtype == "bool":
         return False
@@ -83,7 +85,7 @@ def undefined(op, args):
 
 
 def random_values(dtype, shape, rng):
-    """Numbers of a dtype, special ones among them."""
+    """Return random values of a dtype, including special values."""
     kind = np.dtype(dtype)
     if kind.kind == "c":
         parts = np.stack([random_values("f%d" % (kind.itemsize // 2), shape, rng) for _ in range(2)], axis=-1)
@@ -115,7 +117,7 @@ def random_values(dtype, shape, rng):
 
 
 def bits_of(array):
-    """Bits, of one NaN for all."""
+    """Return the bits of an array, after replacing all NaNs by one NaN."""
     array = np.array(array)
     if array.dtype.kind == "c":
         array = array.reshape(-1).view("f%d" % (array.dtype.itemsize // 2))
@@ -126,16 +128,18 @@ def bits_of(array):
 
 
 def ulps(x, y):
-    """How many numbers lie between those of two float arrays."""
+    """Return how many floats lie between the elements of two float arrays."""
     bits = np.dtype("u%d" % x.dtype.itemsize)
     top = bits.type(1 << (8 * bits.itemsize - 1))
-    # Bits in the order of the numbers; -0 and 0 are neighbours.
+    # The integers have the order of the floats; -0 and 0 are neighbors.
     a, b = [np.where(v.view(bits) & top, ~v.view(bits), v.view(bits) | top) for v in (x, y)]
     return np.where(np.isnan(x) & np.isnan(y), bits.type(0), np.maximum(a, b) - np.minimum(a, b))
 
 
 def run(node, values, loaded=None):
-    """Compute the outputs of a node by its native code: compiled, or with the program in the place of the kernel."""
+    """Compute the outputs of a node by its native code: with the compiled kernel, or with the program `loaded` instead
+    of it.
+    """
     code = node.op.native_code(node)
     cells = [[None] for _ in node.outputs]
     layouts = [array_layout(v.type) for v in (*node.inputs, *node.outputs)]
@@ -171,13 +175,13 @@ class TestPrograms(unittest.TestCase):
                 args[-1] = scalar.constant(number, dtype=args[-1].type.dtype)
             try:
                 known.append(op(*args))
-            except (TypeError, NotImplementedError):  # the op does not accept these types
+            except (TypeError, NotImplementedError):  # the Op does not accept these types
                 continue
         outputs = [known[-1], *[known[rng.randint(len(inputs), len(known))] for _ in range(rng.randint(0, 3))]]
         return scalar.Composite(inputs, list(dict.fromkeys(outputs)))
 
     def random_node(self, rng, ops, dtypes=DTYPES):
-        """A node over a random program and values for it: broadcast, strided, in place."""
+        """Return a node with a random program and values for it: broadcast, strided, in place."""
         op = self.random_composite(rng, ops, dtypes)
         ndim = rng.randint(0, 3)
         shape = [int(rng.choice([1, 3, 65, 300, 1500])) if d else int(rng.choice([2, 7])) for d in range(ndim)]
@@ -218,7 +222,7 @@ class TestPrograms(unittest.TestCase):
     @parts(5)
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_bits_of_kernels(self, part):
-        """Programs give the bits of the compiled kernel."""
+        """Programs give the bits of the compiled kernels."""
         self.compare(EXACT, 30, 10 + part)
 
     @parts(3)
@@ -260,7 +264,10 @@ class TestPrograms(unittest.TestCase):
                 np.testing.assert_array_equal(run(node, values, interpretation(node))[0], expected)
 
     def test_special_functions(self):
-        """On a dense grid those of SciPy; near their zeros relative to one."""
+        """Special functions agree with SciPy's on a dense grid.
+
+        Near zeros of the function, the error is relative to one.
+        """
         one = np.concatenate(
             [np.linspace(-30, 30, 4801), np.geomspace(1e-12, 700, 1500), -np.geomspace(1e-12, 20, 500)]
         )
@@ -287,7 +294,7 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_complex_functions(self):
-        """Functions of complex numbers are those of the C library, one number at a time."""
+        """Functions of complex numbers agree with the C library's, computed one element at a time."""
         rng = np.random.RandomState(6)
         ops = [scalar.angle, scalar.complex_from_polar]
         ops += [
@@ -312,7 +319,7 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_sums_of_complex_quotients(self):
-        """A quotient ends with a product, which compilers do not join with a sum outside."""
+        """A complex quotient ends with a product, which compilers do not contract with an outer sum."""
         rng = np.random.RandomState(8)
         for dtype in ("complex64", "complex128"):
             x, y, z = [scalar.get_scalar_type(dtype)() for _ in range(3)]
@@ -325,7 +332,9 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_functions_that_end_with_a_product(self):
-        """Compilers would fuse the product with a sum outside."""
+        """A function that ends with a product gives the bits of the kernel, although compilers could contract the
+        product with an outer sum.
+        """
         rng = np.random.RandomState(7)
         functions = [
             op for op in primitives._registered.values() if op.nin == 1 and type(op) is not type(scalar.invert)
@@ -342,7 +351,10 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_floats_by_way_of_integers(self):
-        """Compilers would take it for `trunc`, which keeps the sign of a zero, and numbers that do not fit into the integer."""
+        """Floats are converted to integers and back, although compilers could replace this by `trunc`.
+
+        `trunc` keeps the sign of a zero, and values that do not fit into the integer.
+        """
         given = np.array([-0.3, 0.7, -0.0, 1.5, 300.75, 70000.25] * 3)
         for source in ("float32", "float64", "complex128"):
             x = scalar.get_scalar_type(source)("x")
@@ -357,7 +369,7 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_absolute_values_of_squares(self):
-        """Compilers leave the absolute values out."""
+        """Programs give the bits of kernels, in which compilers omit the absolute values of squares."""
         rng = np.random.RandomState(5)
         for dtype in ("float32", "float64"):
             x = scalar.get_scalar_type(dtype)("x")
@@ -372,7 +384,9 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_functions(self):
-        """Each function of each dtype gives the bits of the compiled kernel, for any position of an element and any length of the array."""
+        """Each function of each dtype gives the bits of the compiled kernel, for any position of an element and any
+        array length.
+        """
         rng, nodes = np.random.RandomState(3), []
         for op in primitives._registered.values():
             for dtype in (
@@ -389,7 +403,7 @@ class TestPrograms(unittest.TestCase):
                 variables = [TensorType(dtype, (False,))() for _ in range(max(op.nin, 2) if op.nin < 0 else op.nin)]
                 try:
                     node = Elemwise(op).make_node(*variables)
-                except (TypeError, NotImplementedError):  # the op does not accept these types
+                except (TypeError, NotImplementedError):  # the Op does not accept these types
                     continue
                 if node.op.native_code(node) is not None:
                     nodes.append((node, [self.arguments(dtype, rng) for _ in variables]))
@@ -420,7 +434,7 @@ class TestPrograms(unittest.TestCase):
             return np.where(rng.rand(1500) < 0.5, values, others).astype(dtype)
 
     def test_what_has_no_instructions(self):
-        """Ops of others and ops with several outputs are left to the compiler or to Python."""
+        """Users' Ops and Ops with several outputs have no program: the compiler or Python computes them."""
 
         class Twice(scalar.UnaryScalarOp):
             output_types_preference = staticmethod(scalar.same_out)
@@ -429,17 +443,17 @@ class TestPrograms(unittest.TestCase):
                 return "%s = 2 * %s;" % (outputs[0], inputs[0])
 
         self.assertIsNone(interpretation(Elemwise(Twice()).make_node(T.dvector())))
-        # Signed and unsigned integers of 64 bits are compared exactly, which no common type can.
+        # Signed and unsigned 64-bit integers are compared exactly, for which no common dtype exists.
         self.assertIsNone(interpretation(T.lt(T.lvector(), TensorType("uint64", (False,))()).owner))
 
     def test_rows_are_up_to_date(self):
-        """native/blocks/rows.h is what misc.write_block_rows writes."""
+        """native/blocks/rows.h is equal to the output of misc.write_block_rows."""
         importlib.import_module("theano_ng.tensor.nnet.nnet")
         with open(primitives.ROWS, encoding="utf-8") as file:
             self.assertEqual(file.read(), primitives.rows())
 
     def test_levels(self):
-        """Each of the modules for levels of processors that this one has computes the same."""
+        """The modules for all processor levels that this processor supports compute the same results."""
         base = importlib.import_module("theano_ng.tensor.native.blocks_v1")
         names = sorted(base.instructions)
         for level in range(2, processor_level() + 1):
@@ -471,13 +485,13 @@ print(len(elementwise), all(isinstance(t, NativeThunk) for t in elementwise))
 
 
 class TestPowers(unittest.TestCase):
-    """Powers in loops over many elements, which work on several at once."""
+    """Powers in loops that compute several elements at once."""
 
     def check(self, power, dtype):
         rng = np.random.RandomState(11)
         usual = [rng.uniform(0.01, 9, 999).astype(dtype), rng.uniform(-9, 9, 999).astype(dtype)]
         alone = np.concatenate([power(*[v[k : k + 1] for v in usual]) for k in range(50)])
-        # Wherever a number is, and whatever is beside it.
+        # A power does not depend on the position of its element or on neighboring elements.
         for shift in range(17):
             x, y = [np.roll(v[:50], shift) for v in usual]
             np.testing.assert_array_equal(np.roll(power(x, y), -shift), alone)
@@ -507,7 +521,7 @@ class TestPowers(unittest.TestCase):
 
 
 class TestSums(unittest.TestCase):
-    """Sums of what is computed, of whole numbers: any order of summation gives the same."""
+    """Sums of computed integers: any order of summation gives the same result."""
 
     LENGTHS = (0, 1, 7, 31, 32, 33, 63, 64, 65, 200, 1023, 1024, 1025, 2048, 3001)
 
@@ -533,7 +547,7 @@ class TestSums(unittest.TestCase):
 class TestDebugMode(unittest.TestCase):
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_interpreter_is_compared(self):
-        """DebugMode runs the programs in the place of kernels, and names a program that gives another result."""
+        """DebugMode also runs programs instead of kernels, and names a program whose result differs."""
         x = T.dvector("x")
         values = np.linspace(0.1, 1, 20)
         mode = theano.compile.DebugMode(check_py_code=True)
@@ -551,7 +565,7 @@ class TestDebugMode(unittest.TestCase):
 
 class TestWithoutCompiler(unittest.TestCase):
     def test_function(self):
-        """With `cxx=` elementwise nodes and fused reductions run in C all the same."""
+        """With `cxx=`, elementwise nodes and fused reductions still run in C."""
         flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "cxx="]))
         environment = dict(os.environ, THEANO_FLAGS=flags)
         done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)

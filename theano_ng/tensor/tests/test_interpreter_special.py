@@ -1,4 +1,4 @@
-"""Special functions, division and complex numbers in programs of the interpreter: the same tests as of compiled C code."""
+"""Special functions, division and complex numbers in interpreted programs: the tests of compiled C code run on them."""
 
 import unittest
 
@@ -11,7 +11,7 @@ from theano_ng.tensor.type import TensorType
 
 
 def programs(nodes):
-    """Functions of arrays: scalar nodes, each in a program of its own."""
+    """Return functions of arrays, one for each scalar node, each with a separate program."""
 
     def function(node):
         vectors = Elemwise(node.op).make_node(*[TensorType(v.type.dtype, (False,))() for v in node.inputs])

@@ -1,4 +1,4 @@
-"""Arrays from files, and between processes."""
+"""Arrays that are loaded from files or sent between processes."""
 
 import importlib.util
 import os
@@ -63,7 +63,7 @@ class TestLoad(unittest.TestCase):
                 np.testing.assert_array_equal(view, value)
                 np.testing.assert_array_equal(changed[1], np.full(4, 7.0))
                 np.testing.assert_array_equal(sums, value.sum(1))
-            np.testing.assert_array_equal(np.load(self.file), value)  # nothing is written back
+            np.testing.assert_array_equal(np.load(self.file), value)  # the file is unchanged
         g = theano.function([path], theano.Out(mapped, borrow=True), mode="FAST_RUN")
         self.assertIsInstance(g(self.file), np.memmap)
 
@@ -116,7 +116,7 @@ class TestLoad(unittest.TestCase):
 
 
 class TestGraphs(unittest.TestCase):
-    """What can be said of messages without sending any."""
+    """Properties of message graphs that can be tested without sending."""
 
     def test_keys_and_comparisons(self):
         array = tt.dvector()
@@ -190,12 +190,13 @@ class TestTwoProcesses(unittest.TestCase):
     @unittest.skipUnless(MPIEXEC, "there is no mpiexec (pip install 'theano_ng[mpi]')")
     def test_exchange(self):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exchange_by_mpi.py")
-        # The package need not be installed. Open MPI wants to be told that root may do this, and that there may be one core only.
+        # The package need not be installed. Open MPI needs these variables to allow root, and more processes than
+        # cores.
         root = os.path.dirname(os.path.dirname(os.path.abspath(theano.__file__)))
         environment = dict(
             os.environ,
             PYTHONPATH=os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
-            # A message is sent once: no mode in which nodes run twice.
+            # A message is sent once, so no mode may run nodes twice.
             THEANO_FLAGS=",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "mode=FAST_RUN"])),
             OMPI_ALLOW_RUN_AS_ROOT="1",
             OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
@@ -213,7 +214,7 @@ class TestTwoProcesses(unittest.TestCase):
         if "different MPIs" in done.stdout:
             self.skipTest("mpiexec and mpi4py belong to different MPIs")
         self.assertEqual(done.returncode, 0, done.stdout)
-        # mpiexec may put what both write into one line.
+        # mpiexec may merge the output of both processes into one line.
         self.assertEqual(
             sorted(re.findall(r"rank (\d): (\w+) fine", done.stdout)),
             sorted(

@@ -1,4 +1,4 @@
-"""Arguments that programs written for Theano 1.0 give to functions of tensors, and names that they import."""
+"""Arguments that programs written for Theano 1.0 pass to functions of tensors, and names that they import."""
 
 import unittest
 
@@ -22,7 +22,7 @@ class TestAxes(unittest.TestCase):
     REDUCTIONS = "sum prod max min mean var std all any argmax argmin".split()
 
     def test_axes_given_twice(self):
-        """They count once, for every reduction."""
+        """An axis that is given twice counts once, for every reduction."""
         value = np.arange(24.0).reshape(2, 3, 4)
         x = T.dtensor3("x")
         for axes, once in (
@@ -35,7 +35,7 @@ class TestAxes(unittest.TestCase):
             outputs, wanted = [], []
             for name in self.REDUCTIONS:
                 if name.startswith("arg") and isinstance(once, tuple):
-                    continue  # NumPy has one axis there
+                    continue  # NumPy's argmax and argmin accept one axis only
                 for keepdims in (False, True):
                     outputs.append(getattr(T, name)(x, axis=axes, keepdims=keepdims))
                     wanted.append(getattr(np, name)(value, axis=once, keepdims=keepdims))
@@ -163,7 +163,7 @@ class TestIndices(unittest.TestCase):
             np.testing.assert_array_equal(T.inc_subtensor(x[index], 1).eval({x: value}), changed)
         np.testing.assert_array_equal(x[[i, part]].eval({x: value, i: 2}), value[2, part])
         np.testing.assert_array_equal(x[[slice(i, None), 0]].eval({x: value, i: 2}), value[2:, 0])
-        # Without a slice it is an array.
+        # A list without a slice is an index array.
         np.testing.assert_array_equal(x[[0, 1]].eval({x: value}), value[[0, 1]])
         self.assertEqual(x[[[0, 1], [1, 0]]].ndim, 4)
 
@@ -220,7 +220,7 @@ class TestConstants(unittest.TestCase):
 
 class TestNames(unittest.TestCase):
     def test_everything(self):
-        """``from tensor import *`` gives the names that Theano 1.0.5 gave, without those of chapters to come, and no later ones."""
+        """``from tensor import *`` imports the names of Theano 1.0.5 except those not yet supported, and no new names."""
         to_come = {
             path[len("tensor.") :] for paths in MISSING.values() for path in paths.split() if path.startswith("tensor.")
         }
@@ -250,7 +250,7 @@ class TestNames(unittest.TestCase):
             self.assertIs(namespace[name], value)
 
     def test_families_of_dtypes(self):
-        """They are lists, because programs append to them."""
+        """The families of dtypes are lists, because programs append to them."""
         self.assertEqual(T.float_dtypes + ["complex64"], ["float16", "float32", "float64", "complex64"])
         for family in "all float complex int uint integer discrete continuous".split():
             self.assertIsInstance(getattr(T, family + "_dtypes"), list)

@@ -1,4 +1,4 @@
-"""Lengths that are equal are one expression."""
+"""Equal expressions of lengths are recognized as equal."""
 
 import unittest
 
@@ -50,7 +50,7 @@ class TestLengths(unittest.TestCase):
         self.assertIs(self.lengths.first(T.maximum(n, 0)), n)
         self.assertIs(self.lengths.first(T.maximum(n + 2, 2) - T.minimum(1, n + 2) - 1), n)
         self.assertIs(self.lengths.first(T.minimum(n + m, n)), n)
-        # The length of x[1:-1], x being of n + 2.
+        # The length of x[1:-1], where x has the length n + 2.
         self.assertIs(self.lengths.first(T.maximum(T.maximum(1 + n, 0), T.minimum(1, 2 + n)) - T.minimum(1, 2 + n)), n)
         zero = self.lengths.first(T.minimum(np.int8(0), n))
         self.assertEqual((zero.type, zero.data), (T.lscalar, 0))
@@ -68,7 +68,8 @@ class TestLengths(unittest.TestCase):
         terms = T.lscalars(2 * MOST_TERMS)
         long = T.add(*terms)
         self.assertIs(self.lengths.first(long), long)
-        self.assertNotEqual(self.lengths.first(other - other), self.lengths.first(n - n))  # int8
+        # the difference of int8 has another dtype
+        self.assertNotEqual(self.lengths.first(other - other), self.lengths.first(n - n))
 
     def test_values(self):
         n, m, k = self.n, self.m, self.k

@@ -1,4 +1,4 @@
-"""Compare random expressions of lengths with the linear forms in which lengths are kept: both give the same number."""
+"""Random expressions of lengths have the values of the linear forms that represent them."""
 
 import random
 import unittest

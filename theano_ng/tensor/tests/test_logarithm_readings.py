@@ -1,4 +1,6 @@
-"""What is known of logarithms: shifted sums, shares of sums, what may be known, and what gradients go past."""
+"""Analysis of logarithms: shifted sums, shares of sums, expressions with a known logarithm, and variables that
+gradients pass.
+"""
 
 import unittest
 
@@ -17,7 +19,9 @@ from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 
 class TestForms(unittest.TestCase):
     def test_shifted(self):
-        """A variable minus its own maximum along the dimensions of a sum, kept as dimensions of length 1."""
+        """A shifted variable is the variable minus its own maximum along the summed dimensions, kept as dimensions of
+        length 1.
+        """
         x, y, column = T.dmatrix("x"), T.dmatrix("y"), T.dcol("column")
 
         def largest(v, axis):
@@ -32,12 +36,12 @@ class TestForms(unittest.TestCase):
             (x - largest(x, (0, 1)), (0, 1), True),
             (x - reduced(scalar.maximum, x, (1,)), (1,), True),
             (x - x.max(axis=0, keepdims=True), (0,), True),
-            # of other dimensions
+            # maxima along other dimensions
             (x - largest(x, (1,)), (0,), False),
             (x - largest(x, (1,)), (0, 1), False),
             (x - largest(x, (0, 1)), (1,), False),
             (x - reduced(scalar.maximum, x, (0,)), (1,), False),
-            # of another variable, or another function
+            # a reduction of another variable, or another reduction
             (x - largest(y, (1,)), (1,), False),
             (x - reduced(scalar.minimum, x, (1,)), (1,), False),
             (x - reduced(scalar.add, x, (1,)), (1,), False),
@@ -52,7 +56,9 @@ class TestForms(unittest.TestCase):
             self.assertEqual(is_shifted(v, axis), shifted, (theano.pp(v), axis))
 
     def test_what_may_be_known(self):
-        """Numbers, functions, Ops of which the logarithm is known, and products, sums and views of these; no others."""
+        """Logarithms are known of numbers, functions, Ops with a rule, and of products, sums and views of these, and of
+        no others.
+        """
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e, s, number, row = T.exp(x), softmax(x), T.exp(T.dscalar("number")), T.exp(T.dvector("row"))
         for v, known in (
@@ -101,7 +107,9 @@ class TestForms(unittest.TestCase):
                 self.assertEqual(reading(v, whole=True) is not None, depth < logarithms.MOST_SUMS)
 
     def test_what_gradients_go_past(self):
-        """What lies between a variable and the leaves, of which nothing that is unknown is a part."""
+        """Gradients pass the variables between an expression and its leaves that contain nothing without a known
+        logarithm.
+        """
         x, y, z = T.dvectors("x", "y", "z")
         e, p = T.exp(x), T.nnet.sigmoid(y)
         ez = e * z
@@ -119,7 +127,7 @@ class TestForms(unittest.TestCase):
             self.assertTrue(found.isdisjoint([x, y, z]), theano.pp(v))
 
     def test_shares(self):
-        """A share of a sum, written as a quotient, or as a product with an inverse in either order."""
+        """A share of a sum is a quotient by the sum, or a product with its inverse in either order."""
         x = T.dmatrix("x")
         e = T.exp(x)
         for axis, shuffled in ((1, (0, "x")), (0, ("x", 0))):
@@ -175,7 +183,7 @@ class TestForms(unittest.TestCase):
 
 class TestHalves(unittest.TestCase):
     def test_logarithms_of_erfc(self):
-        """What is known of erfc is known of float32 and float64: none of the factors may be one in float16."""
+        """The rule for erfc holds for float32 and float64 only: no factor may be an erfc of float16."""
         for dtype in ("float16", "float32", "float64"):
             x, y = T.vector("x", dtype=dtype), T.vector("y", dtype=dtype)
             for v, has_erfc in (

@@ -1,4 +1,4 @@
-"""Arrays in mapped files as arguments of functions and as values of shared variables."""
+"""Arrays in memory mapped files as arguments of functions and as values of shared variables."""
 
 import os
 import tempfile
@@ -80,12 +80,12 @@ class TestMappedFiles(unittest.TestCase):
         read = theano.function([], same.sum(axis=0) + copied.sum(axis=0))
         np.testing.assert_array_equal(read(), self.numbers.sum(0) * 2)
         value[0] = 9
-        np.testing.assert_array_equal(same.get_value()[0], np.full(4, 9.0))  # shared with the file
+        np.testing.assert_array_equal(same.get_value()[0], np.full(4, 9.0))  # the value shares memory with the file
         np.testing.assert_array_equal(copied.get_value(), self.numbers)
         kept = same.get_value()
         kept[:] = -1
         self.assertEqual(value[0, 0], 9)
-        # Updates that do not work in place leave a file alone; the value is what counts.
+        # Updates that do not work in place leave a file unchanged, and set the value of the variable.
         read_only = self.mapped("r")
         same.set_value(read_only, borrow=True)
         step = theano.function([], updates=[(same, T.concatenate([same, same]))])

@@ -1,6 +1,6 @@
-"""Native Ops between pages of memory that nobody may touch: arguments and results end, or begin, where memory does.
+"""Native Ops between protected pages: arguments and results end, or begin, at a page boundary.
 
-What reads or writes beside an array stops this process.
+Code that reads or writes outside an array crashes the process.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ PAGE = mmap.PAGESIZE
 
 
 def placed(a, at_end):
-    """A copy of an array in pages of its own, whose last byte is the last one of them, or whose first is the first."""
+    """Return a copy of an array in separate pages, at the very end or at the very start of them."""
     a = np.asarray(a)
     pages = max(-(-a.nbytes // PAGE), 1)
     memory = mmap.mmap(-1, (pages + 2) * PAGE)
@@ -43,7 +43,7 @@ def placed(a, at_end):
 
 
 def run_with(variable, values, previous):
-    """The outputs of the node of a variable in C, which may use the arrays of previous outputs again."""
+    """Return the outputs of a variable's node, computed in C; it may reuse the arrays of previous outputs."""
     node = variable.owner
     storage = {v: [getattr(v, "data", None)] for v in node.inputs}
     storage.update({v: [value] for v, value in values.items()})
@@ -206,7 +206,7 @@ class TestMemoryEnds(unittest.TestCase):
         self.check(lambda x: neighbours.images2neibs(x, (2, 4)), images)
 
     def test_selected(self):
-        """The places of what is not zero among bytes and others, and elements by number."""
+        """Positions of nonzero elements of all dtypes, and elements chosen by number, stay within memory."""
         for n in (1, 7, 8, 9, 16, 40, 1024, 1032):
             for share in (0.0, 0.1, 0.6, 1.0):
                 m = self.rng.rand(n) < share
@@ -221,7 +221,9 @@ class TestMemoryEnds(unittest.TestCase):
                     self.check(lambda a, *c: Choose("wrap")(a, list(c)), number, *choices)
 
     def test_sparse(self):
-        """Products of matrices with few entries in a line and many, and with rows of any length."""
+        """Products of sparse matrices with few and many entries per line, and with dense rows of any length, stay
+        within memory.
+        """
         for entries, rows, columns in ((1, 3, 4), (7, 5, 9), (9, 40, 3), (60, 12, 12)):
             places = self.rng.permutation(rows * columns)[:entries]
             for width in (1, 2, 7, 8, 17, 40):

@@ -1,4 +1,4 @@
-"""What the native code of tensors declares to read, and what its modules have when they are loaded."""
+"""The declared parameters of the native functions of tensors, and the contents of their modules after loading."""
 
 import importlib
 import importlib.machinery
@@ -16,7 +16,7 @@ from theano_ng.gof.native_words import SCRATCH
 
 class TestDeclarations(unittest.TestCase):
     def test_all(self):
-        """Python can read what every function that ships declares, and scratch memory is asked for where it is wanted."""
+        """Python can read the declarations of every native function, and only two functions request scratch memory."""
         folder = os.path.dirname(theano_ng.tensor.native.__file__)
         families = sorted(name[:-2] for name in os.listdir(folder) if name.endswith(".c") and name != "alloc.c")
         found = {}
@@ -29,13 +29,13 @@ class TestDeclarations(unittest.TestCase):
             {key for key, record in found.items() if SCRATCH in record.offsets},
             {("elemwise", "elemwise"), ("reduce", "reduce_elemwise")},
         )
-        # The words of the elementwise operation inside a reduction, by the same declaration.
+        # The parameters of the elementwise operation inside a reduction have the same declaration.
         outer, inner = found["reduce", "reduce_elemwise"].row, found["elemwise", "elemwise"].row
         self.assertEqual(outer.offsets, inner.offsets)
 
 
 def loaded_anew(module):
-    """An extension module once more, under another name: its initialization runs again."""
+    """Load an extension module once more under another name, so that its initialization runs again."""
     name = "anew." + module.__spec__.name.rpartition(".")[2]
     loader = importlib.machinery.ExtensionFileLoader(name, module.__file__)
     made = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, module.__file__, loader=loader))
@@ -49,7 +49,7 @@ class TestLoading(unittest.TestCase):
         return [importlib.import_module("theano_ng.tensor.native." + name) for name in sorted(names)]
 
     def test_all(self):
-        """Every module can be loaded again, and then has what it had before."""
+        """Every module can be loaded again, and then has the same names as before."""
         modules = self.modules()
         self.assertGreater(len(modules), 20)
         for module in modules:
@@ -60,7 +60,7 @@ class TestLoading(unittest.TestCase):
             )
 
     def test_instructions(self):
-        """The modules of the interpreter have addresses of the same instructions, and of the same kernels."""
+        """The modules of the interpreter have addresses of the same instructions and of the same kernels."""
         blocks = [loaded_anew(m) for m in self.modules() if ".blocks_v" in m.__spec__.name]
         self.assertGreater(len(blocks), 0)
         for module in blocks:
@@ -73,7 +73,7 @@ class TestLoading(unittest.TestCase):
 
 
 class TestFilledMemory(unittest.TestCase):
-    """`alloc.fill`: new memory holds a byte in all places."""
+    """Tests of `alloc.fill`: new memory is filled with a byte."""
 
     def setUp(self):
         self.alloc = importlib.import_module("theano_ng.tensor.native.alloc")
@@ -100,7 +100,7 @@ class TestFilledMemory(unittest.TestCase):
         self.assertRaises(OverflowError, self.alloc.fill, 2**80)
 
     def test_nesting(self):
-        """What was in force before is again afterwards; memory without a byte for it stays as it is."""
+        """`restore` returns to the previous byte; if there was none, new memory is not filled."""
         self.fill(7)
         inner = self.alloc.fill(9)
         self.assertEqual(set(np.empty(100, "int8").tolist()), {9})
@@ -119,7 +119,7 @@ class TestFilledMemory(unittest.TestCase):
             self.assertEqual(set(made.ravel().tolist()), {5.0})
 
     def test_more_memory_than_there_is(self):
-        """An error, with a byte and without one."""
+        """Requests of more memory than exists raise MemoryError, with a fill byte and without."""
         for shape in ((2**46,), (2**30, 2**28)):
             self.assertRaises(MemoryError, self.alloc.empty, shape, "float64")
         self.fill(3)

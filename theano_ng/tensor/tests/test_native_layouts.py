@@ -1,4 +1,4 @@
-"""Native Ops on parts of arrays, on many operands and dimensions, and with outputs of earlier calls that do not fit."""
+"""Native Ops on parts of arrays, on many operands and dimensions, and with unsuitable outputs of earlier calls."""
 
 import itertools
 import unittest
@@ -20,7 +20,7 @@ def variables_of(values):
 
 
 class TestParts(unittest.TestCase):
-    """Elementwise operations on rows that do not follow each other in memory."""
+    """Elementwise operations on rows that are not contiguous."""
 
     WIDTHS = (1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 47, 48, 49, 64, 90)
 
@@ -28,7 +28,7 @@ class TestParts(unittest.TestCase):
         self.thunks = {}
 
     def thunk(self, op, values):
-        """(thunk, cells of inputs, that of the output), the same for arrays of the same types."""
+        """Return (thunk, cells of inputs, cell of the output), cached by the types of the arrays."""
         key = op, tuple((v.dtype, v.ndim) for v in values)
         if key not in self.thunks:
             out = op(*variables_of(values))
@@ -60,7 +60,7 @@ class TestParts(unittest.TestCase):
                     self.check(add, x, x[..., ::-1])
 
     def test_windows(self):
-        """Rows that overlap."""
+        """Rows overlap in memory."""
         add = Elemwise(scalar.add)
         for dtype in ("int8", "float32", "float64"):
             memory = (np.arange(400) % 23).astype(dtype)
@@ -69,14 +69,14 @@ class TestParts(unittest.TestCase):
                 self.check(add, x, x.copy())
 
     def test_many_operands(self):
-        """So many that buffers for all of them are short."""
+        """There are so many operands that their buffers are short."""
         for n in (60, 130, 160):
             op = Elemwise(scalar.add)
             for width in (36, 37, 38, 40, 43, 47, 48, 63):
                 memory = np.arange(5.0 * 70).reshape(5, 70)
                 values = [memory[:, :width], memory[:, 7:][:, :width][::-1]] * (n // 2)
                 self.check(op, *values)
-                # The same row again and again.
+                # An operand that repeats one row.
                 self.check(op, *values, np.broadcast_to(np.arange(2.0 * width)[::2], (5, width)))
 
     def test_many_dimensions(self):
@@ -89,10 +89,10 @@ class TestParts(unittest.TestCase):
 
 
 class TestEarlierOutputs(unittest.TestCase):
-    """An output of an earlier call that has another dtype, shape or order is no place for the result."""
+    """An output of an earlier call that has another dtype, shape or order is not overwritten with the result."""
 
     def outputs(self, want):
-        """Arrays that an output might find in its place."""
+        """Yield arrays of other dtypes, orders and shapes that an output cell might contain."""
         item = want.dtype.itemsize
         for dtype in {want.dtype, np.dtype("int%d" % (8 * item)), np.dtype("f4"), np.dtype("f8"), np.dtype("c16")}:
             for order in "CF":
@@ -139,7 +139,7 @@ class TestEarlierOutputs(unittest.TestCase):
 
 class TestValuesOfAnotherRank(unittest.TestCase):
     def test_refused(self):
-        """Native Ops say so when a value has not the dimensions or the dtype of its variable."""
+        """Native Ops raise an error if a value does not have the rank or the dtype of its variable."""
         a, b = T.dscalars(2)
         x = T.dmatrix()
         for out, variables in (

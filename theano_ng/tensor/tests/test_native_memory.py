@@ -1,4 +1,4 @@
-"""Native Ops read their inputs and nothing beyond, and keep no memory."""
+"""Native Ops read no memory beyond their inputs, and free all memory that they allocate."""
 
 import ctypes
 import mmap
@@ -27,7 +27,7 @@ NATIVE_BIG = 1 << 18  # bytes from which on arrays keep their memory; native.h
 
 
 def at_the_end(array):
-    """The same elements in memory that ends with a page; no page follows that may be read."""
+    """Return a copy whose last byte ends a page; the next page is protected."""
     pages = -(-array.nbytes // PAGE) if array.nbytes else 1
     memory = mmap.mmap(-1, (pages + 1) * PAGE)
     behind = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + pages * PAGE
@@ -39,7 +39,7 @@ def at_the_end(array):
 
 
 def at_the_start(array):
-    """The same in memory that begins with a page; none is before it."""
+    """Return a copy whose first byte starts a page; the page before is protected."""
     pages = -(-array.nbytes // PAGE) if array.nbytes else 1
     memory = mmap.mmap(-1, (pages + 1) * PAGE)
     before = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -52,12 +52,14 @@ def at_the_start(array):
 
 @unittest.skipUnless(sys.platform.startswith("linux"), "needs mprotect")
 class TestNothingBeyond(NativeCase):
-    """What reads beyond its inputs ends the process."""
+    """Ops that read beyond their inputs crash the process."""
 
     LENGTHS = (1, 3, 7, 8, 15, 16, 17, 31, 32, 33, 47, 48, 64, 65, 130)
 
     def guarded(self, *shape, dtype="float64"):
-        """An array in guarded memory. Five turns change the guarded side, so that each of two, three or four inputs has both sides guarded."""
+        """Return an array in guarded memory. The guarded side changes in five turns, so that each of two to four inputs
+        has both sides guarded.
+        """
         self.turn = getattr(self, "turn", 0) + 1
         places = at_the_end, at_the_end, at_the_start, at_the_end, at_the_start
         return places[self.turn % 5](self.array(shape, dtype, values=30))
@@ -146,7 +148,7 @@ class TestNothingBeyond(NativeCase):
                 )
 
     def convolve(self, image, kernel, dtype, **settings):
-        """All directions of a convolution, of arrays in guarded memory."""
+        """Check all directions of a convolution, on arrays in guarded memory."""
         forward, weights, inputs = [
             op(**settings) for op in (convmm.CorrMM, convmm.CorrMM_gradWeights, convmm.CorrMM_gradInputs)
         ]
@@ -181,7 +183,7 @@ class TestNothingBeyond(NativeCase):
                     self.convolve((1 + k % 3, channels, *image), (filters, channels, *kernel), dtype, **settings)
 
     def test_kernels_of_their_own(self):
-        """Unshared ones, of images that are higher than wide and wider than high, and of few images and many."""
+        """Unshared kernels work on tall and wide images, in small and large batches."""
         for k, (batch, channels, image, kernel) in enumerate(
             [
                 (1, 1, (7, 3), (2, 2)),
@@ -205,7 +207,7 @@ class TestNothingKept(NativeCase):
             return int(file.read().split()[0]) * resource.getpagesize()
 
     def test_scratch_memory(self):
-        """What a convolution works in, it gives back."""
+        """Convolutions free their scratch memory."""
         x, w, y = self.array((1, 1, 600, 600)), self.array((1, 1, 2, 2)), self.array((1, 1, 601, 601))
         both = [T.dtensor4() for _ in range(2)]
         for out, values in (
@@ -231,7 +233,7 @@ class TestNothingKept(NativeCase):
             self.assertLess(self.size() - before, 2_000_000, shape)
 
     def test_sorted(self):
-        """What lines are sorted in is given back, once for all lines."""
+        """Sorting frees its buffers, which it allocates once for all lines."""
         for make, shape, dtype in (
             (sort, (2, 300_000), "float64"),
             (sort, (2, 50_000), "complex128"),
@@ -255,7 +257,7 @@ class TestNothingKept(NativeCase):
             self.assertLess(self.size() - before, x.nbytes, out.owner)
 
     def check_without_memory(self, make, arrays, room):
-        """With so many bytes more and no others, memory is too short, which is said."""
+        """Check that an Op raises MemoryError if the process may allocate only `room` more bytes."""
         variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in arrays]
         node = make(*variables).owner
         cells = {v: [a] for v, a in zip(variables, arrays)}
@@ -272,10 +274,14 @@ class TestNothingKept(NativeCase):
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
     def test_too_little(self):
-        """Arrays are zeros that nobody has written: they take addresses, and no memory."""
+        """Ops raise MemoryError if memory is short.
+
+        Arrays are zeros that are never written, so they use addresses but no memory.
+        """
         n = 12_000_000
         x, places, starts = np.zeros(n, "int8"), np.zeros(n, "int32"), np.array([0, n], "int32")
-        for room in (n // 2, 12 * n, 20 * n):  # for nothing, and for the result but not for what it is computed in
+        # too little for any buffer, and enough for the result but not for its buffers
+        for room in (n // 2, 12 * n, 20 * n):
             self.check_without_memory(argsort, (x,), room)
             self.check_without_memory(sort, (np.zeros(n, "complex64"),), room)
         for op in (fields.mul_s_v_csr, fields.structured_add_s_v_csr, fields.mul_s_d_csr):
@@ -283,7 +289,7 @@ class TestNothingKept(NativeCase):
             self.check_without_memory(op, (np.zeros(n), places, starts, dense), n)
 
     def test_frames_that_are_too_large(self):
-        """The padded image is larger than any memory, and its size larger than any number."""
+        """The padded image is larger than any memory, and its size overflows."""
         for apart in (2**31 - 4, 2**32 - 4, 2**33 - 4):
             x, w = T.dtensor4(), T.dtensor4()
             op = convmm.CorrMM(border_mode=(apart // 2, apart // 2), filter_dilation=(apart, apart))

@@ -1,4 +1,4 @@
-"""Products by BLAS and by loops of our own: matrices that lie oddly in memory, factors next to zero, small sizes."""
+"""Products by BLAS and by our own loops: matrices of unusual memory layout, factors close to zero, small sizes."""
 
 import itertools
 import tracemalloc
@@ -16,7 +16,7 @@ DIGITS = {"float32": 1e-5, "complex64": 1e-5}
 
 
 def windows(rows, columns, down, right, dtype):
-    """A matrix of whole numbers whose elements are so many places of memory apart, which may overlap."""
+    """Return a matrix of integers with strides of `down` and `right` elements, which may overlap."""
     memory = np.arange(rows * max(down, 1) + columns * max(right, 1)) % 13 - 6
     item = np.dtype(dtype).itemsize
     return np.lib.stride_tricks.as_strided(memory.astype(dtype), (rows, columns), (down * item, right * item))
@@ -33,7 +33,7 @@ class Products(unittest.TestCase):
 
 class TestLayouts(Products):
     def test_windows(self):
-        """Rows and columns that overlap, are repeated, or lie apart."""
+        """Rows and columns overlap, are repeated, or have gaps."""
         shapes = ((1, 1), (1, 6), (6, 1), (4, 3), (3, 5))
         for dtype, (rows, columns), (down, right) in itertools.product(
             DTYPES, shapes, itertools.product((0, 1, 2, 3, 7), repeat=2)
@@ -55,7 +55,7 @@ class TestLayouts(Products):
             self.check(blas.BatchedDot(), [np.broadcast_to(x, (2, *x.shape)), turned], x @ turned)
 
     def test_forms(self):
-        """Arrays of every kind of memory, of sizes for which there are loops of our own and of others."""
+        """Arrays of every memory layout, of sizes that our own loops compute and of others, have the right products."""
         rng = np.random.RandomState(6)
         for dtype in ("float32", "float64"):
             one = np.array(1, dtype)
@@ -87,7 +87,7 @@ class TestLayouts(Products):
                     wide[:, 1:-1] = z
 
     def test_memory(self):
-        """Matrices in either order, and parts of them, are not copied."""
+        """Matrices in C and Fortran order, and parts of them, are not copied."""
         rng = np.random.RandomState(4)
         base = rng.rand(700, 800)
         one, zero = np.array(1.0), np.array(0.0)
@@ -112,7 +112,7 @@ class TestLayouts(Products):
 
 class TestFactors(Products):
     def test_next_to_zero(self):
-        """The smallest number that there is is none that makes what it is multiplied by count for nothing."""
+        """A factor that is the smallest number of the dtype is not treated as zero."""
         for dtype in ("float32", "float64"):
             tiny = np.array(np.finfo(dtype).smallest_subnormal, dtype)
             large = np.array(1e37 if dtype == "float32" else 1e300, dtype)
@@ -128,7 +128,7 @@ class TestFactors(Products):
             self.check(blas.gemv_no_inplace, [0 * z[:, 0], tiny, x, y[:, 0], zero], 4 * np.full(5, tiny * large))
 
     def test_zero(self):
-        """What is multiplied by zero is not looked at."""
+        """Operands that are multiplied by zero are not read."""
         for dtype in DTYPES:
             one, zero, nan = np.array(1, dtype), np.array(0, dtype), np.array(np.nan, dtype)
             x, y = np.ones((5, 4), dtype), np.ones((4, 3), dtype)
@@ -139,7 +139,7 @@ class TestFactors(Products):
             self.check(blas._dot22scalar, [nan * x, nan * y, zero], nothing)
 
     def test_values_that_are_not_the_inputs_dtype(self):
-        """Refused, whichever input it is, and never read as the other dtype."""
+        """Values of another dtype are refused for each input, and never read as the declared dtype."""
         for op, shapes in (
             (blas._dot22, [(3, 4), (4, 2)]),
             (blas._dot22scalar, [(3, 4), (4, 2), ()]),
@@ -160,7 +160,7 @@ class TestFactors(Products):
 
 class TestStacks(Products):
     def test_small(self):
-        """All sizes around those of which products have loops of their own."""
+        """Products of small stacks are right, for all sizes around the limits of our own loops."""
         rng = np.random.RandomState(5)
         sizes = (1, 2, 3, 4, 5, 7, 8, 9, 10)
         for m, k, n in itertools.product(sizes, (1, 3, 8, 9), sizes):

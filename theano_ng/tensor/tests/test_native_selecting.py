@@ -1,4 +1,4 @@
-"""Native Ops that select elements and rows: operands repeated in memory, wrong positions, rows with NaN."""
+"""Native Ops that select elements and rows: operands repeated in memory, invalid positions, rows with NaN."""
 
 import itertools
 import unittest
@@ -24,7 +24,7 @@ def results(make, *values):
 
 class TestChosen(unittest.TestCase):
     def test_repeated_in_memory(self):
-        """Operands that are one row, column or number again and again, as NumPy's broadcasting makes them."""
+        """Operands repeat one row, column or number in memory, as NumPy's broadcasting makes them."""
         rng = np.random.RandomState(1)
         shape = (3, 1, 4, 5)
         repeated = (), (0,), (2, 3), (0, 2), (0, 3)
@@ -46,7 +46,7 @@ class TestChosen(unittest.TestCase):
                 np.testing.assert_array_equal(got, np.where(number == 1, *choices[::-1]))
 
     def test_one_choice(self):
-        """Every number stands for it, wrapped or clipped."""
+        """With one choice, every number selects it, whether it is wrapped or clipped."""
         number = np.arange(-4, 5)
         for mode in ("wrap", "clip"):
             (got,) = results(Choose(mode), number, np.arange(9.0)[None])
@@ -55,7 +55,7 @@ class TestChosen(unittest.TestCase):
 
 class TestPlaces(unittest.TestCase):
     def test_bytes(self):
-        """Eight at a time, in any combination of zeros and others, after any others."""
+        """Bytes are tested eight at a time: every combination of zero and nonzero bytes is right after any other."""
         rng = np.random.RandomState(2)
         for dtype in ("bool", "int8", "uint8"):
             for length in (7, 8, 64, 1023, 1024, 1025, 2500):
@@ -67,7 +67,10 @@ class TestPlaces(unittest.TestCase):
                     np.testing.assert_array_equal(results(Nonzero(), both), both.nonzero())
 
     def test_wrong_positions_in_vectors(self):
-        """The first one is named, whether the vector is changed in place or copied; in place nothing is changed."""
+        """The error names the first invalid position, whether the vector is copied or changed in place.
+
+        In place nothing is changed.
+        """
         for dtype, kind in itertools.product(("float32", "float64", "int8", "int64"), ("int64", "int32", "int8")):
             for n, (where, wrong) in itertools.product((3, 40, 1100), ((0, 50), (2, -51), (1, 99))):
                 places = np.arange(n).astype(kind) % np.array(50, kind)
@@ -83,7 +86,7 @@ class TestPlaces(unittest.TestCase):
 
 class TestUniqueRows(unittest.TestCase):
     def test_rows_with_nan(self):
-        """A row in which anything is NaN is unlike any other, as in NumPy."""
+        """A row that contains NaN equals no other row, as in NumPy."""
         nan = np.nan
         parts = [complex(1, 2), complex(nan, 1), complex(1, nan), complex(nan, nan)]
         for dtype, numbers in (

@@ -1,4 +1,4 @@
-"""Linear algebra against NumPy; gradients against finite differences."""
+"""Linear algebra compared with NumPy; gradients compared with finite differences."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ TIGHT = {"rtol": 2e-3, "atol": 2e-3}
 
 @st.composite
 def regular(draw, dtypes=DTYPES, sides=(0, 5)):
-    """Square matrices far from singular, in any layout."""
+    """Draw square matrices far from singular, in any layout."""
     dtype, n = draw(st.sampled_from(dtypes)), draw(st.integers(*sides))
     rng = np.random.RandomState(draw(st.integers(0, 999)))
     x = rng.randn(n, n) + (1j * rng.randn(n, n) if dtype.startswith("complex") else 0) + 4 * np.eye(n)
@@ -41,7 +41,7 @@ def sample(*shape, seed=3):
 
 
 def check_rop(f, x, seed=5):
-    """R_op of f against its gradient."""
+    """Check R_op of f against its gradient."""
     v = T.TensorType("float64", (False,) * x.ndim)("v")
     out = f(v)
     d, w = v.type("d"), out.type("w")
@@ -55,7 +55,7 @@ def check_rop(f, x, seed=5):
 
 
 class TestGenerated(unittest.TestCase):
-    """Values, dtypes, shapes and refusals for arrays of all kinds, by Python and C code."""
+    """Values, dtypes, shapes and refusals for arrays of all kinds are right in Python and C code."""
 
     inverse = Compared(nlinalg.matrix_inverse, np.linalg.inv, **TIGHT)
     det = Compared(nlinalg.det, np.linalg.det, **TIGHT)
@@ -102,7 +102,7 @@ class TestGenerated(unittest.TestCase):
     )
     def test_factors(self, x, mode, full):
         self.pinv.check(x)
-        if 0 not in x.shape:  # NumPy has no QR of nothing in some modes
+        if 0 not in x.shape:  # NumPy has no QR of an empty matrix in some modes
             self.whole.check(x, mode=mode)
         self.svd.check(x, full_matrices=full)
 
@@ -126,7 +126,7 @@ class TestGenerated(unittest.TestCase):
 
 
 class TestGradients(unittest.TestCase):
-    """Finite differences, and R_op against the gradient."""
+    """Gradients agree with finite differences, and R_op agrees with the gradient."""
 
     def verify(self, f, *points, rop=False, **options):
         with self.subTest(f=str(f), shapes=[np.shape(p) for p in points]):
@@ -136,7 +136,7 @@ class TestGradients(unittest.TestCase):
 
     @staticmethod
     def joined(*outputs):
-        """One vector of all outputs, weighted differently."""
+        """Return one vector of all outputs with different weights."""
         return T.concatenate([(o * (1 + k)).flatten() for k, o in enumerate(outputs)])
 
     def test_inverses(self):
@@ -150,7 +150,7 @@ class TestGradients(unittest.TestCase):
         for shape in ((4, 4), (5, 3), (3, 5), (1, 4), (4, 1)):
             self.verify(nlinalg.pinv, sample(*shape), rop=True)
         low = np.outer(sample(4), sample(3, seed=4))
-        # rank 1 all along the way: pinv(t * low) = pinv(low) / t
+        # the rank is 1 for every t: pinv(t * low) = pinv(low) / t
         m = T.dmatrix("m")
         slope = theano_ng.function([m], (T.grad(nlinalg.pinv(m).sum(), m) * m).sum(), mode="FAST_COMPILE")(low)
         np.testing.assert_allclose(slope, -np.linalg.pinv(low).sum(), rtol=1e-7)
@@ -170,7 +170,7 @@ class TestGradients(unittest.TestCase):
         for UPLO in "LU":
             self.verify(lambda m: self.joined(*nlinalg.eigh(m, UPLO)), x + x.T, rop=True)
             self.verify(lambda m: nlinalg.eigh(m, UPLO)[0], x + x.T)
-            self.verify(lambda m: nlinalg.eigh(m, UPLO)[1], x)  # one triangle is read
+            self.verify(lambda m: nlinalg.eigh(m, UPLO)[1], x)  # only one triangle is read
             w, v = np.linalg.eigh(x + x.T)
             weight = T.constant(sample(4, 4, seed=8))
             self.verify(
@@ -188,7 +188,8 @@ class TestGradients(unittest.TestCase):
         self.verify(lambda m: self.joined(*nlinalg.eig(m)), real, rop=True)
         m = T.dmatrix("m")
         g = theano_ng.function([m], T.grad(nlinalg.eigh(m)[0].sum(), m), mode="FAST_COMPILE")
-        np.testing.assert_allclose(g(np.eye(3)), np.eye(3), atol=1e-12)  # equal eigenvalues, and no vector matters
+        # the eigenvalues are equal, but eigenvectors do not enter the cost
+        np.testing.assert_allclose(g(np.eye(3)), np.eye(3), atol=1e-12)
 
     def test_qr(self):
         for shape in ((4, 4), (5, 3), (3, 5), (1, 3), (3, 1)):
@@ -284,7 +285,10 @@ class TestGradients(unittest.TestCase):
                 T.grad(cost, x)
 
     def test_second_derivatives_where_vectors_do_not_turn(self):
-        """Factors multiplied together are the matrix: derivatives of their product are constant, also where the gradients of vectors are zero."""
+        """Products of the factors are the matrix, so derivatives of the product are constant.
+
+        This holds also where the gradients of eigenvectors or singular vectors are zero.
+        """
         turn = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 1]])
         matrices = [np.diag(d) for d in ([0.0, -4, 1], [-4.0, 0, 2], [3.0, 2, 1])]
         matrices += [turn @ matrix @ turn.T for matrix in matrices]
@@ -300,7 +304,7 @@ class TestGradients(unittest.TestCase):
             f = theano_ng.function([x], [gradient, T.grad((gradient * weights).sum(), x)])
             for matrix in matrices:
                 if name == "svd" and not matrix.diagonal().all():
-                    continue  # no derivative at the singular value 0
+                    continue  # the singular value 0 has no derivative
                 with self.subTest(name, matrix=matrix):
                     first, second = f(matrix)
                     np.testing.assert_allclose(first, weights + weights.T if name == "eigh" else weights, atol=1e-12)
@@ -385,7 +389,7 @@ class TestErrors(unittest.TestCase):
 
 class TestOthers(unittest.TestCase):
     def test_eigenvectors(self):
-        """Vectors are compared by what they are for: signs and phases are free."""
+        """Eigenvectors are compared by the matrix that they reconstruct, since signs and phases are arbitrary."""
         for dtype in DTYPES:
             x = sample(4, 4) + (1j * sample(4, 4, seed=6) if dtype.startswith("complex") else 0)
             x = (x + x.T.conj()).astype(dtype)
@@ -521,7 +525,10 @@ class TestOthers(unittest.TestCase):
             np.testing.assert_allclose(value, plain, rtol=1e-6, atol=1e-9)
 
     def test_it_costs_little_to_import(self):
-        """Neither SciPy nor rules are imported with the module; rules are there whatever is imported first, and not for cached functions."""
+        """Importing the module imports neither SciPy nor rules.
+
+        Rules are registered in any import order, but not for cached functions.
+        """
         code = """
 import sys
 import theano_ng as theano

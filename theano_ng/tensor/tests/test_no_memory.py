@@ -1,4 +1,4 @@
-"""Small allocations fail while native Ops run: each says so or does without, and is right the next time."""
+"""Small allocations fail while native Ops run: each raises MemoryError or works without, and is right in the next call."""
 
 import unittest
 
@@ -24,13 +24,13 @@ try:
 except ImportError:
     set_nomemory = None
 
-MOST = 200  # allocations of a call, at most
+MOST = 200  # the maximum number of allocations of a call
 
 
 @unittest.skipUnless(set_nomemory, "needs the module of CPython's own tests")
 class TestEachAllocation(unittest.TestCase):
     def setUp(self):
-        wait_for_kernels(60)  # no allocation of another thread fails
+        wait_for_kernels(60)  # otherwise allocations of the compiling thread could fail
 
     def check(self, make, *values, errors=(MemoryError,)):
         variables = [T.TensorType(v.dtype, (False,) * v.ndim)() for v in values]
@@ -57,7 +57,7 @@ class TestEachAllocation(unittest.TestCase):
         self.assert_equal(outputs, want)
 
     def failing(self, thunk, n):
-        """The type of the error when the n-th allocation fails, or None."""
+        """Return the type of the error when the n-th allocation fails, or None."""
         error = None
         set_nomemory(n, n + 1)
         try:
@@ -74,7 +74,7 @@ class TestEachAllocation(unittest.TestCase):
 
     def test_shapes(self):
         x = np.arange(12.0).reshape(3, 4)
-        # NumPy's sums end without an exception where some of their own allocations fail.
+        # NumPy's sums return without an exception when some of their allocations fail.
         sums = MemoryError, SystemError
         self.check(lambda x: sum_to_shape(x, 1, T.constant(4)), x, errors=sums)
         self.check(lambda x: sum_to_shape(x, 1, 1), x.astype("float32"), errors=sums)

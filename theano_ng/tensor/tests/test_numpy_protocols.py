@@ -1,4 +1,4 @@
-"""NumPy's functions on tensor variables build the nodes of ours; none makes an array of objects."""
+"""NumPy's functions on tensor variables build our nodes; none returns an array of objects."""
 
 import unittest
 
@@ -11,7 +11,7 @@ from theano_ng.tensor import numpy_protocols
 V = np.array([0.2, 0.9, 0.5])
 M = np.arange(9.0).reshape(3, 3) % 5 + np.eye(3)
 
-# (NumPy's call, on x, a vector, and m, a matrix)
+# Calls of NumPy on x, a vector, and m, a matrix.
 CALLS = (
     "np.dot(np.eye(3), x)", "np.dot(m, x)", "np.outer(x, x)", "np.tensordot(m, m)", "np.tensordot(m, m, axes=1)", "np.matmul(m, x)",
     "np.sum(x)", "np.sum(m, 0)", "np.sum(m, axis=1, keepdims=True)", "np.mean(m, 1)", "np.prod(x)", "np.std(m, axis=0)",
@@ -43,7 +43,7 @@ class TestUfuncs(unittest.TestCase):
             whole = "bitwise" in name or name == "invert"
             variables, values = ((i, j), ints) if whole else ((x, y), (V, V[::-1]))
             for mixed in range(ufunc.nin):
-                # One argument after the other is an array.
+                # Either argument may be an array.
                 arguments = list(variables[: ufunc.nin])
                 if ufunc.nin == 2 and mixed:
                     arguments[0] = values[0]

@@ -1,4 +1,6 @@
-"""What authors of Ops for Theano 1.0 relied on, beyond C code that NumPy changed (`gof/tests/test_legacy_c.py`)."""
+"""Behavior that authors of Ops for Theano 1.0 relied on, except for C code that NumPy changed
+(`gof/tests/test_legacy_c.py`).
+"""
 
 import importlib
 import unittest
@@ -80,7 +82,7 @@ class TestOldNames(unittest.TestCase):
 
 
 class ComplexScalar(scalar.ScalarOp):
-    """C for complex numbers as authors wrote it: by parts, operators and numbers of the classes."""
+    """An Op with C code for complex numbers in the classic style: parts, operators and constructors of the classes."""
 
     __props__ = ("code",)
     nin = 2
@@ -97,7 +99,7 @@ class ComplexScalar(scalar.ScalarOp):
 
 
 class ComplexParts(Op):
-    """A tensor Op whose C code goes through elements of complex arrays."""
+    """A tensor Op whose C code reads the elements of complex arrays."""
 
     __props__ = ()
 
@@ -131,7 +133,7 @@ COMPLEX_CODE = {
 
 @unittest.skipUnless(config.cxx, "needs a C++ compiler")
 class TestComplexNumbers(unittest.TestCase):
-    """In C++ complex numbers are classes with parts and operators, as they were."""
+    """In C++, complex numbers are classes with parts and operators, as in Theano 1.0."""
 
     values = np.array([1 + 2j, -3.5 + 0.25j, 0.5, -2j, 2.0**-10 - 4j])
     others = np.array([0.5 - 1j, 2 + 3j, -1, 1 + 1j, 6 - 0.5j])
@@ -141,7 +143,7 @@ class TestComplexNumbers(unittest.TestCase):
             x, y = T.TensorType(dtype, (False,))("x"), T.TensorType(dtype, (False,))("y")
             values, others = self.values.astype(dtype), self.others.astype(dtype)
             alone = [T.Elemwise(ComplexScalar(code))(x, y) for code in COMPLEX_CODE]
-            # With the package's own operations in one kernel, which is compiled as C++ then.
+            # Fused with the package's own operations in one kernel, which is compiled as C++ then.
             around = [T.exp(out / 8) * T.conj(x) + T.real(out) * abs(y) + T.sqrt(out) ** 2 for out in alone]
             fused = theano.function([x, y], around, mode=theano.Mode("cvm", "fast_run"))
             composites = [node.op.scalar_op for node in fused.maker.fgraph.toposort() if len(node.inputs) > 2]
@@ -206,7 +208,7 @@ BLAS_CODE = {
 
 
 class UsesBlas(Op):
-    """C code of its own around the BLAS that the configuration names."""
+    """An Op whose C code calls the BLAS that the configuration names."""
 
     __props__ = ("code", "dtype")
 
@@ -266,7 +268,7 @@ class TestBlas(unittest.TestCase):
         return [z.tolist() for z in f(value)]
 
     def test_functions(self):
-        """Row-major matrices are the transposes of what Fortran sees."""
+        """Row-major matrices are passed as the transposes of Fortran's matrices."""
         for dtype in ("float32", "float64"):
             got = self.check(dtype, "gemm", "gemv", "ger", "axpy", "dot", "iamax")
             self.assertEqual(got[0], [[7, 10], [15, 22]])
@@ -306,7 +308,7 @@ class TestBlas(unittest.TestCase):
 
 
 class Halve(scalar.UnaryScalarOp):
-    """Classic C code, which knows nothing of float16."""
+    """An Op with classic C code that does not support float16."""
 
     def impl(self, x):
         return x / 2
@@ -319,7 +321,7 @@ class Halve(scalar.UnaryScalarOp):
 
 
 class HalveBits(Halve):
-    """C code that says it knows float16: it subtracts one from the exponent of normal numbers."""
+    """An Op whose C code declares float16 support: it subtracts one from the exponent of normal numbers."""
 
     _f16_ok = True
 
@@ -361,7 +363,7 @@ class TestScalarOps(unittest.TestCase):
                 for got, right in zip(theano.function([x], outputs, mode=mode)(value), expected):
                     self.assertEqual(got.dtype, "float16")
                     assert_allclose(np.asarray(right, "float16"), got)
-        # What only meets other types stays C when it is fused.
+        # An operation that only receives other dtypes stays C when it is fused.
         fused = theano.function([x], outputs[2], mode="FAST_RUN").maker.fgraph.toposort()
         self.assertEqual(len(fused), 1)
 
@@ -462,7 +464,10 @@ class TestInplace(unittest.TestCase):
                     assert_allclose(right, got)
 
     def test_functions_of_integers(self):
-        """A float, of the dtype that it has without overwriting, is cut to an integer; erf(5) is 1 in float32 only."""
+        """In place on integers, the float result of the ordinary operation is truncated.
+
+        erf(5) is 1 in float32 only.
+        """
         functions = dict(
             exp=np.exp, sqrt=np.sqrt, rad2deg=np.rad2deg, inv=np.reciprocal, erf=scipy.special.erf, arctan=np.arctan
         )
@@ -477,7 +482,7 @@ class TestInplace(unittest.TestCase):
                     self.assertEqual(f(values.copy()).tolist(), expected, (name, dtype, mode.linker))
 
     def test_division_of_integers_by_small_floats(self):
-        """It killed the process: the divisor became an integer, zero."""
+        """The division is right; earlier, the divisor was converted to the integer zero, which killed the process."""
         x, y = T.lvector("x"), T.dscalar("y")
         f = theano.function(
             [theano.In(x, mutable=True), y],
@@ -489,7 +494,7 @@ class TestInplace(unittest.TestCase):
 
 
 def told(cls):
-    """A subclass whose C code is its base's and a comment."""
+    """Return a subclass whose C code is the C code of its base plus a comment."""
 
     def c_code(self, node, name, inputs, outputs, sub):
         return super(subclass, self).c_code(node, name, inputs, outputs, sub) + "\n/* and no more */"
@@ -548,7 +553,7 @@ class TestSubclassesOfNativeOps(unittest.TestCase):
 
 
 class Wide(Op):
-    """A perform of NumPy 1: the product of float32 and a 0-d float64 was float32."""
+    """An Op whose perform relies on NumPy 1: the product of float32 and a 0-d float64 was float32."""
 
     __props__ = ("factor",)
 
@@ -578,7 +583,7 @@ class TestWidening(unittest.TestCase):
                 text = str(caught.exception)
                 self.assertIn("numpy.asarray(result, dtype=node.outputs[0].type.dtype)", text)
                 self.assertIn("Apply node that caused the error: Wide{factor=2.0}(x)", text)
-                self.assertIn("test_op_authors.py", text)  # where the user made it
+                self.assertIn("test_op_authors.py", text)  # the message names the file where the user made the node
 
     def test_only_the_first_call_is_looked_at(self):
         x = T.fvector("x")
@@ -594,7 +599,7 @@ class TestWidening(unittest.TestCase):
 
 
 def _cured(self, node, inputs, outputs):
-    """As the message says."""
+    """Compute the result as the error message advises."""
     outputs[0][0] = np.asarray(inputs[0] * np.asarray(self.factor), dtype=node.outputs[0].type.dtype)
 
 

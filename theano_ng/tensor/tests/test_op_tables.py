@@ -1,6 +1,8 @@
-"""Operations on every dtype and broadcast pattern, against NumPy and SciPy: test classes made by `makeBroadcastTester` and `makeTester`.
+"""Operations on every dtype and broadcast pattern, against NumPy and SciPy: test classes made by `makeBroadcastTester`
+and `makeTester`.
 
-The classes run `perform` and check gradients; `TestNative` puts all cases of all of them through one compiled function, and compares.
+The classes run `perform` and check gradients. `TestNative` runs all their cases in one compiled function, and compares
+the results.
 """
 
 import unittest
@@ -32,7 +34,9 @@ GRAD_PAIRS = tb._grad_broadcast_binary_normal
 
 
 def ranged(low, high, *more):
-    """Floating point arguments of an interval: good ones and points to check gradients at."""
+    """Return arguments for a function on the interval [low, high]: good floating point values, and points to check
+    gradients.
+    """
     good = dict(
         normal=(tb.rand_ranged(low, high, (2, 3)),),
         ends=(np.array([low, high], "float64"),),
@@ -227,7 +231,7 @@ for _name, (_expected, _arguments) in dict(UNARY, **BINARY, **TERNARY).items():
         _arguments = dict(_arguments, bad_runtime=BAD_SHAPES if _name in ("add", "maximum", "lt") else {})
     if _name in ("sub", "lt", "arctan2"):
         _arguments["bad_build"] = dict(one=(tb.rand(2),), three=(tb.rand(2),) * 3)
-    # scipy.special computes a few ulps away from libm and from our own series.
+    # scipy.special is a few ulps away from libm and from our own series.
     _arguments = dict(dict(mode=PYTHON, eps=1e-9, test_memmap=_name in ("exp", "add")), **_arguments)
     _class = _name.strip("_").title().replace("_", "") + "Tester"
     OPERATIONS[_name] = tb.makeBroadcastTester(getattr(T, _name), _expected, name=_class, **_arguments)
@@ -382,7 +386,7 @@ class TestNative(unittest.TestCase):
             )
             with np.errstate(invalid="ignore"):
                 for result, (value, target) in zip(f(*[value for value, _ in table.values()]), table.values()):
-                    # What a negative number becomes as unsigned is C's business.
+                    # The conversion of a negative float to an unsigned integer is undefined in C.
                     if not (target == "uint16" and value.dtype.kind == "f"):
                         np.testing.assert_array_equal(result, value.astype(target))
                     assert result.dtype == target

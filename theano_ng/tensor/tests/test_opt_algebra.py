@@ -1,4 +1,4 @@
-"""Identities, useless operations, comparisons, switches, assertions."""
+"""Rules for identities, useless operations, comparisons, switches and assertions."""
 
 import unittest
 
@@ -45,7 +45,7 @@ class TestFunctions(RewriteCase):
         ]:
             self.check(out, expected, {"x": [-1, 2, 3.0], "y": [2.0, -3, 4]})
         self.check(-T.bvector("b"), None, {"b": [-128, 0, 127]})
-        # One negation or absolute value as several factors, and signs of complex numbers.
+        # One negation or absolute value occurs in several factors, and complex numbers have signs.
         z, w = T.zvector("z"), T.zvector("w")
         negative, size = -x, abs(x)
         for out in (
@@ -127,7 +127,7 @@ class TestFunctions(RewriteCase):
             (y * 0 + x, "x"),
         ]:
             self.check(out, expected)
-        # broadcasting survives
+        # the broadcast shape of the result stays
         m, s = T.dmatrix("m"), T.drow("s")
         self.check(s * 1 + m * 0, None)
         self.check(s + T.zeros_like(m), None)
@@ -274,7 +274,7 @@ class TestUseless(RewriteCase):
             (T.switch(cond, 0, x) / y, "switch(gt(c, 1), 0, true_div(x, y))"),
         ]:
             self.check(out, expected)
-        # the guarded value is not poisoned
+        # the switch yields 0 where it is 0, even if the factor there is NaN
         f = theano_ng.function([x, y], T.switch(x > 0, 0.0, 1.0) * y, mode=Mode("py", "fast_run"))
         self.assertEqual(f([1.0, -1.0], [np.nan, 3.0]).tolist(), [0.0, 3.0])
         m = T.dmatrix("m")
@@ -288,7 +288,7 @@ class TestUseless(RewriteCase):
 
 class TestAsserts(RewriteCase):
     def test_conditions_on_one_another(self):
-        # Either merge alone is right; both would make each condition wait for the other.
+        # Either of the two merges alone is right; both together would make each condition depend on the other.
         x, y = T.dvectors("x", "y")
         first = T.opt.Assert("first")(x, T.gt(y.shape[0], 1))
         second = T.opt.Assert("second")(y, T.gt(x.shape[0], 1))

@@ -1,4 +1,4 @@
-"""fill and Alloc: moved towards the result, merged, removed."""
+"""Rules that move fill and Alloc towards the result, merge them, or remove them."""
 
 import unittest
 
@@ -33,7 +33,7 @@ class TestFill(RewriteCase):
             (T.log(T.exp(T.fill(m, s)) + n), "log(add(exp(InplaceDimShuffle{x,x}(s)), n))"),
         ]:
             self.check(out, expected, {"m": np.ones((3, 3)), "n": np.full((3, 3), 2.0)})
-        # A model that is longer only in one dimension; nothing is left out by mistake.
+        # If each operand is longer in one dimension only, no fill is removed.
         r, c = T.drow("r"), T.dcol("c")
         self.check(T.fill(r, 1.0) + T.fill(c, 2.0), None)
         self.check(T.fill(c, s) * r, None)
@@ -53,7 +53,7 @@ class TestFill(RewriteCase):
             self.check(T.zeros_like(m), "Alloc(0.0, Shape_i{0}(m), Shape_i{1}(m))", {"m": value}, WITH_SHAPES)
         self.check(T.fill(m * 2, v), None, {"m": np.ones((2, 3))}, WITH_SHAPES)
         self.check(T.ones_like(v + 1).sum(), None, query=WITH_SHAPES)
-        # The operands are not computed for their shape.
+        # The operands are not computed just to find their shape.
         f = self.check(T.fill(T.exp(m), 1.0), None, query=WITH_SHAPES)
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.Elemwise)])
 
@@ -107,7 +107,7 @@ class TestAlloc(RewriteCase):
         self.assertEqual(f(7, 1, 3).tolist(), [7, 7, 7])
         self.assertEqual(f(7, 2, 2).tolist(), [7, 7])
         self.assertRaises((ValueError, AssertionError), f, 7, 2, 3)
-        # Shapes that do not agree are not forgotten.
+        # An error of shapes that do not agree is kept.
         f = theano_ng.function([x], T.alloc(x, 2, 3))
         self.assertEqual(f(np.ones((2, 3))).shape, (2, 3))
         self.assertRaises(ValueError, f, np.ones((3, 3)))
@@ -134,11 +134,13 @@ class TestAlloc(RewriteCase):
         self.assertNotIn("Alloc", names)
         self.assertEqual(f(np.ones((2, 3)), 1, 2).tolist(), [[2] * 3] * 2)
         self.assertRaises((AssertionError, ValueError), f, np.ones((2, 3)), 1, 4)
-        # Two of them: one keeps the shape.
+        # Of two Allocs with equal shapes, one stays for the shape.
         self.check(T.alloc(s, n, 3) + T.alloc(T.dscalar("t"), n, 3), None)
 
     def test_dimensions_that_only_an_alloc_knows_to_be_one(self):
-        """They cannot be left out of what it repeats, whose type has them."""
+        """If only an Alloc's type declares a dimension of length one, the rule does not remove the dimension from its
+        operand.
+        """
         column, s = T.TensorType("float64", (False, True))("column"), T.dscalar("s")
         y = T.dvector("y")
         for value, shape, number in ((column, (1, 4), [[2.0]]), (column, (1, y.shape[0]), [[2.0]]), (s, (1, 4), 2.0)):

@@ -1,4 +1,4 @@
-"""Compare the lengths of results of `alloc` with NumPy, for all forms of values and lengths."""
+"""The lengths of results of `alloc` agree with NumPy, for all forms of values and lengths."""
 
 import itertools
 import unittest

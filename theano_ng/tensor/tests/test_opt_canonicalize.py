@@ -29,7 +29,7 @@ from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
 class TestCanonizer(RewriteCase):
     def test_used_elsewhere(self):
-        # What others use too is opened where something cancels or only constants are collected.
+        # A shared subexpression is expanded only if something cancels or only constants are collected.
         x, y, z = T.dvectors("x", "y", "z")
         s, t, u = x * y, 2 * x, x - y
         for shared, out, expected in [
@@ -46,7 +46,7 @@ class TestCanonizer(RewriteCase):
             given = [[1.0, 2], [3, 0.5], [0.25, 4]]
             for got, want in zip(f(*given), plain(*given)):
                 np.testing.assert_allclose(got, want)
-        # A chain each product of which is used elsewhere stays a chain.
+        # A chain of products that all have other users is not expanded.
         products = [x]
         for i in range(100):
             products.append(products[-1] * 0.9 * y)
@@ -164,7 +164,7 @@ class TestCanonizer(RewriteCase):
             self.check(1 / T.inv(v), None, values)
 
     def test_long_chains(self):
-        # Flat where one operation can take all; never more operands than NumPy can handle.
+        # Sums are flat if one operation can have all operands, but have no more operands than NumPy supports.
         for n in (20, 100, 2000):
             xs = T.dvectors(*["x%d" % i for i in range(10)])
             out = xs[0]
@@ -295,7 +295,11 @@ class TestConstantFolding(RewriteCase):
             theano_ng.function([x], total, mode="FAST_RUN")
 
     def test_what_fails_is_in_a_branch_that_is_not_taken(self):
-        """Even where rules that raise stop the compilation: the rule is right, and the program as well."""
+        """An expression that always fails does not stop the compilation, even if rules that raise do: its branch may
+        never be taken.
+
+        Neither the rule nor the program is wrong.
+        """
         a, condition = T.dscalar("a"), T.iscalar("condition")
         out = theano_ng.ifelse.ifelse(condition, T.unbroadcast(a.reshape((a.shape[0], 1)), 1), T.dmatrix("m"))
         with (

@@ -1,4 +1,4 @@
-"""Rewritten functions of functions have the values of the functions as written, over the whole domain."""
+"""Compositions of two functions have the same values before and after rewriting, over the whole domain."""
 
 import unittest
 
@@ -28,13 +28,13 @@ FUNCTIONS.update(
     }
 )
 REALS = np.array([-7.5, -2, -1, -0.5, 0, 0.25, 1, 2, 7.5, 30])
-# On the axes are branch cuts, where the sign of a zero decides, so that equal expressions may differ.
+# The axes are avoided: they contain branch cuts, where the sign of a zero decides, so equal expressions may differ.
 COMPLEX = np.array([-2 + 1j, 2 - 4j, 0.5 + 3j, -0.3 - 9j, -5 + 0.5j])
 
 
 class TestCompositions(unittest.TestCase):
     def check(self, x, values):
-        """Compare all pairs of functions; return how many there are for the dtype."""
+        """Compare all compositions of two functions; return how many the dtype supports."""
         pairs, flags = 0, theano.change_flags(cxx="", cache_graphs=False, on_opt_error="raise")
         with flags, np.errstate(all="ignore"):
             for outer, inner in ((outer, inner) for outer in FUNCTIONS for inner in FUNCTIONS):

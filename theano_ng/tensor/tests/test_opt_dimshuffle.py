@@ -1,4 +1,4 @@
-"""DimShuffle and Rebroadcast move to the inputs."""
+"""Rules that move DimShuffle and Rebroadcast towards the inputs."""
 
 import unittest
 
@@ -71,7 +71,7 @@ class TestDimShuffle(RewriteCase):
             self.check(
                 out, None, {"m": np.ones((0, 2)), "v": np.ones(2)} if "v)" in expected and "m" in expected else {}
             )
-        # used elsewhere, the function stays where it is
+        # a function whose result has other users is not moved
         e = T.exp(m)
         f = theano_ng.function([m], [e, e.T])
         self.assertEqual(sum(isinstance(n.op, T.Elemwise) for n in f.maker.fgraph.apply_nodes), 1)

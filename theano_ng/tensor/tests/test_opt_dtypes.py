@@ -1,4 +1,7 @@
-"""Replacements are computed in the dtypes of the variables they replace: integers wrap around, and floats are rounded, where the program says so."""
+"""Replacements are computed in the dtypes of the variables that they replace.
+
+Integers wrap around and floats are rounded at the places where the program does so.
+"""
 
 import unittest
 
@@ -56,7 +59,7 @@ class TestDtypes(RewriteCase):
                 self.check(out, None, VALUES, rtol=rtol)
 
     def test_operands_that_are_left(self):
-        """The only wide operand may be a zero, a one, or a factor that the rule moves."""
+        """The only operand of a wide dtype may be a zero, a one, or a factor that the rule moves."""
         a, b, u, l, s, r = self.a, self.b, self.u, self.l, T.lscalar("s"), T.dscalar("r")
         self.check_all(
             T.add(a, b, T.alloc(number(0, "int64"), 3)),
@@ -103,7 +106,9 @@ class TestDtypes(RewriteCase):
         )
 
     def test_logarithms_of_products_of_narrower_floats(self):
-        """Squares and exponentials are not computed, so the result has all digits of its dtype."""
+        """The logarithm has all digits of its dtype, since squares and exponentials of narrower floats are not
+        computed.
+        """
         f, y = self.f, self.y
         narrow = np.float32(VALUES["f"])
         wide, others = narrow.astype("float64"), np.array(VALUES["y"])
@@ -118,11 +123,13 @@ class TestDtypes(RewriteCase):
                 np.testing.assert_allclose(computed, expected, rtol=1e-12)
 
     def test_powers_without_logarithms_of_their_own(self):
-        """Powers of integers wrap around, and log(z ** 2) is not 2 log(z) for a negative z."""
+        """Logarithms of some powers are not rewritten: powers of integers wrap around, and log(z ** 2) is not 2 log(z)
+        for negative z.
+        """
         self.check_all(T.log(self.a**self.b), T.log(self.z**2), T.log(self.z**self.z))
 
     def test_opposites(self):
-        """The opposite of an unsigned number, or of the lowest, is no negative or positive number."""
+        """Negation of unsigned integers, or of the lowest integer, wraps around, so the sign does not change."""
         a, u, w, l, x = self.a, self.u, self.w, self.l, self.x
         self.check_all(
             -u - -l,
@@ -163,7 +170,9 @@ class TestDtypes(RewriteCase):
             self.check_all(T.set_subtensor(v[rows], v[rows] + x[:2]), T.set_subtensor(v[rows], v[rows] + self.l[:2]))
 
     def test_absolute_values_of_narrower_complex_numbers(self):
-        """Such an absolute value is a narrower float, which must not become a factor of a product with a wide factor."""
+        """The absolute value of a complex64 is a float32, which must not become a factor of a product with a
+        complex128.
+        """
         z, y = T.cast(self.z, "complex64"), self.y
         for out in (abs(z * y), abs(y / z)):
             self.check(out, None, VALUES, query=Query(["canonicalize"]), rtol=1e-12)

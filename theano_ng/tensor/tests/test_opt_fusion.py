@@ -1,4 +1,4 @@
-"""Elementwise operations become one loop where that computes nothing twice."""
+"""Elementwise operations are fused into one loop; only cheap values are computed in several loops."""
 
 import unittest
 
@@ -99,10 +99,10 @@ class TestFusion(RewriteCase):
             f([0, 1], [2, 3]), (np.exp([0, 1]) + [2, 3], np.exp([0, 1]) * [2, 3], np.tanh(np.exp([0, 1]) * 2))
         ):
             np.testing.assert_allclose(got, want)
-        # an operation whose users are all inside joins
+        # all users of the operation are inside the loop, so it joins
         f = self.check(T.tanh(shared) + shared * y, None)
         self.assertEqual(len(f.maker.fgraph.apply_nodes), 1)
-        # what needs a result of the loop in between stays outside
+        # an operation that needs a reduction of the loop's result stays outside
         self.check(shared + T.exp(shared.sum() + shared), None)
 
     def test_cheap_values_are_computed_again(self):
@@ -123,11 +123,11 @@ class TestFusion(RewriteCase):
         loops([T.sqrt(two), two + z, T.maximum(two, z)], 3)
         loops(
             [T.sqrt(two), two + z, two - x, T.maximum(two, z)], 5
-        )  # memory takes 1 + 2 + 4 passes, and repetition 4 * 2
+        )  # keeping the values in memory takes 1 + 2 + 4 passes, computing them again takes 4 * 2
         loops([T.sqrt(three), three + z], 2)
         loops([T.sqrt(three), three + z, three - x], 4)
         loops([one, T.sqrt(one)], 2)  # the value is a result, so it is in memory
-        loops([T.cumsum(one), T.sqrt(one), one + y], 4)  # a reader that is no loop needs it in memory
+        loops([T.cumsum(one), T.sqrt(one), one + y], 4)  # a reader that is not a loop needs it in memory
         loops([one.sum(), T.sqrt(one), one + y], 3)  # one reduction can compute it
         loops([one.sum(), one.prod(), one + y], 4)  # two reductions cannot
         root = T.sqrt(abs(y))
@@ -192,7 +192,9 @@ class TestFusion(RewriteCase):
                     self.assertEqual([np.sign(a) for a in found], zeros, (dtype, n, shown(f.maker.fgraph)))
 
     def test_products_in_products(self):
-        """A product of floats is computed again where products read it, with the same bits, and not where a sum does."""
+        """A product of floats is computed again in products that read it, with the same bits, but not if a sum reads
+        it.
+        """
         x, y, z = T.dvectors("xyz")
         rng = np.random.RandomState(6)
         values = [rng.uniform(-9, 9, 3000) for _ in "xyz"]
@@ -209,7 +211,7 @@ class TestFusion(RewriteCase):
             self.assertEqual(computed([alone])[0][0].tobytes(), together.tobytes())
         for kept in ([p * z, p + x], [p * z, p * T.constant(-1.0) + x], [p * z, -p - y], [p * z, T.exp(p)]):
             self.assertTrue(computed(kept)[1], kept)
-        # With a power of two only the product itself is rounded, unless a compiler takes it into the difference.
+        # A product with a power of two adds no rounding error, unless a compiler contracts it with the difference.
         rounded = values[0] * values[1]
         for number in (2.0, 0.5, -2.0, -0.25):
             values[2] = rounded * number
@@ -218,7 +220,7 @@ class TestFusion(RewriteCase):
             np.testing.assert_array_equal(difference, 0)
 
     def test_repetition_ends(self):
-        """In a chain in which each step has another client, each loop computes only a few steps."""
+        """In a chain in which each step has another user, each loop computes only a few steps."""
         x = h = T.dvector("x")
         outputs = []
         for _ in range(60):
@@ -231,7 +233,7 @@ class TestFusion(RewriteCase):
         self.assertLess(len(sizes), 100)
 
     def test_higher_derivative(self):
-        # One loop, as every intermediate result is used inside it.
+        # All operations are one loop, since every intermediate result is used inside it.
         x = T.dvector("x")
         y = T.tanh(T.tanh(x))
         for _ in range(5):
@@ -242,7 +244,8 @@ class TestFusion(RewriteCase):
         np.testing.assert_allclose(f([-0.3, 0.2, 1.1]), plain([-0.3, 0.2, 1.1]), rtol=1e-9)
 
     def test_inputs_of_a_loop(self):
-        # What a member brings in counts when it joins: compilers need minutes for a loop over hundreds of arrays of several types.
+        # A member that joins adds its inputs: compilers need minutes for a loop over hundreds of arrays of several
+        # types.
         small, large = [T.bvector() for _ in range(120)], [T.dvector() for _ in range(120)]
         sums = [
             T.add(*[T.cast(s, "float64") * v for s, v in zip(small[k : k + 30], large[k : k + 30])])

@@ -1,4 +1,4 @@
-"""The work of rewriting grows in proportion to the graph: calls of functions are counted, not seconds."""
+"""The work of rewriting is proportional to the size of the graph; it is measured in function calls, not in seconds."""
 
 import sys
 import unittest
@@ -14,12 +14,12 @@ from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.rewriting.navigate import NavigatorOptimizer
 from theano_ng.tests import graph_families
 
-# Nodes: above the limits up to which rules look at what others use.
+# Numbers of nodes, above the limits up to which rules examine other users of a variable.
 SIZES = (200, 600)
 
 
 def calls_of(function):
-    """How many functions are called, Python's own included."""
+    """Return the number of function calls, including calls of C functions."""
     count = 0
 
     def tracer(frame, event, argument):
@@ -37,7 +37,7 @@ def calls_of(function):
 
 
 class Asked(Constraints):
-    """Counts for how many nodes the order is asked what comes before or after them."""
+    """Order constraints that count the queries for successors and predecessors of nodes."""
 
     count = 0
 
@@ -51,7 +51,7 @@ class Asked(Constraints):
 
 
 def nodes_asked_for(function):
-    """How many nodes the destroy handler's searches for cycles look at."""
+    """Return the number of nodes that the destroy handler visits in its searches for cycles."""
     before = Asked.count
     with mock.patch.object(DestroyHandler, "parts", (AliasClasses, Asked, DynamicOrder)):
         function()
@@ -90,7 +90,7 @@ class TestGrowth(unittest.TestCase):
     def _check(self, gradient, *names, measure=calls_of, sizes=SIZES):
         for name in names:
             make = graph_families.FAMILIES[name]
-            self._work(make, 8, gradient, measure)  # what is imported and remembered once
+            self._work(make, 8, gradient, measure)  # warm up imports and caches
             (few, little), (many, much) = [
                 self._work(make, graph_families.steps_for(make, size, gradient), gradient, measure) for size in sizes
             ]
@@ -98,13 +98,15 @@ class TestGrowth(unittest.TestCase):
                 self.assertLess(much / little, 1.3 * many / few)
 
     def test_searches_for_cycles(self):
-        # A node that overwrites what is needed late moves past a chain of others, again and again.
+        # A node that overwrites a variable that is needed late moves past a chain of other nodes, repeatedly.
         self._check(True, "residual_blocks", "long_sum_and_product", measure=nodes_asked_for)
-        # Here the search is in vain each time; what it may cost in all is a number for each node.
+        # Here each search finds nothing; its total cost is bounded by a constant per node.
         self._check(True, "prefixes_and_suffixes", measure=nodes_asked_for, sizes=(800, 2400))
 
     def test_derivatives(self):
-        """Differentiating reads what logarithms depend on: through sums of products that share variables."""
+        """The work of differentiation grows with the graph: it reads the arguments of logarithms through sums of
+        products that share variables.
+        """
         for name in ("shared_factors", "shared_exponentials", "prefixes_and_suffixes", "log_and_exp", "normalization"):
             make = graph_families.FAMILIES[name]
             graph_families.build(make, 8, True)
@@ -115,7 +117,10 @@ class TestGrowth(unittest.TestCase):
                 self.assertLess(much / little, 1.3 * many / few)
 
     def test_iterations(self):
-        """Each step uses the last one several times. So work that combines all earlier steps would grow with a power of the number of steps."""
+        """Work that combines all earlier steps does not grow with a power of the number of steps.
+
+        Each step uses the previous one several times.
+        """
         names = "newton_square_root newton_cube_root share_and_complement cross_entropies_chained cross_entropy_by_hand abs_share"
         names += " abs_quotient_sign times_own_sum tanh_by_hand x_log_x softmax_by_hand softsign adam second_derivatives_of_quotients"
         for name in names.split():

@@ -1,4 +1,4 @@
-"""Writing into parts of tensors: useless writes, sums of increments, work in place."""
+"""Rules for writing into parts of tensors: useless writes, sums of increments, work in place."""
 
 import itertools
 import unittest
@@ -66,7 +66,7 @@ class TestUseless(RewriteCase):
             self.assertEqual(list(made.destroyhandler_tolerate_aliased), list(tolerated))
 
     def test_parts_of_zeros(self):
-        """Parts of zeros that lie beside one another are set, others are added to."""
+        """Disjoint parts of zeros are set one after the other; a part that may overlap is added."""
         v, n = T.dvector("v"), T.lscalar("n")
         values = {"v": np.array([1.0, 2.0]), "n": 1}
         zeros = T.zeros(6)
@@ -75,7 +75,7 @@ class TestUseless(RewriteCase):
             (slice(2, 4), slice(0, 2), "Set"),
             (slice(4, None), slice(2, 4), "Set"),
             (slice(0, 2), slice(1, 3), "Inc"),
-            (slice(-2, None), slice(0, 2), "Inc"),  # may be the same in a shorter vector
+            (slice(-2, None), slice(0, 2), "Inc"),  # these may be the same elements of a shorter vector
             (slice(0, 4, 2), slice(4, 6), "Inc"),
             (slice(n, n + 2), slice(4, 6), "Inc"),
         ]:
@@ -155,7 +155,8 @@ class TestTrustedRows(RewriteCase):
                     given = {**values, **wrong}
                     given = [np.asarray(given[i.name], i.dtype) for i in used]
                     self.assertRaises((AssertionError, IndexError), g, *given)
-            # Other rows, an increment of something, and without asking.
+            # Not rewritten: rows that are read in another order, increments of a tensor that is not zero, and
+            # compilations without the tag of the rule.
             f = self.check(T.set_subtensor(x[r], y)[r[::-1]], None, values)
             self.assertTrue([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
             f = self.check(T.inc_subtensor(x[r], y)[r], None, values)
@@ -215,7 +216,7 @@ class TestInplace(RewriteCase):
             self.assertTrue(node.op.inplace, node.op)
             f([0, 1, 1], np.array([[True, False], [False, False], [False, True]]))
             self.assertEqual(x.get_value().tolist(), expected)
-        # An input of the user is not overwritten, and neither is what is read later.
+        # Neither an input of the user nor a variable that is read later is overwritten.
         v = T.dvector("v")
         f = theano_ng.function([v], [T.set_subtensor(v[0], 5), v + 1])
         given = np.arange(3.0)

@@ -1,4 +1,4 @@
-"""Indexing behind other operations, read and written: results, and the errors that rules have to keep."""
+"""Reading and writing at an index behind other operations: results, and the errors that rules have to keep."""
 
 import itertools
 import unittest
@@ -21,7 +21,7 @@ FAST = Mode("py", "fast_run")
 
 
 class BothModes(unittest.TestCase):
-    """Compares what a graph and its rewritten form give, errors included; rules that raise make the test fail."""
+    """A test case that compares a graph with its rewritten form, errors included; it fails if a rule raises."""
 
     def setUp(self):
         self.policy = theano_ng.config.on_opt_error
@@ -31,7 +31,7 @@ class BothModes(unittest.TestCase):
         theano_ng.config.on_opt_error = self.policy
 
     def check(self, inputs, out, *calls, wanted=None):
-        """Compile `out` and call it; `wanted` are arrays, or None for an error, one for each of the calls."""
+        """Compile `out` and call it; `wanted` has for each call an array, or None for an error."""
         made = [theano_ng.function(inputs, out, mode=mode, on_unused_input="ignore") for mode in (FAST, PLAIN)]
         for k, values in enumerate(calls):
             expected = wanted[k]
@@ -45,7 +45,7 @@ class BothModes(unittest.TestCase):
 
 class TestWritten(BothModes):
     def test_zeros_are_set_or_added(self):
-        """Adding zeros changes nothing; setting them does. For all Ops of indexed parts."""
+        """Adding zeros changes nothing; setting them does. This holds for all Ops of indexed parts."""
         x, i = T.dmatrix("x"), T.lvector("i")
         value = np.arange(1.0, 13).reshape(4, 3)
         index = np.array([0, 2])
@@ -69,7 +69,7 @@ class TestWritten(BothModes):
                 self.assertEqual(not rule.transform(out.owner), changes)
 
     def test_repeated_values_of_a_wrong_shape(self):
-        """What is repeated before it is written must have the shape of the part, whatever its own rank is."""
+        """A value that is repeated before it is written must have the shape of the part, whatever its own rank."""
         x, n, m = T.dmatrix("x"), T.lscalar("n"), T.lscalar("m")
         values = {
             "scalar": (T.dscalar("v"), np.float64(2)),
@@ -98,7 +98,7 @@ class TestWritten(BothModes):
                         self.check([x, v, n, m], out, *calls, wanted=wanted)
 
     def test_transposed_increments_of_repeated_rows(self):
-        """Rows of repeated values that are written and transposed: only one number is its own transpose."""
+        """An increment of rows by repeated values is transposed correctly: only a scalar is its own transpose."""
         i, b, n, m = T.lvector("i"), T.dmatrix("b"), T.lscalar("n"), T.lscalar("m")
         index, given = np.array([2, 0]), np.arange(6.0).reshape(3, 2)
         for v, value in (
@@ -119,7 +119,7 @@ class TestWritten(BothModes):
 
 class TestRead(BothModes):
     def test_step_zero(self):
-        """An error of the call, in any dimension of an index, and not of compiling."""
+        """A step of zero is an error of the call, not of the compilation, in any dimension of an index."""
         v, n = T.dvector("v"), T.lscalar("n")
         for filled in (T.alloc(1.5, 3, n), T.alloc(v, 3, n), T.alloc(T.exp(v), 3, n) * 2):
             for index in (
@@ -133,7 +133,7 @@ class TestRead(BothModes):
                 self.check([v, n], filled[index], ([1.0, 2], 2), wanted=[None])
 
     def test_parts_of_repeated_values(self):
-        """All integers and slices of dimensions that were repeated, of values of all ranks."""
+        """Integers and slices of repeated dimensions give the right elements, for values of all ranks."""
         entries = (0, 2, -1, -3, slice(None), slice(1, None), slice(None, None, -1))
         i, n = T.lscalar("i"), T.lscalar("n")
         for v, value in (
@@ -157,7 +157,7 @@ class TestRead(BothModes):
             self.check([v, n, i], out, *calls, wanted=[*whole[[0, 2, 0]], None, None])
 
     def test_steps_that_are_variables(self):
-        """Two slices with one field that is a variable, at each place, are two steps or one, with the same elements."""
+        """Two slices with one symbolic field, at each position, are merged or not, with the same elements."""
         x, k = T.dvector("x"), T.lscalar("k")
         value = np.arange(20.0)
         places = [(j, place) for j in range(2) for place in range(3)]
@@ -176,7 +176,7 @@ class TestRead(BothModes):
                     np.testing.assert_array_equal(got, value[first][second])
 
     def test_lengths_that_must_be_one(self):
-        """An index does not lose the assertion that a dimension is one long."""
+        """An index keeps the assertion that a dimension has length one."""
         x, i = T.dmatrix("x"), T.lscalar("i")
         ok, wrong = np.array([[1.0, 2, 3]]), np.arange(6.0).reshape(2, 3)
         column, wide = np.array([[1.0], [2]]), np.arange(6.0).reshape(2, 3)
@@ -193,7 +193,7 @@ class TestRead(BothModes):
             self.check([x, i], out * 2, (ok, 0), (wrong, 0), wanted=[wanted, None])
 
     def test_indices_that_become_numbers(self):
-        """What rewriting finds out about an index may say that a part is one long, which its type does not say."""
+        """Rewriting may find that a part has length one, although its type does not declare it."""
         for pattern in itertools.product((True, False), repeat=2):
             x, i = T.TensorType("float64", pattern)("x"), T.lscalar("i")
             value = np.arange(1.0, 5).reshape(2, 2)[tuple(slice(0, 1) if b else slice(None) for b in pattern)]
@@ -209,7 +209,7 @@ class TestRead(BothModes):
                     self.check([x, i], function(x)[symbolic], (value, 5), wanted=[numeric(value)[number]])
 
     def test_indices_replaced_by_numbers(self):
-        """A node whose index has become a number since it was made keeps its type, or stays."""
+        """If the index of a node becomes a constant, the replacement keeps the type of the node, or there is none."""
         for pattern in ((True,), (True, False), (True, True)):
             x, i = T.TensorType("float64", pattern)("x"), theano_ng.scalar.int64("i")
             for index in (slice(i, None), slice(None, i), slice(i, None, i)):
@@ -222,7 +222,7 @@ class TestRead(BothModes):
                         self.assertEqual(new.type, node.outputs[0].type)
 
     def test_what_was_written_into_one_element(self):
-        """Lengths that are one by their types are equal, without inference of shapes too."""
+        """Lengths that are one by their types are equal, even without shape inference."""
         for ndim in (1, 2, 3):
             x, y = (T.TensorType("float64", (True,) * ndim)(name) for name in "xy")
             fgraph = FunctionGraph([x, y], [T.set_subtensor(x[0:1], y)[0:1]])
@@ -230,7 +230,7 @@ class TestRead(BothModes):
             self.assertIs(new, fgraph.inputs[1])
 
     def test_indices_of_all_kinds(self):
-        """`taken` is given 0-d tensors, constants, scalars and numbers."""
+        """`taken` accepts 0-d tensors, constants, scalars and integers."""
         x, i = T.dvector("x"), T.lscalar("i")
         value = np.arange(5.0)
         for field in (i, T.constant(2), T.constant(np.int8(2)), T.scalar_from_tensor(i), 2, np.int64(2), i + 0):
@@ -248,7 +248,7 @@ class TestViews(RewriteCase):
     query = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
 
     def test_dimensions_that_are_kept_and_dropped(self):
-        """A dimension that is known to be one long is indexed away at once, whatever slice kept it."""
+        """A dimension that is known to have length one is removed by an index, whatever slice kept it."""
         row, i = T.drow("row"), T.lscalar("i")
         dropped = "InplaceDimShuffle{0}(Subtensor{int64, int64::}(row, 0, ScalarFromTensor(i)))"
         for out, expected in (

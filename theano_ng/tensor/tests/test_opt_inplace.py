@@ -1,4 +1,4 @@
-"""Elementwise operations overwrite what nobody needs any more."""
+"""Elementwise operations overwrite inputs that no later node needs."""
 
 import unittest
 from unittest import mock
@@ -51,18 +51,18 @@ class TestInplace(unittest.TestCase):
         f = theano_ng.function([x], [e, e + 1, e * 2], mode=INPLACE)
         for got, want in zip(f([0.0, 1]), (np.exp([0, 1]), np.exp([0, 1]) + 1, np.exp([0, 1]) * 2)):
             np.testing.assert_allclose(got, want)
-        # another type, or a broadcast operand, cannot take the result
+        # an operand of another dtype, or a broadcast operand, cannot hold the result
         self.assertEqual(patterns(theano_ng.function([x], T.exp(x) > 1, mode=INPLACE)), [{}, {}])
         f = theano_ng.function([x, m], T.exp(x) + m, mode=INPLACE)
         self.assertEqual(patterns(f), [{}, {}])
-        # a view of what is read later is not overwritten
+        # an array is not overwritten if another view of it is read later
         a = m + 1
         f = theano_ng.function([m], [(a.T * 2).T, a.sum()], mode=INPLACE)
         got, total = f(np.ones((2, 2)))
         self.assertEqual((got.tolist(), total), ([[4, 4], [4, 4]], 8))
 
     def test_followers(self):
-        # What is needed later is not tried; what is needed before is overwritten.
+        # An input that a later node needs is not tried; an input that only earlier nodes need is overwritten.
         x, w = T.dvectors("xw")
         h = T.tanh(x)
         later = T.exp(h)
@@ -73,13 +73,13 @@ class TestInplace(unittest.TestCase):
         self.assertTrue(walk.known(later.clients[0][0], h.owner))
         self.assertTrue(walk.known(later.owner, h.owner))
         self.assertFalse(walk.known(h.owner, nodes[0].owner))
-        # Memory that everybody reads is refused to a few of them only.
+        # Memory that all nodes read is tried by a few of them only.
         common = T.exp(x)
         f = theano_ng.function([x], [T.tanh(common[i] * 2.0) * common.sum() for i in range(60)], mode=INPLACE)
         np.testing.assert_allclose(f(np.zeros(60)), np.full(60, 60 * np.tanh(2.0)))
 
     def test_direct_users(self):
-        # The walk from h meets the product before exp(h): that the product reads both is seen all the same.
+        # The walk from h reaches the product before exp(h), but the product is still recognized as a reader of both.
         x = T.dvector("x")
         h, later = T.tanh(x), T.exp(x)
         fgraph = FunctionGraph([x], [h * later], clone=False)
@@ -131,7 +131,7 @@ class TestRequirements(unittest.TestCase):
 
 class TestProtected(unittest.TestCase):
     def test_views_of_outputs_are_not_tried(self):
-        """That what shares memory with an output may not be overwritten is known without a try."""
+        """An input that shares memory with a protected output is refused without an attempt to overwrite it."""
         m = T.dmatrix("m")
         t = T.exp(m)
         for outputs in ([t, t.T + 1], [t, T.sin(t.T), T.tanh(t.T.dimshuffle("x", 0, 1))]):
@@ -141,7 +141,7 @@ class TestProtected(unittest.TestCase):
             fgraph.attach_feature(Supervisor(fgraph.inputs))
             _, replaced, tried = optimizer.apply(fgraph)
             self.assertEqual((replaced, tried), (0, 0))
-        # The same of views of inputs that the caller keeps.
+        # Views of inputs that the caller keeps are refused in the same way.
         fgraph = FunctionGraph([m], [m.T + 1])
         optimizer.add_requirements(fgraph)
         fgraph.attach_feature(Supervisor(fgraph.inputs))
@@ -150,7 +150,10 @@ class TestProtected(unittest.TestCase):
 
 class TestSearches(unittest.TestCase):
     def test_searches_in_vain_come_to_an_end(self):
-        """What searches for cycles may cost in all is limited; then only inputs that nobody else reads are tried."""
+        """The total cost of searches for cycles is limited.
+
+        Beyond the limit, only inputs without other readers are tried.
+        """
         inputs, outputs = graph_families.build(graph_families.FAMILIES["prefixes_and_suffixes"], 20, True)
         searched, replaced = [], []
         for most in (0, 1, 10**9):

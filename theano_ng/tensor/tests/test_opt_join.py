@@ -1,4 +1,4 @@
-"""Join, Split, Tile, MakeVector, and other operations without effect."""
+"""Rules for Join, Split, Tile, MakeVector and other operations without effect."""
 
 import itertools
 import unittest
@@ -48,7 +48,7 @@ class TestJoin(RewriteCase):
             self.check(out, expected)
 
     def test_reductions_of_different_lengths(self):
-        """A sum would broadcast what cannot be joined."""
+        """A reduction of a join is not rewritten to a sum that would broadcast parts that cannot be joined."""
         one, v = T.TensorType("float64", (True,))("one"), T.dvector("v")
         joined = T.join(0, one.dimshuffle("x", 0), v.dimshuffle("x", 0))
         for reduce, wanted in ((T.sum, 5.0), (T.prod, 6.0), (T.max, 3.0)):
@@ -99,7 +99,7 @@ class TestJoin(RewriteCase):
         f = theano_ng.function([t], T.concatenate([many, t], axis=1))
         self.assertRaises(ValueError, f, np.ones((3, 2, 4)))
         self.assertRaises(ValueError, f, np.ones((2, 2, 2)))
-        # Shapes that contradict each other fit none.
+        # Empty constants whose shapes contradict each other are an error for every operand.
         self.assertRaises(
             ValueError, theano_ng.function([x], T.concatenate([x, none, np.zeros((0, 2))])), np.ones((2, 3))
         )
@@ -176,7 +176,7 @@ class TestEmptyConstants(RewriteCase):
     query = QUERY
 
     def test_lengths_along_all_other_axes(self):
-        """No assertion about an empty constant is added where another operand is known to have its other lengths."""
+        """No assertion about an empty constant is added if another operand is known to have the same other lengths."""
         s, n = T.dscalar("s"), T.lscalar("n")
         for ndim in (2, 3):
             for axis in range(-ndim, ndim):

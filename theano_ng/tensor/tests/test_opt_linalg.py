@@ -1,4 +1,4 @@
-"""Rules on inverses, determinants and systems of equations: the graphs, and the numbers of both."""
+"""Rules for inverses, determinants and systems of equations: the rewritten graphs, and the values of both graphs."""
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class TestCholeskyFactors(RewriteCase):
         self.assertNotIn("Det", str(f.maker.fgraph))
         f = self.check(det(A) + Cholesky(on_error="nan")(A).sum())
         self.assertIn("Det", str(f.maker.fgraph))
-        # no product that overflows is left of the logarithm
+        # the logarithm contains no product, which could overflow
         f = self.check(T.log(det(A)) + cholesky(A).sum())
         self.assertNotIn("Prod", str(f.maker.fgraph))
         large = np.diag(np.full(200, 1e4))
@@ -102,7 +102,7 @@ class TestInversesAndTransposes(RewriteCase):
     query = STABILIZE
 
     def test_both_in_products(self):
-        """An inverse and its transpose, both used by products only, are solved, on either side of the product."""
+        """An inverse and its transpose that only products use become solved systems, on either side of the product."""
         A, v, w = T.dmatrix("A"), T.dvector("v"), T.dvector("w")
         inverse = matrix_inverse(A)
         value = np.linalg.inv(REGULAR)
@@ -118,7 +118,9 @@ class TestInversesAndTransposes(RewriteCase):
                 np.testing.assert_allclose(got, want)
 
     def test_complex_determinants(self):
-        """A Cholesky factor says nothing of the imaginary parts of the diagonal, which a determinant depends on."""
+        """The determinant is not computed from a Cholesky factor if the diagonal may have imaginary parts, which the
+        factor ignores.
+        """
         A = T.zmatrix("A")
         for dtype, value in (
             ("zmatrix", np.array([[2 + 1j, 1j], [-1j, 3]])),

@@ -1,4 +1,4 @@
-"""Logarithms of what is positive by construction."""
+"""Logarithms of expressions that are positive by construction."""
 
 import unittest
 
@@ -59,7 +59,7 @@ class TestLogOf(unittest.TestCase):
             self.assertTrue(np.isfinite(run(FAR, FAR[::-1])[0]).all(), v)
 
     def test_complements(self):
-        """Their logarithms are made of exponentials that rules make softplus of."""
+        """Logarithms of complements consist of exponentials, which rules rewrite to softplus."""
         x = T.dmatrix("x")
         e = T.exp(x)
         outputs = [T.log(3 + e), T.log(1 - 1 / (1 + e)), T.log((1 - T.erf(x)) / 2), T.log1p(e / 4)]
@@ -129,7 +129,9 @@ class TestRules(unittest.TestCase):
         )
 
     def test_functions_of_integers(self):
-        """Multiples of an argument, as 2 x in log(1 + tanh(x)), are not computed in integers, where they wrap around."""
+        """Multiples of an argument, such as 2 x in log(1 + tanh(x)), are not computed in integers, where they would
+        wrap around.
+        """
         functions = (
             (T.tanh, np.tanh),
             (T.erf, erf),
@@ -160,7 +162,8 @@ class TestRules(unittest.TestCase):
                     for (_, expected), result in zip(forms, got):
                         with np.errstate(all="ignore"):
                             wanted = expected(expected_f(numbers))
-                        # Where the result is infinite, or a difference of nearly equal numbers, rewritten graphs lose less.
+                        # Where the result is infinite, or a difference of nearly equal terms, the rewritten graph is
+                        # more exact than NumPy.
                         judged = np.abs(wanted) < 8
                         np.testing.assert_allclose(result[judged], wanted[judged], rtol=1e-3, atol=1e-6, err_msg=dtype)
 
@@ -242,7 +245,9 @@ class TestRules(unittest.TestCase):
         self.check([x], grad(T.log(nnet.softmax(x))[:, 1].sum(), x), [FAR], [0, 1, 0] - p)
 
     def test_gradients_of_shares(self):
-        """Multiples of a share of a sum have the derivatives of the share; what else it is multiplied by counts."""
+        """Multiples of a share of a sum have the derivatives of the share times the factor, also if the factor is a
+        variable.
+        """
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e, p = T.exp(x), np.exp(log_softmax(X, 1))
         total = e.sum(axis=1, keepdims=True)
@@ -259,7 +264,7 @@ class TestRules(unittest.TestCase):
             values = [X, X] if factor is X else [X]
             wanted = p * (factor - (factor * p).sum(1, keepdims=True))
             self.check([x, y][: len(values)], slope, values, wanted, atol=1e-14)
-            if factor is not X and factor == 1:  # shares that are rounded to 0
+            if factor is not X and factor == 1:  # some shares are rounded to 0
                 self.check([x], of_log, [FAR / 2], 1 - 3 * np.exp(log_softmax(FAR / 2, 1)), atol=1e-13)
             elif factor is not X:
                 self.check([x], of_log, [X], 1 - 3 * p, atol=1e-13)
@@ -267,7 +272,7 @@ class TestRules(unittest.TestCase):
 
 class TestDerivatives(unittest.TestCase):
     def test_factors_in_common(self):
-        """Each logarithm is differentiated once, however many terms of sums inside one another have it as a factor."""
+        """Each logarithm is differentiated once, however many terms of nested sums have it as a factor."""
         x, a = T.dvectors("x", "a")
 
         def nodes(depth):

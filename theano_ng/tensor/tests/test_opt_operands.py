@@ -1,4 +1,4 @@
-"""What single rules take for their operands, and what they leave: each is given one node."""
+"""The operands that single rules accept and refuse: each rule is applied to one node."""
 
 import itertools
 import unittest
@@ -23,7 +23,7 @@ def named_inputs(out):
 
 
 def replaced(rule, out, shapes=False):
-    """What a rule makes of the node of `out` in a graph of its own, or None if it leaves the node alone."""
+    """Return the replacement that a rule makes for the node of `out` in a separate graph, or None."""
     fgraph = FunctionGraph(named_inputs(out), [out])
     if shapes:
         fgraph.attach_feature(ShapeFeature())
@@ -32,14 +32,14 @@ def replaced(rule, out, shapes=False):
 
 
 def value_of(out, values):
-    """The value of an expression, by the names of its variables."""
+    """Return the value of an expression, given values by the names of its variables."""
     inputs = named_inputs(out)
     return theano_ng.function(inputs, out, mode=PLAIN)(*[values[v.name] for v in inputs])
 
 
 class TestSums(unittest.TestCase):
     def test_zeros_at_all_places(self):
-        """Zeros leave a sum from wherever they are; all other operands stay."""
+        """Zeros are removed from any position of a sum; all other operands stay."""
         values = {name: np.array([1.0, 10.0]) * 3**k for k, name in enumerate("abcd")}
         for count in (2, 3, 4):
             for kept in itertools.product((False, True), repeat=count):
@@ -58,7 +58,9 @@ class TestProductsWithZeros(RewriteCase):
     query = CANONICALIZE
 
     def test_matrix_products(self):
-        """They have the type and the shape of what they replace, also where a dimension is one long."""
+        """The replacement of a product with zeros has the type and the shape of the product, also if a dimension has
+        length one.
+        """
         shapes = {"x": [(3, 2), (1, 2), (3, 1), (1, 1), (2,), (1,)], "y": [(2, 4), (2, 1), (1, 4), (1, 1), (2,), (1,)]}
         for left, right in itertools.product(shapes["x"], shapes["y"]):
             if left[-1] != right[0]:
@@ -76,7 +78,7 @@ class TestProductsWithZeros(RewriteCase):
                     self.check(out, None, values)
 
     def test_constants_of_a_wider_type(self):
-        """Constants whose types do not say that they are one long."""
+        """Constants of length one may have a type that does not declare it."""
         for m, n in itertools.product((1, 2), (1, 3)):
             x, zero = T.dmatrix("x"), T.TensorConstant(T.dmatrix, np.zeros((m, n)))
             for out, shape in ((T.dot(zero, x), (m, 4)), (T.dot(x, zero.T), (4, m))):
@@ -88,7 +90,7 @@ class TestProductsWithZeros(RewriteCase):
                 self.check(out, None, given)
 
     def test_elementwise(self):
-        """A product with zero has the shape that the other factors have together, if none of them has it alone."""
+        """A product with zero has the shape to which all factors broadcast, even if none of them has it."""
         v = {"x": np.ones((3, 1)), "y": np.ones((1, 4)), "z": np.ones((1, 1))}
         x, y, z = T.dcol("x"), T.drow("y"), T.TensorType("float64", (True, True))("z")
         for factors in itertools.permutations([x, y, z, 0.0]):
@@ -102,7 +104,7 @@ class TestRepeatedOperands(RewriteCase):
     query = WITH_SHAPES
 
     def test_transposed_and_padded(self):
-        """Operands are not repeated, also where a DimShuffle moves or adds dimensions."""
+        """`local_elemwise_alloc` uses the operand of an Alloc, also where a DimShuffle moves or adds dimensions."""
         x, v, s, n, k = T.dmatrix("x"), T.dvector("v"), T.dscalar("s"), T.lscalar("n"), T.lscalar("k")
         values = {"x": np.arange(6.0).reshape(2, 3), "v": np.array([1.0, 2, 4]), "s": 7, "n": 2, "k": 3}
         column = v.dimshuffle(0, "x")
@@ -127,7 +129,7 @@ class TestRepeatedOperands(RewriteCase):
             self.check(out, None, values)
 
     def test_other_operations_on_repeated_values(self):
-        """Only a DimShuffle is looked through."""
+        """Only a DimShuffle of an Alloc is recognized, no other operation on repeated values."""
         x, s, n = T.dmatrix("x"), T.dscalar("s"), T.lscalar("n")
         values = {"x": np.arange(6.0).reshape(2, 3), "s": 7, "n": 2}
         repeated = T.alloc(s, n, 3)
@@ -137,7 +139,7 @@ class TestRepeatedOperands(RewriteCase):
             np.testing.assert_allclose(value_of(new, values), value_of(out, values))
 
     def test_no_operand_of_the_whole_shape(self):
-        """A row and a repeated column have the shape of the sum together only."""
+        """A row and a repeated column have the shape of the sum only together."""
         row, col, s, n = T.drow("row"), T.dcol("col"), T.dscalar("s"), T.lscalar("n")
         values = {"row": np.array([[1.0, 2]]), "col": np.array([[3.0], [4], [5]]), "s": 7, "n": 3}
         for operands in (
@@ -154,7 +156,10 @@ class TestRepeatedOperands(RewriteCase):
 
 class TestDtypesAndPatterns(unittest.TestCase):
     def test_upcasts(self):
-        """What is wider loses nothing, as NumPy says; complex numbers are wider than floats, these than integers."""
+        """An upcast to a wider dtype loses nothing, by NumPy's rules.
+
+        Complex dtypes are wider than floats, and floats than integers.
+        """
         kinds = [
             ["uint8", "uint16", "uint32", "uint64"],
             ["int8", "int16", "int32", "int64"],
@@ -174,7 +179,7 @@ class TestDtypesAndPatterns(unittest.TestCase):
             self.assertTrue(is_an_upcast(a, b))
 
     def test_patterns(self):
-        """As broadcasting in NumPy is: arrays of the smallest lengths that the patterns permit."""
+        """A pattern encompasses another if NumPy broadcasts arrays of the smallest lengths that the patterns permit."""
         for left, right in itertools.product(range(4), repeat=2):
             for b1 in itertools.product((True, False), repeat=left):
                 for b2 in itertools.product((True, False), repeat=right):
@@ -190,7 +195,7 @@ class TestConstants(RewriteCase):
     query = WITH_SHAPES
 
     def test_bits(self):
-        """Constants of only zeros or only ones in their bits, of any rank, on either side."""
+        """Constants whose bits are all zero or all one are recognized, of any rank, on either side."""
         for dtype in ("bool", "int8", "uint8", "int32", "int64"):
             scalar, vector, matrix = T.TensorType(dtype, ())("s"), T.vector("v", dtype), T.matrix("m", dtype)
             given = {"s": 1, "v": [0, 1, 1], "m": [[0, 1, 1], [1, 0, 1]]}
@@ -204,7 +209,9 @@ class TestConstants(RewriteCase):
                         self.check_shape(op(*pair), given)
 
     def test_bits_of_vectors_of_one(self):
-        """A vector that may not be repeated is no number: only one element has its shape."""
+        """A constant vector of one element that is not broadcastable is not a scalar: only arrays of one element have
+        its shape.
+        """
         x = T.lvector("x")
         for op, bits in itertools.product((T.or_, T.and_, T.xor), (0, -1)):
             constant = T.TensorConstant(T.lvector, np.array([bits]))
@@ -220,7 +227,7 @@ class TestConstants(RewriteCase):
             np.testing.assert_array_equal(value_of(new, given), value_of(out, given))
 
     def test_branches_that_are_the_same(self):
-        """Two variables, or two constants of the same value: neither asks for the condition."""
+        """A switch of one variable, or of two constants of equal value, does not need the condition."""
         c, x = T.lvector("c"), T.dvector("x")
         for left, right, chosen in (
             (T.constant(np.array([2.5])), T.constant(np.array([2.5])), 2.5),

@@ -1,4 +1,4 @@
-"""Factors and divisors of products in graphs: which parts are opened, through which views, and which stay."""
+"""Factors and divisors of products in graphs: which parts are expanded, through which views, and which stay."""
 
 import itertools
 import unittest
@@ -29,11 +29,11 @@ class TestOperands(unittest.TestCase):
         self.s.name = "s"
 
     def in_a_graph(self, out, *others):
-        """The copy of `out` in a graph that has other outputs as well."""
+        """Return the copy of `out` in a graph that also has other outputs."""
         return FunctionGraph([self.x, self.y, self.z], [out, *others]).outputs[0]
 
     def test_shared_parts(self):
-        """A part that is used elsewhere is opened if it has one variable factor; its operands stay in the graph."""
+        """A shared part is expanded if it has one variable factor; its operands stay in the graph."""
         out = self.s * self.z * self.t
         out = self.in_a_graph(out, self.s + 1, self.t + 1)
         kept = set()
@@ -42,14 +42,14 @@ class TestOperands(unittest.TestCase):
         self.assertEqual(names(kept), ["two", "x"])
 
     def test_all_is_opened_by_get_num_denum(self):
-        """It goes through all nodes, used elsewhere or not."""
+        """`get_num_denum` expands all nodes, whether they have other users or not."""
         out = self.s * self.z / self.t
         out = self.in_a_graph(out, self.s + 1, self.t + 1, out + 1)
         num, denum = local_mul_canonizer.get_num_denum(out)
         self.assertEqual((names(num), names(denum)), (["x", "y", "z"], ["two", "x"]))
 
     def test_what_is_replaced_does_not_stay(self):
-        """The clients of the expression itself get the new one: none of its operands stays for their sake."""
+        """The clients of the expression get the new expression, so none of its operands has to stay for them."""
         for others in ([], [0], [0, 1]):
             out = self.s * self.z * self.t
             out = self.in_a_graph(out, self.t + 1, *(out + i for i in others))
@@ -59,7 +59,7 @@ class TestOperands(unittest.TestCase):
             self.assertEqual(names(kept), ["two", "x"])
 
     def test_dimensions_added_on_the_left(self):
-        """They are gone through, whatever the ranks; no other view is."""
+        """Views that only add dimensions on the left are expanded, for all ranks; other views are not."""
         for inner in range(4):
             a, b = (T.TensorType("float64", [False] * inner)(name) for name in "ab")
             for outer in range(inner, 5):
@@ -72,7 +72,7 @@ class TestOperands(unittest.TestCase):
                     self.assertEqual(num, [c])
 
     def test_factors_with_numbers_between(self):
-        """Arrays, as which constants are between two simplifications, stay where they are."""
+        """Constants are NumPy arrays between two simplifications, and are not moved."""
         x, y, two = self.x, self.y, np.array(2.0)
         for num, denum, wanted in (
             ([two, x], [x], ([two], [])),
@@ -88,7 +88,7 @@ class TestViewsOfProducts(RewriteCase):
     query = CANONICALIZE
 
     def test_products_behind_views(self):
-        """A product behind a view that no product looks through is brought into its canonical form itself."""
+        """A product behind a view that products do not pass is brought into canonical form separately."""
         x, y, z = T.dmatrices("x", "y", "z")
         for order in ((1, 0), ("x", 1, 0), (0, "x", 1), (0, 1, "x"), (1, "x", 0)):
             product = x * y / x
@@ -99,7 +99,7 @@ class TestViewsOfProducts(RewriteCase):
             new = local_mul_canonizer.transform(product.owner)
             self.assertTrue(new, order)
             self.assertIs(new[0], fgraph.inputs[1])
-        # The larger product has the factors of the smaller one.
+        # The larger product has the factors of the smaller product.
         fgraph = FunctionGraph([x, y, other], [(x * y / x).dimshuffle("x", 0, 1) * other])
         product = fgraph.outputs[0].owner.inputs[0].owner.inputs[0]
         self.assertFalse(local_mul_canonizer.transform(product.owner))
@@ -121,7 +121,7 @@ class TestSumsThatStay(RewriteCase):
         return shown(f.maker.fgraph)
 
     def test_products_with_sums_that_are_used_elsewhere(self):
-        """A second sum is worth it only where none of its terms has to be computed."""
+        """A second sum is computed only if all of its terms exist already or are constants."""
         a, b, x, y = T.dvectors("a", "b", "x", "y")
         for total, factor, distributed in (
             (a / x + b, x, False),
@@ -146,7 +146,7 @@ class TestSumsThatStay(RewriteCase):
 
 class TestGradientOfErfc(RewriteCase):
     def test_multiples(self):
-        """exp(-u**2) / erfc(u) where u is a multiple of x, in the ways in which the square may be written."""
+        """exp(-u**2) / erfc(u) is recognized if u is a multiple of x, for all usual forms of the square."""
         x = T.dvector("x")
         points, rule = np.array([-2.0, 0.0, 4.0, 30.0, 100.0]), Mode("py", in2out(local_grad_log_erfc_neg))
         for k in (3.0, 0.5, -1.0, 0.1, 7.0):
@@ -164,7 +164,7 @@ class TestGradientOfErfc(RewriteCase):
                         np.testing.assert_allclose(f(points), 1 / special.erfcx(at), rtol=1e-9)
 
     def test_other_multiples(self):
-        """An argument of exp that is another multiple of the square is no such gradient."""
+        """A quotient is not recognized if the argument of exp is another multiple of the square."""
         x = T.dvector("x")
         points = np.array([-1.0, 0.5, 1.5])
         for k in (3.0, 0.5, -3.0):

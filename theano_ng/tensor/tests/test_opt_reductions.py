@@ -1,4 +1,4 @@
-"""Rules on sums, products and other reductions."""
+"""Rules for sums, products and other reductions."""
 
 import unittest
 
@@ -29,7 +29,7 @@ class TestFactors(RewriteCase):
             (T.prod(-x), None),
             (T.prod(s * m, axis=1), None),
             (T.prod(s * m, axis=1, keepdims=True), None),
-            # One pass over both needs no power, and one of float32 and int64 is no float32.
+            # One pass over both factors is cheaper than a power, and float32 times int64 is not float32.
             (T.prod(s * x * T.exp(x)), "Prod(mul(InplaceDimShuffle{x}(s), x, exp(x)))"),
             (T.prod(T.fscalar("h") * T.fvector("f")), "Prod(mul(InplaceDimShuffle{x}(h), f))"),
             (T.prod(T.cscalar("q") * T.cvector("c")), "Prod(mul(InplaceDimShuffle{x}(q), c))"),
@@ -69,7 +69,10 @@ class TestFactors(RewriteCase):
         self.assertEqual(f.maker.fgraph.outputs[0].owner.op, T.true_div)
 
     def test_divisor_that_is_the_length_of_the_batch(self):
-        """The length is an integer, cast to a float; what divides the matrix has another client, the derivative of a mean for instance."""
+        """The length is an integer that is cast to a float.
+
+        The quotient has another user, for instance the derivative of a mean.
+        """
         m = T.dmatrix("m")
         scaled = -m / m.shape[0]
         f = theano_ng.function([m], [scaled.sum(axis=1), scaled])
@@ -79,7 +82,7 @@ class TestFactors(RewriteCase):
         np.testing.assert_allclose(f(value)[0], -value.sum(axis=1) / 3)
 
     def test_product_that_is_computed_anyway(self):
-        """The gradients of weights and of a bias share a cotangent: where it is negated for the one, it is for the other."""
+        """The gradients of weights and of a bias share a factor: it is multiplied once, for both."""
         m, v = T.dmatrix("m"), T.dvector("v")
         for factor in (-1, 3):
             scaled = T.exp(v) * factor
@@ -185,7 +188,7 @@ class TestAxes(RewriteCase):
 
 class TestGradients(unittest.TestCase):
     def test_numbers(self):
-        # The rules see what gradients make of them.
+        # The rules are tested on graphs that gradients build.
         x, s = T.dmatrix("x"), T.dscalar("s")
         cost = (T.sum(s * x, axis=0) ** 2).sum() + T.log(1 + T.exp(-s * x)).mean()
         grads = theano_ng.grad(cost, [x, s])
@@ -197,7 +200,7 @@ class TestGradients(unittest.TestCase):
 
 class TestReaders(unittest.TestCase):
     def test_what_takes_in_a_product(self):
-        """Loops can compute the product themselves, also through a view without other readers."""
+        """Loops can compute a product that they read, also through a view without other readers."""
         A = T.dmatrix("A")
         view = A.T
         for outputs, takes_in in (
@@ -217,7 +220,7 @@ class TestReaders(unittest.TestCase):
 
 class TestJoinedParts(RewriteCase):
     def test_one_of_another_length(self):
-        """What cannot be joined is not added either, wherever among the parts it is."""
+        """Parts that cannot be joined are not added either, at any position among the parts."""
         vectors = T.dvectors("a", "b", "c")
         one = T.TensorType("float64", (True,))("one")
         for place in range(3):
@@ -231,7 +234,7 @@ class TestJoinedParts(RewriteCase):
                 self.assertRaises(ValueError, f, *values)
 
     def test_factors_of_reductions_that_are_there(self):
-        """Where the reduction of the other factor is in the graph, it is used, not made once more."""
+        """If the graph already has the reduction of the other factor, the rule reuses it."""
         s, x = T.dscalar("s"), T.dmatrix("x")
         for reduced, total in ((-x, T.sum(x)), (s * x, T.sum(x))):
             fgraph = FunctionGraph([s, x], [T.sum(reduced), total, T.exp(x)])

@@ -1,4 +1,4 @@
-"""Reshape and Flatten: chains, useless ones, dimensions of length one."""
+"""Rules for Reshape and Flatten: chains, useless nodes, dimensions of length one."""
 
 import itertools
 import unittest
@@ -30,7 +30,8 @@ class TestReshape(RewriteCase):
         self.check(x.flatten().reshape((0, 5)), "Reshape{2}(x, [0 5])", {"x": np.ones((3, 0))})
 
     def test_lift_of_chains(self):
-        # All views of a chain pass all functions; those of a class whose rule is left out stay, and so does what is behind them.
+        # All views of a chain move before all functions. Views whose rule is excluded stay, and so do the nodes behind
+        # them.
         x = T.dmatrix("x")
         out = T.exp(T.tanh(T.sin(x).reshape((2, 3))).dimshuffle(1, 0)).reshape((1, 6))
         self.check(
@@ -55,12 +56,12 @@ class TestReshape(RewriteCase):
         for other in ((x.shape[1], x.shape[0]), (-1, x.shape[0]), (2, 3)):
             f = self.check(x.reshape(other) + 0, None, {"x": np.arange(6.0).reshape(3, 2)}, query=WITH_SHAPES)
             self.assertIn("Reshape", shown(f.maker.fgraph))
-        # One length may be left open, not two.
+        # One length may be -1, not two.
         A = T.dtensor3("A")
         for v, other in ((x, (-1, -1)), (A, (-1, A.shape[1], -1)), (A, (A.shape[0], -1, -1)), (A, (-1, -1, -1))):
             f = theano_ng.function([v], T.reshape(v, other, ndim=v.ndim) + 0)
             self.assertRaisesRegex(ValueError, "reshape|unknown dimension", f, np.ones((2, 3, 4)[: v.ndim]))
-        # Known lengths; with an expression between.
+        # The lengths are known, or an expression is in between.
         c = T.alloc(n, 2, 3)
         self.check(c.reshape((2, 3)), "Alloc(n, 2, 3)", query=WITH_SHAPES)
         self.check(T.exp(x).reshape(x.shape), "exp(x)", query=WITH_SHAPES)
@@ -93,7 +94,7 @@ class TestReshape(RewriteCase):
         self.assertTrue(same_length(x.shape[-2], x.shape[0]))
 
     def test_lengths_are_no_unknown_sizes(self):
-        """The shape of a reshape to lengths needs no division, whatever these are made of; other sizes may be -1."""
+        """The shape of a reshape to known lengths needs no division; a size of other origin may be -1."""
         x, n = T.dmatrix("x"), T.lscalar("n")
         a, b = x.shape[0], x.shape[1]
         value = {"x": np.arange(6.0).reshape(2, 3)}

@@ -1,4 +1,4 @@
-"""Rules made of rows: how terms are read and shown, what numbers, names and restricted names match, types of replacements."""
+"""Rules built from table rows: reading and printing of terms, matching of numbers and names, types of replacements."""
 
 import unittest
 
@@ -14,7 +14,7 @@ exp, log, erf, join = terms(T.exp, T.log, T.erf, T.Join)
 
 
 def after(made, out):
-    """The printed graph of what a rule replaces `out` by; False when it does not apply."""
+    """Return the printed graph of the replacement that a rule makes for `out`, or False if it does not apply."""
     fgraph = gof.FunctionGraph(
         [v for v in gof.graph.inputs([out]) if not isinstance(v, gof.Constant)], [out], clone=True
     )
@@ -87,7 +87,7 @@ class TestRule(unittest.TestCase):
             (y + exp(x), T.exp),
             (-(exp(x) * y), T.exp),
             (x + -exp(x), T.exp),
-            (x + -(y * exp(x)), T.add),  # too deep
+            (x + -(y * exp(x)), T.add),  # the exponential is too deep to be tracked
             (x * y + x, T.add),
         ):
             self.assertEqual(pattern_rule("r", "", pattern, x).tracks(), [op], shown(pattern))
@@ -163,7 +163,7 @@ class TestPatternRule(unittest.TestCase):
 
 class TestWhereToLook(unittest.TestCase):
     def test_rare_ops(self):
-        """Patterns are looked for from their own nodes, or from a rare op within if the outermost op is frequent."""
+        """The search for a pattern starts at its outermost Op, or at a rare Op inside if the outermost Op is frequent."""
         for pattern, op, depth in (
             (exp(log(x)), T.exp, 0),
             (erf(x), T.erf, 0),

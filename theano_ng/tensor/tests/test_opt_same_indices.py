@@ -1,4 +1,4 @@
-"""Write by one index and read by another index of the same variables: compare each pair of forms with NumPy."""
+"""Writing at one index and reading at another index of the same variables: each pair of forms has NumPy's values."""
 
 import itertools
 import unittest
@@ -8,7 +8,7 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 
-# Different indices of the same variables.
+# Different forms of indices of the same variables.
 FORMS = {
     "i": lambda i, j: i,
     "j": lambda i, j: j,
@@ -41,7 +41,7 @@ class TestOtherIndicesOfTheSameVariables(unittest.TestCase):
     def check(self, write, increments):
         x, y, i, j = T.dmatrix("x"), T.dscalar("y"), T.lscalar("i"), T.lscalar("j")
         written = (T.inc_subtensor if increments else T.set_subtensor)(x[FORMS[write](i, j)], y)
-        # One read per function: with several reads, less is rewritten.
+        # Each function has one read: with several reads, fewer graphs are rewritten.
         fns = {
             read: theano_ng.function([x, y, i, j], written[FORMS[read](i, j)], on_unused_input="ignore")
             for read in FORMS

@@ -1,4 +1,4 @@
-"""Products of matrices beside scalars, matrices and vectors of all dtypes: one call of BLAS where that fits."""
+"""Products of matrices with scalars, matrices and vectors of all dtypes: one BLAS call if the operands allow it."""
 
 import itertools
 import unittest
@@ -33,7 +33,7 @@ class TestScaledProducts(unittest.TestCase):
         return [type(node.op) for node in f.maker.fgraph.apply_nodes]
 
     def test_scalars_and_matrices(self):
-        """Scalars go into the product, other matrices stay factors, in any order."""
+        """Scalars are merged into the matrix product, other matrices stay factors, in any order."""
         a, b, x, y, u, v = *T.dscalars("ab"), *T.dmatrices("xyuv")
         values = [0.5, 3.0, *(self.rng.rand(3, 3) for _ in range(4))]
         for scalars, matrices in itertools.product(range(3), repeat=2):
@@ -49,12 +49,15 @@ class TestScaledProducts(unittest.TestCase):
                 self.assertEqual(Dot22Scalar in ops, scalars > 0)
 
     def test_outer_products(self):
-        """Only what is known to be a column times a row becomes a Ger: a matrix may happen to have one row."""
+        """Only the product of a column and a row, by their types, becomes a Ger.
+
+        A matrix with one row by chance does not.
+        """
         z, a = T.dmatrix("z"), T.dscalar("a")
         kinds = {"matrix": T.dmatrix, "col": T.dcol, "row": T.drow}
         for left, right in itertools.product(kinds, repeat=2):
             if left == "row" and right == "row":
-                continue  # of one element
+                continue  # a product of a single element
             for scale in (0.0, 1.0, 2.0):
                 x, y = kinds[left]("x"), kinds[right]("y")
                 inner = 2 if left != "col" and right != "row" else 1
@@ -88,7 +91,7 @@ class TestScaledProducts(unittest.TestCase):
                 self.check([m, w], out, [matrix, value], matrix.dot(value[:2]) + value)
 
     def test_each_sum_is_looked_at_once(self):
-        """From its outermost node, also where it has no product."""
+        """Each sum is analyzed once, from its outermost node, also if it has no matrix product."""
         for products in (0, 3):
             x, y = T.dmatrices("xy")
             out = x

@@ -1,4 +1,4 @@
-"""ShapeFeature: shapes without values, inferred on demand."""
+"""ShapeFeature: it infers shapes on demand, without computing values."""
 
 import unittest
 import warnings
@@ -16,7 +16,7 @@ from theano_ng.tensor.opt.shape import Shape, Shape_i, same_length
 
 
 class Opaque(Op):
-    """x + 1; what `infer` returns or raises is its infer_shape."""
+    """An Op x + 1 whose infer_shape returns or raises as `infer` does."""
 
     __props__ = ()
 
@@ -101,7 +101,10 @@ class TestShapeFeature(unittest.TestCase):
             self.assertIsNone(feature.shape_of.get(other))
 
     def test_every_entry(self):
-        """Counted from either end, of shapes and of vectors of numbers; what is beyond both ends is none."""
+        """Entries of shapes and of vectors of numbers are found, counted from either end.
+
+        Beyond both ends there are none.
+        """
         for of_array in (True, False):
             x, numbers = T.dtensor3("x"), T.lscalars("a", "b", "c")
             vector = x.shape if of_array else T.stack(list(numbers))
@@ -189,7 +192,7 @@ class TestShapeFeature(unittest.TestCase):
             self.assertRaisesRegex(Exception, "negative shape", self.length, -1)
 
     def length(self, given):
-        """The length of a vector whose Op gives a number."""
+        """Return the inferred length of a vector whose Op returns `given`."""
         x = T.dvector("x")
         out = Opaque(lambda shapes: [(given,)])(x)
         return self.graph([x], [out])[1].shape_of[out][0]

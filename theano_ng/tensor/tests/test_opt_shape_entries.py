@@ -1,4 +1,4 @@
-"""Entries of shapes: 0-d int64 variables, whatever an Op or a program gives; which of two says more."""
+"""Entries of shapes are 0-d int64 variables, whatever an Op or a program returns; the better of two entries is kept."""
 
 import itertools
 import unittest
@@ -17,7 +17,7 @@ INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"]
 
 
 class RankOnly(Type):
-    """A type that has a rank, and knows of no lengths of one."""
+    """A type that has a rank but no broadcast pattern."""
 
     ndim = 2
 
@@ -42,7 +42,7 @@ class TestEntries(unittest.TestCase):
         self.assertEqual(int(ShapeFeature.lscalar_one.data), 1)
 
     def test_get(self):
-        """As of a dict with all variables: also those of which nothing was asked before, and those without a shape."""
+        """`shape_of` acts like a dict of all variables, including those not queried before and those without a shape."""
         x, flag, other, s = T.dmatrix("x"), T.TensorType("bool", (False,))("flag"), generic("g"), T.dscalar("s")
         shape_of = feature_of([x, flag, other, s], [T.exp(x)]).shape_of
         for v in (x, flag, other, s):
@@ -61,7 +61,7 @@ class TestEntries(unittest.TestCase):
             self.assertEqual(entry.owner.op, Shape_i(i))
 
     def test_lengths_of_all_dtypes(self):
-        """Variables and constants of any integer dtype become int64; no other dtype and no other rank is a length."""
+        """Lengths of any integer dtype become int64; other dtypes and ranks are not accepted."""
         x = T.dvector("x")
         feature = feature_of([x], [T.exp(x)])
         for dtype in INTEGERS:
@@ -79,7 +79,7 @@ class TestEntries(unittest.TestCase):
                 self.assertRaises(TypeError, feature.unpack, wrong, x)
 
     def test_updates(self):
-        """Numbers say more than variables, and what another variable is known by more than the variable itself."""
+        """A constant length replaces a symbolic length, and an expression replaces the length of the variable itself."""
         x, y, z, new = T.dmatrix("x"), T.dmatrix("y"), T.dmatrix("z"), T.dmatrix("new")
         n = T.lscalar("n")
         feature = feature_of([x, y, z, n], [T.exp(x)])
@@ -87,22 +87,22 @@ class TestEntries(unittest.TestCase):
         feature.update_shape(x, y)
         self.assertEqual([str(s) for s in feature.shape_of[x]][0], "n")
         self.assertEqual(int(feature.shape_of[x][1].data), 3)
-        # A variable whose own length is all that is known has nothing to say.
+        # A variable for which only its own length is known adds nothing.
         feature.update_shape(x, z)
         self.assertEqual(str(feature.shape_of[x][0]), "n")
         feature.update_shape(z, T.dmatrix("another"))
         self.assertEqual([entry.owner.inputs[0] for entry in feature.shape_of[z]], [z, z])
-        # Numbers stay, and replace variables.
+        # Constants stay, and replace variables.
         known = T.dmatrix("known")
         feature.set_shape(known, (5, n))
         feature.update_shape(x, known)
         self.assertEqual([int(s.data) for s in feature.shape_of[x]], [5, 3])
-        # One that was not asked for before has what the other has.
+        # A variable that was not queried before gets the entries of the other variable.
         feature.update_shape(new, x)
         self.assertEqual([int(s.data) for s in feature.shape_of[new]], [5, 3])
 
     def test_equal_shapes(self):
-        """All dimensions must agree, or the ones that are compared."""
+        """All dimensions must agree, or the two dimensions that are compared."""
         n, m = T.lscalar("n"), T.lscalar("m")
         variables = {lengths: T.dmatrix() for lengths in itertools.product((n, m), repeat=2)}
         feature = feature_of([n, m], [n + m])
@@ -115,7 +115,7 @@ class TestEntries(unittest.TestCase):
         self.assertFalse(feature.same_shape(x, T.dvector()))
 
     def test_elements_of_vectors_beyond_their_ends(self):
-        """They are equal to no length, whichever end the index is beyond."""
+        """An index beyond either end of a vector equals no length."""
         entries = T.lscalars("a", "b", "c")
         for count in (1, 2, 3):
             vector = MakeVector("int64")(*entries[:count])
@@ -128,7 +128,7 @@ class TestEntries(unittest.TestCase):
 
 class TestWithoutInference(unittest.TestCase):
     def test_reshapes(self):
-        """Reshapes to the own shape go without a feature that infers shapes, others stay."""
+        """Without a feature that infers shapes, every reshape has the right value."""
         x, n, m, k = T.dmatrix("x"), T.lscalar("n"), T.lscalar("m"), T.iscalar("k")
         query = Query(["fast_run"], exclude=["ShapeOpt", "inplace", "fusion", "BlasOpt"])
         value = np.arange(6.0).reshape(2, 3)

@@ -1,4 +1,4 @@
-"""Compare quotients of products of exponentials and products of their sums with logarithms in NumPy, for all choices of factors."""
+"""Quotients of products of exponentials and products of their sums agree with logarithms in NumPy, for all factors."""
 
 import itertools
 import unittest
@@ -37,7 +37,7 @@ class TestShares(unittest.TestCase):
         }
 
     def check(self, chosen, values):
-        """Check quotients, which are given as (names of factors of the numerator, names of factors of the denominator)."""
+        """Check quotients given as (names of factors of the numerator, names of factors of the denominator)."""
         outputs = []
         for above, below in chosen:
             a, b = (

@@ -1,4 +1,4 @@
-"""log1p, expm1, log-sum-exp and the error functions: the graphs, and numbers where the plain expressions fail."""
+"""Rules for log1p, expm1, log-sum-exp and error functions: the graphs, and values where the original expressions fail."""
 
 import itertools
 import unittest
@@ -84,7 +84,7 @@ class TestLogExp(RewriteCase):
             np.testing.assert_allclose(f(data), special.logsumexp(data, axis=axis, keepdims=keepdims))
         f = theano_ng.function([x], T.log(T.sum(T.exp(x), axis=1)), mode=FAST)
         self.assertEqual(f([[-np.inf, -np.inf], [np.inf, 1.0]]).tolist(), [-np.inf, np.inf])
-        # One that is written so already has its maximum taken once.
+        # If the expression already subtracts its maximum, the maximum is computed once.
         for axis in (None, 0, 1):
             out = T.log(T.sum(T.exp(x - T.max(x, axis=axis, keepdims=True)), axis=axis)) + T.max(x, axis=axis)
             f = theano_ng.function([x], out, mode=FAST)
@@ -136,7 +136,7 @@ class TestErrorFunctions(RewriteCase):
         np.testing.assert_allclose(f([10.0]), special.erfc([10.0]))
 
     def test_complex(self):
-        """erf takes complex numbers, erfc does not."""
+        """Expressions of erf of complex numbers stay, since erfc does not accept them."""
         z = T.zvector("z")
         for out in (1 - T.erf(z), T.erf(z) - 1, 1 + T.erf(-z), 1 + -T.erf(z)):
             f = theano_ng.function([z], out, mode=FAST)
@@ -157,7 +157,7 @@ class TestErrorFunctions(RewriteCase):
             np.testing.assert_allclose(f(points), expected, rtol=1e-10 if dtype == "float64" else 1e-4)
 
     def test_squares_of_integers_wrap_around(self):
-        """Such a square is not the square of the argument of erfc."""
+        """The square of an integer may wrap around, so it is not the square of the argument of erfc."""
         x, y = T.bvector("x"), T.dvector("y")
         self.check(y * T.exp(-T.sqr(x)) / T.erfc(x), None, {"x": [-128, 2, 1], "y": [1, 2, 3]})
 

@@ -1,4 +1,4 @@
-"""Indexing moves to the inputs; two steps become one."""
+"""Rules that move indexing towards the inputs, and merge two indexing steps."""
 
 import itertools
 import unittest
@@ -89,7 +89,7 @@ class TestUseless(RewriteCase):
             f = theano_ng.function([a, b, c, n], v[field], mode=Mode("py", QUERY), on_unused_input="ignore")
             self.assertRaisesRegex(ValueError, "slice step cannot be zero", f, 1, 2, 3, 1)
         self.assertRaises(IndexError, theano_ng.function([a, b, c], v[3]), 1, 2, 3)
-        # Elements of vectors of elements, all of them in use.
+        # Elements of vectors of elements; all of them are used.
         chain = [v]
         for _ in range(60):
             chain.append(T.stack([chain[-1][2], chain[-1][0], T.exp(chain[-1][1])]))
@@ -140,7 +140,7 @@ class TestLift(RewriteCase):
         f = theano_ng.function([s, n], T.alloc(s, n, 2)[3])
         self.assertEqual(f(1, 4).tolist(), [1, 1])
         self.assertRaises(IndexError, f, 1, 3)
-        # An index that is not known to be valid leaves a check, not an array.
+        # For an index that may be invalid, the graph keeps a check, but no array.
         for out, used in (
             (T.alloc(s, n)[i], (s, n, i)),
             (T.alloc(s, n, 2)[i, 1], (s, n, i)),
@@ -218,7 +218,7 @@ class TestLift(RewriteCase):
                     out = T.set_subtensor(whole[index], value)[index]
                     f = self.check(out, None, {"i": 1, "j": 2})
                     written = [n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.IncSubtensor)]
-                    # If anything, the part is written into.
+                    # If a write remains, it is into the part and not into the whole.
                     self.assertFalse([n for n in written if n.inputs[0].owner is None])
                     numbers = {"i": 7, "j": 2}
                     if any(
@@ -227,7 +227,7 @@ class TestLift(RewriteCase):
                         inputs = f.maker.fgraph.inputs
                         given = [np.full((3,) * v.ndim, numbers.get(v.name, 1), v.dtype) for v in inputs]
                         self.assertRaises(IndexError, f, *given)
-        # A view costs less than an assertion where the whole is computed anyway.
+        # A view costs less than an assertion if the whole is computed in any case.
         x, v = T.dmatrix("x"), T.dvector("v")
         whole = T.set_subtensor(x[i], v)
         f = theano_ng.function([x, v, i], [whole, whole[i]], mode=Mode("py", "fast_run"))
@@ -235,7 +235,9 @@ class TestLift(RewriteCase):
         self.assertEqual(sum(isinstance(n.op, T.opt.Assert) for n in f.maker.fgraph.apply_nodes), 0)
 
     def test_what_overwrites_its_input_is_left(self):
-        """A part of the result is not all that is computed then."""
+        """Indexing is not moved before an operation that overwrites its input: such an operation must compute all
+        elements.
+        """
         for op, lifted in ((T.exp, True), (inplace.exp_inplace, False)):
             x = T.dvector("x")
             out = op(x)[1:]
@@ -247,7 +249,7 @@ class TestTakeAlongAxis(RewriteCase):
     query = QUERY
 
     def test_rule(self):
-        """Nothing is transposed, in the gradient neither."""
+        """The rule replaces transpositions, also in the gradient."""
         x, t, i, y = T.dmatrix("x"), T.dtensor3("t"), T.lvector("i"), T.dmatrix("y")
         rows = {"i": [2, 0, -1, 2], "y": np.arange(12.0).reshape(3, 4)}
         for out, expected in [
@@ -265,7 +267,7 @@ class TestTakeAlongAxis(RewriteCase):
         ]:
             f = self.check(out, expected, rows)
             self.assertNotIn("AdvancedIncSubtensor1", shown(f.maker.fgraph))
-        # Rows that are also read directly are not taken twice.
+        # Rows that are also read directly are not indexed twice.
         f = theano_ng.function([x, i], [x[:, i], x.T[i]], mode=Mode("py", QUERY))
         self.assertNotIn("AdvancedSubtensor(", shown(f.maker.fgraph))
         # The rows of a transposed tensor stay rows.
@@ -276,7 +278,7 @@ class TestTakeAlongAxis(RewriteCase):
         )
 
     def test_dropped_dimensions(self):
-        """What loses a dimension is no transposition."""
+        """A DimShuffle that drops a dimension is not a transposition."""
         u, r, t = [
             T.TensorType("float64", b)(name)
             for name, b in (("u", (True, True)), ("r", (True, False)), ("t", (False, False, True)))
@@ -324,7 +326,7 @@ class TestMerge(RewriteCase):
             self.check(out, expected, dict(ten, i=1, j=2))
             if expected is None:
                 continue
-            # short vectors: the same elements and the same errors
+            # short vectors have the same elements and the same errors
             fns = [
                 theano_ng.function([x, m, i, j], out, mode=Mode("py", query), on_unused_input="ignore")
                 for query in (QUERY, None)
@@ -342,7 +344,7 @@ class TestMerge(RewriteCase):
         self.check(c[-5:][::-2], None)
 
     def test_known_lengths(self):
-        """Where the length is known, any two steps are one; what is out of bounds stays so."""
+        """If the length is known, any two steps are merged; an index out of bounds stays out of bounds."""
         fields, rng, plain = [None, 0, 2, -1, -4, 9], np.random.RandomState(5), Mode("py", None)
         slices = [slice(*f) for f in itertools.product(fields, fields, [None, 1, 2, -1, -3])][1:]
         for k in range(120):
@@ -359,7 +361,7 @@ class TestMerge(RewriteCase):
             self.assertFalse(new[0].owner and new[0].owner.inputs[0].owner, (first, second))
 
     def test_without_lengths(self):
-        # What is merged without lengths holds for every length, with the same errors.
+        # A merge without known lengths is right for every length, with the same errors.
         ends = [None, -4, -2, -1, 0, 1, 3]
         firsts = [slice(*f) for f in itertools.product([None, 1, 3], [None, -1, -3, 2, 5], [None, 2])] + [
             slice(None, None, -1)

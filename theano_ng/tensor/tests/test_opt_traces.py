@@ -1,4 +1,4 @@
-"""New nodes say where in the program the nodes were made for which they stand."""
+"""New nodes have the stack traces of the nodes that they replace."""
 
 import unittest
 
@@ -15,7 +15,7 @@ from theano_ng.tensor.subtensor import Subtensor
 
 
 def functions_of(v):
-    """Names of the functions in the stack traces of a variable."""
+    """Return the names of the functions in the stack traces of a variable."""
     return {frame[2] for trace in getattr(v.tag, "trace", []) for frame in trace}
 
 
@@ -45,7 +45,7 @@ def sine(v):
 
 class TestTraces(unittest.TestCase):
     def test_lifted_views(self):
-        """Each view and each function that is made anew in another order keeps its own place."""
+        """Views and functions whose order changes keep their own stack traces."""
         x = T.dvector("x")
         fgraph = FunctionGraph([x], [second_view(exponential(first_view(sine(x))))])
         lifts(Subtensor)(fgraph)
@@ -60,7 +60,7 @@ class TestTraces(unittest.TestCase):
             self.assertIn(name, functions_of(v))
 
     def test_transposed_increments(self):
-        """The view of what is added is made where that was."""
+        """A new view of the increment has the stack trace of the increment."""
         x, y, i = T.dmatrix("x"), T.dmatrix("y"), T.lvector("i")
         out = T.inc_subtensor(x.T[i], exponential(y)).T
         fgraph = FunctionGraph([x, y, i], [out])
@@ -80,7 +80,7 @@ class TestTraces(unittest.TestCase):
         self.assertIn("without_pattern", functions_of(moved))
 
     def test_joined_elements(self):
-        """The vector of the elements of several is made where these were joined."""
+        """The merged vector of elements has the stack trace of the join."""
         v = T.dvector("v")
         fgraph = FunctionGraph([v], [joined(T.stack([v[0]]), T.stack([v[1], v[2]]), v)])
         (new,) = join.local_join_make_vector.transform(fgraph.outputs[0].owner)
@@ -88,7 +88,7 @@ class TestTraces(unittest.TestCase):
         self.assertIn("joined", functions_of(new.owner.inputs[1]))
 
     def test_work_in_place(self):
-        """Nodes in place have the traces of those that are not, before the graph completes any."""
+        """Nodes that work in place have the traces of the nodes that they replace, before the graph adds any traces."""
         x, y = T.dvectors("x", "y")
         fgraph = FunctionGraph([x, y], [sine(exponential(x) + y)])
         optimizer = inplace.inplace_elemwise_optimizer
@@ -100,7 +100,7 @@ class TestTraces(unittest.TestCase):
         self.assertIn("sine", functions_of(nodes[-1].outputs[0]))
 
     def test_no_trace_gets_lost(self):
-        """With the check of traces, functions compile as without it."""
+        """Functions also compile if the check of stack traces raises."""
         x, v, i = T.dmatrix("x"), T.dvector("v"), T.lvector("i")
         with theano_ng.change_flags(check_stack_trace="raise", cache_graphs=False, on_opt_error="raise"):
             for out in (

@@ -1,4 +1,4 @@
-"""Compare Composites with unused outputs with NumPy, for every choice of outputs."""
+"""Composites with unused outputs have NumPy's values, for every choice of outputs."""
 
 import itertools
 import unittest

@@ -1,4 +1,4 @@
-"""Forms that are cheaper than the canonical ones."""
+"""Rules that replace canonical forms by cheaper forms."""
 
 import unittest
 

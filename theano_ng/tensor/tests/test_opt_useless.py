@@ -1,4 +1,4 @@
-"""Compare operations whose result is known beforehand, and similar ones, with NumPy."""
+"""Operations whose result is known beforehand, and similar operations, have NumPy's values."""
 
 import itertools
 import operator
@@ -24,7 +24,7 @@ BITWISE = {T.or_: np.bitwise_or, T.and_: np.bitwise_and, T.xor: np.bitwise_xor}
 
 
 class TestBits(unittest.TestCase):
-    """Compare bitwise operations with all bits zero or one, on either side, with NumPy."""
+    """Bitwise operations with all bits zero or one, on either side, have NumPy's values."""
 
     def test_numbers_on_both_sides(self):
         for dtype in ("bool", "int8", "uint8", "int64", "uint32"):
@@ -44,7 +44,7 @@ class TestBits(unittest.TestCase):
                     self.assertEqual(len(left), op is T.xor, (op, dtype, number, swapped))
 
     def test_rows_beside_columns(self):
-        """A constant of equal bits still gives the result its length."""
+        """A constant of equal bits still determines the length of the result."""
         x, y = T.TensorType("int32", (False, True))("x"), T.imatrix("y")
         values = np.array([[0], [5], [-1]], "int32"), np.arange(6, dtype="int32").reshape(3, 2)
         for (op, computed), number in itertools.product(BITWISE.items(), (0, -1)):

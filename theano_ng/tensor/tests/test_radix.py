@@ -1,4 +1,4 @@
-"""Sorting of more keys than 32 bits can number: the C code that does it, compiled with a smaller limit."""
+"""Sorting of more keys than 32 bits can count: the C code for it, compiled with a smaller limit."""
 
 import ctypes
 import os
@@ -68,7 +68,7 @@ class TestManyKeys(unittest.TestCase):
         return got
 
     def test_order(self):
-        """Stable, for keys of any number of bytes, of which some are the same in all keys."""
+        """The sort is stable, for keys of any number of bytes, some of which are equal in all keys."""
         rng = np.random.RandomState(4)
         for n in (LIMIT + 1, 3000):
             for bits in (1, 5, 8, 9, 16, 23, 32, 40, 57, 64):

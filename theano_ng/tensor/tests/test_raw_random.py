@@ -16,7 +16,7 @@ PLAIN = Mode(linker="py", optimizer="fast_compile")
 NATIVE = Mode(linker="cvm", optimizer="fast_run")
 
 
-# That of the first stream of RandomStreams(234), with which Theano 1.0.5 was asked for the numbers below.
+# The seed of the first stream of RandomStreams(234), from which Theano 1.0.5 drew the numbers below.
 FIRST = int(np.random.RandomState(234).randint(2**30))
 
 
@@ -25,13 +25,13 @@ def state(seed=FIRST):
 
 
 def drawn(function, *args, seed=FIRST, mode=PLAIN, **kwargs):
-    """A sample by a function of `raw_random`, from a new generator."""
+    """Return a sample that a function of `raw_random` draws from a new generator."""
     r = random_state_type()
     return theano.function([theano.In(r, mutable=True)], function(r, *args, **kwargs)[1], mode=mode)(state(seed))
 
 
 class TestDistributions(unittest.TestCase):
-    """Bit for bit what NumPy's RandomState draws."""
+    """Samples have the bits of NumPy's RandomState."""
 
     def check(self, found, wanted, dtype):
         wanted = np.asarray(wanted)
@@ -82,7 +82,7 @@ class TestDistributions(unittest.TestCase):
         wanted = [[r.randint(a, b + 1) for a, b in ((-3, 9), (100, 200))] for _ in range(2)]
         self.check(drawn(raw_random.random_integers, (2, 2), [-3, 100], [9, 200]), wanted, "int64")
         self.check(drawn(raw_random.random_integers, None, [-3, 100], [9, 200]), wanted[0], "int64")
-        # A length of -1 is that of the parameters there.
+        # A length of -1 is the length of the parameters in that dimension.
         self.check(drawn(raw_random.uniform, (2, 2, -1), np.zeros(3)), state().uniform(size=(2, 2, 3)), "float64")
 
     def test_large_integers(self):
@@ -92,7 +92,7 @@ class TestDistributions(unittest.TestCase):
         )
 
     def test_permutation(self):
-        """What Theano 1.0.5 prints, which is a permutation after the other."""
+        """Permutations are drawn one after the other, and are those of Theano 1.0.5."""
         self.check(drawn(raw_random.permutation, n=5), [3, 0, 1, 2, 4], "int64")
         self.check(
             drawn(raw_random.permutation, (3,), n=5), [[3, 0, 1, 2, 4], [0, 3, 1, 4, 2], [2, 0, 4, 3, 1]], "int64"
@@ -112,7 +112,7 @@ class TestDistributions(unittest.TestCase):
         rows = [pvals, [0.1, 0.1, 0.8]]
         self.check(drawn(raw_random.multinomial, None, 10, rows), [[1, 6, 3], [0, 2, 8]], "int64")
         self.check(drawn(raw_random.multinomial, (2,), [10, 20], rows), [[1, 6, 3], [1, 4, 15]], "int64")
-        # Sums of float32 numbers may exceed 1, by less than matters.
+        # Sums of float32 probabilities may exceed 1 by rounding errors.
         for p in (np.array([0.6, 0.4, 0], "float32"), [0.6, 0.40001, 0], [0.6, 0.4000001, 0]):
             self.check(drawn(raw_random.multinomial, (3,), 10, p), [[8, 2, 0], [8, 2, 0], [7, 3, 0]], "int64")
         self.check(drawn(raw_random.multinomial, (3,), 10, [0.2, 0.2, 0.1]), [[1, 5, 4], [1, 4, 5], [1, 2, 7]], "int64")
@@ -141,7 +141,7 @@ class TestDistributions(unittest.TestCase):
         self.assertGreater(stats.chisquare(counts).pvalue, 1e-3)
 
     def test_refused_by_values(self):
-        """In the words of NumPy; the generator is as it was."""
+        """Invalid parameters raise NumPy's errors, and the generator stays unchanged."""
         for function, args, error, said in (
             (raw_random.normal, ((2,), 0.0, -2.0), ValueError, "scale < 0"),
             (raw_random.uniform, ((2,), np.nan, 1.0), OverflowError, "Range exceeds valid bounds"),
@@ -220,7 +220,7 @@ class TestDistributions(unittest.TestCase):
 
 class TestRandomFunction(unittest.TestCase):
     def test_shapes(self):
-        """are known without a draw."""
+        """Shapes of samples are inferred without drawing."""
         r, n, size, p = random_state_type(), T.lscalar(), T.lvector(), T.dmatrix()
         samples = [
             raw_random.uniform(r, size, ndim=2)[1],
@@ -261,7 +261,7 @@ class TestRandomFunction(unittest.TestCase):
         self.assertEqual(str(mutable.maker.fgraph.toposort()[0].op), "RandomFunction{uniform}")
 
     def test_two_draws(self):
-        """from one state are equal, from one after the other they are not."""
+        """Two draws from one state are equal; draws from successive states differ."""
         r = theano.shared(state())
         first, a = raw_random.uniform(r, (3,))
         second, b = raw_random.uniform(first, (3,))
@@ -330,7 +330,7 @@ class TestRandomStateType(unittest.TestCase):
         self.assertGreater(t.get_size(None), 624 * 4)
 
     def test_other_generators(self):
-        """A RandomState around PCG64, which has another state."""
+        """A RandomState may use PCG64, whose state has another form."""
         r = theano.shared(np.random.RandomState(np.random.PCG64(5)))
         new, sample = raw_random.uniform(r, (2,))
         keeps, changes = (
@@ -365,7 +365,7 @@ class TestShapes(unittest.TestCase):
             infer(None, (1,), T.dmatrix())
 
     def test_minus_one(self):
-        """The longest of the parameters, which broadcast at run time."""
+        """A length of -1 is the longest of the parameters, which broadcast at run time."""
         x, y = T.dmatrix(), T.dcol()
         _, size, _ = raw_random._infer_ndim_bcast(None, (4, -1, -1), x, y)
         self.assertEqual(size.eval({x: np.zeros((2, 3)), y: np.zeros((2, 1))}).tolist(), [4, 2, 3])
@@ -389,7 +389,7 @@ class TestShapes(unittest.TestCase):
 
 class TestStatesThatOthersRead(unittest.TestCase):
     def test_two_draws_from_one_state(self):
-        """Both get it as it was: at most one of them may draw in place, which is no failure of a rule."""
+        """Several draws from one state all use its original value: at most one works in place, and no rule fails."""
         r = random_state_type()
         draws = [raw_random.uniform(r, (3,)), raw_random.normal(r, (2,)), raw_random.uniform(r, (2,))]
         wanted = [state(3).uniform(size=3), state(3).normal(size=2), state(3).uniform(size=2)]

@@ -1,4 +1,4 @@
-"""The loops of reductions that ship with the package: for which dtypes there are some, and what they compute."""
+"""The reduction loops that ship with the package: the dtypes that have loops, and the results."""
 
 import ctypes
 import itertools
@@ -19,7 +19,7 @@ from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tensor.type import TensorType
 
 ADD, MUL, MAX, MIN, AND, OR, XOR = range(1, 8)  # native/reduce_folds.h
-SIGNED, UNSIGNED = "bhilq", "BHILQ"  # NumPy's letters: long and long long are two types of one size
+SIGNED, UNSIGNED = "bhilq", "BHILQ"  # NumPy's type characters: long and long long are two types of the same size
 ADDED = [(x, acc) for x in SIGNED for acc in "lq"] + [(x, acc) for x in UNSIGNED for acc in "LQ"]
 ADDED += [("?", acc) for acc in "lqLQ"] + ["ef", "ed", "ff", "fd", "dd", "ld", "qd", "id"]
 COMPLEX = ["FF", "FD", "DD"]
@@ -64,7 +64,7 @@ class TestTable(unittest.TestCase):
 
 class TestExtremes(unittest.TestCase):
     def test_nan_in_any_row(self):
-        """NaN is the extreme of its column, whichever of the rows that are taken together it is in."""
+        """NaN is the extreme of its column, in whichever of the jointly processed rows it is."""
         for dtype in ("float32", "float64"):
             for rows in range(1, 10):
                 for at in range(rows):
@@ -79,7 +79,7 @@ class TestExtremes(unittest.TestCase):
 
 class TestFusedSums(unittest.TestCase):
     def test_long_and_strided(self):
-        """Sums of what is computed, over ends of stretches; of elements of 16 bytes with a stride as well."""
+        """Sums of computed elements are right across block boundaries, also of strided elements of 16 bytes."""
         rng = np.random.RandomState(0)
         x, z = tt.dvector(), tt.zvector()
         mode = theano.compile.get_mode("FAST_RUN")
@@ -95,7 +95,7 @@ class TestFusedSums(unittest.TestCase):
 
 
 class TestBoxes(unittest.TestCase):
-    """The function for loops that are one C function, of elements and results side by side."""
+    """The function for loops in a single C call, whose elements and results are contiguous."""
 
     OPERATIONS = (
         (ADD, np.add, "int64 float64", 0),
@@ -135,7 +135,7 @@ class TestBoxes(unittest.TestCase):
 
 class TestRounding(unittest.TestCase):
     def test_small_numbers_are_not_lost(self):
-        """Many small numbers are summed apart from the large one, whatever is between them in memory."""
+        """Many small numbers are summed separately from a large one, for any stride."""
         variable = tt.dvector()
         for n, step in itertools.product((256, 1025, 2048, 5000, 50001), (1, 2, -1, 3)):
             x = np.full(n * abs(step), 7.0)[::step]
@@ -146,7 +146,7 @@ class TestRounding(unittest.TestCase):
 
 
 class TestEarlierResults(unittest.TestCase):
-    """Where a result may be written to."""
+    """The arrays that a result may overwrite."""
 
     OPS = (Sum(), Sum(axis=0), Sum(axis=1), CAReduce(scalar.maximum, axis=(0,)), CAReduce(scalar.minimum, axis=(0, 1)))
 
@@ -171,7 +171,7 @@ class TestEarlierResults(unittest.TestCase):
                     np.testing.assert_array_equal(before, want)
 
     def test_part_of_what_is_read(self):
-        """Nothing of the elements is overwritten, wherever the earlier result is among them."""
+        """Elements are not overwritten while they are read, wherever the earlier result overlaps with them."""
         rng = np.random.RandomState(6)
         for op, shape in ((Sum(), (5,)), (Sum(axis=0), (4, 3)), (Sum(), (4, 3)), (Sum(axis=1), (4, 3))):
             for step in (1, -1, 2):
@@ -187,7 +187,7 @@ class TestEarlierResults(unittest.TestCase):
 
 
 class FarthestFromZero(scalar.BinaryScalarOp):
-    """Of two numbers the one with the larger absolute value: it has no identity."""
+    """A scalar Op without an identity: it returns the number with the larger absolute value."""
 
     commutative = associative = True
 
@@ -201,7 +201,7 @@ class FarthestFromZero(scalar.BinaryScalarOp):
 
 @unittest.skipUnless(find_toolchain(), "needs a C compiler")
 class TestWithoutIdentity(unittest.TestCase):
-    """Each result begins with one of its elements."""
+    """Reductions without an identity start each result with one of its elements."""
 
     def setUp(self):
         self.op = FarthestFromZero(scalar.upcast_out, name="farthest_from_zero")

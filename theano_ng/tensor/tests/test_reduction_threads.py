@@ -1,4 +1,4 @@
-"""Reductions of which several threads do a part: the results are NumPy's, for every way to share the work."""
+"""Reductions that several threads compute together have NumPy's results, for every division of the work."""
 
 import ctypes
 import itertools
@@ -16,7 +16,7 @@ from theano_ng.gof.compiler import find_toolchain
 from theano_ng.tensor.elemwise import CAReduce, Sum
 from theano_ng.tensor.tests.single_node import run_node
 
-# Kept and reduced dimensions: longer than 16 elements for each thread and shorter, of length 1, or none.
+# Kept and reduced dimensions: longer and shorter than 16 elements per thread, of length 1, or none.
 SHAPES = ((3,), (1, 1), (5, 1), (1, 700), (700, 3), (3, 700), (33, 90), (90, 33), (2, 3, 400), (70, 5, 8), (4, 50, 51))
 LAYOUTS = (forms.contiguous, forms.fortran, forms.strided, forms.reversed_)
 
@@ -46,7 +46,7 @@ class TestThreads(unittest.TestCase):
         return [axes for n in range(1, ndim + 1) for axes in itertools.combinations(range(ndim), n)]
 
     def test_sums(self):
-        """Of whole numbers, which are exact in any order."""
+        """Sums of integers are exact in any order."""
         dtypes = itertools.cycle(("float64", "float32", "int8", "int64", "complex128", "uint16"))
         for shape, layout in itertools.product(SHAPES, LAYOUTS):
             for axes in self.axes(len(shape)):
@@ -93,7 +93,7 @@ class TestThreads(unittest.TestCase):
 
     @unittest.skipUnless(find_toolchain(), "needs a C compiler")
     def test_compiled_loops(self):
-        """Of dtypes for which no loops ship, and of which two accumulators cannot be combined."""
+        """Compiled loops compute dtypes without shipped loops, whose accumulators cannot be combined."""
         for shape, layout in itertools.product(((3,), (5, 1), (1, 700), (700, 3), (33, 90), (4, 50, 51)), LAYOUTS):
             for axes in self.axes(len(shape)):
                 x = self.numbers(shape, "uint32", layout)

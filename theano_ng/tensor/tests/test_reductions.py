@@ -15,14 +15,14 @@ from theano_ng.tensor.type_other import NoneConst
 
 
 def native(node, value):
-    """The output of the node's native code."""
+    """Return the output of the node's native code."""
     cells = [[None]]
     make_native_thunk(node, node.op.native_code(node), [[value]], cells)()
     return cells[0][0]
 
 
 def python(node, value):
-    """The output of the node's `perform`."""
+    """Return the output of the node's `perform`."""
     cells = [[None]]
     node.op.perform(node, [value], cells)
     return cells[0][0]
@@ -129,7 +129,7 @@ class TestValues(unittest.TestCase):
                             )
 
     def test_no_axes(self):
-        """An empty sequence of axes reduces nothing, as in NumPy; only None is all of them."""
+        """An empty sequence of axes reduces nothing, as in NumPy; only None selects all axes."""
         x = np.array([[1.0, 2, 0], [3, 4, 5]])
         v = tt.dmatrix()
         both = [tt.sum, tt.prod, tt.mean, tt.max, tt.min, tt.any, tt.all, tt.var, tt.std]
@@ -151,7 +151,7 @@ class TestValues(unittest.TestCase):
 
     @theano.change_flags({"DebugMode.check_finite": False})
     def test_too_few_elements(self):
-        """Of no more elements than ddof the variance is undefined."""
+        """The variance of at most ddof elements is undefined."""
         v = tt.dmatrix()
         f = theano.function([v], [tt.var(v, 0, ddof=2), tt.std(v, 0, ddof=2), tt.var(v, 0, ddof=2, corrected=True)])
         for rows in (0, 1, 2):
@@ -207,7 +207,7 @@ class TestValues(unittest.TestCase):
             for mode in ("FAST_RUN", theano.Mode("py", None)):
                 found = theano.function([x], [result for result, _ in results], mode=mode)(values)
                 np.testing.assert_allclose(found, [expected for _, expected in results], rtol=1e-6)
-            # Exact where 64 bits suffice, and as before where integers are asked for.
+            # Sums that fit into 64 bits are exact, and an explicit integer accumulator is kept.
             self.assertEqual(tt.sum(x).eval({x: values}), values.sum())
         y = tt.lvector()
         self.assertEqual(tt.sum(y, dtype="float64", acc_dtype="int64").owner.op.acc_dtype, "int64")
@@ -234,7 +234,7 @@ class TestValues(unittest.TestCase):
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_generated_fold(self):
-        # int8 accumulated in float32 and products without zeros have no shipped code.
+        # No loops ship for int8 accumulated in float32 and for products without zeros.
         x = np.array([[2, 0, 3], [0, 0, 0]], dtype="int8")
         node = CAReduceDtype(scalar.add, axis=1, dtype="float32", acc_dtype="float32")(variable(x)).owner
         self.assertEqual(len(node.op.native_code(node).kernels), 1)

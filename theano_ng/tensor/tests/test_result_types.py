@@ -1,4 +1,6 @@
-"""Dtypes, patterns and orders of results that follow from the inputs' types, over all dtypes; and what values bool variables take."""
+"""Dtypes, patterns and orders of results that follow from the input types, over all dtypes; and the values that bool
+variables accept.
+"""
 
 import unittest
 
@@ -74,7 +76,7 @@ class TestComplex(unittest.TestCase):
                 np.testing.assert_allclose(polar, a * np.exp(1j * b.astype("float64")), rtol=1e-6, atol=1e-7)
 
     def test_order(self):
-        """That of NumPy: by the real parts, then by the imaginary ones."""
+        """Complex numbers are ordered as in NumPy: by real parts, then by imaginary parts."""
         parts = [0.0, -0.0, 1.0, -2.0, np.inf, np.nan]
         numbers = np.array([complex(a, b) for a in parts for b in parts])
         first, second = (grid.ravel() for grid in np.meshgrid(numbers, numbers))

@@ -10,7 +10,7 @@ from theano_ng.tests.test_rop import RopLop_checker
 
 
 class test_RopLop(RopLop_checker):
-    """The operators of the Ops that change shapes, reduce, index and multiply."""
+    """R_op and L_op of Ops that change shapes, reduce, index and multiply."""
 
     def test_reductions(self):
         n, m = self.mat_in_shape

@@ -1,4 +1,4 @@
-"""Values that turn out to be one long when the graph runs are repeated by some Ops: their gradients have the shape of the value."""
+"""Some Ops repeat values that have length one only at run time: gradients have the shape of the value."""
 
 import unittest
 
@@ -14,7 +14,7 @@ from theano_ng.tensor.tests.single_node import check_node, run_node
 MODES = {"Python, as built": Mode("py", None), "FAST_COMPILE": "FAST_COMPILE", "FAST_RUN": "FAST_RUN"}
 ROWS = np.array([0, 2, 2])
 
-# What is made of x (6 elements, or 3 x 4) and a value; shape of x, shapes of values.
+# Functions of x (6 elements, or 3 x 4) and a value; the shape of x, and the shapes of values.
 INCREMENTS = [
     ("slice", lambda x: x[1:4], (6,), [(1,), (3,)]),
     ("everything", lambda x: x[:], (6,), [(1,), (6,)]),
@@ -35,18 +35,21 @@ INCREMENTS = [
 
 
 def unknown(shape, name=None):
-    """A variable whose type says nothing of lengths."""
+    """Return a variable whose type declares no length."""
     return T.TensorType("float64", [False] * len(shape))(name)
 
 
 def sums_of(*outputs):
-    """The nodes that sum to a shape."""
+    """Return the SumToShape nodes of the graph."""
     return [v.owner for v in ancestors(outputs) if v.owner is not None and isinstance(v.owner.op, SumToShape)]
 
 
 class TestGradients(unittest.TestCase):
     def check(self, cases):
-        """The result is linear in the value: its gradient is what adding one to an element adds to the cost."""
+        """Check gradients with respect to x and the value.
+
+        The result is linear in the value, so the gradient is the change of the cost when an element grows by one.
+        """
         rng = np.random.RandomState(3)
         built = []
         for name, make, x_shape, y_shape in cases:
@@ -60,7 +63,7 @@ class TestGradients(unittest.TestCase):
         for label, mode in MODES.items():
             f = theano.function(inputs, outputs, mode=mode, on_unused_input="ignore")
             found = f(*values)
-            # One element of each value at a time.
+            # One element of each value changes at a time.
             expected = [np.full(case[3], np.nan) for case in cases]
             for k in range(max(e.size for e in expected)):
                 moved = [v.copy() for v in values]
@@ -85,7 +88,7 @@ class TestGradients(unittest.TestCase):
             self.check(cases)
 
     def test_rows_that_are_set_twice(self):
-        """Of a row that is named twice the last value stays, also where it is the same for all."""
+        """If a row is set twice, its last value stays, also if one value is repeated for all rows."""
         self.check(
             [("repeated", lambda x, y: T.set_subtensor(x[[1, 1, 1]], y), (3, 4), s) for s in [(1, 1), (3, 1), (1, 4)]]
         )
@@ -99,7 +102,7 @@ class TestGradients(unittest.TestCase):
         self.check([("choose", lambda x, y: T.choose(index, [x, y]), (4,), shape) for shape in [(1,), (4,)]])
 
     def test_second_derivatives(self):
-        """Of the square of what is written; also the derivative of the sum itself, which repeats."""
+        """The gradient of a cubic cost has derivatives, also through the sum to a shape."""
         x, y, w = T.vectors("x", "y", "w")
         cost = T.sum(T.inc_subtensor(x[1:4], y) ** 3)
         gy = T.grad(cost, y)
@@ -120,7 +123,7 @@ class TestGradients(unittest.TestCase):
         x, y = T.matrix("x"), T.row("y")
         for result in (T.set_subtensor(x[:1], y), T.inc_subtensor(x[1], 2.0 * x.sum()), T.alloc(x.sum(), 2, 3)):
             self.assertEqual(len(sums_of(*T.grad(T.sum(result**2), [x]))), 0)
-        # columns are of unknown length
+        # the length of y's columns is unknown
         self.assertEqual(len(sums_of(T.grad(T.sum(T.set_subtensor(x[1:], y) ** 2), y))), 1)
 
     def test_gradients_by_parts_are_never_repeated(self):
@@ -130,7 +133,9 @@ class TestGradients(unittest.TestCase):
             self.assertEqual(len(sums_of(T.grad(T.sum(gradient**2), x))), 0)
 
     def test_gone_where_lengths_are_known(self):
-        """What is written has the length of the part in most programs, which shapes show."""
+        """SumToShape is removed if the inferred shapes show that the value has the length of the part, as in most
+        programs.
+        """
         x, v, n = T.matrix("x"), T.vector("v"), T.iscalar("n")
         padded = T.set_subtensor(T.zeros((v.shape[0] + 2,))[1:-1], v)
         row = T.set_subtensor(x[n], T.exp(x[n - 1]))

@@ -1,4 +1,4 @@
-"""Which variables are the same numbers."""
+"""Variables that are recognized as equal."""
 
 import unittest
 
@@ -37,13 +37,13 @@ class TestSame(unittest.TestCase):
     def test_sums(self):
         x, t = T.dmatrix("x"), T.dtensor3("t")
         self.assertEqual(summed_along(x, x.sum(axis=1, keepdims=True)), (1,))
-        self.assertEqual(summed_along(x, x.sum(axis=0)), None)  # has another rank
+        self.assertEqual(summed_along(x, x.sum(axis=0)), None)  # the sum has another rank
         self.assertEqual(summed_along(x, x.sum(axis=0).dimshuffle("x", 0)), (0,))
         self.assertEqual(summed_along(x.T, x.sum(axis=1).dimshuffle("x", 0)), (0,))
         self.assertEqual(summed_along(x, x.sum().dimshuffle("x", "x")), (0, 1))
         self.assertEqual(summed_along(x, x.T.sum(axis=1).dimshuffle(0, "x")), None)
         self.assertEqual(summed_along(t, t.sum(axis=(0, 2), keepdims=True)), (0, 2))
-        # the same numbers in other groups
+        # the same elements are summed in other groups
         other = x.reshape((4, 3, 2)).sum(axis=(0, 2)).dimshuffle("x", 0, "x")
         self.assertIsNone(summed_along(x.reshape((2, 3, 4)), other))
         self.assertEqual(summed_along(x.reshape((4, 3, 2)), other), (0, 2))

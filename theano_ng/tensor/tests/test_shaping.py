@@ -12,7 +12,7 @@ DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "c
 
 
 def layouts(dtype):
-    """Arrays of the same rank in the memory layouts that native code has to cope with."""
+    """Yield arrays of equal rank in the memory layouts that native code must support."""
     x = np.random.RandomState(3).randint(0, 90, size=(4, 5, 6)).astype(dtype)
     yield from (x, x[::-1, :, ::2], x.T, x[:0], x[1:2], np.asfortranarray(x))
 
@@ -22,7 +22,7 @@ def tensor3(dtype):
 
 
 class TestNodes(unittest.TestCase):
-    """C and Python code against NumPy, for all kinds of memory layouts and dtypes."""
+    """C and Python code agree with NumPy, for all kinds of memory layouts and dtypes."""
 
     def test_reshape_flatten(self):
         for dtype in DTYPES:
@@ -189,7 +189,7 @@ class TestNodes(unittest.TestCase):
 
 
 class TestGraphs(unittest.TestCase):
-    """Types, infer_shape, functions built of several Ops."""
+    """Types, infer_shape, and functions of several Ops."""
 
     def test_types_and_names(self):
         x = T.dtensor3("x")
@@ -272,7 +272,7 @@ class TestGraphs(unittest.TestCase):
             self.assertEqual(tuple(shp), want.shape, variable)
 
     def test_infer_shape(self):
-        """The shape computed without the node is that of its value."""
+        """The shape that is inferred without the node is the shape of its value."""
         x, n, axis, s = T.dtensor3(), T.lscalar(), T.lscalar(), T.lvector()
         v = np.ones((2, 3, 4))
         values = {x: v, n: np.array(3), axis: np.array(1), s: np.array([1, 0, 2])}
@@ -337,7 +337,7 @@ class TestGraphs(unittest.TestCase):
             np.testing.assert_array_equal(got, want)
 
     def test_assert(self):
-        """True conditions are dropped when functions are compiled, false ones speak; the gradient passes."""
+        """True conditions are removed in compiled functions, false conditions raise, and the gradient passes through."""
         x, k = T.dvector("x"), T.lscalar("k")
         said = T.opt.Assert("k has to be 2")
         self.assertEqual(str(said), "Assert{msg='k has to be 2'}")
@@ -363,11 +363,13 @@ class TestGraphs(unittest.TestCase):
         )
         gradient = T.grad(T.sum(said(x, T.eq(k, 2)) ** 2), x)
         self.assertEqual(theano.function([x, k], gradient)([1.0, 3.0], 2).tolist(), [2, 6])
-        # not differentiable by the condition
+        # the condition has no gradient
         self.assertRaises(theano.gradient.DisconnectedInputError, T.grad, T.sum(said(x, T.eq(k, 2))), k)
 
     def test_branches_of_ifelse(self):
-        """What shapes and makes tensors, as the branches of a condition: one of them runs, in its own shape, and is not overwritten."""
+        """Branches of ifelse that shape or make tensors: one branch runs, the result has the shape of that
+        branch, and is not overwritten.
+        """
         x, k = T.dmatrix("x"), T.lscalar("k")
         fixed = T.alloc(np.float64(7), 2, 2)
         pairs = (
@@ -410,7 +412,10 @@ class TestGraphs(unittest.TestCase):
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 1 << 20)  # KiB
 
     def test_diagonal_views(self):
-        """view=True is a view of the input, in both implementations; without it the result is the caller's."""
+        """With view=True the result is a view of the input, in both implementations.
+
+        Without it the result is a separate array.
+        """
         x = T.dmatrix()
         v = np.arange(12.0).reshape(3, 4)
         for impl in ("c", "py"):
@@ -425,7 +430,9 @@ class TestGraphs(unittest.TestCase):
                 self.assertEqual(run_node(T.ExtractDiag(offset)(x), {x: v}, impl)[0].shape, (0,))
 
     def test_layouts_of_joins(self):
-        """As NumPy's: F-contiguous when all inputs are and nothing is C-contiguous, else C-contiguous."""
+        """The layout is NumPy's: F-contiguous if all inputs are F-contiguous and none is C-contiguous, else
+        C-contiguous.
+        """
         x, y = T.dmatrix(), T.dmatrix()
         c = np.arange(6.0).reshape(2, 3)
         f = np.asfortranarray(c)

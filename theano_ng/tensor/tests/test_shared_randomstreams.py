@@ -1,4 +1,4 @@
-"""Random streams: the tutorial's examples with the numbers they print, seeds, states, and where streams are used."""
+"""Random streams: the tutorial's examples with the documented numbers, seeds, states, and uses of streams."""
 
 import copy
 import io
@@ -27,7 +27,7 @@ NATIVE = Mode(linker="cvm", optimizer="fast_run")
 
 
 def generators(seed):
-    """The generators of the streams of a seed, one after the other, as documented."""
+    """Yield the generators of the streams of a seed in order, as documented."""
     seeds = np.random.RandomState(seed)
     while True:
         yield np.random.RandomState(int(seeds.randint(2**30)))
@@ -79,7 +79,7 @@ class TestTutorial(unittest.TestCase):
         np.testing.assert_array_equal(v1, v3)
 
     def test_copying_random_state(self):
-        """The numbers are those that the documentation prints."""
+        """The numbers are those of the documentation."""
 
         class Graph:
             def __init__(self, seed=123):
@@ -107,7 +107,7 @@ class TestTutorial(unittest.TestCase):
         f = function([X, W, b_sym], results, updates=updates, allow_input_downcast=True)
         np.testing.assert_allclose(f(*arguments), base * mask, rtol=1e-6)
 
-        # Handed over as a non-sequence, it is the same in all steps.
+        # A non-sequence has the same value in all steps.
         trng = T.shared_randomstreams.RandomStreams(1234)
         d = trng.binomial(size=W[1].shape)
         results, updates = theano.scan(
@@ -131,7 +131,7 @@ class TestStreams(unittest.TestCase):
         self.assertEqual(srng.default_instance_seed, 234)
 
     def test_all_methods(self):
-        """Each draws from the next generator what NumPy does."""
+        """Each method draws from the next generator as NumPy does."""
         srng, states = RandomStreams(7), generators(7)
         pvals = [0.2, 0.3, 0.5]
         samples = [
@@ -215,7 +215,7 @@ class TestStreams(unittest.TestCase):
         self.assertEqual(srng.updates(), [x.update])
 
     def test_updates(self):
-        """Given to a function, instead of the default; another state may be the one that is updated."""
+        """Updates that are passed to a function replace the default update; another state may be updated instead."""
         srng = RandomStreams(7)
         u = srng.uniform((2,))
         f = function([], u, updates=srng.updates(), mode=NATIVE)
@@ -240,7 +240,7 @@ class TestStreams(unittest.TestCase):
         self.assertTrue((held.get_state()[1] == before[1]).all() and held.get_state()[2] == before[2])
 
     def test_a_failing_call(self):
-        """leaves the generators as they were, and they stay the same objects."""
+        """A call that fails leaves the generators unchanged, and they stay the same objects."""
         srng, i = RandomStreams(7), T.lvector()
         u, v, p = srng.uniform((3,)), srng.normal((2,)), T.dscalar()
         w = srng.binomial((2,), p=p)
@@ -326,7 +326,7 @@ class TestStreams(unittest.TestCase):
             np.testing.assert_array_equal(one()[0], r.uniform(size=3))
 
     def test_modes(self):
-        """Every linker draws the same, test values are drawn from copies, and `eval` draws anew."""
+        """All linkers draw equal numbers, test values are drawn from copies, and `eval` draws new numbers."""
         srng, x = RandomStreams(7), T.dvector()
         u = srng.uniform((3,))
         for mode in (
@@ -375,7 +375,7 @@ class TestSharedState(unittest.TestCase):
         self.assertIsInstance(theano.shared(object()), theano.compile.SharedVariable)
 
     def test_shared_before_the_module(self):
-        """A generator is known as such, though the module of streams is not loaded yet."""
+        """`theano.shared` recognizes a generator even if the module of streams is not loaded."""
         code = """
             import sys
             import theano_ng as theano
@@ -399,4 +399,4 @@ class TestSharedState(unittest.TestCase):
             found, state = f()
             np.testing.assert_array_equal(found, r.uniform(size=2))
             self.assertTrue(random_state_type.values_eq(state, r))
-            state.uniform()  # is the caller's own
+            state.uniform()  # the returned state belongs to the caller

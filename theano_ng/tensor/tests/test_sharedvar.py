@@ -108,7 +108,7 @@ def makeSharedTester(
     cast_value_=np.asarray,
     expect_fail_fast_shape_inplace=True,
 ):
-    """A TestCase for shared variables that hold matrices, here or on another device.
+    """Return a TestCase for shared variables that hold matrices, on the CPU or another device.
 
     Parameters
     ----------
@@ -116,22 +116,22 @@ def makeSharedTester(
         Makes the shared variable of a value; takes `borrow`.
     dtype_ : str
     get_value_borrow_true_alias_, shared_borrow_true_alias_, set_value_borrow_true_alias_ : bool
-        Whether ``get_value(borrow=True)``, the constructor with ``borrow=True``, and ``set_value(value, borrow=True)`` give or take the
-        very array that the variable holds.
+        Whether ``get_value(borrow=True)``, the constructor with ``borrow=True``, and ``set_value(value, borrow=True)``
+        return or take the array itself that the variable holds.
     set_value_inplace_ : bool
-        Whether ``set_value(value)``, which copies, writes into the memory that the variable has.
+        Whether ``set_value(value)``, which copies, writes into the memory of the variable.
     set_cast_value_inplace_ : bool
-        The same for a value of `internal_type_`.
+        Whether ``set_value`` of a value of `internal_type_` writes into the memory of the variable.
     shared_constructor_accept_ndarray_ : bool
-        Whether the constructor takes a NumPy array, or only what `cast_value_` makes of it.
+        Whether the constructor takes a NumPy array, or only the result of `cast_value_`.
     internal_type_ : type
-        Of what the variable holds.
+        The type of the value that the variable holds.
     check_internal_type_ : callable
-        Whether a value is such a one.
+        Returns True if a value has the internal type.
     theano_fct_, ref_fct_ : callable
         An operation on the variable, and on its value.
     cast_value_ : callable
-        From a NumPy array to `internal_type_`.
+        Converts a NumPy array to `internal_type_`.
     expect_fail_fast_shape_inplace : bool
         Whether the in-place updates below have to be in place.
 

@@ -1,4 +1,4 @@
-"""Derivatives that are taken of several operations at once."""
+"""Derivatives that are computed for several operations at once."""
 
 import unittest
 import unittest.mock
@@ -15,7 +15,7 @@ X = np.array([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
 
 
 class TestShortcuts(unittest.TestCase):
-    """The gradient of a softmax that is written by hand does not go through its parts, unless these are of interest themselves."""
+    """The gradient of a handwritten softmax is computed as a whole, unless gradients of its parts are requested."""
 
     def setUp(self):
         self.x = T.dmatrix("x")
@@ -51,7 +51,7 @@ class TestShortcuts(unittest.TestCase):
         self.check(self.x, -X.sum(1, keepdims=True) * self.p_value + X, consider_constant=[])
 
     def test_shapes_are_not_on_the_way(self):
-        """A reshape in the softmax whose shape is computed from the input does not keep its gradient from being taken as a whole."""
+        """A reshape in the softmax does not prevent this, even if its shape is computed from the input."""
         e = T.exp(self.x).reshape((self.x.shape[0], 3, 1))
         p = (e / e.sum(axis=1, keepdims=True)).reshape((self.x.shape[0], 3))
         f = theano.function([self.x], grad((T.log(p) * X).sum(), self.x), mode=PLAIN)
@@ -91,7 +91,7 @@ class TestShortcuts(unittest.TestCase):
 
 
 def _numeric(cost, values, step=1e-6):
-    """The derivatives of a function of several arrays, by central differences."""
+    """Return the derivatives of a function of several arrays, by central differences."""
     found = []
     for k, value in enumerate(values):
         derivative = np.zeros(value.shape)
@@ -130,7 +130,7 @@ TWO = {
     ),
     "crossentropy of a softmax": lambda a, b: b[:, 0] * T.nnet.categorical_crossentropy(T.nnet.softmax(a), [2, 0]),
 }
-"""Functions of two variables, for which the same is computed."""
+"""Functions of two variables, which are tested with equal values of both."""
 
 ON_THE_WAY = {
     "sum": lambda p: T.log(p + T.exp(p)),
@@ -142,17 +142,17 @@ ON_THE_WAY = {
     "power": lambda p: (p * T.exp(-p)) ** -p,
     "power of itself": lambda p: T.log((T.exp(p) * p) ** (T.exp(p) * p)),
 }
-"""Functions that take a variable as a factor or term, and as an argument."""
+"""Functions that use a variable both as a factor or term and as an argument."""
 
 
 class Generated:
-    """A random expression of two matrices of positive numbers, in which arguments, factors and terms are used again and again.
+    """A random expression of two positive matrices that uses arguments, factors and terms repeatedly.
 
     Attributes
     ----------
     inputs : list of Variable
     variables : list of (Variable, array)
-        All variables with their values: numbers of moderate size, at which no formula overflows.
+        All variables with their values, of moderate size, at which no formula overflows.
     """
 
     FUNCTIONS = (
@@ -194,7 +194,7 @@ class Generated:
         return choices[self.rng.randint(len(choices))]
 
     def operand(self):
-        """Any variable, most of the time one of the last."""
+        """Return any variable, most often one of the last three."""
         return self.pick(self.variables[-3:] if self.rng.rand() < 0.6 else self.variables)
 
     def add_one(self):
@@ -208,7 +208,7 @@ class Generated:
             self.variables.append((symbolic(*[v for v, _ in operands]), value))
 
     def cost(self):
-        """A sum of logarithms, quotients and powers of the last variables."""
+        """Return a sum of logarithms, quotients and powers of the last variables."""
         outer = (T.log, T.inv, T.sqrt, lambda v: v, T.log1p, lambda v: v**-1.5)
         terms = [
             self.pick(outer)(v) * self.rng.uniform(0.5, 2, (2, 3))
@@ -218,7 +218,9 @@ class Generated:
 
 
 class TestGenerated(unittest.TestCase):
-    """Derivatives of random expressions, by the inputs and by what lies between, are those that are found without shortcuts."""
+    """Derivatives of random expressions with respect to inputs and intermediate variables equal those without
+    shortcuts.
+    """
 
     def check(self, seed):
         graph = Generated(seed)
@@ -248,7 +250,10 @@ class TestGenerated(unittest.TestCase):
 
 
 class TestDerivativesByEither(unittest.TestCase):
-    """Derivatives by one of two variables that are merely equal are those by this one alone; those by what they are computed from, both."""
+    """Of two equal variables, a derivative with respect to one ignores the other.
+
+    With respect to their common input it includes both.
+    """
 
     def test_gradients(self):
         x = T.dmatrix("x")
@@ -280,7 +285,7 @@ class TestDerivativesByEither(unittest.TestCase):
                 np.testing.assert_allclose(slope, (gradient(X) * along).sum(), rtol=1e-12)
 
     def test_what_lies_between(self):
-        """A variable on the way that is asked for, known or constant, is looked at on its own."""
+        """If an intermediate variable is requested, known or constant, it is differentiated separately."""
         x = T.dmatrix("x")
         p = T.nnet.sigmoid(x)
         q = 1 - p
@@ -308,7 +313,7 @@ class TestDerivativesByEither(unittest.TestCase):
             np.testing.assert_allclose(f(X), wanted, rtol=1e-12)
 
     def test_arguments_that_are_terms(self):
-        """What is a term or a factor of a sum is an argument of another one, too."""
+        """A variable can be a term or factor of one sum and the argument of another."""
         x = T.dmatrix("x")
         s = 1 / (1 + np.exp(-X))
         for name, part in ON_THE_WAY.items():

@@ -1,4 +1,6 @@
-"""Cholesky factors, systems of equations, eigenvalues of pairs, exponentials, Kronecker products: against NumPy and SciPy."""
+"""Cholesky factors, systems of equations, generalized eigenvalues, matrix exponentials, Kronecker products: against
+NumPy and SciPy.
+"""
 
 import pickle
 import unittest
@@ -51,7 +53,7 @@ def positive(rng, dtype, n):
 
 
 def without(x, lower):
-    """NaN in the triangle that is not read."""
+    """Return a copy with NaN in the triangle that is not read."""
     x = x.copy()
     x[np.triu_indices(len(x), 1) if lower else np.tril_indices(len(x), -1)] = np.nan
     return x
@@ -65,7 +67,7 @@ class Checked(unittest.TestCase):
         self.rng = np.random.RandomState(utt.fetch_seed())
 
     def derivatives(self, build, *values):
-        """Gradient and R_op, and those of the gradient."""
+        """Check gradient and R_op, and those of the gradient."""
         Compared(build, None).check_gradient(*values)
 
         def gradients(*variables):
@@ -81,7 +83,7 @@ class Checked(unittest.TestCase):
         Compared(gradients, None).check_gradient(*values)
 
     def by_parts(self, build, *values):
-        """Gradients of complex matrices: those by real and imaginary parts, of real and imaginary parts."""
+        """Check gradients of complex matrices with respect to real and imaginary parts."""
         parts = [part for value in values for part in (value.real, value.imag)]
 
         def joined(*variables):
@@ -111,7 +113,7 @@ class TestCholesky(Checked):
             rtol=TOLERANCE[dtype],
             atol=TOLERANCE[dtype],
         )
-        # One function for each type.
+        # All examples share one compiled function per type.
         compared._compiled = self.ops[lower, on_error]._compiled
         compared.check(LAYOUTS[layout](without(x, lower)))
 
@@ -173,7 +175,7 @@ class TestCholesky(Checked):
                     [theano_ng.In(x, mutable=True)], Cholesky(lower, "nan", True)(x), mode=mode, accept_inplace=True
                 )
                 self.assertTrue(np.isnan(f(-value)).all())
-        # What is overwritten is not read afterwards.
+        # An array is not read after it is overwritten.
         f = theano_ng.function([x], [Cholesky(destructive=True)(x + 1), x + 1], accept_inplace=True)
         np.testing.assert_allclose(f(value - 1)[1], value)
 
@@ -228,7 +230,7 @@ class TestSolve(Checked):
     }
 
     def matrix(self, rng, dtype, n, structure, lower, definite):
-        """The matrix, and what is given of it."""
+        """Return the full matrix, and the array that is passed to the Op."""
         a = (numbers(rng, dtype, n, n) + (4 + n) * np.eye(n)).astype(dtype)
         if structure == "symmetric":
             a = a + a.T
@@ -363,7 +365,7 @@ class TestSolve(Checked):
                             if not overwrite_b:
                                 np.testing.assert_array_equal(given_b, right)
         self.assertFalse(hasattr(solve, "destroy_map"))
-        # What is overwritten is not read afterwards.
+        # An array is not read after it is overwritten.
         x, y = tensor.dmatrix(), tensor.dmatrix()
         f = theano_ng.function(
             [x, y], [Solve("general", False, True, True)(x + 1, y + 1), x + 1, y + 1], accept_inplace=True
@@ -379,7 +381,7 @@ class TestSolve(Checked):
                 self.derivatives(Solve(structure), a, b)
                 imaginary = self.rng.randn(*b.shape)
                 self.by_parts(Solve(structure), a + 1j * self.rng.randn(4, 4), b + 1j * imaginary)
-        # The derivatives of an Op that overwrites its inputs do not.
+        # The derivatives of an Op that overwrites its inputs do not overwrite them.
         overwriting = Solve("general", False, True, True)
         A, b = tensor.dmatrix(), tensor.dvector()
         x = overwriting(A, b)
@@ -388,7 +390,9 @@ class TestSolve(Checked):
                 self.assertTrue(node is x.owner or not getattr(node.op, "destroy_map", None), node)
 
     def test_symmetric(self):
-        """A matrix that is declared symmetric is solved with all of its elements, and all have gradients, as in Theano 1.0.5."""
+        """A matrix that is declared symmetric is solved with all its elements, and all have gradients, as in Theano
+        1.0.5.
+        """
         A, b = tensor.dmatrix(), tensor.dvector()
         symmetric, right = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]), np.array([1.0, 2.0, 3.0])
         weights = np.array([1.0, -2.0, 0.5])
@@ -549,7 +553,7 @@ class TestExpm(Checked):
 class TestKron(Checked):
     @staticmethod
     def reference(a, b):
-        """What scipy.linalg.kron did, by its documentation."""
+        """Return the Kronecker product as scipy.linalg.kron was documented to compute it."""
         product = np.multiply.outer(a, b)
         if product.ndim == 3:
             product = product[None] if a.ndim == 1 else product.reshape((1,) + product.shape)
@@ -607,7 +611,7 @@ class TestModule(unittest.TestCase):
             self.assertEqual(getattr(copy, "destroy_map", None), getattr(op, "destroy_map", None))
 
     def test_sizes_beyond_lapack(self):
-        # No memory is needed: they are refused before anything is copied.
+        # The sizes are refused before anything is copied, so the test needs no memory.
         b = np.lib.stride_tricks.as_strided(np.zeros(1), (1, 2**31), (0, 0), writeable=False)
         A, B = tensor.dmatrices(2)
         with self.assertRaisesRegex(ValueError, "2147483648 right-hand sides"):

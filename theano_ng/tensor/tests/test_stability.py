@@ -1,4 +1,7 @@
-"""Losses and their derivatives at saturated arguments: as exact as the dtype permits, in every form, through views and reductions."""
+"""Losses and their derivatives at saturated arguments are as exact as the dtype permits, in every form.
+
+The forms include views and reductions.
+"""
 
 import unittest
 

@@ -52,7 +52,7 @@ def value(dtype="float64", shape=(4, 5, 6)):
 
 
 def symbolic(index):
-    """The same index, with scalar variables for its integers; and their values."""
+    """Return the index with scalar variables instead of integers, and the values of the variables."""
     values = {}
 
     def scalar(number):
@@ -69,7 +69,7 @@ def symbolic(index):
 
 
 def with_scalars(variable, values):
-    """Values of the Scalar inputs of the node of `variable`, from those of the tensors they come from."""
+    """Return `values` plus the values of the node's Scalar inputs, read from the tensors that they convert."""
     result = dict(values)
     for inp in variable.owner.inputs:
         if inp.owner is not None and inp.owner.op == T.basic.scalar_from_tensor:
@@ -78,7 +78,7 @@ def with_scalars(variable, values):
 
 
 class TestNodes(unittest.TestCase):
-    """C and Python code against NumPy."""
+    """C and Python code agree with NumPy."""
 
     def test_basic(self):
         for dtype in DTYPES:
@@ -154,7 +154,7 @@ class TestNodes(unittest.TestCase):
             for impl in ("c", "py"):
                 v = np.array([1.0, 2, 3])
                 inc = sub.inc_subtensor(part, y, inplace=True)
-                # y shares memory with x: it is read before x is written.
+                # y shares memory with x, so it must be read before x is written.
                 self.assertIs(run_node(inc, {x: v, y: v[:2]}, impl)[0], v)
                 self.assertEqual(v.tolist(), [1, 3, 5])
                 v.flags.writeable = False
@@ -169,7 +169,7 @@ class TestNodes(unittest.TestCase):
         self.assertRaises(TypeError, T.inc_subtensor, T.lvector()[1:], y)
 
     def test_half_precision_sums(self):
-        """All float16 numbers, plus one, rounded as NumPy does."""
+        """Sums of all float16 values with others are rounded as in NumPy."""
         every = np.arange(65536, dtype="uint16").view("float16")
         x, y = T.TensorType("float16", (False,))(), T.TensorType("float16", (False,))()
         inc = T.inc_subtensor(x[:], y)
@@ -198,7 +198,7 @@ class TestNodes(unittest.TestCase):
 
 
 class Multiplied(sub.IncSubtensor):
-    """An increment whose C code multiplies instead: one hook changed, all others those of the base class."""
+    """An increment whose C code multiplies: one hook is overridden, the others are inherited."""
 
     def add_to_zview(self, name, x, fail):
         return """
@@ -216,7 +216,7 @@ class Multiplied(sub.IncSubtensor):
 
 
 class Noted(sub.IncSubtensor):
-    """The base class's code, written out: the hooks are used for setting and adding."""
+    """An increment whose C code is the text of the base class: the hooks are used for setting and adding."""
 
     def copy_into(self, view, source):
         return "(%s)" % super().copy_into(view, source)
@@ -226,7 +226,7 @@ class Noted(sub.IncSubtensor):
 
 
 class TestHooks(unittest.TestCase):
-    """IncSubtensors of one's own, made of the pieces of the C code."""
+    """Users' subclasses of IncSubtensor, made of the pieces of the C code."""
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_every_basic_index(self):
@@ -234,7 +234,7 @@ class TestHooks(unittest.TestCase):
         for inplace in (False, True):
             outputs, expected, given = [], [], {}
             for index in BASIC:
-                if None in index or Ellipsis in index:  # they are made of other Ops besides
+                if None in index or Ellipsis in index:  # these indices also need other Ops
                     continue
                 converted, values = symbolic(index)
                 given.update(values)
@@ -289,7 +289,7 @@ class TestHooks(unittest.TestCase):
 
 class TestGraphs(unittest.TestCase):
     def test_getitem_like_numpy(self):
-        """Every kind of index gives the op, pattern, value and inferred shape that it should."""
+        """Every kind of index gives the right Op, pattern, value and inferred shape."""
         x, v = T.dtensor3(), value()
         cases = [x[index] for index in BASIC + ADVANCED]
         kept = [(c, index) for c, index in zip(cases, BASIC + ADVANCED)]
@@ -302,7 +302,7 @@ class TestGraphs(unittest.TestCase):
             self.assertEqual(variable.ndim, np.ndim(want))
 
     def test_symbolic_slices(self):
-        """Shapes of slices with symbolic fields, all signs and positions."""
+        """Slices with symbolic fields have the right shapes, for all signs and positions."""
         x, a, b, c = T.dvector(), T.lscalar(), T.lscalar(), T.lscalar()
         for variable, fields in (
             (x[a:b:c], "abc"),
@@ -330,7 +330,7 @@ class TestGraphs(unittest.TestCase):
                             self.assertEqual((length, same.tolist()), (len(want), want.tolist()), (fields, n, i, j, k))
 
     def test_slices_as_variables(self):
-        """Slices that are inputs of advanced indexing, also where nothing but C runs."""
+        """Slices can be inputs of advanced indexing, also in functions that run without Python."""
         x, i, rows = T.dmatrix(), T.wscalar(), T.lvector()
         v = value("float64", (4, 5))
         part = sub.make_slice(i, None, -1)
@@ -349,7 +349,8 @@ class TestGraphs(unittest.TestCase):
         s = sub.make_slice(T.wscalar(), None, -1).type()
         f = theano.function([x, s, rows], x[s, rows], mode=theano.Mode("c", None))
         np.testing.assert_array_equal(f(v, slice(3, None, -2), [1, 1]), v[3::-2, [1, 1]])
-        for container, given in zip(f.input_storage, (v, "no slice", np.array([1, 1]))):  # past the containers' checks
+        # bypass the type checks of the containers
+        for container, given in zip(f.input_storage, (v, "no slice", np.array([1, 1]))):
             container.storage[0] = given
         with self.assertRaisesRegex(TypeError, "expected a slice, not a value of type str"):
             f.fn()
@@ -375,13 +376,13 @@ class TestGraphs(unittest.TestCase):
         self.assertNotEqual(op, x[:1, i].owner.op)
 
     def test_support_code(self):
-        """The C text for Ops of one's own is what the native code is built of."""
+        """The C source code for users' Ops is the code of the native modules."""
         from theano_ng.tensor.inc_code import inc_code
 
         self.assertIn("static inline inc_row_fn inc_row_for(char kind, int itemsize)", inc_code())
 
     def test_empty_ellipsis_separates(self):
-        """An Ellipsis that stands for nothing keeps arrays apart, as in NumPy; increments see through it."""
+        """An Ellipsis for no dimension separates index arrays, as in NumPy; increments accept such an index."""
         x, v = T.dtensor3(), value()
         index = (slice(2, None, -1), ROWS[:3], Ellipsis, 1)
         y = np.arange(9.0).reshape(3, 3)
@@ -402,7 +403,9 @@ class TestGraphs(unittest.TestCase):
         self.assertRaises(TypeError, T.set_subtensor, T.exp(x), 1)
 
     def test_increments_through_take(self):
-        """Parts that are not the direct result of an indexing Op: moved axes, matrices of rows, new axes."""
+        """Increments accept parts that are not the direct result of an indexing Op: moved axes, matrices of rows, new
+        axes.
+        """
         x, rows, pairs = T.dmatrix(), T.lvector(), T.lmatrix()
         v, i, m = value(shape=(4, 5)), np.array([0, 3, 0]), np.array([[1, 0], [1, 3]])
         y = T.dmatrix()
@@ -442,7 +445,7 @@ class TestGraphs(unittest.TestCase):
         self.assertRaises(ValueError, T.take, x, i, 0, "bounce")
 
     def test_wrapped_indices_of_nothing(self):
-        """There is no index into nothing, and no division by its length either."""
+        """An index into an empty dimension is an IndexError and not a division by its length."""
         x, i = T.dmatrix(), T.lvector()
         taken = theano.function([x, i], T.take(x, i, 0, "wrap"), mode="FAST_COMPILE")
         one = T.TensorType("int64", (True,))()
@@ -493,7 +496,7 @@ if __name__ == "__main__":
 
 
 class TestNewAxes(unittest.TestCase):
-    """An increment of ``v[index]`` has the shape of v, new axes or not, whatever v is."""
+    """An increment of ``v[index]`` has the shape of v, with and without new axes, for every v."""
 
     INDICES = (
         (ALL, None),
@@ -544,7 +547,7 @@ class TestNewAxes(unittest.TestCase):
         expected = parent.copy()
         expected[1:] += 9
         for part in (x[1:].T, x[1:].reshape((15,)), x[1:].dimshuffle(0, "x", 1)):
-            # Of a transposed part, the transposed tensor.
+            # The increment of a transposed part is the transposed tensor.
             result = expected.T if part.broadcastable == (False, False) else expected
             np.testing.assert_array_equal(T.inc_subtensor(part, 9).eval({x: parent}), result)
 
@@ -582,7 +585,8 @@ class TestGradientOfRepeatedIndices(unittest.TestCase):
             )
             given = list(variables.values())
             shape = theano.function([x, *variables], part, mode="FAST_COMPILE")(weights, *given).shape
-            # The function is linear in x and y: its derivative by an element is its value for that unit.
+            # The function is linear in x and y: its derivative with respect to an element is its value for the unit of
+            # that element.
             zero, zeros = np.zeros((4, 5)), np.zeros(shape)
             gx, gy = gradient(zero, zeros, *given)
             for result, at in ((gx, 0), (gy, 1)):

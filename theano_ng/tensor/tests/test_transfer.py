@@ -1,4 +1,4 @@
-"""Transfers: a back end with a Type of its own registers what it understands."""
+"""Transfers between devices: a back end with a separate Type registers the targets that it supports."""
 
 import unittest
 
@@ -13,7 +13,7 @@ from theano_ng.tensor.transfer import register_transfer, transfer
 
 
 class Remote:
-    """An array somewhere else."""
+    """An array on another device."""
 
     def __init__(self, place, array):
         self.place, self.array = place, array
@@ -73,7 +73,7 @@ class Fetch(Op):
 
 
 class Square(Op):
-    """Computes over there."""
+    """An Op that computes on the other device."""
 
     __props__ = ()
 
@@ -113,12 +113,12 @@ class TestTransfer(unittest.TestCase):
         register_transfer(self.moon)
         register_transfer(self.mars)
         self.assertEqual(x.transfer("mars").type, RemoteType("mars", T.dvector))
-        self.assertEqual(self.asked, [("moon", "mars"), ("mars", "mars")])  # None: the next one is asked
+        self.assertEqual(self.asked, [("moon", "mars"), ("mars", "mars")])  # after None, the next function is asked
         self.assertEqual(x.transfer("moon9").type.place, "moon9")
-        self.assertEqual(self.asked[2:], [("moon", "moon9")])  # the first that answers
+        self.assertEqual(self.asked[2:], [("moon", "moon9")])  # the first result other than None is used
         there = x.transfer("moon")
         self.assertIs(there.transfer("moon"), there)
-        self.assertEqual(there.transfer("cpu").type, T.dvector)  # a variable of another type comes back as a tensor
+        self.assertEqual(there.transfer("cpu").type, T.dvector)  # a variable of another type becomes a tensor
         self.assertEqual(transfer([1.0, 2.0], "cpu").type.ndim, 1)
         with self.assertRaisesRegex(
             ValueError, r"Can't transfer x to target gpu0. 'cpu' is always known; .*\.moon, .*\.mars"

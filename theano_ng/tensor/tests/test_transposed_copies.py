@@ -1,4 +1,4 @@
-"""Native Ops that copy arrays whose elements lie in memory in another order, and parts of them again and again."""
+"""Native Ops that copy arrays with another memory order, and that repeat parts of arrays."""
 
 import itertools
 import os
@@ -24,9 +24,9 @@ class CopyCase(unittest.TestCase):
         self.rng = np.random.RandomState(31)
 
     def array(self, shape, dtype):
-        """Elements of which every byte counts."""
+        """Return random elements whose bytes all matter for comparisons."""
         count = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        # No exponents of numbers that are not finite, which have many forms.
+        # Avoid the exponents of NaN, which has many bit patterns.
         return self.rng.randint(1, 60, count).astype("uint8").view(dtype).reshape(shape)
 
     def check(self, make, want, *values):
@@ -37,7 +37,7 @@ class CopyCase(unittest.TestCase):
 
 
 class TestTransposed(CopyCase):
-    """Tiles of 8 x 8 elements, bands of 128 or 512 columns, and what is left over."""
+    """Copies cover tiles of 8 x 8 elements, bands of 128 or 512 columns, and remainders."""
 
     SHAPES = ((8, 8), (8, 9), (9, 8), (7, 24), (24, 16), (17, 33), (8, 136), (136, 8), (130, 11), (520, 24), (24, 520))
 
@@ -66,7 +66,7 @@ class TestTransposed(CopyCase):
 
 class TestJoined(CopyCase):
     def test_columns(self):
-        """Of arrays in Fortran's order; the result of the call before has another number of columns or rows."""
+        """Arrays in Fortran order are joined; the result of the previous call has another number of columns or rows."""
         x, y = T.lmatrices("xy")
         node = Join()(1, x, y).owner
         out, cells = [[None]], [[node.inputs[0].data], [None], [None]]
@@ -81,7 +81,7 @@ class TestJoined(CopyCase):
 
 class TestRepeated(CopyCase):
     def test_tiles(self):
-        """Short parts very many times, and long ones, in the last dimension and others."""
+        """Short parts are repeated very often, and long parts a few times, in the last dimension and in others."""
         for dtype in ("uint8", "int32", "float64", "complex128"):
             for shape, times in (
                 ((1,), (50000,)),
@@ -101,7 +101,7 @@ class TestRepeated(CopyCase):
 
 class TestNothing(CopyCase):
     def test_permutations_of_no_rows(self):
-        """Nothing is read or written, and no index is wrong."""
+        """Without rows, nothing is read or written, and no index is invalid."""
         for shape, other in (((0, 3), (1, 3)), ((1, 3), (0, 3)), ((2, 0, 3), (1, 1, 3)), ((0, 2, 3), (1, 2, 3))):
             for inverse, index in itertools.product((0, 1), (2, 3, -4, 10**6)):
                 x, y = np.ones(shape), np.full(other, index)
@@ -112,7 +112,7 @@ class TestNothing(CopyCase):
 @unittest.skipUnless(os.path.exists("/proc/self/statm"), "needs to know what memory the process has")
 class TestZeros(unittest.TestCase):
     def test_pages_of_zeros_are_not_written(self):
-        """A very large array of zeros takes memory when it is written to."""
+        """A very large array of zeros takes memory only when it is written."""
 
         def resident():
             with open("/proc/self/statm") as file:

@@ -31,7 +31,7 @@ class TestIdentity(unittest.TestCase):
         }  # fmt: skip
         for pattern, name in names.items():
             self.assertEqual(repr(TensorType("int8", pattern)), "TensorType(int8, %s)" % name)
-        # The manual passes False for the name.
+        # An example of the manual passes False as the name.
         self.assertEqual(
             str(TensorType("complex64", [False, True, False], False)), "TensorType(complex64, (False, True, False))"
         )
@@ -101,7 +101,9 @@ class TestFilter(unittest.TestCase):
             tt.ivector.filter(np.arange(3))
 
     def test_all_dtypes(self):
-        """An array is taken when its dtype and the type's have the type's as their common one; any is, when downcasts are allowed."""
+        """An array is accepted if its dtype and the type's dtype promote to the type's dtype, and always if downcasts
+        are allowed.
+        """
         names = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
         for into in names:
             type_ = TensorType(into, (False,))

@@ -1,4 +1,4 @@
-"""Operators, methods and properties of tensor variables, constructors."""
+"""Operators, methods and properties of tensor variables, and constructors of variables."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""x log(x) and x log(y) with zeros, against scipy.special.xlogy."""
+"""x log(x) and x log(y) with zeros, compared with scipy.special.xlogy."""
 
 import unittest
 
@@ -12,7 +12,7 @@ from theano_ng.tensor.xlogx import scalar_xlogx, xlogx, xlogy0
 
 
 def reference(x, y):
-    # SciPy says NaN for 0 log(NaN); here it is 0.
+    # SciPy's 0 log(NaN) is NaN; here it is 0.
     with np.errstate(all="ignore"):
         return np.where(x == 0, 0, scipy.special.xlogy(x.astype("float64"), y.astype("float64")))
 
@@ -67,7 +67,7 @@ class TestXlogx(unittest.TestCase):
         point = np.array([[0.3, 1.0], [2.5, 0.1]])
         self.one.check_gradient(point)
         self.two.check_gradient(point, point[::-1] + 0.2)
-        # The output counts: integers make floats, so their gradient exists; where x is 0, it is that of the limit.
+        # Integers have a gradient, since the output is a float. Where x is 0, the gradient is the limit.
         x, y = T.dvectors(2)
         f = theano.function([x, y], T.grad(xlogx(x).sum(), x) + T.grad(xlogy0(x, y).sum(), x), mode="FAST_RUN")
         np.testing.assert_array_equal(f([0.0, 1.0], [2.0, 1.0]), [-np.inf, 1.0])

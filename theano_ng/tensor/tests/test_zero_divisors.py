@@ -1,4 +1,6 @@
-"""Division and modulus of integers by zero: errors that name the node and the element, after which all is as it was."""
+"""Division and modulus of integers by zero raise errors that name the node and the element, and leave all state
+unchanged.
+"""
 
 import functools
 import itertools
@@ -27,7 +29,7 @@ DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"
 
 
 def notes_zeros(node):
-    """Whether a node's native code is prepared for zeros: its words and its kernel agree."""
+    """Return True if a node's native code checks for zeros; its parameters and its kernel must agree."""
     words = node.op.native_code(node).words
     prepared = any(row["divides"] for row in words["operands"]) or words["computed_divisor"] != 0
     assert prepared == ("tng_zeros_" in words["kernel"].source)
@@ -90,7 +92,7 @@ class TestErrors(Divides):
                 np.testing.assert_array_equal(got, want)
 
     def test_the_element(self):
-        """The first zero in C order is named, whatever the layouts, that is whichever way the loop takes."""
+        """The error names the first zero in C order, for all layouts and loop orders."""
         rng = np.random.RandomState(0)
         x = rng.randint(1, 9, (70, 90)).astype("int16")
         y = rng.randint(1, 9, (140, 180)).astype("int16")
@@ -126,7 +128,7 @@ class TestErrors(Divides):
         self.assertEqual((seen, len(cases)), (12, 16))
 
     def test_long_arrays(self):
-        """One zero anywhere."""
+        """A single zero is found anywhere in a long array."""
         y = T.lvector("y")
         f = theano.function([y], [10 // y, (7 % y).sum(), (7 % y).max(), T.all(7 // y)], mode=FUSED)
         value = np.full(50021, 3)
@@ -139,7 +141,10 @@ class TestErrors(Divides):
             value[k] = 3
 
     def test_every_place(self):
-        """One zero, at each place of arrays of some vectors' lengths, more or less; zeros beside the array do not count."""
+        """A single zero is found at each position of arrays of a few vector lengths.
+
+        Zeros outside the array are ignored.
+        """
         for dtype in ("int8", "uint16", "int32", "int64"):
             lanes = 32 // np.dtype(dtype).itemsize
             for op in (T.int_div, inplace.int_div_inplace):
@@ -203,7 +208,7 @@ class TestErrors(Divides):
         self.assertEqual((f(7, 2), f(7, 0)), (3, 0))
 
     def test_elements_that_do_not_exist(self):
-        """Nothing is raised for them, nor after rewriting for what they would have been made of."""
+        """Outputs without elements raise nothing, also after rewriting."""
         m, r, i = T.imatrix("m"), T.irow("r"), T.iscalar("i")
         outputs = [
             m // r,
@@ -234,7 +239,7 @@ class TestErrors(Divides):
         self.assertEqual(theano.function([x, y], (x // y).shape[0], mode="FAST_RUN")([1, 2], [0, 0]), 2)
 
     def test_constants(self):
-        """They fail when they run, not when they are compiled, and nothing is said before."""
+        """Division by a constant zero raises at run time, not at compile time, and there is no warning before."""
         x = T.ivector("x")
         for build in (
             lambda: x // 0,
@@ -251,7 +256,7 @@ class TestErrors(Divides):
 
 
 class TestFusion(Divides):
-    """What is computed in one loop with other operations, and reduced."""
+    """Divisions are checked in loops with other operations and with reductions."""
 
     def test_composites(self):
         x, y = T.imatrix("x"), T.imatrix("y")
@@ -313,7 +318,10 @@ class TestState(Divides):
         )
 
     def test_updates(self):
-        """Overwritten in place or not, first or last: shared variables are as before, and the next call is right."""
+        """An error leaves shared variables unchanged, whether or not they are overwritten in place.
+
+        The next call is right.
+        """
         y = T.ivector("y")
         for mode in self.linkers():
             for build in (
@@ -367,7 +375,7 @@ class TestState(Divides):
             self.assertEqual(dict(f.maker.fgraph.outputs[0].owner.op.inplace_pattern), in_place)
 
     def test_what_is_looked_at_first(self):
-        """Divisors, where the loop overwrites what a caller sees, or the divisors themselves."""
+        """Divisors are checked first if the loop overwrites memory that the caller sees, or the divisors themselves."""
         x, y = T.ivectors("xy")
         temporary = T.sort(x)
         for out, looks_first in (
@@ -383,7 +391,11 @@ class TestState(Divides):
             self.refused(f, [0, 2, 0], [1, 0, 2], says=r"element \[\d\] of input\[1\]")
 
     def test_state_of_any_size(self):
-        """State is overwritten after a look at the divisors; that of 1 MiB and more has its quotients beside it. Either way it is as before."""
+        """Small state is overwritten after the divisors are checked; state of 1 MiB and more gets its quotients in
+        separate memory first.
+
+        In both cases an error leaves the state unchanged.
+        """
         s, y = theano.shared(np.zeros((1, 1), "int64")), T.lmatrix()
         f = theano.function([y], updates=[(s, s // y)], mode=FUSED)
         for n in (3, 60, 70, 200, 400):
@@ -410,7 +422,7 @@ class TestState(Divides):
 
 
 class TestKnown(Divides):
-    """What is known not to be zero is not looked at."""
+    """Divisors that are known not to be zero are not checked."""
 
     def test_divisors(self):
         x, y, z, f = T.ivector("x"), T.bvector("y"), T.bvector("z"), T.fvector("f")
@@ -474,13 +486,13 @@ class TestKnown(Divides):
         f = theano.function([x, y], (x + 1) // T.maximum(y, 1) + x % 3, mode=FUSED)
         (node,) = f.maker.fgraph.apply_nodes
         self.assertFalse(fails_on_values(node) or notes_zeros(node))
-        # Read twice, so that it is a node of its own: what divides by it knows what it is.
+        # The maximum is read twice, so it is a separate node; the division knows that it is not zero.
         f = theano.function([x, y, z], [T.maximum(y + z, 1), x // T.maximum(y + z, 1)], mode=FUSED)
         self.assertFalse(any(map(notes_zeros, f.maker.fgraph.apply_nodes)))
 
 
 class TestShapes(Divides):
-    """Lengths that this package divides by may be zero."""
+    """Lengths that shape computations divide by may be zero."""
 
     def test_reshape(self):
         x, n, k = T.imatrix("x"), T.lscalar("n"), T.lscalar("k")

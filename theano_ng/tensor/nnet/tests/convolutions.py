@@ -1,4 +1,4 @@
-"""Convolutions written out as sums, for tests of those that are fast."""
+"""Convolutions computed as explicit sums, the reference for tests of the fast Ops."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def terms(image, kernel, output, pads, strides, dilation, flip, groups, unshared):
-    """The products that a convolution adds up.
+    """Yield the index triples of the products that a convolution sums.
 
     Parameters
     ----------
@@ -21,7 +21,8 @@ def terms(image, kernel, output, pads, strides, dilation, flip, groups, unshared
     Yields
     ------
     tuples of int
-        Indices of an element of the output, and of those of image and kernel whose product is added to it.
+        The index of an element of the output, and the indices of the elements of the image and of the kernel whose
+        product is added to it.
     """
     n = len(strides)
     filters, channels = kernel[0] // groups, kernel[-n - 1]
@@ -41,7 +42,7 @@ def terms(image, kernel, output, pads, strides, dilation, flip, groups, unshared
 
 
 class Reference:
-    """A convolution by its definition, and its gradients.
+    """A convolution and its gradients, computed by the definition.
 
     Attributes
     ----------
@@ -81,21 +82,21 @@ class Reference:
         )
 
     def forward(self, x, w):
-        """The output."""
+        """Return the output of the convolution."""
         out = np.zeros(self.output, np.result_type(x, w))
         for o, i, k in self._terms:
             out[o] += x[i] * w[k]
         return out
 
     def grad_inputs(self, w, g):
-        """The gradient of the images for one of the output."""
+        """Return the gradient with respect to the images, given the gradient `g` with respect to the output."""
         out = np.zeros(self.image, np.result_type(w, g))
         for o, i, k in self._terms:
             out[i] += g[o] * w[k]
         return out
 
     def grad_weights(self, x, g):
-        """The gradient of the kernels for one of the output."""
+        """Return the gradient with respect to the kernels, given the gradient `g` with respect to the output."""
         out = np.zeros(self.kernel, np.result_type(x, g))
         for o, i, k in self._terms:
             out[k] += g[o] * x[i]

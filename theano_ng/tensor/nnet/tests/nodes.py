@@ -10,7 +10,7 @@ TOL = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-13}
 
 
 def both(op, *values):
-    """Outputs of the native code (where the dtype has it) and of `perform`: a list of lists of arrays."""
+    """Return the outputs of `perform` and, if the dtype has native code, of the native code: a list of lists of arrays."""
     node = op.make_node(*[T.TensorType(v.dtype, (False,) * v.ndim)() for v in values])
     results = []
     native = op.native_code(node)
@@ -23,7 +23,7 @@ def both(op, *values):
         thunk = make_native_thunk(node, native, [[v] for v in values], cells)
         thunk()
         first = [c[0] for c in cells]
-        thunk()  # now into the values of the first call
+        thunk()  # the second call writes into the outputs of the first
         results.append([c[0] for c in cells])
         for a, b in zip(first, results[-1]):
             np.testing.assert_array_equal(a, b)
@@ -31,7 +31,7 @@ def both(op, *values):
 
 
 def layouts(a):
-    """The same array contiguous, in Fortran order, strided, reversed, and read-only."""
+    """Yield the array contiguous, in Fortran order, strided, with reversed axes, and read-only."""
     yield a
     yield np.asfortranarray(a)
     wide = np.zeros([3 * n for n in a.shape], a.dtype)[(slice(1, None, 3),) * a.ndim]
@@ -45,6 +45,6 @@ def layouts(a):
 
 
 def softmax(x):
-    """Softmax of the rows of a float64 array."""
+    """Return the softmax of the rows of a float64 array."""
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Convolutions: values, gradients, shapes, errors, and what they are compiled to."""
+"""Convolutions: values, gradients, shapes, errors, and the Ops that replace them in compiled graphs."""
 
 import itertools
 import pickle
@@ -25,7 +25,7 @@ from theano_ng.tensor.nnet.tests.convolutions import Reference
 
 SLOW = Mode("py", None)
 
-# Shapes of images and kernels, and parameters.
+# Each case: the shape of the images, the shape of the kernels, the parameters.
 CASES_2D = [
     ((2, 2, 5, 6), (3, 2, 2, 3), {}),
     ((2, 2, 5, 6), (3, 2, 2, 3), {"filter_flip": False}),
@@ -56,13 +56,13 @@ CASES_3D = [
 
 
 def operands(*shapes, dtype="float64"):
-    """Random arrays of small integers: sums of their products have no rounding errors."""
+    """Return random arrays of small integers: sums of their products have no rounding errors."""
     random = np.random.RandomState(sum(map(sum, shapes)))
     return [random.randint(-4, 5, size=shape).astype(dtype) for shape in shapes]
 
 
 def abstract(shapes, parameters, hints=False, dtype="float64"):
-    """Variables for images, kernels and a gradient of the output, and the three results."""
+    """Return variables for images, kernels and a gradient of the output, and the three results."""
     image, kernel = shapes
     n = len(image) - 2
     x, w, g = (T.TensorType(dtype, [False] * len(shape))() for shape in (image, kernel, image))
@@ -112,7 +112,10 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(value, other, err_msg="%s %s" % (name, parameters))
 
     def check_all(self, image, kernel, unshared, modes, strides, dilations):
-        """All combinations, with dtypes in turns; `image` and `kernel` are lengths."""
+        """Compare results for all combinations of parameters; the dtypes take turns.
+
+        `image` and `kernel` are lengths.
+        """
         dtypes = itertools.cycle(("float32", "float64", "float16", "float32", "float64"))
         for mode, stride, dilation, groups, flip in itertools.product(modes, strides, dilations, (1, 2), (True, False)):
             parameters = dict(
@@ -213,7 +216,7 @@ class TestGradients(unittest.TestCase):
                 )
 
     def test_of_gradients(self):
-        """Second derivatives."""
+        """Second derivatives of convolutions agree with the reference."""
         for image, kernel, parameters in [CASES_2D[i] for i in (1, 7, 11, 12)] + CASES_3D[2:3]:
             reference = Reference(image, kernel, **parameters)
             x, w, g = operands(image, kernel, reference.output)
@@ -351,7 +354,7 @@ class TestGraphs(unittest.TestCase):
         self.assertEqual(theano.compile.optdb.__position__["AbstractConvCheck"], 48.7)
 
     def test_not_folded(self):
-        """Convolutions of constants are computed when the function runs, or by an Op that is fast."""
+        """Convolutions of constants are not folded: a fast Op, or the running function, computes them."""
         out = nnet.conv2d(T.constant(np.ones((1, 1, 3, 3))), T.constant(np.ones((1, 1, 2, 2))))
         self.assertFalse(out.owner.op.do_constant_folding(out.owner))
 
@@ -510,7 +513,7 @@ class TestParameters(unittest.TestCase):
 
 
 class TestErrors(unittest.TestCase):
-    """Shapes that do not fit are refused, with the shapes, by the Op and by what replaces it."""
+    """The abstract Op and the Ops that replace it refuse shapes that do not match; the message contains the shapes."""
 
     def check(self, shapes, message, out, variables):
         for mode in (None, SLOW):
@@ -585,7 +588,7 @@ class TestErrors(unittest.TestCase):
 
 class TestShapeFunctions(unittest.TestCase):
     def test_one_axis(self):
-        """Against the positions at which a kernel lies inside the padded image."""
+        """The output length equals the number of positions at which the kernel lies inside the padded image."""
         for image, kernel, mode, stride, dilation in itertools.product(
             (4, 7), (1, 2, 3), ("valid", "half", "full", 2, (1, 2)), (1, 2, 3), (1, 2)
         ):
@@ -726,7 +729,7 @@ class TestNumPy(unittest.TestCase):
         np.testing.assert_array_equal(out, reference.forward(x, w)[0, 0])
         out = op.unshared2d(g[0, 0], w[0, :, :, 0], (4, 5), "backprop inputs")
         np.testing.assert_array_equal(out, reference.grad_inputs(w, g)[0, 0])
-        # Kernels as correlations have them.
+        # With `filter_flip=False` the kernels are those of a correlation.
         correlation = Reference(image, kernel, filter_flip=False, unshared=True)
         out = op.unshared2d(x[0, 0], g[0, 0], (3, 3, 2, 3), "backprop weights")
         np.testing.assert_array_equal(out, correlation.grad_weights(x, g)[0, :, :, 0])
@@ -803,7 +806,7 @@ class TestDerivedConvolutions(unittest.TestCase):
 
 
 class TestTutorial(unittest.TestCase):
-    """The arithmetic that the tutorial teaches."""
+    """The convolution arithmetic of the tutorial."""
 
     def test_picture(self):
         image = np.array(

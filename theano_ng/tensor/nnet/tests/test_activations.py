@@ -1,4 +1,4 @@
-"""Activations that are expressions, rows with a prepended scalar, the two-level softmax."""
+"""Activations that are built as expressions, softmax of rows with a prepended scalar, and the two-level softmax."""
 
 import unittest
 
@@ -73,11 +73,12 @@ class TestElementwise(unittest.TestCase):
             theano.function([x], T.grad(nnet.relu(x, 0.3).sum(), x))(v)[v != 0], np.where(v > 0, 1, 0.3)[v != 0]
         )
         np.testing.assert_array_equal(theano.function([x], T.grad(nnet.relu(x).sum(), x))(v), [[0, 1], [0, 0.5]])
-        # as good as the maximum for slopes below one
+        # for slopes below one, relu is the maximum of x and slope * x
         np.testing.assert_allclose(nnet.relu(x, slope).eval({x: v}), np.maximum(v, slope.get_value() * v))
 
     def test_relu_slope_is_never_less_finite(self):
-        # Theano 1.0 computed (1 + alpha) / 2 * x + (1 - alpha) / 2 * abs(x): where that is a number, so is this, and the same one.
+        # Theano 1.0 computed (1 + alpha) / 2 * x + (1 - alpha) / 2 * abs(x). Where that result is finite, this one is
+        # equal to it. Where that result is not NaN, this one is not NaN either.
         x, alpha = T.dvector(), T.dscalar()
         out = nnet.relu(x, alpha)
         f = theano.function(
@@ -170,7 +171,8 @@ class TestPrepend(utt.InferShapeTester):
 class TestHierarchicalSoftmax(unittest.TestCase):
     def setUp(self):
         rng = np.random.RandomState(4)
-        self.sizes = batch, outputs, features, classes, per_class = 6, 10, 5, 4, 3  # two of the twelve are dropped
+        # the outputs are fewer than classes * per_class, so two columns are dropped
+        self.sizes = batch, outputs, features, classes, per_class = 6, 10, 5, 4, 3
         self.weights = [
             rng.randn(*shape)
             for shape in ((features, classes), (classes,), (classes, features, per_class), (classes, per_class))
@@ -206,7 +208,7 @@ class TestHierarchicalSoftmax(unittest.TestCase):
         values = [self.x, *self.weights]
         for target in (None, self.target):
             utt.verify_grad(cost(target), values, rng=np.random.RandomState(6), n_tests=1)
-        # Both ways to the same cost have the same gradient.
+        # The cost of some classes and the cost picked from all classes have the same gradient.
         x, weights, target = T.matrix(), [T.matrix(), T.vector(), T.tensor3(), T.matrix()], T.lvector()
         few = cost(target)(x, *weights)
         all_ = nnet.h_softmax(x, batch, outputs, classes, per_class, *weights)

@@ -1,4 +1,4 @@
-"""Products of blocks against loops over NumPy's products."""
+"""Products of sparse blocks, compared with Python loops over NumPy's products."""
 
 import itertools
 import pickle
@@ -99,7 +99,7 @@ class TestValues(unittest.TestCase):
             for k in range(5):
                 for other in layouts(values[k]):
                     self.compare(op, values[:k] + [other] + values[k + 1 :], expected)
-        # transposed blocks, which the gradient uses
+        # transposed blocks, as in the gradient
         values = gemv_values(rng, sizes=(20, 37))
         values[1] = np.ascontiguousarray(values[1].swapaxes(2, 3)).swapaxes(2, 3)
         self.compare(sparse_block_gemv, values, gemv(*values))
@@ -216,7 +216,7 @@ class TestDot(unittest.TestCase):
         slow = theano.function(names, [dot, *grad((dot**2).sum(), [names[0], names[1], names[3]])], mode=UNREWRITTEN)
         for a, c in zip(f(W, h, inputs, b, outputs), slow(W, h, inputs, b, outputs)):
             utt.assert_allclose(a, c)
-        # What others need stays as it is.
+        # An operand that the caller owns is not overwritten: the Op does not work in place.
         names = symbols(gemv_values(rng))
         f = theano.function(names, sparse_block_gemv(*names))
         self.assertFalse(f.maker.fgraph.outputs[0].owner.op.inplace)

@@ -1,4 +1,4 @@
-"""Batch normalization against NumPy, its derivatives against finite differences, native code and perform side by side."""
+"""Batch normalization against NumPy, its derivatives against finite differences, native code against `perform`."""
 
 import pickle
 import unittest
@@ -29,21 +29,23 @@ AXES = {"per-activation": lambda ndim: (0,), "spatial": lambda ndim: (0,) + tupl
 
 
 def statistics(x, axes, epsilon):
-    """Mean, variance, and 1 / sqrt(variance + epsilon)."""
+    """Return mean, variance, and 1 / sqrt(variance + epsilon)."""
     mean = x.mean(axes, keepdims=True)
     var = ((x - mean) ** 2).mean(axes, keepdims=True)
     return mean, var, 1 / np.sqrt(var + epsilon)
 
 
 def normalized(x, scale, bias, axes, epsilon=1e-4):
-    """The documented formula, in float64."""
+    """Return the result of the documented formula, with mean, 1 / deviation and variance, in float64."""
     x, scale, bias = (v.astype("float64") for v in (x, scale, bias))
     mean, var, invstd = statistics(x, axes, epsilon)
     return [(x - mean) * scale * invstd + bias, mean, invstd, var]
 
 
 def gradients(x, dy, scale, mean, invstd, axes):
-    """The formulas of Ioffe and Szegedy (2015), section 3, from the derivatives with respect to mean and variance."""
+    """Return the gradients by the formulas of Ioffe and Szegedy (2015), section 3, via the derivatives for mean and
+    variance.
+    """
     x, dy, scale, mean, invstd = (v.astype("float64") for v in (x, dy, scale, mean, invstd))
     count = x.size // max(1, mean.size)
     d_normal = dy * scale
@@ -54,12 +56,12 @@ def gradients(x, dy, scale, mean, invstd, axes):
 
 
 def variables(*values, flags=None):
-    """Variables for arrays; those whose place is in `flags` have length 1 there for certain."""
+    """Return variables for arrays; all but the first have the broadcast pattern `flags`, if it is given."""
     return [T.TensorType(v.dtype, flags if flags and i else (False,) * v.ndim)() for i, v in enumerate(values)]
 
 
 class TestNodes(unittest.TestCase):
-    """Native code and perform of single nodes."""
+    """Single nodes give equal results in native code and in `perform`."""
 
     CASES = [
         ((4, 3), (0,)),
@@ -139,7 +141,7 @@ class TestNodes(unittest.TestCase):
                 utt.assert_allclose(a, b)
 
     def test_large_mean(self):
-        # The mean is larger than the deviations by 1e4: one pass in float32 would lose all of them.
+        # The mean is 1e4 times the deviations: an algorithm with one pass in float32 would lose them.
         rng = np.random.RandomState(4)
         x = (rng.randn(64, 8, 9) + 1e4).astype("float32")
         one, zero = np.ones((1, 8, 1), "float32"), np.zeros((1, 8, 1), "float32")
@@ -150,7 +152,7 @@ class TestNodes(unittest.TestCase):
         np.testing.assert_allclose(got[3], want[3], rtol=2e-7)
 
     def test_factors_beyond_float32(self):
-        # scale * invstd and the slope of the gradient are no float32, what they are multiplied by is small or zero.
+        # scale * invstd and the slope of the gradient overflow float32, but their other factors are small or zero.
         for shape, axes in (((4, 2), (0,)), ((2, 2, 3), (0, 2))):
             flags = [i in axes for i in range(len(shape))]
             x = np.zeros(shape, "float32")
@@ -298,7 +300,7 @@ class TestTrain(unittest.TestCase):
             self.assertEqual(ops.count(BatchNormTrain), 1)
             self.assertEqual(ops.count(BatchNormTrainGrad), 1)
             self.assertFalse({AbstractBatchNormTrain, AbstractBatchNormTrainGrad} & set(ops))
-        # One loop for a normalized activation and what is done with it.
+        # One loop computes the normalized activation and the relu of it.
         f = theano.function([x, g, b, m, v], T.nnet.relu(batch_normalization_test(x, g, b, m, v, "spatial")))
         big = [n for n in f.maker.fgraph.toposort() if not any(n.outputs[0].broadcastable) and n.outputs[0].ndim == 4]
         self.assertEqual(len(big), 1)
@@ -337,7 +339,7 @@ class TestTrain(unittest.TestCase):
                 self.assertEqual(v.dtype, expected)
 
     def test_one_statistic_for_all(self):
-        # A scale that has length 1 along an axis that is kept.
+        # The scale has length 1 along an axis that is not reduced.
         x, s = T.matrix(), T.TensorType("float64", (True, True))()
         X = np.random.RandomState(7).randn(5, 3)
         out, mean, _ = batch_normalization_train(x, s, s)
@@ -410,7 +412,7 @@ class TestDerivatives(unittest.TestCase):
                 [self.x, self.stats[2]],
                 rng=self.rng,
             )
-        # epsilon and the factor
+        # the derivatives with respect to epsilon and to the factor of the running average
         utt.verify_grad(lambda x, e: op(x, *[s for s in self.stats[:2]], e)[0], [self.x, np.array(0.1)], rng=self.rng)
         utt.verify_grad(lambda e: op(self.x, *self.stats[:2], e)[2], [np.array(0.1)], rng=self.rng)
         for i in (3, 4):
@@ -427,7 +429,7 @@ class TestDerivatives(unittest.TestCase):
             lambda x, dy, m, r: op(*rows([x, dy, self.stats[0], m, r]), 1e-4)[1], values[:2] + values[3:], rng=self.rng
         )
         utt.verify_grad(lambda dy: op(*rows([self.x, dy, *self.stats[:3]]), 1e-4)[2], values[1:2], rng=self.rng)
-        # and through the normalization as a whole
+        # and the second derivative of the whole normalization
         whole = lambda x: grad((batch_normalization_train(x, np.ones(3), np.zeros(3))[0] ** 3).sum(), x)  # noqa: E731
         utt.verify_grad(whole, [self.x], rng=self.rng)
 
@@ -452,7 +454,7 @@ class TestDerivatives(unittest.TestCase):
             utt.assert_allclose(a, b)
 
     def test_directions(self):
-        """R_op of every Op, in the direction of all inputs at once, against the transposed gradient."""
+        """R_op of every Op, in the direction of all inputs at once, agrees with the transposed gradient."""
         x, dy, stats = T.matrix(), T.matrix(), [T.row() for _ in range(4)]
         e, f = T.dscalar(), T.dscalar()
         values = {
@@ -502,7 +504,7 @@ class TestDerivatives(unittest.TestCase):
 
 
 class TestGivenMeanAndDeviation(unittest.TestCase):
-    """`batch_normalization`."""
+    """Tests of `batch_normalization`."""
 
     def test_both_modes(self):
         rng = np.random.RandomState(9)

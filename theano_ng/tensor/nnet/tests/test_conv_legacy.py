@@ -1,4 +1,4 @@
-"""Convolutions by their earlier names: `ConvOp`, `conv2d` of images without channels, films, and diagonals."""
+"""The earlier interfaces of convolution: `ConvOp`, `conv2d` of images without channels, films, and diagonals."""
 
 import pickle
 import unittest
@@ -23,7 +23,7 @@ SLOW = Mode("py", None)
 
 
 def values(function, *arrays, mode="FAST_COMPILE"):
-    """What a function of variables makes of arrays."""
+    """Compile a function of variables and return its result for the arrays."""
     variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in arrays]
     return theano.function(variables, function(*variables), mode=mode)(*arrays)
 
@@ -284,7 +284,7 @@ if __name__ == "__main__":
 
 
 class TestVolumes(unittest.TestCase):
-    """`Conv3D` and what belongs to it, against a loop over positions."""
+    """`Conv3D` and its two gradient Ops, compared with a loop over positions."""
 
     def setUp(self):
         rng = np.random.RandomState(4)

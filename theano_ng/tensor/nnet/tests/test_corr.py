@@ -23,7 +23,7 @@ IN_C = theano.Mode("cvm", None)
 
 
 class Case:
-    """A correlation with numbers, computed position by position.
+    """A correlation of random arrays with parameters, computed position by position.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Case:
         regions = self.top_lengths if self.unshared else ()
 
         def numbers(*shape):
-            # Quarters, so that sums are exact in float32.
+            # Multiples of 1/4, so that sums are exact in float32.
             return (rng.randint(-8, 9, shape) / 4).astype(dtype)
 
         self.x = numbers(batch, channels * groups, *image)
@@ -58,7 +58,7 @@ class Case:
         self.y = numbers(batch, filters * groups, *self.top_lengths)
 
     def compute(self, kind):
-        """What the Op of this kind gives, in float64."""
+        """Return the expected result of the Op of this kind, in float64."""
         x, w, y = (a.astype("float64") for a in (self.x, self.w, self.y))
         filters, channels = len(w) // self.groups, x.shape[1] // self.groups
         padded = np.pad(x, [(0, 0), (0, 0), *self.pads])
@@ -80,7 +80,7 @@ class Case:
         return [(self.x, self.w), (self.x, self.y), (self.w, self.y)][kind]
 
     def function(self, kind, mode, **more):
-        """A function of the two inputs of an Op."""
+        """Compile a function of the two inputs of an Op."""
         op = FAMILY[self.n][kind](**self.props, **more)
         variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in self.inputs(kind)]
         lengths = [(), (self.kernel,), (self.image,)][kind]
@@ -101,7 +101,10 @@ class UsesInstructionSets(unittest.TestCase):
 
 
 class TestTable(UsesInstructionSets):
-    """All combinations of parameters, in turns for each dtype and instruction set, natively and in NumPy."""
+    """All combinations of parameters give the expected results, in C and in NumPy.
+
+    Dtypes and instruction sets take turns.
+    """
 
     def check(self, image, kernel, modes, strides, dilations, **more):
         rng, turn = np.random.RandomState(5), itertools.count()
@@ -143,10 +146,10 @@ class TestTable(UsesInstructionSets):
 
 
 class TestTiles(UsesInstructionSets):
-    """Sizes for which tiles, blocks and panels are cut in every way."""
+    """Sizes that cut tiles, blocks and panels in every way."""
 
     CASES = [
-        # Tiles of several lines, many filters, and more channels and taps than are summed at once.
+        # Tiles of several lines, many filters, more channels and taps than one block sums.
         dict(image=(9, 30), kernel=(3, 3), filters=21, channels=23, border_mode=1),
         dict(image=(6, 5), kernel=(3, 3), batch=9, filters=19, channels=24, border_mode="half"),
         dict(image=(7, 7), kernel=(2, 2), batch=5, filters=270, channels=3),
@@ -159,28 +162,30 @@ class TestTiles(UsesInstructionSets):
         dict(image=(31, 29), kernel=(11, 11), filters=17, channels=3, subsample=(4, 4), batch=3),
         dict(image=(4, 9, 10), kernel=(3, 3, 3), filters=9, channels=8, border_mode=1),
         dict(image=(5, 17, 16), kernel=(1, 1, 1), filters=4, channels=3),
-        # A stride longer than the kernel leaves pixels out; one longer than the image leaves one output.
+        # A stride longer than the kernel skips pixels; one longer than the image gives one output.
         dict(image=(17, 19), kernel=(2, 3), filters=3, channels=2, subsample=(5, 7)),
         dict(image=(6, 6), kernel=(3, 3), filters=3, channels=2, subsample=(100, 100), border_mode=2),
-        # Filters that fill registers: in one piece, in chunks, and for more images than go through the weights at once.
+        # Filters that fill registers: in one piece, in chunks, and with more images than one pass over the weights
+        # processes.
         dict(image=(7, 7), kernel=(3, 3), filters=32, channels=24, border_mode=1),
         dict(image=(7, 7), kernel=(3, 3), filters=144, channels=16, border_mode=1, batch=3),
         dict(image=(9, 11), kernel=(2, 2), filters=16, channels=64, batch=12),
         dict(image=(4, 4), kernel=(1, 1), filters=32, channels=208),
         dict(image=(7, 6), kernel=(3, 3), filters=32, channels=32, num_groups=2, subsample=(2, 2), border_mode=1),
         dict(image=(3, 5, 6), kernel=(2, 3, 3), filters=48, channels=16, border_mode=1, subsample=(1, 2, 2)),
-        # Products that are scattered: small images, full borders, strides, dilation, groups, more taps than filters that go together.
+        # Scattered products: small images, full borders, strides, dilation, groups, more taps than filters in one
+        # block.
         dict(image=(6, 7), kernel=(5, 5), filters=40, channels=21, batch=3),
         dict(image=(5, 6), kernel=(3, 4), filters=20, channels=40, border_mode="full", num_groups=2),
         dict(image=(8, 21), kernel=(5, 3), filters=70, channels=19, border_mode=(3, 1), filter_dilation=(2, 3)),
         dict(image=(12, 12), kernel=(8, 8), filters=33, channels=5, subsample=(3, 2), border_mode=((2, 0), 1)),
         dict(image=(19, 18), kernel=(18, 17), filters=40, channels=3),
         dict(image=(4, 6, 6), kernel=(3, 3, 3), filters=50, channels=11, border_mode="full"),
-        # Both phases of a stride of two, for lines of every length beside those of registers.
+        # Both phases of a stride of two, for line lengths that do and do not fill registers.
         dict(image=(5, 39), kernel=(3, 3), filters=3, channels=2, subsample=(2, 2), border_mode=1),
         dict(image=(6, 24), kernel=(2, 2), filters=3, channels=2, subsample=(1, 2), border_mode=((1, 0), (3, 0))),
         dict(image=(4, 9, 11), kernel=(3, 3, 3), filters=17, channels=3, subsample=(2, 2, 2), border_mode=1),
-        # Padding beyond the kernel.
+        # Padding wider than the kernel.
         dict(image=(4, 5), kernel=(2, 2), filters=3, channels=2, border_mode=((5, 0), (0, 7)), subsample=(2, 1)),
     ]
 
@@ -242,7 +247,7 @@ class TestTiles(UsesInstructionSets):
                     np.testing.assert_array_equal(result, expected, err_msg="%s %d" % (parameters, kind))
 
     def test_flipped_kernels(self):
-        # Those that are packed for filters along registers, with and without a stride, and for products that are scattered.
+        # Kernels that are packed for filters along registers, with and without a stride, and for scattered products.
         for parameters in (
             dict(image=(7, 7), kernel=(3, 2), filters=32, channels=16, border_mode=1),
             dict(image=(8, 7), kernel=(3, 3), filters=32, channels=16, subsample=(2, 2)),
@@ -260,7 +265,7 @@ class TestTiles(UsesInstructionSets):
                     np.testing.assert_array_equal(result, (top, weights[:, :, ::-1, ::-1], image)[kind])
 
     def test_nothing_beside_the_image_matters(self):
-        # What pixels hold that no output meets, and what lies behind a line of a tile, must not reach a sum.
+        # Pixels that no output reads, and memory beyond the end of a tile's line, must not reach a sum.
         for image, kernel, stride in (((9, 10), (1, 1), (2, 3)), ((8, 21), (2, 2), (4, 4)), ((7, 33), (3, 3), (3, 5))):
             for filters in (1, 20):
                 case = Case(np.random.RandomState(3), image, kernel, filters=filters, subsample=stride, dtype="float32")
@@ -378,7 +383,7 @@ class TestOddArrays(unittest.TestCase):
                 case.check(kind, mode)
 
     def test_debug_mode(self):
-        # C beside Python, with every kind of memory for outputs.
+        # DebugMode compares C with Python, with every kind of output memory.
         for parameters in (
             dict(
                 image=(7, 8),
@@ -407,7 +412,7 @@ class TestOddArrays(unittest.TestCase):
 
 class TestErrors(unittest.TestCase):
     def refused(self, op, shapes, message, lengths=None, error=ValueError):
-        """In C and in Python, with the same words."""
+        """Check that C and Python raise the same error with the same message."""
         variables = [T.TensorType("float32", [False] * len(s))() for s in shapes]
         said = []
         for mode in (IN_C, IN_PYTHON):
@@ -557,7 +562,7 @@ class TestNodes(unittest.TestCase):
         self.assertEqual(node.op.connection_pattern(node), [[True], [True], [False], [False]])
 
     def test_flops(self):
-        # 4 filters at 3 x 3 places of 2 images, 3 channels and 3 x 3 taps each.
+        # 4 filters at 3 x 3 positions of 2 images, with 3 channels and 3 x 3 taps each.
         shapes = (2, 3, 5, 5), (4, 3, 3, 3), (2, 4, 3, 3)
         for op, i, j, k in ((CorrMM(), 0, 1, 2), (CorrMM_gradWeights(), 0, 2, 1), (CorrMM_gradInputs(), 1, 2, 0)):
             self.assertEqual(op.flops([shapes[i], shapes[j]], [shapes[k]]), 2 * 2 * 4 * 9 * 27)
@@ -609,7 +614,8 @@ class TestDerivatives(unittest.TestCase):
                 T.verify_grad(lambda a, b: op(a, b, *lengths), case.inputs(kind), rng=rng, mode=IN_PYTHON)
 
     def test_three_are_adjoint(self):
-        # <A(x, w), y> = <x, A'(w, y)> = <w, A''(x, y)>, the derivative forward is linear in each.
+        # <A(x, w), y> = <x, A'(w, y)> = <w, A''(x, y)>: the three Ops are adjoint, since the convolution is linear in x
+        # and in w.
         for n, parameters in self.CASES:
             case = Case(np.random.RandomState(7), (6, 5, 4)[:n], (2, 3, 2)[:n], **parameters)
             top, weights, image = (case.function(kind, IN_C)(*case.inputs(kind)) for kind in range(3))
@@ -631,7 +637,7 @@ class TestDerivatives(unittest.TestCase):
                     *values, *steps
                 )
                 function = theano.function(variables, out, mode=IN_PYTHON)
-                # Bilinear: the derivative is this difference, exactly.
+                # The Op is bilinear, so the directional derivative is exactly this difference.
                 expected = (
                     function(*[a + s for a, s in zip(values, steps)])
                     - function(*[a - s for a, s in zip(values, steps)])

@@ -1,4 +1,4 @@
-"""Convolutions of which several threads do a part: the results are those of one thread."""
+"""Convolutions that several threads compute have the results of one thread."""
 
 import ctypes
 import unittest
@@ -41,7 +41,10 @@ class TestThreads(NativeCase):
         self.check(lambda w, y, openmp: op(2, openmp)(w, y, T.constant(image[2:])), w, y)
 
     def test_images(self):
-        """Fewer images than threads, which share them, and more; some are padded, some have steps."""
+        """Batches have fewer or more images than there are threads; if fewer, threads share images.
+
+        Some convolutions have padding or strides.
+        """
         for batch in (1, 2, 7):
             for dtype in ("float32", "float64"):
                 for k, settings in enumerate(

@@ -1,4 +1,4 @@
-"""Cross-entropies against NumPy: values, labels out of range, gradients, shapes."""
+"""Cross-entropies compared with NumPy: values, labels out of range, gradients, shapes."""
 
 import unittest
 
@@ -83,7 +83,7 @@ class TestLabels(unittest.TestCase):
             np.testing.assert_allclose(nll[:2], [2e4, 2e300])
             self.assertTrue(np.isnan(nll[2:]).all() and np.isnan(sm[2:]).all())
             np.testing.assert_array_equal(am, x.argmax(1))
-        # Where no gradient comes in, none goes out, even through NaN.
+        # A row whose output gradient is 0 has the input gradient 0, even if its probabilities are NaN.
         for (dx,) in both(DX, np.array([0.0, 1.0]), np.array([[np.nan, np.inf], [0.5, 0.5]]), np.array([0, 1])):
             np.testing.assert_array_equal(dx, [[0, 0], [0.5, -0.5]])
 
@@ -210,7 +210,7 @@ class TestFunctions(unittest.TestCase):
         np.testing.assert_allclose(
             theano.function([q, y], nnet.categorical_crossentropy(q, y))(qv, yv), -np.log(qv[np.arange(3), yv])
         )
-        # The labels of one-hot rows give what the rows give.
+        # Labels and their one-hot rows give equal cross-entropies.
         np.testing.assert_allclose(
             nnet.categorical_crossentropy(q, onehot(yv, 4)).eval({q: qv}),
             nnet.categorical_crossentropy(q, yv).eval({q: qv}),

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification against all alignments, one by one, and finite differences."""
+"""Connectionist temporal classification, compared with an enumeration of all alignments and with finite differences."""
 
 import itertools
 import pickle
@@ -20,12 +20,12 @@ UNREWRITTEN = Mode(linker="py", optimizer=None)
 
 
 def collapsed(path):
-    """The labels of an alignment: repeated symbols merged, then blanks left out."""
+    """Return the labels of an alignment: repeated symbols are merged, then blanks are removed."""
     return [s for s, _ in itertools.groupby(path) if s]
 
 
 def brute_force(activations, labels):
-    """Minus the logarithm of the sum of the probabilities of all alignments of one example."""
+    """Return minus the logarithm of the total probability of all alignments of one example."""
     p = scipy.special.softmax(activations.astype("float64"), axis=1)
     steps, symbols = p.shape
     total = sum(
@@ -60,7 +60,8 @@ class TestValues(unittest.TestCase):
                         np.testing.assert_allclose(costs.astype("float64"), want, rtol=tol[dtype], atol=tol[dtype])
                         for g in gradients:
                             self.assertEqual((g.dtype, g.shape), (dtype, activations.shape))
-                            # Probabilities less probabilities; nothing after the end, nothing where there is no way.
+                            # The gradient is a difference of two distributions, so its rows sum to 0. It is 0 after the
+                            # last step of an example, and in examples that have no alignment.
                             np.testing.assert_allclose(g.astype("float64").sum(axis=2), 0, atol=10 * tol[dtype])
                             for i, n in enumerate(lengths):
                                 self.assertFalse(g[n:, i].any())
@@ -92,7 +93,8 @@ class TestValues(unittest.TestCase):
             utt.assert_allclose(costs, [-np.log(5 / 125), -np.log(3 / 25)])
 
     def test_long_and_extreme(self):
-        # Probabilities far below the smallest number; native code and NumPy agree, and a sure alignment costs nothing.
+        # Probabilities are far below the smallest float64. Native code and NumPy agree, and an alignment of probability
+        # 1 costs 0.
         rng = np.random.RandomState(3)
         x = rng.randn(400, 2, 30) * 20
         labels = rng.randint(1, 30, size=(2, 60))
@@ -195,7 +197,7 @@ class TestGraphs(unittest.TestCase):
         backward = (grad((cost * w).sum(), x) * v).sum()
         left, right = theano.function(self.names, [forward, backward])(*self.values)
         utt.assert_allclose(left, right)
-        # There is no second derivative, and nothing else is given for it.
+        # The Op has no second derivative: it is a NullType and not a wrong value.
         self.assertIsInstance(grad(grad(cost.sum(), x).sum(), x, null_gradients="return").type, NullType)
 
     def test_gradients_only_where_wanted(self):

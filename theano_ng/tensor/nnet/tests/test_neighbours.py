@@ -1,4 +1,4 @@
-"""Windows of images against NumPy's padding and slices."""
+"""Windows of images, compared with NumPy's padding and slices."""
 
 import pickle
 import unittest
@@ -20,7 +20,7 @@ UNREWRITTEN = Mode(linker="py", optimizer=None)
 
 
 def windows(x, neib, step, mode):
-    """The documented result; None where the windows do not fit."""
+    """Return the documented result, or None if the windows do not fit."""
     sides = [(0, 0), (0, 0)]
     grid = []
     for n, s, size in zip(neib, step, x.shape[2:]):
@@ -74,7 +74,7 @@ class TestWindows(unittest.TestCase):
                         np.testing.assert_array_equal(got, expected)
                         (total,) = run_node(back, {m: g}, impl)
                         self.assertEqual(total.shape, images.shape)
-                        # the transposed linear map
+                        # the gradient is the transpose of the linear map
                         utt.assert_allclose((total * images).sum(), (g * expected).sum())
                         sums.append(total)
                     utt.assert_allclose(*sums)
@@ -213,7 +213,7 @@ class TestBack(unittest.TestCase):
             neibs2images(m, (2, 2), (1, 4, 4))
 
     def test_no_images(self):
-        """Images of which one length is zero are put together from no rows."""
+        """`Images2NeibsGrad` builds images that have a length of zero from a matrix without rows."""
         m = T.matrix()
         for shape in ((0, 3, 4, 4), (2, 0, 4, 4), (2, 3, 0, 4), (2, 3, 4, 0)):
             for impl in ("c", "py"):

@@ -1,4 +1,4 @@
-"""Rules of softmax and cross-entropies: which Ops remain, and the numbers before and after."""
+"""Rewriting rules of softmax and cross-entropies: the Ops that remain, and the values before and after."""
 
 import unittest
 
@@ -32,7 +32,7 @@ ROWS = (
 
 
 def row_ops(f):
-    """Names of the Ops on rows in a function, sorted."""
+    """Return the sorted class names of a function's Ops on rows."""
     return sorted(type(n.op).__name__ for n in f.maker.fgraph.toposort() if isinstance(n.op, ROWS))
 
 
@@ -49,7 +49,7 @@ class RuleCase(unittest.TestCase):
         theano.config.on_opt_error = self.policy
 
     def check(self, out, ops, mode=FAST_RUN):
-        """Compile `out`, compare the names of its row Ops, and the numbers with those of the unrewritten graph."""
+        """Compile `out`, compare the names of its row Ops, and compare its values with those of the unrewritten graph."""
         f = theano.function(self.inputs, out, mode=mode, on_unused_input="ignore")
         plain = theano.function(self.inputs, out, mode=theano.Mode("py", None), on_unused_input="ignore")
         self.assertEqual(row_ops(f), ops)
@@ -85,7 +85,7 @@ class TestSoftmax(RuleCase):
         for out in (e / e.sum(axis=1, keepdims=True), e / e.sum(axis=1).dimshuffle(0, "x"), nnet.softmax_graph(self.x)):
             self.check(out, ["Softmax"])
         self.check(2 * e / e.sum(axis=1, keepdims=True), ["Softmax"])
-        # other sums are no softmax
+        # quotients by other sums are not a softmax
         for out in (
             e / e.sum(axis=0),
             e / e.sum(),
@@ -93,7 +93,7 @@ class TestSoftmax(RuleCase):
             e / T.exp(2 * self.x).sum(axis=1, keepdims=True),
         ):
             self.check(out, [])
-        # no overflow once it is recognized
+        # the recognized softmax does not overflow
         f = theano.function([self.x], e / e.sum(axis=1, keepdims=True), mode=FAST_RUN)
         np.testing.assert_array_equal(f([[1e4, 0], [-1e4, -1e4]]), [[1, 0], [0.5, 0.5]])
 
@@ -117,7 +117,7 @@ class TestSoftmax(RuleCase):
         self.check(nnet.softmax(self.x + self.b), ["SoftmaxWithBias"])
         self.check(nnet.softmax(T.dot(self.x, self.x.T) + self.x[:, 0] + self.x[:, 1]), ["SoftmaxWithBias"])
         self.check(nnet.softmax(self.x + self.x[0:1, 0:1].sum()), ["Softmax"])
-        # a column is no bias, a matrix neither
+        # neither a column nor a matrix is a bias
         self.check(nnet.softmax(self.x + self.x.sum(axis=1, keepdims=True)), ["Softmax"])
         self.check(nnet.softmax(self.x + self.x**2), ["Softmax"])
 
@@ -125,7 +125,7 @@ class TestSoftmax(RuleCase):
         self.check(T.log(nnet.softmax(self.x)), ["LogSoftmax"])
         g = T.grad((T.log(nnet.softmax(self.x)) * self.b).sum(), self.x)
         self.check(g, ["Softmax"])
-        # stable where the probability underflows
+        # the logarithm is accurate where the probability underflows
         f = theano.function(
             [self.x],
             [T.log(nnet.softmax(self.x)), T.grad(T.log(nnet.softmax(self.x))[:, 1].sum(), self.x)],
@@ -136,7 +136,9 @@ class TestSoftmax(RuleCase):
         np.testing.assert_allclose(gradient, [[-0.5, 1, -0.5]])
 
     def test_logarithms_by_hand(self):
-        """A softmax by hand has the logarithm that one of the library has, also in a difference of two."""
+        """A softmax written with `exp` and `sum` gets the same logarithm as `nnet.softmax`, also in a difference of
+        two.
+        """
         a, b = T.dmatrix("a"), T.dmatrix("b")
 
         def by_hand(x):
@@ -192,18 +194,20 @@ class TestSoftmax(RuleCase):
                         ]
                         np.testing.assert_array_equal(f(given), plain(given))
                         dropped = not any(n.op == function for n in f.maker.fgraph.toposort())
-                        # The smallest of integers is the largest of what may wrap around.
+                        # Negation wraps the smallest integer around, so argmin of integers keeps the function.
                         self.assertEqual(
                             dropped, dtype.startswith("float") or (x.dtype[0] in "biu" and find is T.argmax)
                         )
-        # A function that decreases, or does both, stays.
+        # A function that is not increasing stays.
         for out in (T.cos(self.x), self.x**2, T.erfc(self.x), abs(self.x), 1 / self.x):
             f = theano.function([self.x], T.argmax(out, axis=1), mode=py)
             self.assertEqual(len(f.maker.fgraph.toposort()), 2)
 
 
 class TestSaturated(unittest.TestCase):
-    """Logits that are far apart: costs and gradients of the losses that programs write, in both modes, alone and together."""
+    """Logits are far apart: costs and gradients of common losses are right in both modes, computed separately and
+    together.
+    """
 
     def check(self, loss, x, cost, gradient):
         for dtype in ("float32", "float64"):
@@ -268,7 +272,7 @@ class TestSaturated(unittest.TestCase):
 
 class TestCrossentropy(RuleCase):
     def forms(self, sm):
-        """Cross-entropies of a softmax with the labels y, in the ways in which they are written."""
+        """Return the usual ways to write cross-entropies of a softmax with the labels y."""
         rows = T.arange(self.y.shape[0])
         return [
             nnet.categorical_crossentropy(sm, self.y),
@@ -389,7 +393,10 @@ class TestCrossentropy(RuleCase):
             np.testing.assert_allclose(f(*values), plain(*values))
 
     def test_constant_places_need_not_be_labels(self):
-        """Places may be negative, and fewer than there are rows; where nobody knows how many rows there are, they are left."""
+        """Column indices may be negative, and fewer than the rows.
+
+        They become labels only if the number of rows is known.
+        """
         x, rng = T.dmatrix("x"), np.random.RandomState(3)
         value, weights = rng.normal(size=(3, 4)), rng.normal(size=3)
         known = T.specify_shape(x, (3, 4))

@@ -1,4 +1,6 @@
-"""Compare expressions that are nearly gradients of crossentropies with NumPy: no rule may treat them as such gradients."""
+"""Expressions that resemble gradients of cross-entropies have NumPy's values: no rule may mistake them for such
+gradients.
+"""
 
 import itertools
 import unittest
@@ -21,7 +23,7 @@ class TestNearlyGradients(unittest.TestCase):
         self.a, self.b, self.v = rng.rand(3, 3), rng.rand(3, 3), rng.rand(3)
 
     def increments(self, a, b, labels, v):
-        """Return symbolic matrices with increments at the places of labels, and their values."""
+        """Yield symbolic matrices with increments at the elements of the labels, and their values."""
         rows = T.arange(3)
         zero, full = np.zeros((3, 3)), self.b.copy()
         at, turned = (np.arange(3), self.labels), (self.labels, np.arange(3))

@@ -1,4 +1,4 @@
-"""The parts of which gradients of cross-entropies consist: what is taken for one, and what is left alone."""
+"""The parts of gradients of cross-entropies: the expressions that the rules match, and the ones that they leave alone."""
 
 import itertools
 import unittest
@@ -24,7 +24,7 @@ def ops_of(f):
 
 
 class RaisingCase(unittest.TestCase):
-    """Rules that raise make the test fail."""
+    """A test case that fails if a rewriting rule raises."""
 
     def setUp(self):
         self.policy = theano.config.on_opt_error
@@ -74,7 +74,9 @@ class TestBiases(RaisingCase):
 
 class TestRowsOfLabels(RaisingCase):
     def test_lengths_through_conversions(self):
-        """The length of the labels is found behind any number of conversions; no other length is taken for it."""
+        """The length of the labels is recognized through any number of conversions, and no other length is mistaken for
+        it.
+        """
         labels, others = T.lvector("labels"), T.lvector("others")
 
         def forms(v):
@@ -109,11 +111,11 @@ class TestGradients(RaisingCase):
         self.labels = np.array([3, 0, 2])
 
     def gradient(self, increment, y):
-        """The gradient of a softmax with the values y."""
+        """Return the gradient of a softmax whose value is y."""
         return y * (increment - (increment * y).sum(axis=1, keepdims=True))
 
     def test_divisors_of_increments(self):
-        """An increment may be divided by more than the elements of the softmax at the labels, in any order."""
+        """An increment may have further divisors besides the elements of the softmax at the labels, in any order."""
         x, labels, c, d = T.dmatrix("x"), T.lvector("labels"), T.dvector("c"), T.dvector("d")
         sm = nnet.softmax(x)
         rows = T.arange(labels.shape[0])
@@ -153,7 +155,7 @@ class TestGradients(RaisingCase):
                     self.assertIn(CrossentropySoftmax1HotWithBiasDx, ops_of(f))
 
     def test_other_indices(self):
-        """Gradients of elements that are taken by one index, by a mask, or by slices and arrays of indices."""
+        """Gradients of elements that one index, a mask, or slices and index arrays select have NumPy's values."""
         x, i, v = T.dmatrix("x"), T.lmatrix("i"), T.lvector("v")
         a, index, vector = self.a, np.array([[0, 2], [2, 2]]), np.array([2, 0, 2])
         y = softmax(a)
@@ -176,7 +178,7 @@ class TestGradients(RaisingCase):
             np.testing.assert_allclose(f(a, index, vector), self.gradient(increment, y), atol=1e-15)
 
     def test_factors_that_are_no_softmax(self):
-        """Numbers of any dtype in the place of the softmax."""
+        """The factor may be any expression of any dtype instead of the softmax."""
         x, labels, v = T.dmatrix("x"), T.lvector("labels"), T.dvector("v")
         increment = T.inc_subtensor(T.zeros((3, 4))[T.arange(labels.shape[0]), labels], v)
         wanted = np.zeros((3, 4))
@@ -191,7 +193,7 @@ class TestGradients(RaisingCase):
 
 class TestQuotients(RaisingCase):
     def test_quotients_by_sums_of_rows(self):
-        """Only the quotient of exp(x) is a softmax."""
+        """Only exp(x) divided by the sums of its rows is a softmax."""
         x = T.dmatrix("x")
         a = np.random.RandomState(4).rand(3, 4) + 0.5
         for function, number in (

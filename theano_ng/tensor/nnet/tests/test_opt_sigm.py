@@ -1,4 +1,4 @@
-"""Rules of sigmoid and softplus, and the trees of products behind them."""
+"""Rewriting rules of sigmoid and softplus, and the trees of products that they use."""
 
 import unittest
 
@@ -35,7 +35,7 @@ class RuleCase(unittest.TestCase):
         theano.config.on_opt_error = self.policy
 
     def ops(self, f):
-        """The elementwise Ops of a function without changes of sign, sorted by name."""
+        """Return the sorted names of the elementwise Ops of a function, without changes of sign."""
         names = []
         for node in f.maker.fgraph.toposort():
             name = str(node.op)
@@ -45,7 +45,7 @@ class RuleCase(unittest.TestCase):
         return sorted(names)
 
     def check(self, out, ops, mode=UNFUSED, rtol=1e-12):
-        """Compare the Ops after rewriting, and the numbers with those of the graph as written."""
+        """Compare the Ops after rewriting, and compare the values with those of the graph before rewriting."""
         inputs = theano.gof.graph.inputs([out])
         inputs = [i for i in inputs if not isinstance(i, theano.Constant)]
         f = theano.function(inputs, out, mode=mode)
@@ -78,7 +78,7 @@ class TestRules(RuleCase):
         for out in (1 / (2 + T.exp(x)), 1 / (1 - T.exp(x))):
             f = self.check(out, self.ops(theano.function([x], out, mode=UNFUSED)))
             self.assertNotIn("sigmoid", self.ops(f))
-        # no overflow once it is recognized
+        # the recognized sigmoid does not overflow
         np.testing.assert_array_equal(
             theano.function([x], T.exp(x) / (1 + T.exp(x)), mode=UNFUSED)([-1000.0, 0, 1000.0]), [0, 0.5, 1]
         )
@@ -96,7 +96,7 @@ class TestRules(RuleCase):
             self.assertIn(name, names)
 
     def test_complement_of_a_sigmoid_of_integers(self):
-        """Unsigned numbers wrap around when they are negated, and bool has no negative."""
+        """Unsigned integers wrap around when they are negated, and bool has no negative: 1 - sigmoid(x) is still right."""
         for dtype in ("bool", "uint8", "int8"):
             x = T.vector(dtype=dtype)
             f = theano.function([x], 1 - sigmoid(x), mode=theano.Mode("py", in2out(local_1msigmoid)))
@@ -104,7 +104,7 @@ class TestRules(RuleCase):
             np.testing.assert_allclose(f(values), 1 / (1 + np.exp(values.astype(float))), rtol=1e-3, atol=1e-30)
 
     def test_complex(self):
-        """The logistic function and softplus are those of real numbers here."""
+        """Complex expressions are not rewritten: sigmoid and softplus accept real numbers only."""
         z = T.zvector()
         values = np.array([0.3 + 1j, -2 - 0.5j, 30 + 1j])
         for out in (1 / (1 + T.exp(-z)), T.exp(z) / (1 + T.exp(z)), T.log(1 + T.exp(z)), T.log1p(T.exp(z))):
@@ -185,7 +185,7 @@ class TestRules(RuleCase):
             f = theano.function([x], [sigmoid(x), T.log(sigmoid(x))], mode=UNFUSED.including(name))
             names = self.ops(f)
             self.assertNotIn("sigmoid", names)
-            self.assertIn("softplus", names)  # they come after stabilization
+            self.assertIn("softplus", names)  # approximations replace sigmoid after stabilization
             values = np.array([-9.0, -0.3, 1.0])
             np.testing.assert_allclose(f(values)[0], op(x).eval({x: values}))
             np.testing.assert_allclose(f(values)[1], np.log(scipy.special.expit(values)))

@@ -1,4 +1,7 @@
-"""Logarithms, quotients and derivatives of saturated functions; the whole table of losses is in `theano_ng.tensor.tests.test_stability`."""
+"""Logarithms, quotients and derivatives of saturated functions.
+
+The whole table of losses is in `theano_ng.tensor.tests.test_stability`.
+"""
 
 import unittest
 
@@ -15,7 +18,7 @@ MODES = [Mode("py", "fast_compile"), Mode("py", "fast_run")]
 
 
 def _computed(inputs, outputs, *values):
-    """The results in each of `MODES`."""
+    """Yield the results in each mode of `MODES`."""
     for mode in MODES:
         with np.errstate(all="ignore"):
             yield theano_ng.function(inputs, outputs, mode=mode)(*values)
@@ -67,7 +70,7 @@ class TestReading(unittest.TestCase):
         self.assertEqual((f.argument.base, f.argument.coefficient, len(f.argument.views)), (x, -1, 2))
 
     def test_products_of_products(self):
-        """Looks at no more than a few nodes, whatever there are."""
+        """The search stops after a few nodes: 60 squarings would be 2 ** 60 paths."""
         v = T.exp(self.x)
         for _ in range(60):
             v = v * v
@@ -76,7 +79,7 @@ class TestReading(unittest.TestCase):
 
 class TestSamples(unittest.TestCase):
     def test_logistic_regression(self):
-        """By hand in float32, with a misclassified row."""
+        """A logistic regression written by hand, in float32 with a misclassified row, has the exact cost and gradients."""
         x, y, w, b = T.fmatrix(), T.fvector(), T.fvector(), T.fscalar()
         p = 1 / (1 + T.exp(-T.dot(x, w) - b))
         loss = -y * T.log(p) - (1 - y) * T.log(1 - p)
@@ -158,14 +161,14 @@ class TestSamples(unittest.TestCase):
 
 class TestLimits(unittest.TestCase):
     def test_nothing_to_cancel(self):
-        """Quotients by sigmoids stay as they are."""
+        """Quotients by sigmoids stay if no factor cancels them."""
         x, y = T.dvector("x"), T.dvector("y")
         f = theano_ng.function([x, y], y / sigmoid(x) + y * sigmoid(2 * x), mode=MODES[0])
         self.assertEqual(_ops(f).count("sigmoid"), 2)
         self.assertEqual(sum("true_div" in op for op in _ops(f)), 1)
 
     def test_one_sigmoid(self):
-        """The variables of the program are used again."""
+        """The gradient uses the sigmoid that the program computes, and no quotient."""
         x, t = T.dvector("x"), T.dvector("t")
         p = sigmoid(x)
         cost = binary_crossentropy(p, t).sum()
@@ -180,7 +183,7 @@ class TestLimits(unittest.TestCase):
             self.assertTrue(np.isnan(value).all())
 
     def test_other_lengths(self):
-        """A reshape to another shape between quotient and factor does not cancel."""
+        """A quotient and a factor do not cancel across a reshape that changes the shape."""
         x = T.dvector("x")
         there = (sigmoid(x).reshape((2, 3)).T.flatten()) ** -1
         for (value,) in _computed([x], [there * sigmoid(x)], np.arange(6.0)):
@@ -188,7 +191,7 @@ class TestLimits(unittest.TestCase):
             np.testing.assert_allclose(value, s / s.reshape((2, 3)).T.ravel())
 
     def test_broadcasting(self):
-        """A row of probabilities with a matrix of targets."""
+        """The gradient of a row of probabilities with a matrix of targets sums over the rows."""
         x, t = T.drow("x"), T.dmatrix("t")
         cost = binary_crossentropy(sigmoid(x), t).sum()
         values = np.array([[800.0, -800, 2]])

@@ -42,7 +42,7 @@ class TestValues(unittest.TestCase):
                         want = expected.astype(dtype)
                     self.assertEqual(got.dtype, dtype)
                     np.testing.assert_allclose(got, want, rtol=TOL[dtype], atol=4 * tiny)
-        # exactly zero and one in the tails
+        # the tails are exactly zero and one
         for f in self.functions(sigmoid, "float64"):
             np.testing.assert_array_equal(f(np.array([-1000.0, 1000.0])), [0, 1])
         for f in self.functions(softplus, "float64"):
@@ -128,7 +128,7 @@ class TestValues(unittest.TestCase):
             utt.verify_grad(op, [x], rng=rng)
             utt.verify_grad(lambda v: T.grad(op(v).sum(), v), [x], rng=rng)
         utt.verify_grad(hard_sigmoid, [np.array([-4.0, -1.0, 0.2, 3.0])], rng=rng)
-        # the approximation differentiates as the function that it approximates would
+        # the derivative of the approximation is the derivative formula of sigmoid, applied to its output
         v = T.dvector()
         y = ultra_fast_sigmoid(v)
         f = theano.function([v], [y, T.grad(y.sum(), v)])

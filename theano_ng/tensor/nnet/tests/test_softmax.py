@@ -1,4 +1,4 @@
-"""Softmax, its logarithm and its gradient against NumPy and SciPy, native code and perform side by side."""
+"""Softmax, its logarithm and its gradient, compared with NumPy and SciPy in native code and in `perform`."""
 
 import unittest
 import warnings
@@ -89,7 +89,7 @@ class TestValues(unittest.TestCase):
 class TestGraphs(unittest.TestCase):
     def test_types(self):
         self.assertEqual(softmax(T.fmatrix()).type, T.fmatrix)
-        row = softmax(T.vector())  # the vector is one row
+        row = softmax(T.vector())  # a vector is treated as one row
         self.assertEqual(row.broadcastable, (True, False))
         np.testing.assert_allclose(row.eval({row.owner.inputs[0].owner.inputs[0]: [1.0, 1.0, 1.0, 1.0]}), [[0.25] * 4])
         self.assertEqual(logsoftmax(T.vector()).broadcastable, (True, False))

@@ -1,4 +1,4 @@
-"""Bilinear interpolation, against NumPy's."""
+"""Bilinear interpolation, compared with NumPy's."""
 
 import unittest
 
@@ -18,7 +18,7 @@ from theano_ng.tensor.nnet.abstract_conv import (
 
 
 def along(values, axis, numerator, denominator):
-    """An axis, made longer: `numpy.interp` between the elements, and beyond the ends what is there."""
+    """Interpolate along one axis with `numpy.interp`; positions beyond the ends get the first or last element."""
     n = values.shape[axis]
     places = (np.arange(0, n * numerator, denominator) - (numerator - 1) // 2) / numerator
     return np.apply_along_axis(lambda line: np.interp(places, np.arange(n), line), axis, values)
@@ -45,7 +45,7 @@ class TestUpsampling(unittest.TestCase):
                 np.testing.assert_allclose(got, expected, rtol=1e-12)
 
     def test_documented_edges(self):
-        """An even ratio repeats the last pixel once more than the first, an odd one as often."""
+        """An even ratio repeats the last pixel once more than the first; an odd ratio repeats both equally often."""
         x = np.array([[[[1.0, 2, 3]]]])
         even = bilinear_upsampling(T.constant(x), 2).eval()[0, 0, 0]
         np.testing.assert_allclose(even, [1, 1.5, 2, 2.5, 3, 3])
@@ -67,14 +67,14 @@ class TestUpsampling(unittest.TestCase):
                 np.testing.assert_allclose(got, expected, rtol=1e-12)
 
     def test_numbers_of_another_implementation(self):
-        """Theano 1.0.5, 3 / 2 of the first row of arange(1, 21).reshape(4, 5)."""
+        """The result of ratio 3 / 2 on arange(1, 21).reshape(4, 5) is that of Theano 1.0.5."""
         x = np.arange(1.0, 21).reshape(1, 1, 4, 5)
         got = frac_bilinear_upsampling(T.constant(x), (3, 2)).eval()[0, 0]
         np.testing.assert_allclose(got[0], [1, 4 / 3, 2, 8 / 3, 10 / 3, 4, 14 / 3, 5])
         np.testing.assert_allclose(got[:, 0], [1, 8 / 3, 6, 28 / 3, 38 / 3, 16])
 
     def test_as_a_transposed_convolution(self):
-        """Inside, interpolation is what a triangle makes of pixels that are `ratio` apart."""
+        """Inside the image, interpolation is a convolution of pixels `ratio` apart with a triangle."""
         for ratio in (2, 3):
             kernel = bilinear_kernel_2D(ratio).eval()
             spread = np.zeros((4 * ratio, 5 * ratio))

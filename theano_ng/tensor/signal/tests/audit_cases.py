@@ -16,7 +16,9 @@ def _length(n, window, stride, pad):
 
 
 def _fits(images, outputs):
-    """Whether these inputs have the shape of the first, and of its output."""
+    """Return a function that checks shapes: the inputs at `images` have the shape of the first, those at `outputs` the
+    pooled one.
+    """
 
     def tied(values):
         shape = values[0].shape
@@ -27,18 +29,19 @@ def _fits(images, outputs):
 
 
 def _top(x):
-    """The maxima of `X`."""
+    """Return the maxima of the windows of `x`."""
     padded = np.pad(x, ((0, 0), (1, 1), (0, 0)), constant_values=-np.inf)
     views = np.lib.stride_tricks.sliding_window_view(padded, WINDOWS[0], (1, 2))
     return views[:, :: WINDOWS[1][0], :: WINDOWS[1][1]].max((3, 4))
 
 
-# Where an element equals the maximum it jumps with either of them; it is linear in the last tensor alone, which has cases of its own.
+# Where an element equals the maximum, the result jumps when either of the two changes. The result is linear in the last
+# tensor alone, which has separate cases.
 JUMPS = {"R_op": "not continuous in x and maxout where they are equal"}
 
 
 def audit_cases():
-    """Each Op, with windows that overlap and are padded."""
+    """Return cases of each Op, with windows that overlap and are padded."""
     top = _top(X)
     cases = [
         Case(lambda x, op=Pool(True, mode): op(x, *WINDOWS), [X], name="Pool " + mode)

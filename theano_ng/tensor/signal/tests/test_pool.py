@@ -1,4 +1,4 @@
-"""Pooling, against a loop over its windows."""
+"""Pooling, compared with a loop over the windows."""
 
 import itertools
 import pickle
@@ -28,13 +28,13 @@ from theano_ng.tensor.signal.pool import (
 
 MODES = ("max", "sum", "average_inc_pad", "average_exc_pad")
 PYTHON = Mode(linker="py", optimizer=None)
-# DebugMode compares both.
+# DebugMode runs and compares both implementations.
 NATIVE = DebugMode(check_isfinite=False) if config.mode == "DebugMode" else Mode(linker="cvm", optimizer=None)
 RNG = np.random.RandomState(7)
 
 
 def axis_windows(n, w, s, p, ignore_border):
-    """(begin, end) of each window in the padded image, by walking along it."""
+    """Return (begin, end) of each window in the padded image, found by stepping along the axis."""
     result, begin = [], 0
     if n == 0:
         return result
@@ -51,7 +51,7 @@ def axis_windows(n, w, s, p, ignore_border):
 
 
 def pooled(x, ws, stride, pad, ignore_border, mode):
-    """By definition: each window is cut out of the image."""
+    """Pool by the definition: cut each window out of the image."""
     nd = len(ws)
     along = [axis_windows(*a, ignore_border) for a in zip(x.shape[x.ndim - nd :], ws, stride, pad)]
     z = np.zeros(x.shape[: x.ndim - nd] + tuple(len(a) for a in along), x.dtype)
@@ -71,7 +71,10 @@ def pooled(x, ws, stride, pad, ignore_border, mode):
 
 
 def jacobian(x, ws, stride, pad, ignore_border, mode):
-    """d pooled / d x by central differences; exact but for rounding, since steps are small beside the distances between elements."""
+    """Return d pooled / d x by central differences.
+
+    The result is exact except for rounding, since the steps are small compared to the distances between elements.
+    """
     step, columns = 1e-3, []
     for where in np.ndindex(*x.shape):
         up, down = x.copy(), x.copy()
@@ -85,13 +88,13 @@ def jacobian(x, ws, stride, pad, ignore_border, mode):
 
 
 def distinct(shape, dtype="float64"):
-    """Numbers that are far apart, in random order."""
+    """Return distinct integers in random order."""
     size = int(np.prod(shape))
     return (RNG.permutation(size).reshape(shape) - size // 2).astype(dtype)
 
 
 def two_dimensional_cases():
-    """(ws, stride, pad, ignore_border)"""
+    """Yield tuples (ws, stride, pad, ignore_border)."""
     for ws, ignore_border in itertools.product(
         [(1, 1), (2, 2), (3, 3), (2, 3), (3, 1), (5, 4), (4, 20)], [True, False]
     ):
@@ -108,7 +111,10 @@ def vectors(*values):
 
 
 class Compiled:
-    """Functions of (x, ws, stride, pad) and others, for one pair of mode and ignore_border; each compiled once for both implementations."""
+    """A cache of functions of x, ws, stride and pad (and, with gradients, e and g).
+
+    Each key has one function for Python and one for native code.
+    """
 
     functions = {}
 
@@ -154,7 +160,7 @@ class TestForward(unittest.TestCase):
                         self.check(x, (ws, stride, pads, ignore_border), mode)
 
     def test_rows_of_many_lengths(self):
-        # Every length of what is left over behind vectors.
+        # Every remainder of a row length that vectors leave occurs.
         for n in range(1, 40):
             x = RNG.randn(1, 1, 5, n).astype("float32")
             for ws, stride in (
@@ -282,7 +288,9 @@ class TestDerivatives(unittest.TestCase):
                     self.check(distinct((1, 1, 4, n), "float32"), (ws, stride, (0, 0), False), mode, 1e-4)
 
     def test_windows_two_columns_apart(self):
-        """Of these, vectors compute many windows at once, and the last ones again."""
+        """Gradients with strides of two columns are right: vector code computes several windows at once and recomputes
+        the last ones.
+        """
         windows = [
             ((2, 2), (2, 2)),
             ((3, 3), (2, 2)),
@@ -365,7 +373,7 @@ class TestDerivatives(unittest.TestCase):
                 np.testing.assert_allclose(result, right, rtol=1e-8, atol=1e-8)
 
     def test_derivatives_of_the_derivatives(self):
-        # Each Op of derivatives is linear in its last tensor: its own derivatives, both ways.
+        # Each Op of derivatives is linear in its last tensor; test its own derivatives in both modes.
         x, e, g = [tt.dtensor4() for _ in range(3)]
         top = pool_2d(x, (2, 2), True, (1, 1))
         ws, stride = (2, 2), (1, 1)
@@ -580,7 +588,7 @@ class TestInterface(unittest.TestCase):
         self.assertEqual([int(i.eval({ws: [2, 3]})) for i in Pool.out_shape((7, 8), ws)], [4, 3])
 
     def test_inferred_shapes(self):
-        # Nothing is pooled to find out a shape.
+        # Shapes are inferred without pooling.
         x = self.x
         ws, stride, pad = tt.lvectors("ws", "stride", "pad")
         for ignore_border in (True, False):
@@ -597,7 +605,7 @@ class TestInterface(unittest.TestCase):
                     self.assertEqual(tuple(of_gradient), shape)
 
     def test_compiled_graph(self):
-        # The gradient of a maximum takes the maximum that is there already.
+        # The gradient of a maximum reuses the maximum that the graph computes.
         x = tt.ftensor4()
         z = pool_2d(x, (2, 2), True)
         f = theano.function([x], [z, tt.grad((z**2).sum(), x)], mode="FAST_RUN")
@@ -637,7 +645,7 @@ class TestInterface(unittest.TestCase):
         old = Pool.__new__(Pool)
         old.__setstate__({"ignore_border": True})
         self.assertEqual((old, old.openmp), (Pool(True), False))
-        # As Theano 1.0.5 wrote it.
+        # A pickle as Theano 1.0.5 wrote it.
         legacy = (
             b"\x80\x02ctheano_ng.tensor.signal.pool\nPool\nq\x00)\x81q\x01}q\x02(X\x06\x00\x00\x00openmpq\x03\x89X\x04\x00\x00\x00ndimq\x04K\x02"
             b"X\r\x00\x00\x00ignore_borderq\x05\x88X\x04\x00\x00\x00modeq\x06X\x03\x00\x00\x00maxq\x07ub."
