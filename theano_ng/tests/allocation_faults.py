@@ -1,8 +1,10 @@
-"""Memory runs out everywhere, in turn: ``python -m theano_ng.tests.allocation_faults``, or ``make faults``.
+"""Let every allocation fail in turn: ``python -m theano_ng.tests.allocation_faults``, or ``make faults``.
 
-Each kind of work (`allocation_kinds`) is done once for each of its allocations, which fails: that one alone, and then that one and all behind
-it, as where memory is really at its limit. Whatever happens, shared variables are as they were or as a complete call leaves them, the same work
-then gives what it gives otherwise, and nothing stays behind: no block of memory, and no reference to what was there before.
+Each kind of work (`allocation_kinds`) runs once for each of its allocations. In one run that allocation fails alone. In
+another run all later allocations fail, too, as when memory is exhausted. After a failure three things must hold. Shared
+variables have either their old values or the values after a complete call. The next call returns the usual result. No
+memory and no references leak.
+
 All allocations count: those of Python, of NumPy, and of C code (`c_code/failing_malloc.c`).
 """
 
@@ -23,14 +25,14 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 EVERY = 1 << 60
 ALONE, ONWARD = "alone", "onward"
-PATIENCE = 60  # seconds for one position
-GROUP = 32  # positions that are repeated together
+PATIENCE = 60  # time limit in seconds for one position
+GROUP = 32  # number of positions that are repeated together
 ROUNDS = 6
-CONFIRMING = 8  # times that a round repeats what seems to leave something
-STILL = 2  # rounds in which nothing may be left
+CONFIRMING = 8  # number of repetitions in a round that confirms a suspected leak
+STILL = 2  # number of rounds without growth that disproves a leak
 HELD = ("blocks", "references", "thunks", "machines", "functions", "arenas")
 REFUSE, GIVE_AT_KNOWN_PLACES, LEARN = range(3)
-# What CPython says when it ends the process because it has no memory to raise an exception.
+# The message of CPython when it ends the process because it has no memory to raise an exception.
 INTERPRETER = re.compile("Fatal Python error: (?!Segmentation fault|Aborted|Bus error|Floating|Illegal)")
 
 
@@ -40,12 +42,12 @@ def build(folder):
     Returns
     -------
     (str, str)
-        The library to be preloaded, and the directory of the module.
+        The path of the library to be preloaded, and the directory of the module.
 
     Raises
     ------
     OSError, subprocess.CalledProcessError
-        Where there is no compiler, or no C library that lets its allocator be replaced.
+        If there is no compiler, or if the allocator of the C library cannot be replaced.
     """
     made = []
     for name, flags in (("failing_malloc", []), ("allocation_faults", ["-I" + sysconfig.get_path("include")])):
@@ -63,7 +65,7 @@ def build(folder):
 
 
 def same(a, b):
-    """Whether two results are equal to the last bit: arrays, and lists, tuples and dicts of them."""
+    """Return True if two results are equal: arrays, and lists, tuples and dicts of arrays."""
     import numpy as np
 
     if isinstance(a, dict):
@@ -77,8 +79,8 @@ def same(a, b):
     return np.array_equal(np.asarray(a), np.asarray(b), equal_nan=not isinstance(a, str))
 
 
-# CPython 3.11 loses its reference to the argument where memory fails in these: that of a cell, that of the list, and that of the tuple that
-# becomes shorter.
+# If an allocation fails in these functions, CPython 3.11 leaks its reference to the argument: the reference of a cell,
+# of the list, or of the tuple that is shortened.
 LOSING = [
     lambda x: [x for _ in "a"],
     lambda x: list(x),
@@ -91,10 +93,10 @@ LOSING = [
 
 
 def learn_places(faults):
-    """Find the allocations of CPython itself that leave a reference when they fail: memory is given to them while leaks are looked for."""
+    """Find allocations of CPython itself that leak a reference when they fail. In the search for leaks they succeed."""
     for example in LOSING:
         argument = (1,)
-        for repeated in range(100):  # at last by the instructions that CPython puts in for these types
+        for repeated in range(100):  # the last repetitions use instructions that CPython specializes for these types
             for n in range(1, 8) if repeated in (0, 99) else ():
                 before = sys.getrefcount(argument)
                 faults.call(lambda: example(argument), n, False)
@@ -104,7 +106,7 @@ def learn_places(faults):
 
 
 class Worker:
-    """Does the work of one kind, and compares."""
+    """A process that does one kind of work, and compares the results."""
 
     def __init__(self, name):
         import allocation_faults
@@ -121,12 +123,12 @@ class Worker:
         self.reset()
         self.result = self.case.do()
         self.final = self.state()
-        # more than one, as memory is kept for the next one
+        # several calls, because a call keeps memory for the next call
         for _ in range(3):
             self.reset()
             self.allocations = self.faults.call(self.case.do, EVERY, False)[0]
         self.known = known_objects()
-        gc.freeze()  # what is there is not looked at again by each collection
+        gc.freeze()  # collections skip the existing objects
 
     def state(self):
         return [variable.get_value() for variable in self.case.shared]
@@ -136,7 +138,7 @@ class Worker:
             variable.set_value(value)
 
     def position(self, n, mode):
-        """One failing call; what came of it, as a word, and what is wrong, or None."""
+        """Make one failing call; return its outcome as a word, and an error description or None."""
         self.reset()
         _, result, failure = self.faults.call(self.case.do, n, mode == ONWARD)
         outcome = "done" if failure is None else named(failure)
@@ -165,7 +167,7 @@ class Worker:
         return None
 
     def measure(self, row):
-        """Fill an array with what there is: of blocks of memory, references to objects that were there before, and objects of compiled functions."""
+        """Fill an array with the numbers of memory blocks, references to known objects, and objects of functions."""
         from theano_ng.gof._native import live_objects
         from theano_ng.gof.compiler.background import wait_for_kernels
 
@@ -176,26 +178,27 @@ class Worker:
             self.faults.clear_caches()
             gc.collect()
         row[2:] = list(live_objects().values())
-        # What a cache has thrown away meanwhile is held by this list alone.
+        # Objects that a cache has removed meanwhile are referenced only by this list.
         self.known = [o for o in self.known if sys.getrefcount(o) > 3]
         row[1] = sum(map(sys.getrefcount, self.known)) - 2 * len(self.known)
         row[0] = self.faults.alive()
 
     def grown(self, positions, mode, times=1):
-        """Repeat failures in rounds; what grew in nearly all of them, with what each of them added: a dict of lists.
+        """Repeat failures in rounds; return a dict from each quantity that grew in nearly all rounds to its increases.
 
-        A round tries all positions so many times. It has grown when more than every other time something was added.
+        A round tries all positions `times` times. A quantity has grown in a round if it increased by more than half of
+        `times`.
         """
         import numpy as np
 
-        # rows that are there before the first is measured
+        # all rows are allocated before the first measurement
         held, rounds = np.zeros((ROUNDS + 1, len(HELD)), int), 0
         self.measure(held[0])
         while rounds < ROUNDS and sum((np.diff(held[: rounds + 1], axis=0) <= times // 2).all(axis=1)) < STILL:
             rounds += 1
             for n in positions * times:
                 self.reset()
-                self.case.do()  # so that the next call allocates as it did before
+                self.case.do()  # so that the next call makes the same allocations as before
                 self.reset()
                 self.faults.call(self.case.do, n, mode == ONWARD, GIVE_AT_KNOWN_PLACES)
             self.measure(held[rounds])
@@ -205,37 +208,38 @@ class Worker:
         }
 
     def leaks(self, positions, mode):
-        """The smallest groups of positions, failures at which leave something each time: a list of pairs, positions and what `grown` says."""
+        """Return the smallest groups of positions whose failures leak: pairs of positions and result of `grown`."""
         if not positions or not self.grown(positions, mode):
             return []
         middle = len(positions) // 2
         found = [leak for half in (positions[:middle], positions[middle:]) if middle for leak in self.leaks(half, mode)]
         if not found:
-            # Caches fill for a while, whatever is repeated.
+            # Caches may grow for a while in any case.
             grown = self.grown(positions, mode, CONFIRMING) and self.grown(positions, mode, CONFIRMING)
             found = [(positions, grown)] if grown else []
         return found
 
 
 def named(failure):
-    """An exception as a word: its type, and what others than MemoryError say."""
+    """Return the type of an exception as a string, with the message unless it is a MemoryError."""
     if isinstance(failure, MemoryError):
         return "MemoryError"
     return "%s: %s" % (type(failure).__name__, str(failure).split("\n")[0][:80])
 
 
 def surroundings():
-    """What compiling and loading change for a while."""
+    """Return the global state that compiling and loading change temporarily: flags and thresholds of the collector."""
     from theano_ng.configparser import flags_in_effect
 
     return flags_in_effect(), gc.get_threshold()
 
 
 def known_objects():
-    """All objects that there are, each once, as far as the collector can find them, but those to which others add a reference at each call.
+    """Return all objects that the collector can find, except those whose reference counts other packages increase at
+    each call.
 
-    A generator that Cython compiled takes a reference to its type. In CPython 3.11, Cython 3.3.1 never gives it back. NumPy 2.4 never gives back
-    the one to PickleBuffer that it takes when an array is pickled.
+    A generator that Cython compiled takes a reference to its type. In CPython 3.11, Cython 3.3.1 never releases it.
+    NumPy 2.4 takes a reference to PickleBuffer when an array is pickled, and never releases it.
     """
     tracked = gc.get_objects()
     known = {id(o): o for held in tracked for o in (held, *gc.get_referents(held))}
@@ -243,7 +247,7 @@ def known_objects():
 
 
 def work(name, mode, begin, most, report):
-    """Try positions, and write a line of JSON about each to a file descriptor."""
+    """Try positions, and write a line of JSON about each position to a file descriptor."""
     worker = Worker(name)
     step = max(1, worker.allocations // most)
 
@@ -264,11 +268,11 @@ def work(name, mode, begin, most, report):
     faulthandler.cancel_dump_traceback_later()
 
 
-# ---------------------------------------------------------------- in the process that watches
+# ---------------------------------------------------------------- in the parent process
 
 
 class Count:
-    """What came of one kind in one mode."""
+    """The outcomes of one kind of work in one mode."""
 
     def __init__(self):
         self.allocations = self.positions = 0
@@ -290,7 +294,7 @@ class Count:
 
 
 def sweep(name, mode, paths, most=EVERY, first=1):
-    """All positions of a kind, in processes that may die.
+    """Try all positions of a kind of work, in processes that may crash.
 
     Parameters
     ----------
@@ -298,11 +302,11 @@ def sweep(name, mode, paths, most=EVERY, first=1):
     mode : str
         `ALONE` or `ONWARD`.
     paths : (str, str)
-        From `build`.
+        The result of `build`.
     most : int
-        About so many positions, at equal distances, where there are more.
+        The approximate maximum number of positions; they are equidistant if there are more.
     first : int
-        The first of them.
+        The first position.
 
     Returns
     -------
@@ -359,14 +363,14 @@ HEAD = (
 
 
 def row(name, mode, count):
-    """The line of a table."""
+    """Return a row of the table."""
     others = count.positions - sum(count.outcomes[word] for word in ("MemoryError", "done", "interpreter", "dead"))
     return (name, mode, count.allocations, count.positions, count.outcomes["MemoryError"], count.outcomes["done"], others,
             len(count.wrong), count.outcomes["interpreter"], len(count.crashes), len(count.leaks))  # fmt: skip
 
 
 def table(rows):
-    """Rows as a table of reStructuredText."""
+    """Format rows as a table in reStructuredText."""
     lines = [[str(cell) for cell in line] for line in (HEAD, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines)]
     rule = "  ".join("=" * width for width in widths)
@@ -375,7 +379,7 @@ def table(rows):
 
 
 def main(arguments=None):
-    """The command."""
+    """Run the command."""
     from theano_ng.tests.allocation_kinds import KINDS
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -396,7 +400,7 @@ def main(arguments=None):
                     print("   ", *found)
                 for at, status, text in count.crashes[:3]:
                     print("    %d: status %d\n%s" % (at, status, text))
-                if options.table:  # so far: all of it takes long
+                if options.table:  # write the rows so far, because all kinds take long
                     with open(options.table, "w") as file:
                         file.write(table(rows))
     return 1 if any(line[HEAD.index(word)] for line in rows for word in ("wrong", "dead", "leaks")) else 0
@@ -404,7 +408,7 @@ def main(arguments=None):
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--work"]:
-        del os.environ["LD_PRELOAD"], os.environ["PYTHONMALLOC"]  # of compilers that are started
+        del os.environ["LD_PRELOAD"], os.environ["PYTHONMALLOC"]  # for the environment of compilers that are started
         name, mode, begin, most, report, folder = sys.argv[2:]
         sys.path.insert(0, folder)
         work(name, mode, int(begin), int(most), int(report))

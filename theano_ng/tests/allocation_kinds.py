@@ -1,6 +1,7 @@
-"""What is done while allocations fail (see `allocation_faults`): calls, compilation, and what compiled functions are stored in.
+"""Kinds of work that run while allocations fail (see `allocation_faults`): calls, compilation, caches and copies of
+functions.
 
-A kind is a function that returns a `Case`. Its docstring says what is done.
+A kind is a function that returns a `Case`. Its docstring describes the work.
 """
 
 import contextlib
@@ -38,16 +39,16 @@ from theano_ng.typed_list import TypedListType
 
 @dataclass
 class Case:
-    """Something to do again and again.
+    """Work that can be repeated.
 
     Attributes
     ----------
     do : callable
-        Without arguments; what it returns are arrays, or lists or dicts of them.
+        A function without arguments that returns arrays, or lists or dicts of arrays.
     shared : list of SharedVariable
-        What `do` may update.
+        The variables that `do` may update.
     compiles : bool
-        Whether it makes functions, which takes thousands of allocations.
+        Whether `do` compiles functions, which takes thousands of allocations.
     """
 
     do: callable
@@ -68,19 +69,19 @@ PLANTED = {}
 
 
 def planted(make):
-    """Register a kind with a fault, which has to be found."""
+    """Register a kind with a planted fault, which must be found."""
     PLANTED[make.__name__] = make
     return make
 
 
 def of_calls(inputs, outputs, updates, *arguments, **options):
-    """The case of calls of one function."""
+    """Return the case that calls one function."""
     f = theano.function(inputs, outputs, updates=updates, **options)
     return Case(lambda: f(*arguments), [s for s, _ in updates])
 
 
 class PythonOp(Op):
-    """Adds 1, in Python; in place if it is asked to."""
+    """An Op in Python that adds 1, optionally in place."""
 
     __props__ = ("in_place",)
 
@@ -96,7 +97,7 @@ class PythonOp(Op):
         (x,) = inputs
         if self.in_place:
             x[:1] += 1
-            x[1:] += np.ones_like(x[1:])  # one element is changed when memory runs out here
+            x[1:] += np.ones_like(x[1:])  # if memory runs out here, one element has changed
             outputs[0][0] = x
         else:
             outputs[0][0] = x + 1
@@ -107,7 +108,7 @@ def vector(n=5):
 
 
 def pair(n=5):
-    """Two shared vectors."""
+    """Return two shared vectors."""
     return theano.shared(vector(n), "a"), theano.shared(vector(n), "c")
 
 
@@ -135,7 +136,7 @@ def output_subset():
 
 @kind
 def converted_arguments():
-    """Arguments that become arrays first, a default that comes back, and an output of the caller's memory."""
+    """Arguments that are converted to arrays, a default value that is restored, and a mutable argument."""
     x, y = T.dmatrix(), T.dscalar("y")
     f = theano.function(
         [x, theano.In(y, value=2.0), theano.In(T.dvector("z"), value=vector(), mutable=True)],
@@ -161,7 +162,7 @@ def updates_in_place():
 
 @kind
 def updates_in_place_large():
-    """The same with vectors above the size up to which state is copied."""
+    """Updates in place of vectors that are too large to be copied before a call."""
     x, (a, c) = T.dvector(), pair(200000)
     return of_calls([x], [(a * x).sum(), T.exp(x) * 2], [(a, a + x), (c, c * 2 + x)], vector(200000))
 
@@ -175,7 +176,7 @@ def one_update_in_place():
 
 @kind
 def updates_swapped():
-    """Two shared variables that become each other."""
+    """Two shared variables whose values are exchanged."""
     x, (a, c) = T.dvector(), pair()
     return of_calls([x], [a + x, c.sum()], [(a, c), (c, a)], vector())
 
@@ -189,7 +190,7 @@ def updates_of_other_shapes():
 
 @kind
 def products_into_state():
-    """Gemm, Gemv and Ger into shared arrays, and a loop behind them."""
+    """Gemm, Gemv and Ger into shared arrays, followed by a loop."""
     x = T.dmatrix()
     w, b = theano.shared(np.ones((3, 4)), "w"), theano.shared(np.ones(4), "b")
     h = T.dot(x, w) + b
@@ -209,7 +210,7 @@ def rows_of_state():
 
 @kind
 def streams():
-    """Two streams of MRG_RandomStreams, and what is computed from the draws."""
+    """Two streams of MRG_RandomStreams, and computations with the samples."""
     r, x = MRG_RandomStreams(7), T.dvector()
     u, v = r.uniform((5,), dtype="float64"), r.normal((6,), dtype="float64")
     f = theano.function([x], [T.exp(u * x).sum(), T.sort(v)], updates=[])
@@ -227,7 +228,7 @@ def generators():
 
 @kind
 def python_op():
-    """A Python Op behind updates in place."""
+    """A Python Op after an update in place."""
     x, (a, c) = T.dvector(), pair()
     new = T.inc_subtensor(a[1:], x[1:])
     return of_calls([x], [PythonOp()(new).sum()], [(a, new), (c, c * 2)], vector())
@@ -242,7 +243,7 @@ def python_op_in_place():
 
 @kind
 def python_machine():
-    """The machine in Python, on updates in place."""
+    """Updates in place, run by the virtual machine in Python."""
     x, (a, c) = T.dvector(), pair()
     return of_calls([x], [(a * x).sum()], [(a, a + x), (c, c * 2 + x)], vector(), mode=theano.Mode("vm", "fast_run"))
 
@@ -258,21 +259,21 @@ def profiled():
 
 @kind
 def times_of_nodes():
-    """Lists that Cython makes of numbers in C: what a machine says of its nodes."""
+    """Lists that Cython creates from C numbers: the call counts and times of a virtual machine's nodes."""
     x = T.dvector()
     y = x
     for _ in range(12):
         y = T.sort(y * 2)
     f = theano.function([x], y)
     f.fn.time_thunks = True
-    for _ in range(300):  # integers above 256 are objects of their own
+    for _ in range(300):  # integers above 256 are separate objects
         f(vector())
     return Case(lambda: [f.fn.call_counts, f.fn.call_times])
 
 
 @kind
 def loop_by_kernel():
-    """A loop over numbers and rows."""
+    """A loop that runs as one kernel."""
     x, h = T.dmatrix(), T.dvector()
     ys, _ = theano.scan(lambda row, state: T.tanh(row * state) + 1, sequences=x, outputs_info=[h])
     return of_calls([x, h], [ys[-1], ys.sum()], [], np.ones((4, 5)), vector())
@@ -280,7 +281,7 @@ def loop_by_kernel():
 
 @kind
 def loop_by_machine():
-    """A loop whose step sorts, with a state of two taps and a condition."""
+    """A loop whose step sorts, with a state of two taps and an ending condition."""
     x = T.dmatrix()
 
     def step(row, before, last):
@@ -293,7 +294,7 @@ def loop_by_machine():
 
 @kind
 def loop_with_state():
-    """A loop that updates a shared variable in each step, and draws."""
+    """A loop whose steps update a shared variable and draw random samples."""
     a, r, x = theano.shared(vector(), "a"), MRG_RandomStreams(7), T.dmatrix()
     draws = r.uniform((5,), dtype="float64")
     ys, updates = theano.scan(lambda row: (row * a + draws, {a: a + row}), sequences=x)
@@ -349,7 +350,7 @@ def shapes_and_sorting():
 
 @kind
 def products_and_solutions():
-    """Native Ops of linear algebra, on strided operands too."""
+    """Native Ops of linear algebra, also on strided operands."""
     x, y = T.dmatrix(), T.dvector()
     return of_calls(
         [x, y],
@@ -398,7 +399,7 @@ def sparse_matrices():
 
 @kind
 def what_compiling_changes_for_a_while():
-    """Flags, the thresholds of the collector, the makers of constants and what linking gathers are put back, also where no memory is left."""
+    """Flags, collector thresholds, constant makers and gathered kernels are restored, even if memory runs out."""
     x = T.dvector()
     sums = T.exp(x).sum() + T.dot(x, x)
 
@@ -418,11 +419,11 @@ def what_compiling_changes_for_a_while():
 
 @kind
 def a_lock():
-    """A block with a lock, which is released also where no memory is left."""
+    """A block with a lock, which is released even if memory runs out."""
     lock = Lock()
 
     def do():
-        gc.collect()  # CPython keeps tuples for later calls until then
+        gc.collect()  # CPython keeps tuples for reuse until a collection
         with lock:
             bytearray(1000)
         return int(lock._is_owned())
@@ -440,14 +441,14 @@ def a_copy_of_a_function():
 
 @kind
 def a_pickled_function():
-    """Pickling and unpickling."""
+    """Pickling and unpickling of a function, and a call of the copy."""
     x = T.dvector()
     f = theano.function([x], [T.exp(x).sum(), x[::-1]])
     return Case(lambda: pickle.loads(pickle.dumps(f))(vector()), compiles=True)
 
 
 def compiled(**flags):
-    """The case of compiling and calling a function with an update in place, a product and a view."""
+    """Return the case that compiles and calls a function with an update in place, a product and a view."""
 
     def do():
         with theano.config.change_flags(**flags):
@@ -467,20 +468,20 @@ def compilation():
 
 @kind
 def compilation_of_known_graphs():
-    """Linking of what is in the cache of rewritten graphs."""
+    """Linking of a graph that is in the cache of rewritten graphs."""
     return compiled()
 
 
 @kind
 def an_entry_of_the_graph_cache():
-    """Writing an entry of the cache of rewritten graphs, and reading it; or what a failure before has left of it."""
+    """Writing and reading an entry of the cache of rewritten graphs, also an entry that a failed call has left."""
     x = T.dvector("x")
-    y = T.exp(x * (2 + os.getpid())).sum()  # no other process has it
+    y = T.exp(x * (2 + os.getpid())).sum()  # no other process has this graph
     fgraph = FunctionGraph([x], [y])
     entry = graph_cache.find(get_mode(None), [In(x)], [Out(y)], False, std_fgraph.features)
 
     def do():
-        later.finish()  # of a call that failed
+        later.finish()  # finish the writing that a failed call has started
         loaded = entry.load()
         if loaded is None:
             entry.save(fgraph)
@@ -495,7 +496,7 @@ def an_entry_of_the_graph_cache():
 
 @kind
 def a_kernel_that_arrives():
-    """Compiling for the interpreter, and a kernel that takes the place of its program."""
+    """Compiling for the interpreter, and a kernel that replaces the interpreted program."""
 
     def do():
         x = T.dvector("x")
@@ -509,7 +510,7 @@ def a_kernel_that_arrives():
 
 @kind
 def compilation_beside_another_thread():
-    """Compiling and calling while another thread, which has memory, does the same."""
+    """Compiling and calling while another thread, whose allocations succeed, compiles and calls, too."""
     begin, done = threading.Lock(), threading.Lock()
     failures = []
 
@@ -567,7 +568,7 @@ def compilation_of_an_inlined_graph():
 
 
 def graph_with_a_loop():
-    """A vector, and a number that a loop, a product and an index make of it."""
+    """Return a vector, and a scalar that is computed from it by a loop, a product and an index."""
     x = T.dvector("x")
     ys, _ = theano.scan(lambda state: T.tanh(state * x), outputs_info=[T.ones_like(x)], n_steps=3)
     return x, (T.dot(ys[-1], x) + x[1:].sum())
@@ -598,7 +599,7 @@ def deep_copies():
 
 @kind
 def order_of_nodes():
-    """The order of nodes that the destroy handler keeps: they come, move, and go again, whatever failed."""
+    """The destroy handler's order of nodes: nodes are added, moved and removed, after any failure."""
     nodes = range(40)
     before = {n: [n - 2] if n > 2 else [] for n in nodes}
     after = {n: [m for m in nodes if n in before[m]] for n in nodes}
@@ -633,7 +634,7 @@ def values_of_shared_variables():
 
 
 def faulty(fault, shared=()):
-    """The case of forty allocations, of which the one in the middle calls `fault` when it fails."""
+    """Return the case of forty allocations; if the one in the middle fails, it calls `fault`."""
 
     def do():
         for i in range(40):
@@ -650,26 +651,26 @@ def faulty(fault, shared=()):
 
 @planted
 def a_block_is_left():
-    """One block of memory, after failures at one position."""
+    """A failure at one position leaks one block of memory."""
     kept = []
     return faulty(lambda: kept.append(object()))
 
 
 @planted
 def a_reference_is_left():
-    """One reference to an object that is there anyway."""
+    """A failure at one position leaks one reference to an existing object."""
     kept = []
     return faulty(lambda: kept.append(T.exp))
 
 
 @planted
 def state_is_torn():
-    """A shared variable is changed."""
+    """A failure at one position changes a shared variable."""
     a = theano.shared(vector(), "a")
     return faulty(lambda: a.set_value(vector() + 1), [a])
 
 
 @planted
 def a_flag_is_left():
-    """A flag is changed."""
+    """A failure at one position changes a flag."""
     return faulty(lambda: setattr(theano.config, "cache_graphs", not theano.config.cache_graphs))

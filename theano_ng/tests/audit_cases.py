@@ -1,4 +1,4 @@
-"""The Ops of the package that belong to no domain, for the audit: ``theano_ng-audit theano_ng.tests.audit_cases``."""
+"""The Ops that belong to no subpackage, for the audit: ``theano_ng-audit theano_ng.tests.audit_cases``."""
 
 import numpy as np
 
@@ -26,17 +26,17 @@ def sum_of_squares(x, y):
 
 
 def graph(inline):
-    """An Op made of a graph."""
+    """Return an Op made from a graph."""
     x, y = tt.dmatrices("x", "y")
     return theano.OpFromGraph([x, y], [tt.exp(x) * y, x + y], inline=inline)
 
 
 def quiet(op, xin):
-    """Printing goes nowhere."""
+    """Print nothing."""
 
 
 def audit_cases():
-    """One case for each Op."""
+    """Return one case for each Op."""
     other = {"grad": OTHER_GRADIENT, "R_op": OTHER_GRADIENT}
     return [
         Case(DoubleOp(), [X]),

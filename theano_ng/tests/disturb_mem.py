@@ -1,4 +1,4 @@
-"""Make the addresses of objects differ from run to run, so that what depends on them shows."""
+"""Make the addresses of objects differ from run to run, to reveal behavior that depends on addresses."""
 
 import time
 
@@ -6,7 +6,7 @@ _keep = []
 
 
 def disturb_mem():
-    """Allocate a random number of objects, by the clock, and keep every second one.
+    """Allocate a number of objects that depends on the clock, and keep every second object.
 
     Programs that are to be deterministic call this between steps whose order must not depend on addresses.
     """

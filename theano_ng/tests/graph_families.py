@@ -1,6 +1,7 @@
-"""Families of graphs: each a function of the number of steps.
+"""Families of graphs. Each family is a function of the number of steps.
 
-`benchmarks/scaling.py` measures how the time of compiling them grows; `tensor/tests/test_opt_growth.py` counts how the work does.
+`benchmarks/scaling.py` measures how the compile time grows with the number of steps; `tensor/tests/test_opt_growth.py`
+counts how the work grows.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ FAMILIES = {}
 
 
 def family(function):
-    """Register a function of the number of steps that returns the inputs to differentiate by, the other inputs, and a scalar."""
+    """Register a function of the number of steps. It returns inputs to differentiate by, other inputs, and a scalar."""
     FAMILIES[function.__name__] = function
     return function
 
@@ -317,7 +318,7 @@ def long_sum_and_product(steps):
 
 @family
 def prefixes_and_suffixes(steps):
-    """As `long_sum_and_product`, of numbers that may be overwritten."""
+    """Build `long_sum_and_product` with terms that may be overwritten."""
     xs = [T.dmatrix() for _ in range(steps)]
     total, product = xs[0].sum(axis=0), xs[0].sum(axis=0)
     for x in xs[1:]:
@@ -337,7 +338,7 @@ def shared_factors(steps):
 
 @family
 def shared_exponentials(steps):
-    """Quotients of sums of which all is known: their derivatives are those of logarithms."""
+    """Build quotients of sums of exponentials, whose derivatives are those of logarithms."""
     x, a, b = T.dvector("x"), T.dvector("a"), T.dvector("b")
     h = T.exp(x)
     for _ in range(steps):
@@ -509,7 +510,7 @@ def kalman_of_matrices(steps):
 
 @family
 def adam(steps):
-    """Unrolled steps of Adam on a square."""
+    """Build unrolled steps of Adam that minimize a square."""
     x, a = T.dvector("x"), T.dvector("a")
     h, m, v = x, T.zeros_like(x), T.zeros_like(x)
     for t in range(1, steps + 1):
@@ -642,7 +643,7 @@ def chebyshev(steps):
 
 @family
 def lagrange(steps):
-    """A basis polynomial of Lagrange interpolation: a product of quotients of differences."""
+    """Build a basis polynomial of Lagrange interpolation: a product of quotients of differences."""
     x, knots = T.dvector("x"), T.dvector("knots")
     basis = 1
     for i in range(1, steps + 1):
@@ -761,7 +762,7 @@ def mixture_densities(steps):
 
 @family
 def forward_algorithm(steps):
-    """Hidden Markov chains in the logarithmic domain."""
+    """Build the forward algorithm of hidden Markov models in the logarithmic domain."""
     start, transitions, emissions = T.dvector("start"), T.dmatrix("transitions"), T.dmatrix("emissions")
     h = start
     for i in range(steps):
@@ -802,7 +803,7 @@ def conjugate_gradients(steps):
 
 
 def build(make, steps, gradient):
-    """The inputs and outputs of a graph of a family; with `gradient`, the gradients are outputs, too."""
+    """Return the inputs and outputs of a graph of a family; if `gradient` is true, gradients are outputs, too."""
     wrt, others, cost = make(steps)
     return wrt + others, [cost] + (T.grad(cost, wrt) if gradient else [])
 
@@ -817,6 +818,6 @@ def count_operands(inputs, outputs):
 
 
 def steps_for(make, size, gradient):
-    """The steps that give a graph of about `size` nodes."""
+    """Return the number of steps that gives a graph of about `size` nodes."""
     few, more = (count_nodes(*build(make, steps, gradient)) for steps in (16, 48))
     return max(1, round(16 + (size - few) * 32 / (more - few)))

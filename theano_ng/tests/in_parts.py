@@ -1,10 +1,10 @@
-"""Long tests in parts, which are run, and fail, one by one."""
+"""Decorators that divide long tests into parts, which run and fail separately."""
 
 import functools
 
 
 def parts(count):
-    """Decorate a test that is called with each number below `count`; `in_parts` makes a test of each call."""
+    """Return a decorator for a test that is called with each number below `count`; `in_parts` makes a test of each."""
 
     def decorate(test):
         test.parts = count
@@ -14,7 +14,7 @@ def parts(count):
 
 
 def in_parts(case):
-    """Decorate a class of tests of which some have `parts`."""
+    """Replace the tests of a class that have `parts` by one test for each part."""
     for name, test in list(vars(case).items()):
         if hasattr(test, "parts"):
             delattr(case, name)

@@ -1,6 +1,6 @@
 #section support_code
 
-// The next free place of a vector that is written from front to back.
+// The address of the next element of a vector that is written from front to back, and its stride in bytes.
 typedef struct {
     char *place;
     npy_intp step;

@@ -6,12 +6,12 @@ __all__ = ["TheanoNoseTester", "main"]
 
 
 class TheanoNoseTester:
-    """Runs the tests of the package when its method `test` is called.
+    """An object whose method `test` runs the tests of the package.
 
     Parameters
     ----------
     package : module or str, optional
-        Accepted; the tests are those of this package.
+        Accepted and ignored: the tests are always those of this package.
     """
 
     def __init__(self, package=None):
@@ -23,7 +23,7 @@ class TheanoNoseTester:
         Parameters
         ----------
         verbose : int
-            More than 1 prints what passing tests print, too.
+            If greater than 1, the output of passing tests is printed, too.
         extra_argv : list of str, optional
             Further arguments of ``theano_ng-nose``.
 

@@ -6,9 +6,9 @@ from nose2.events import Plugin
 
 
 class OutcomeCounter(Plugin):
-    """Counts passed, failed and skipped tests of one run, and keeps the reasons of the skipped ones."""
+    """A plugin that counts passed, failed and skipped tests of a run, and records the reasons of skipped tests."""
 
-    only = None  # text that the names of tests have to contain
+    only = None  # a string that the names of tests must contain
     configSection = "theano_ng"
     alwaysOn = True
 
@@ -20,7 +20,7 @@ class OutcomeCounter(Plugin):
         self.session.theano_ng_outcomes = self
 
     def startTestRun(self, event):
-        """Leave out the tests that were not asked for."""
+        """Remove the tests that were not requested."""
         if self.only is None:
             return
         chosen, todo = [], [event.suite]
@@ -40,7 +40,10 @@ class OutcomeCounter(Plugin):
         self.seconds.append((time.monotonic() - self._begun, event.test.id()))
 
     def setTestOutcome(self, event):
-        """A test's outcome is final here; a failing subtest is a failing test of its own, a passing one is part of its test."""
+        """Count the final outcome of a test.
+
+        A failing subtest counts as a failed test; a passing subtest does not count.
+        """
         if event.outcome == "subtest" and event.exc_info is None:
             return
         if event.outcome == "passed" or (event.outcome == "failed" and event.expected):

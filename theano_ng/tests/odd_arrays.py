@@ -1,7 +1,7 @@
-"""Odd arrays, and the table of native Ops that tests feed them to.
+"""Odd arrays, and the table of native Ops to which tests pass them.
 
-A case is a node, values of its inputs, and what NumPy makes of them; the forms are ways to hold the same elements in memory that is not
-C-contiguous, aligned, native and writable.
+A case is a node, values of its inputs, and the results of NumPy. The forms are arrays with equal elements that are not
+C-contiguous, not aligned, not in native byte order, or not writable.
 """
 
 from dataclasses import dataclass, field
@@ -37,11 +37,12 @@ class Case:
         An output of the node under test.
     values : list of ndarray
     expected : callable
-        NumPy's result for the values: an array, or a list of one for each output of the node.
+        A function that returns NumPy's result for the values: an array, or a list with an array for each output of the
+        node.
     exact : bool
         Whether bits must agree.
     build : callable, optional
-        Makes the output, or all outputs, of other inputs.
+        A function that returns the output, or all outputs, for other inputs.
     """
 
     name: str
@@ -53,19 +54,19 @@ class Case:
     build: object = None
 
     def results(self, values=None):
-        """The expected outputs of the node, in the dtypes that it declares."""
+        """Return the expected outputs of the node, in the dtypes that it declares."""
         got = self.expected(*[v.copy() for v in (self.values if values is None else values)])
         got = got if isinstance(got, (list, tuple)) else [got]
         return [np.asarray(g).astype(out.dtype) for g, out in zip(got, self.output.owner.outputs)]
 
 
 def emptied(case):
-    """The values with every length that is not 1 made 0."""
+    """Return the values of a case without elements: every length that is not 1 becomes 0."""
     return [np.zeros([1 if n == 1 else 0 for n in v.shape], v.dtype) for v in case.values]
 
 
 def _eigvalsh(a, b):
-    """Eigenvalues of a pair of which the lower triangles are read."""
+    """Return the generalized eigenvalues of two symmetric matrices, of which only the lower triangles are read."""
     if len(a) == 0:
         return np.empty(0)
     inverse = np.linalg.inv(np.linalg.cholesky(b))
@@ -73,7 +74,7 @@ def _eigvalsh(a, b):
 
 
 def make(variables, values):
-    """Symbolic inputs and values side by side."""
+    """Return a list of variables, and a list of their values as arrays of their dtypes."""
     return list(variables), [np.asarray(v, variable.dtype) for v, variable in zip(values, variables)]
 
 
@@ -95,7 +96,7 @@ def put(x, key, value, add):
 
 
 def cases():
-    """The table: a list of Case."""
+    """Return the table, a list of Case."""
     rng = np.random.RandomState(7)
     table = []
 

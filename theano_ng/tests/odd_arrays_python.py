@@ -1,4 +1,7 @@
-"""More native Ops that meet odd arrays: what is expected is what their Python code computes, which tests of their own compare with NumPy."""
+"""More native Ops for tests with odd arrays.
+
+The expected results are those of their Python code, which other tests compare with NumPy.
+"""
 
 import numpy as np
 import scipy.sparse
@@ -21,7 +24,7 @@ from theano_ng.tests.odd_arrays import Case, make
 
 
 def cases():
-    """The table: a list of Case."""
+    """Return the table, a list of Case."""
     rng = np.random.RandomState(11)
     table = []
 

@@ -1,4 +1,7 @@
-"""Record what a program does, and compare a later run with the record line by line: finds where two runs part."""
+"""Records of what a program does.
+
+A later run is compared with the record line by line, to find the first difference.
+"""
 
 import hashlib
 import pickle
@@ -11,20 +14,20 @@ from theano_ng.printing import hex_digest, min_informative_str
 
 
 class MismatchError(Exception):
-    """A run differs from its record."""
+    """The exception for a run that differs from its record."""
 
 
 class Record:
-    """A record of lines that is written, or replayed: then every line has to be the recorded one.
+    """A record of lines that is written or replayed. In a replay, every line must equal the recorded line.
 
     Parameters
     ----------
     file_object : file, optional
-        A text file or buffer that holds the lines; opened from `file_path` by default.
+        A text file or buffer with the lines. By default, `file_path` is opened.
     file_path : str, optional
-        Its path.
+        The path of the file.
     replay : bool
-        True: compare with the record instead of writing it.
+        If True, compare with the record instead of writing it.
 
     Examples
     --------
@@ -47,12 +50,12 @@ class Record:
         Parameters
         ----------
         line : str
-            Ends with a newline, and has no other.
+            The line, which ends with its only newline.
 
         Raises
         ------
         MismatchError
-            When the record has another line there, or has ended.
+            If the next line of the record is different or missing.
         """
         if not line.endswith("\n") or line[:-1].find("\n") != -1:
             raise ValueError("a record consists of lines: %r does not end with its only newline" % (line,))
@@ -71,7 +74,7 @@ class Record:
         Raises
         ------
         MismatchError
-            When the record has lines left that this run did not get to.
+            If the record has further lines.
         """
         rest = self.f.readline() if self.replay else ""
         self.f.close()
@@ -80,12 +83,12 @@ class Record:
 
 
 class RecordMode(Mode):
-    """A mode whose functions record every node they run, with digests of its inputs and outputs.
+    """A mode whose functions record every node that they run, with digests of its inputs and outputs.
 
     Parameters
     ----------
     record : Record, optional
-        Made from the other arguments by default.
+        The record; by default it is created from the other arguments.
     **kwargs
         Arguments of `Record`.
     """
@@ -104,7 +107,7 @@ class RecordMode(Mode):
         super().__init__(linker, getattr(default, "provided_optimizer", config.optimizer))
 
     def set_record(self, record):
-        """Go on with another record; graphs are described in it anew."""
+        """Continue with another record, in which all graphs are described again."""
         self.record = record
         self.known_fgraphs = set()
 
@@ -112,7 +115,7 @@ class RecordMode(Mode):
         raise pickle.PicklingError("a RecordMode has an open file, which cannot be pickled")
 
     def clone(self, link_kwargs=None, optimizer="", **kwargs):
-        """A mode with the same record and another optimizer."""
+        """Return a mode with the same record and another optimizer."""
         new = type(self)(self.record)
         if not (isinstance(optimizer, str) and optimizer == ""):
             new.__setstate__((new.linker, optimizer))

@@ -1,8 +1,10 @@
-"""Applies every rule to graphs that are not made for it, compares the numbers before and after, and records where rules apply.
+"""Apply every rule to graphs that are not made for it, compare the values before and after, and record where rules
+apply.
 
-One kind of graph is ``outer(inner(x))``, for all pairs of a list of texts. The other are the examples of all rules, and what becomes of them when their
-parts are exchanged. A condition of a rule says no to most of both. ``python -m theano_ng.tests.rules_on_graphs`` writes the table of where rules
-apply; read each line that changes before you commit it.
+One kind of graph is ``outer(inner(x))``, for all pairs of a list of expressions. The other kind are the examples of all
+rules, with parts exchanged. The conditions of a rule refuse most of these graphs.
+``python -m theano_ng.tests.rules_on_graphs`` writes the table of where rules apply; read each changed line before you
+commit it.
 """
 
 import collections
@@ -38,21 +40,21 @@ T.specify_shape({}, {}.shape) | T.opt.assert_op({}, {}.sum() > -9) | T.tensor_co
 """
 OPS = [text.strip() for line in TEXTS.strip().splitlines() for text in line.split("|")]
 BASES = "A x row k c A x col f w t".split()
-# Not compared: these give approximations, or rely on a property that the program asserts.
+# Rules whose results are not compared: they approximate, or rely on a property that the program asserts.
 NOT_COMPARED = {*accepted.NOT_COMPARED, "local_adv_sub1_adv_inc_sub1_of_trusted_rows", "psd_solve_with_chol"}
 LEFT_OUT = {"local_abstractconv_check"}  # it raises an error by design
 
 
-WRAPPED = 8  # of the many texts in which a part of an example is a product or a power, one of so many
+WRAPPED = 8  # only every eighth of the examples with a part inside a product or a power is used
 
 
 def groups():
-    """Names of groups of graphs: the outer Ops of pairs, and the modules of rules whose examples are varied."""
+    """Return the names of the groups of graphs: the outer Ops of pairs, and the modules of the rules."""
     return OPS + sorted({one.module for one in registered()})
 
 
 def graphs(group):
-    """The graphs of a group: list of Instance."""
+    """Return the graphs of a group as a list of Instance."""
     found = _pairs(group) if group in OPS else _examples(group)
     return [graph for graph in found if graph is not None]
 
@@ -77,7 +79,7 @@ def _examples(module):
 
 
 def _rules():
-    """The rules about single nodes of the host that say for which Ops they are."""
+    """Return (name, rule, tracked Ops) of the host's rules for single nodes that do not work in place."""
     found = []
     for one in registered():
         rule = one.rule
@@ -92,7 +94,7 @@ def _concerns(tracks, op):
 
 
 class Trial:
-    """Applies rules to nodes of graphs.
+    """A trial, which applies rules to nodes of graphs.
 
     Attributes
     ----------
@@ -134,7 +136,7 @@ class Trial:
         olds, news = zip(*pairs)
         expected, found = _computed(inputs, olds), _computed(inputs, news)
         if isinstance(expected, Exception):
-            return  # lengths do not fit
+            return  # lengths do not match
         if isinstance(found, Exception) and isinstance(_computed(graph.inputs, graph.outputs), Exception):
             return  # another output of the graph has this error
         if isinstance(found, Exception) or not all(map(_same, expected, found)):
@@ -162,12 +164,12 @@ def _same(one, other):
         return False
     if one.dtype.kind not in "fc":
         return np.array_equal(one, other)
-    known = np.isfinite(one)  # of NaN and infinities the audit of the rules has more to say
+    known = np.isfinite(one)  # the audit of the rules compares NaN and infinities
     return np.allclose(one[known], other[known], rtol=1e-5, atol=1e-6)
 
 
 def tried(group):
-    """(rows of the table, list of differences) of a group of graphs."""
+    """Return (rows of the table, list of differences) for a group of graphs."""
     trial = Trial()
     for graph in graphs(group):
         trial.add(graph)
@@ -176,7 +178,7 @@ def tried(group):
 
 
 def known(group):
-    """The rows of the table of a group."""
+    """Return the recorded rows of a group."""
     with open(TABLE) as file:
         return [line for line in file.read().splitlines() if line.startswith(group + " | ")]
 

@@ -1,9 +1,9 @@
-"""theano_ng-nose: runs tests with nose2, several files at a time, and closes with ``N passed, N failed, N skipped``.
+"""theano_ng-nose: runs tests with nose2, several files at a time, and ends with the line
+``N passed, N failed, N skipped``.
 
-Temporary files of tests go to a folder that is removed in the end, unless tests failed.
-
-A parent process hands test files to worker processes, one file after another; a worker that dies counts as one failure of the file
-it was running, and is replaced.
+Temporary files of tests are written to a folder that is removed at the end, unless tests failed. A parent process
+passes test files to worker processes, one file after another. A worker that crashes counts as one failure of its file,
+and is replaced.
 """
 
 import argparse
@@ -22,8 +22,8 @@ from theano_ng import extras
 from theano_ng.commands import command
 from theano_ng.status_line import StatusLine
 
-SLOW_SECONDS = 1.0  # files and tests that take less are not named among the slowest
-SLOWEST = 5  # how many of them are
+SLOW_SECONDS = 1.0  # faster files and tests are not listed among the slowest ones
+SLOWEST = 5  # maximum number of listed files and tests
 
 USAGE = """theano_ng-nose [options] [what ...]
 
@@ -88,7 +88,7 @@ def is_test_file(name):
 
 
 def test_files(folder):
-    """All test files below a folder, in a fixed order."""
+    """Return all test files below a folder, in a fixed order."""
     found = []
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(f for f in folders if not f.startswith((".", "_")) and f not in ("build", "dist"))
@@ -97,7 +97,7 @@ def test_files(folder):
 
 
 def top_level(path):
-    """The folder that must be importable for a file's dotted name: above the outermost package that holds it."""
+    """Return the folder that must be on the import path for a file: the parent of its outermost package."""
     folder = os.path.dirname(os.path.abspath(path))
     while os.path.exists(os.path.join(folder, "__init__.py")):
         folder = os.path.dirname(folder)
@@ -105,12 +105,12 @@ def top_level(path):
 
 
 def targets(options):
-    """What to run, as (folder to import from, dotted name) pairs.
+    """Return the requested tests as pairs (folder on the import path, dotted name).
 
     Raises
     ------
     SystemExit
-        When something that was asked for does not exist, or a folder has no tests.
+        If a requested file or folder does not exist, or a folder has no tests.
     """
     asked = list(options.what)
     if options.theano:
@@ -141,12 +141,12 @@ def targets(options):
 
 
 def leave_out(found, asked):
-    """What is left of (folder, dotted name) pairs without those of a ``PATH=REASON``, which is printed.
+    """Return the pairs (folder, dotted name) without those of a ``PATH=REASON``, and print the reason.
 
     Raises
     ------
     SystemExit
-        When the path does not exist or the reason is missing.
+        If the path does not exist or the reason is missing.
     """
     path, _, reason = asked.partition("=")
     if not reason or not os.path.exists(path):
@@ -162,7 +162,7 @@ def leave_out(found, asked):
 
 
 def run_target(top, name, only):
-    """Run one target in this process; returns counts, reasons of skips and nose2's report."""
+    """Run one target in this process; return counts, reasons of skips, slow tests and nose2's report."""
     import io
     from contextlib import redirect_stderr, redirect_stdout
 
@@ -187,7 +187,7 @@ def run_target(top, name, only):
 
 
 def _let_rules_raise():
-    """Let the package's tests fail when a rewriting rule raises; a user's program would continue without the rule, with a warning."""
+    """Let the package's tests fail if a rewriting rule raises. A user's program would continue with a warning."""
     from theano_ng.configdefaults import config
 
     if config.on_opt_error == "warn":
@@ -195,17 +195,17 @@ def _let_rules_raise():
 
 
 def processor_time():
-    """Seconds that this process and its finished children have computed."""
+    """Return the seconds of processor time of this process and its finished children."""
     used = os.times()
     return used.user + used.system + used.children_user + used.children_system
 
 
 def work():
-    """A worker: targets as JSON lines on stdin, results as JSON lines on what was stdout."""
+    """Run as a worker: read targets as JSON lines from stdin, and write results as JSON lines to stdout."""
     targets, channel = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever tests print must not get between the results
+    os.dup2(2, 1)  # output of tests must not mix with the results
     with open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), 0)  # and a debugger that one starts must not wait for, or take, what is meant for us
+        os.dup2(nothing.fileno(), 0)  # a debugger that a test starts must not wait for input, or read the targets
     for line in targets:
         top, name, only = json.loads(line)
         before = processor_time()
@@ -225,12 +225,12 @@ def work():
 
 
 class Worker:
-    """A worker process, started when it gets its first target and again after it died.
+    """A worker process. It is started for its first target, and again after a crash.
 
     Parameters
     ----------
     folder : str
-        For its temporary files.
+        The folder for its temporary files.
     """
 
     def __init__(self, folder):
@@ -277,19 +277,19 @@ class Worker:
 
 
 class Progress:
-    """Counts files; says on a terminal which are running, and at the end which were slow.
+    """The progress of a run: on a terminal it shows the running files, and at the end it lists the slowest ones.
 
     Parameters
     ----------
     files : int
-        How many there are.
+        The number of files.
     stream : file, optional
-        Of the line that says it. Default: the standard output.
+        The stream of the status line. Default: the standard output.
     """
 
     def __init__(self, files, stream=None):
         self.files, self.finished, self.failed = files, 0, 0
-        self.running = {}  # file -> when it was started
+        self.running = {}  # file -> its start time
         self.slow_files, self.slow_tests = [], []
         self.line = StatusLine(sys.stdout if stream is None else stream)
         self.ready, self.watcher = threading.Event(), None
@@ -298,7 +298,7 @@ class Progress:
         self.running[name] = time.monotonic()
 
     def finish(self, name, result):
-        """Take a result in; returns the seconds that the file took."""
+        """Record the result of a file; return the seconds that the file took."""
         seconds = time.monotonic() - self.running.pop(name)
         self.finished += 1
         self.failed += result["counts"]["failed"]
@@ -308,14 +308,14 @@ class Progress:
         return seconds
 
     def text(self):
-        """For instance ``12 of 240 files, 1 failed; running: theano_ng.tests.test_scan (21 s)``."""
+        """Return the status, such as ``12 of 240 files, 1 failed; running: theano_ng.tests.test_scan (21 s)``."""
         now = time.monotonic()
         running = ["%s (%.0f s)" % (name, now - begun) for name, begun in self.running.items()]
         failed = ", %d failed" % self.failed if self.failed else ""
         return "%d of %d files%s; running: %s" % (self.finished, self.files, failed, ", ".join(running))
 
     def watch(self, lock):
-        """Draw the line once a second from now on; `lock` is held while anything is printed."""
+        """Start to draw the status line once a second; `lock` is held during all printing."""
 
         def draw():
             while not self.ready.wait(1):
@@ -333,7 +333,7 @@ class Progress:
         self.line.clear()
 
     def slowest(self):
-        """Lines that name the slowest files and tests."""
+        """Yield lines with the slowest files and tests."""
         for what, found in (("files", self.slow_files), ("tests", self.slow_tests)):
             if found:
                 yield "slowest %s:" % what
@@ -341,19 +341,19 @@ class Progress:
 
 
 def hints(report):
-    """Which packages have to be installed where tests failed because these are missing."""
+    """Return hints to install packages whose absence made tests fail."""
     missing = sorted(set(re.findall(r"No module named '(\w+)", report)) & set(extras.EXTRAS))
     return ["hint: %s" % extras.missing(name, "this test") for name in missing]
 
 
 class Run:
-    """One run of the command: threads that hand files to workers, and what has come of them so far.
+    """One run of the command: threads that pass files to workers, and the results so far.
 
     Parameters
     ----------
     options : argparse.Namespace
     wanted : list of (str, str)
-        From `targets`.
+        The result of `targets`.
     """
 
     def __init__(self, options, wanted):
@@ -367,10 +367,10 @@ class Run:
         self.started, self.cpu, self.broken = time.monotonic(), 0.0, None
         self.progress = Progress(len(wanted))
         self.scratch = tempfile.mkdtemp(prefix="theano_ng-nose-")
-        os.chmod(self.scratch, 0o1777)  # as such folders are: processes of other users may have part in a test
+        os.chmod(self.scratch, 0o1777)  # tests may start processes of other users
 
     def work(self):
-        """Run all files. What is printed ends with the last of them."""
+        """Run all files, and print their results."""
         threads = [threading.Thread(target=self.drain) for _ in range(self.processes())]
         self.progress.watch(self.lock)
         try:
@@ -390,14 +390,14 @@ class Run:
         return max(1, min(self.options.processes, len(self.wanted)))
 
     def is_over(self):
-        """Whether the time is over that was given."""
+        """Return True if the time limit is exceeded."""
         seconds, cpu_seconds = self.options.seconds, self.options.cpu_seconds
         return (seconds is not None and time.monotonic() - self.started > seconds) or (
             cpu_seconds is not None and self.cpu > cpu_seconds
         )
 
     def drain(self):
-        """Hand files to a worker as long as there are any; each thread does."""
+        """Pass files to a worker until none are left. This is the function of each thread."""
         worker = Worker(self.scratch)
         while not self.stop.is_set():
             try:
@@ -413,7 +413,7 @@ class Run:
             with self.lock:
                 try:
                     self.report(name, result)
-                except BrokenPipeError as error:  # nobody reads any more
+                except BrokenPipeError as error:  # the reader of the output has closed it
                     self.broken = error
                     self.stop.set()
         worker.close()
@@ -437,7 +437,7 @@ class Run:
             print("\n".join([result["report"], *hints(result["report"])]), flush=True)
 
     def summary(self):
-        """Print what is to be said in the end; returns the exit status."""
+        """Print the summary at the end; return the exit status."""
         for reason in sorted(self.skips):
             print("skipped %s" % reason)
         for name in self.not_run:
@@ -468,7 +468,7 @@ def main(argv=None):
     Returns
     -------
     int
-        Exit status: the number of failures, at most 100; 1 when there was no test.
+        The exit status: the number of failures, at most 100; 1 if there was no test.
     """
     options = parse(sys.argv[1:] if argv is None else argv)
     if options.worker:

@@ -1,4 +1,4 @@
-"""Bad arguments of `function`, of compiled functions, of gradients and of the configuration: the documented error, and nothing changed."""
+"""Tests that bad arguments of functions, gradients and flags raise the documented errors and change no state."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ from theano_ng.gradient import DisconnectedInputError, NullTypeGradError
 
 
 def run_python(code, directory=None, **environment):
-    """Run code in a process of its own; its CompletedProcess."""
+    """Run code in a separate process; return its CompletedProcess."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(theano.__file__)))
     environment = dict(os.environ, PYTHONPATH=root, **environment)
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd=directory)
@@ -274,7 +274,7 @@ class TestCalling(unittest.TestCase):
 
 
 class TestStateAfterFailure(unittest.TestCase):
-    """Updates are made in place; a call that fails between two of them undoes the first."""
+    """Tests of updates in place: if a call fails between two updates, the first one is undone."""
 
     def setUp(self):
         x, y = tt.dvector("x"), tt.dvector("y")
@@ -305,7 +305,7 @@ class TestStateAfterFailure(unittest.TestCase):
         self.assert_state(2, 2)
         self.f(twos(3), twos(4))
         self.assert_state(4, 4)
-        self.v.set_value(np.ones(5))  # other shapes of the state itself
+        self.v.set_value(np.ones(5))  # change the shape of the state
         self.assertRaises(ValueError, self.f, twos(3), twos(4))
         np.testing.assert_array_equal(self.w.get_value(), np.full(3, 4.0))
 

@@ -1,4 +1,4 @@
-"""What the built extension modules need of a system."""
+"""Tests of the requirements of the built extension modules on the system."""
 
 import glob
 import os
@@ -12,7 +12,8 @@ import theano_ng
 
 PACKAGE = os.path.dirname(os.path.abspath(theano_ng.__file__))
 
-# Sums, elementwise functions, a convolution, pooling and CTC, large enough for threads, without a compiler.
+# Sums, elementwise functions, a convolution, pooling and CTC, on arrays that are large enough for threads, without a
+# compiler.
 THREADED = """
 import numpy as np
 import theano_ng as theano
@@ -44,7 +45,7 @@ def extension_files():
 @unittest.skipUnless(sys.platform == "linux", "about the dynamic linker of Linux")
 class Requirements(unittest.TestCase):
     def test_versions_of_glibc(self):
-        """What is built here also runs on systems with glibc 2.28 (manylinux_2_28): theano_ng/gof/old_symbols.h."""
+        """The modules need no newer glibc than 2.28 (manylinux_2_28), because of theano_ng/gof/old_symbols.h."""
         files = extension_files()
         self.assertGreater(len(files), 20)
         for name in files:
@@ -54,7 +55,7 @@ class Requirements(unittest.TestCase):
             self.assertLessEqual(newest, (2, 28), name)
 
     def test_modules_load_without_a_library_for_threads(self):
-        """theano_ng/tensor/native/gomp.h has all functions that gcc asks OpenMP's library for: none has a version of that library."""
+        """No module needs a version of OpenMP's library, because theano_ng/tensor/native/gomp.h has its functions."""
         for name in extension_files():
             with open(name, "rb") as file:
                 self.assertEqual(re.findall(rb"\0G?OMP_\d[\d.]*\0", file.read()), [], name)

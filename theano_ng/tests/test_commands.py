@@ -1,4 +1,4 @@
-"""What the commands do when nobody reads, when there is nothing to do, and when a package is missing."""
+"""Tests of the commands with a closed standard output, and with a missing package, and of the status line."""
 
 import io
 import os
@@ -19,7 +19,7 @@ PACKAGE = os.path.dirname(os.path.abspath(theano_ng.__file__))
 
 class TestClosedPipe(unittest.TestCase):
     def end_of(self, *arguments):
-        """Exit status and standard error of a command whose output nobody reads."""
+        """Run a command whose standard output is closed; return its exit status and standard error."""
         reading, writing = os.pipe()
         os.close(reading)
         environment = {**os.environ, "PYTHONPATH": os.path.dirname(PACKAGE)}
@@ -47,11 +47,11 @@ class TestClosedPipe(unittest.TestCase):
             ):
                 self.assertEqual(self.end_of(*arguments), (CLOSED_PIPE, ""), arguments)
             status, said = self.end_of("theano_ng.legacy.run", "--help")
-            self.assertIn(status, (0, CLOSED_PIPE))  # argparse may have noticed by itself
+            self.assertIn(status, (0, CLOSED_PIPE))  # argparse may handle the error itself
             self.assertEqual(said, "")
 
     def test_another_pipe(self):
-        """What is not about the standard output is not hidden."""
+        """A BrokenPipeError of another pipe than the standard output is raised."""
 
         @command
         def main(argv=None):

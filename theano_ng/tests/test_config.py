@@ -1,4 +1,4 @@
-"""The flag system: where values come from, what is refused, how flags are changed, printed and defined by other packages."""
+"""Tests of the flag system: sources of values, refused values, changing and printing flags, flags of other packages."""
 
 import copy
 import os
@@ -33,7 +33,10 @@ home = tempfile.TemporaryDirectory()  # until the tests end
 
 
 def run(code, ok=True, cwd=None, **env):
-    """What a fresh process prints (stdout), or with ``ok=False`` the last line of its error. It has a home of its own, without a .theanorc."""
+    """Run code in a new process; return its stdout, or with ``ok=False`` the last line of its stderr.
+
+    The process has an empty home directory, without a .theanorc.
+    """
     environment = {k: v for k, v in os.environ.items() if k not in ("THEANO_FLAGS", "THEANORC")}
     environment["HOME"] = home.name
     environment.update(env, PYTHONPATH=os.pathsep.join([ROOT, env.get("PYTHONPATH", "")]))
@@ -47,7 +50,7 @@ def run(code, ok=True, cwd=None, **env):
 
 @contextmanager
 def defined(*flags):
-    """Flags (name, parameter) that exist within the block only."""
+    """Define flags, given as (name, parameter), for the duration of the block."""
     names = []
     try:
         for name, param in flags:
@@ -125,7 +128,7 @@ class Types(unittest.TestCase):
                 with self.assertRaisesRegex(TheanoConfigError, message):
                     setattr(config.zz, name, bad)
                 self.assertEqual(getattr(config.zz, name), before)
-            del config.zz.i  # back to what the environment says
+            del config.zz.i  # restore the value of the environment
             self.assertEqual(config.zz.i, 3)
             self.assertIsInstance(TheanoConfigError(), ValueError)
         with self.assertRaises(TypeError):
@@ -153,7 +156,7 @@ class Types(unittest.TestCase):
             AddConfigVar("zz.x", "", True)
 
     def test_flags_of_old_programs(self):
-        """Every flag that Theano 1.0.5 had is there, with its default."""
+        """Flags that only Theano 1.0.5 used exist with their defaults, which `warn.ignore_bug_before` changes."""
         for name, default in (
             ("cache_optimizations", False),
             ("print_global_stats", False),
@@ -182,7 +185,7 @@ class Types(unittest.TestCase):
         self.assertEqual(run("import theano_ng"), "")
 
     def test_flags_as_descriptors(self):
-        """Programs that go through all flags read and write them so."""
+        """Flags can be read and written through their descriptors, as programs do that iterate over all flags."""
         param = next(p for p in configparser._config_var_list if p.fullname == "compute_test_value")
         with configparser.change_flags(compute_test_value="off"):
             self.assertEqual(param.__get__(True, None), "off")
@@ -211,7 +214,7 @@ class Types(unittest.TestCase):
                     act()
 
     def test_copies(self):
-        """A copy is the configuration of the process itself; a pickle loads as the configuration of the process that loads it."""
+        """A copy of the configuration is the configuration itself; a pickle loads as that of the loading process."""
         for how in (copy.copy, copy.deepcopy, lambda section: pickle.loads(pickle.dumps(section))):
             for section in (config, config.gcc, config.dnn.conv):
                 self.assertIs(how(section), section)
@@ -369,7 +372,7 @@ class Printing(unittest.TestCase):
 
 
 class Sources(unittest.TestCase):
-    """Fresh processes: the environment is read once, when the package is imported."""
+    """Tests in new processes, because the environment is read once, when the package is imported."""
 
     SHOW = "from theano_ng.configdefaults import config as c; print(%s)"
 
@@ -417,7 +420,7 @@ class Sources(unittest.TestCase):
                 show + "; c.mode = 'DebugMode'; del c.mode; print(c.mode)", HOME=folder
             )  # by default ~/.theanorc
             self.assertEqual(text, "float64 cvm FAST_RUN low  20 20 small\nFAST_RUN\n")
-            # Errors name the file, the flag, and what it accepts.
+            # Errors name the file, the flag, and the values that it accepts.
             for name, content, message in [
                 ("bad1", "[global]\nfloatx = float32\n", "there is no flag 'floatx'. Did you mean floatX"),
                 (
@@ -481,7 +484,8 @@ class Sources(unittest.TestCase):
                 THEANO_FLAGS="thirdparty.level=many",
             )
             self.assertIn("THEANO_FLAGS: flag thirdparty.level: 'many' is not of type int", error)
-        # Without such a package, in a section of this package, or named as a module of the standard library: not a flag.
+        # An undefined flag is an error if no package has the name of its section, if the section belongs to this
+        # package, or if it has the name of a module of the standard library.
         for name in ("thirdparty.level", "profiling.level", "warnings.level", "json.level", "level"):
             self.assertIn(
                 "there is no flag %r" % name, run("import theano_ng.configdefaults", ok=False, THEANO_FLAGS=name + "=3")

@@ -1,4 +1,4 @@
-"""The examples of the manual and of docstrings: all are run, and what they show must be what is printed."""
+"""Tests that run all examples of the manual and of docstrings, and compare the output."""
 
 import doctest
 import glob
@@ -30,8 +30,8 @@ PAGES = [
 ]
 
 
-# Pages that show what a function does not compute, how it runs, or how it fails. DebugMode computes everything, in a way of its own, and says
-# more of a failure: where the tests run in that mode these run in "Mode".
+# Pages that show lazy evaluation, the order of nodes, or errors. DebugMode computes all nodes in another order, and its
+# error messages have more details. Therefore these pages run in "Mode" when the tests run in DebugMode.
 LAZY_PAGES = (
     "internal/data",
     "internal/where",
@@ -46,14 +46,14 @@ LAZY_PAGES = (
     "tutorial/shapes",
 )
 
-# Examples that run an Op's own C code, for which there has to be a compiler: what is in them, by page.
+# Examples that run C code of an Op and need a compiler: a part of their source code, by page.
 EXAMPLES_IN_C = {"reference/linkers": "Half()(s)", "tutorial/c_op": "g([1, 2, 3])"}
 
 
 def failures(test):
-    """Run one doctest; returns the report on what failed, empty when nothing did."""
+    """Run one doctest; return the report of its failures, which is empty if it passes."""
     report = []
-    # What other tests set must not change what is printed here.
+    # Settings of other tests must not change the printed output.
     with (
         np.printoptions(precision=8, threshold=1000, linewidth=75, suppress=False, legacy=False),
         change_flags(floatX="float64"),
@@ -64,7 +64,7 @@ def failures(test):
 
 class Examples(unittest.TestCase):
     def check(self, test):
-        """Fail when an example of `test` does; assertEqual would take minutes to compare long reports."""
+        """Fail if an example of `test` fails. (assertEqual would take minutes to compare long reports.)"""
         report = failures(test)
         if report:
             self.fail(report)
@@ -72,7 +72,7 @@ class Examples(unittest.TestCase):
 
 @unittest.skipUnless(PAGES, "doc/ is in a checkout only, not in an installed package")
 class ManualExamples(Examples):
-    """One test a page."""
+    """The examples of the manual: one test for each page."""
 
     def setUp(self):
         folder, path = os.getcwd(), list(sys.path)

@@ -1,4 +1,4 @@
-"""What the documentation says about theano.gradient, statement by statement."""
+"""Tests of the documented statements about theano.gradient."""
 
 import unittest
 import warnings
@@ -195,7 +195,7 @@ class Operators(unittest.TestCase):
         np.testing.assert_array_equal(gradient.Lop(h, y, u, disconnected_inputs="ignore").eval({y: [2.0, 3.0]}), [0, 0])
 
     def test_rop_through_complex_numbers(self):
-        """The tangent is what moves when the arguments do, real or complex as the output is."""
+        """The tangent is the change of the output along the arguments' directions, and is complex like the output."""
         rng = np.random.RandomState(4)
         step = 1e-6
         f = None
@@ -243,7 +243,7 @@ class Operators(unittest.TestCase):
 
 class Subgraph(unittest.TestCase):
     def test_layer_by_layer(self):
-        """The documented loop over the parts of a network gives the gradients of the whole."""
+        """The documented loop over the layers of a network computes the gradients of the whole network."""
         rng = np.random.RandomState(5)
         x, t = T.fvector("x"), T.fvector("t")
         w1 = theano.shared(rng.randn(3, 4).astype("float32"))
@@ -290,7 +290,7 @@ class Subgraph(unittest.TestCase):
 
 
 class SlightlyWrong(theano.tensor.elemwise.Elemwise):
-    """log with a gradient that is 1 % off."""
+    """A logarithm with a relative error of 1 % in its gradient."""
 
     def __init__(self):
         super().__init__(scalar_log, name="slightly_wrong")
@@ -360,7 +360,7 @@ class FiniteDifferences(unittest.TestCase):
 
 
 class DocumentedRop(unittest.TestCase):
-    """The Ops of the manual's list, those without a test elsewhere."""
+    """Tests of the Ops in the manual's list that have no other tests."""
 
     def test_list(self):
         rng = np.random.RandomState(7)

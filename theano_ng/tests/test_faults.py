@@ -1,4 +1,4 @@
-"""Machines that fail: no compiler, a compile directory of no use, many processes at once, one that is killed; and errors in users' C code."""
+"""Tests of faults: missing compilers, unusable directories, killed processes, exhausted memory, errors in C code."""
 
 import glob
 import os
@@ -67,7 +67,7 @@ def start(code, folder, flags="", path=None, **options):
 
 
 def no_files():
-    """In a child: no file can grow, as on a full disk."""
+    """Forbid this process to write to files, as on a full disk; for child processes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
@@ -81,7 +81,7 @@ class TestMachines(unittest.TestCase):
         cls.wanted = [float(word) for word in out.split()]
 
     def assert_trains(self, process):
-        """The process prints the right costs; its warnings are returned."""
+        """Check that the process prints the expected costs; return its warnings."""
         out, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, err)
         for got, want in zip(out.split(), self.wanted, strict=True):
@@ -96,7 +96,8 @@ class TestMachines(unittest.TestCase):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             for flags, path in ((",cxx=", None), ("", folder)):
                 self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder, flags, path)), "")
-            # Nothing of this needs one; who names one that is not there is told so all the same.
+            # The program needs no compiler. If the flag cxx names a missing compiler, it still runs, possibly with a
+            # warning.
             self.assertNotIn("Traceback", self.assert_trains(start(TRAINING_STEP, folder, ",cxx=/no/such/g++")))
 
     def test_directories_of_no_use(self):
@@ -104,11 +105,11 @@ class TestMachines(unittest.TestCase):
             name = os.path.join(folder, "file")
             open(name, "w").close()
             err = self.assert_trains(start(TRAINING_STEP, os.path.join(name, "cache")))
-            # Without a compiler there is nothing that would be missed.
+            # Without a compiler the directory is not needed.
             self.assertEqual(
                 (err.count("UserWarning"), "cannot be written" in err), (1, True) if default_cxx() else (0, False), err
             )
-            # an entry of every kind damaged
+            # damage all entries
             cache = os.path.join(folder, "cache")
             self.assertEqual(self.assert_trains(start(TRAINING_STEP, cache)), "")
             for i, path in enumerate(sorted(glob.glob(os.path.join(cache, "**", "*"), recursive=True))):
@@ -123,11 +124,11 @@ class TestMachines(unittest.TestCase):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             process = start(TRAINING_STEP, folder, preexec_fn=no_files)
             out, err = process.communicate(timeout=120)
-            if process.returncode:  # what needs the compiler's files says so
+            if process.returncode:  # the error names the compiler's files
                 self.assertRegex(err.splitlines()[-1] + err, "compil|File too large|No space")
             else:
                 self.assertEqual([float(w) for w in out.split()], self.wanted)
-            # nothing that is left stops the next process
+            # remaining files do not break the next process
             self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder)), "")
 
     def test_many_processes_and_killed_ones(self):
@@ -155,7 +156,8 @@ class TestMachines(unittest.TestCase):
     def test_error_in_the_c_code_of_an_op(self):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             out, err = start(BROKEN_OP, folder).communicate(timeout=120)
-        # The node, the line and the message come last, the rest is in a file: the code with line numbers, the command, what the compiler said.
+        # The message ends with the node, the line and the error. A file has the code with line numbers, the command and
+        # the compiler's output.
         self.assertRegex(
             err,
             r"Apply node that the code belongs to: Twice\(x\)\n.* Twice\.c_code .*\nerror: .*this_is_no_function.*\n$",
@@ -170,7 +172,7 @@ class TestMachines(unittest.TestCase):
 
 
 class TestDisturbances(unittest.TestCase):
-    """Signals and forks do no harm at any moment; ``make faults`` tries a thousand of each."""
+    """Tests that signals and forks at any moment do no harm; ``make faults`` tries a thousand of each."""
 
     def check(self, what, times):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -179,7 +181,7 @@ class TestDisturbances(unittest.TestCase):
             )
             out, err = process.communicate(timeout=300)  # raises if the process does not end
             self.assertEqual(process.returncode, 0, out + err)
-            # the entries that it has left in the cache are complete
+            # the entries in the cache are complete
             self.assertEqual(self.values(folder), self.values(folder, ",cxx=", tempfile.gettempdir()))
 
     def values(self, folder, flags="", path=None):
@@ -211,7 +213,7 @@ FAILING = (
 
 
 class TestAllocations(unittest.TestCase):
-    """Memory runs out at every allocation in turn."""
+    """Tests in which every allocation fails in turn."""
 
     @classmethod
     def setUpClass(cls):

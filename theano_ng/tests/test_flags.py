@@ -1,4 +1,7 @@
-"""What each flag does; where several flags are read at the start of a process, one process tries them together."""
+"""Tests of the effect of each flag.
+
+Flags that are read at the start of a process are tested together in one new process.
+"""
 
 import io
 import logging
@@ -28,7 +31,7 @@ def ops(f):
 
 @contextmanager
 def messages(name):
-    """What a logger says within the block."""
+    """Collect the messages of a logger within the block."""
     found, logger, handler = [], logging.getLogger(name), logging.Handler()
     handler.emit = lambda record: found.append(record.getMessage())
     logger.addHandler(handler)
@@ -217,7 +220,7 @@ class Rewriting(unittest.TestCase):
         self.assertEqual(
             (sizes["fast_compile"], sizes["fast_run"], sizes["o3"]), (sizes["o1"], sizes["o4"], sizes["o4"])
         )
-        with change_flags(mode="FAST_COMPILE", optimizer="fast_run"):  # the two flags count for 'Mode' only
+        with change_flags(mode="FAST_COMPILE", optimizer="fast_run"):  # optimizer affects 'Mode' only
             self.assertEqual(function([x], y).maker.mode.provided_optimizer, "fast_compile")
         with change_flags({"mode": "NanGuardMode", "NanGuardMode.nan_is_error": False}):
             np.testing.assert_array_equal(function([x], T.exp(x))([np.nan]), [np.nan])

@@ -1,4 +1,4 @@
-"""grad, Lop, Rop, subgraph_grad and their options; finite differences."""
+"""Tests of grad, Lop, Rop, subgraph_grad and their options, and of finite differences."""
 
 import unittest
 import warnings
@@ -99,7 +99,7 @@ class TestGrad(unittest.TestCase):
             grad(x.sum(), 3)
 
     def test_one_undefined_gradient_of_several_outputs(self):
-        """An Op with several outputs, one of which has an undefined gradient: the gradients of inputs that it depends on are undefined."""
+        """If one output of an Op has an undefined gradient, so have the inputs on which it depends."""
         x, row = T.dmatrix("x"), T.drow("row")
         a = theano.scalar.float64("a")
         applied = [
@@ -125,7 +125,7 @@ class TestGrad(unittest.TestCase):
                     self.assertIsInstance(grad(cost, x, null_gradients="return").type, gradient.NullType)
 
     def test_undefined_gradients_reach_only_what_depends_on_them(self):
-        """The mean of a batch does not depend on gamma: its undefined gradient leaves the gradient of gamma as it is without the mean."""
+        """The mean of a batch does not depend on gamma: its undefined gradient does not change that of gamma."""
         x, gamma, beta = T.dmatrix("x"), T.drow("gamma"), T.drow("beta")
         out, mean, _ = T.nnet.bn.batch_normalization_train(x, gamma, beta, axes="per-activation")[:3]
         cost = (out**2).sum()
@@ -167,13 +167,15 @@ class TestGrad(unittest.TestCase):
     def test_integers(self):
         a = T.ivector("a")
         x = self.x
-        # float of int of float: 0 for the float, as if it were a float for the int
+        # a float of an integer of a float: the gradient of the integer is that of a float, the gradient of the float is
+        # 0
         y = T.cast(x, "int32")
         gy, gx = grad((y * np.float64(0.5)).sum(), [y, x])
         fy, fx = theano.function([x], [gy, gx])(np.array([1.5, 2.5]))
         np.testing.assert_allclose(fy, [0.5, 0.5])
         np.testing.assert_allclose(fx, [0, 0])
-        # a float-valued function of an integer: as if it were a float; an integer-valued one: zero
+        # the gradient of an integer is that of a float for functions with float values, and 0 for functions with
+        # integer values
         p = T.dvector("p")
         cases = [
             (T.cast(a, "float64") * 0.5, [0.5, 0.5]),

@@ -1,4 +1,4 @@
-"""Rewriting keeps the values and the gradients of every family of graphs."""
+"""Tests that rewriting keeps the values and the gradients of every family of graphs."""
 
 import unittest
 
@@ -12,7 +12,7 @@ from theano_ng.tests.graph_families import FAMILIES, build
 STEPS = 3
 
 SIZE = 8
-"""Of all dimensions but these: matrices are square, so that products fit."""
+"""The length of all dimensions except those of `SHAPES`. Matrices are square, so that products fit."""
 
 SHAPES = {"recurrent_cells": {"x": (4, 8), "w": (8, 32), "b": (32,)}, "reshapes": {"x": (4, 6)}, "split": {"x": (4,)}}
 """Family -> name of an input -> shape."""

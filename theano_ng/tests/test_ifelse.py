@@ -18,7 +18,7 @@ from theano_ng.raise_op import Assert, CheckAndRaise, Raise
 
 
 class Counted(Op):
-    """Twice a vector; counts its calls."""
+    """An Op that doubles a vector and counts its calls."""
 
     __props__ = ("tag",)
 
@@ -46,7 +46,7 @@ class TestConstruction(unittest.TestCase):
         self.c, self.x, self.y = T.bscalar("c"), T.dvector("x"), T.dvector("y")
 
     def test_containers(self):
-        """One variable, a list, a tuple: what the then branch is."""
+        """The result is a variable, a list or a tuple, like the `then` branch."""
         c, x, y = self.c, self.x, self.y
         self.assertIsInstance(ifelse(c, x, y), T.TensorVariable)
         for make in (list, tuple):
@@ -58,7 +58,7 @@ class TestConstruction(unittest.TestCase):
         self.assertEqual([v.tolist() for v in f(1, [1, 2], [5, 6])], [[1, 2], 11])
 
     def test_literals(self):
-        """Numbers and arrays become constants, of the dtype that holds both branches."""
+        """Numbers and arrays become constants, with a common dtype of both branches."""
         c, x = self.c, self.x
         self.assertEqual(ifelse(1, 5, 4).dtype, "int8")
         self.assertEqual(theano.function([], ifelse(0, 5, 400), mode=mode("vm"))(), 400)
@@ -71,7 +71,7 @@ class TestConstruction(unittest.TestCase):
         self.assertEqual([v.tolist() for v in f(1, [7, 8])], [[7, 8], [1, 1, 1]])
 
     def test_conditions(self):
-        """Every scalar type; 0 is false, everything else is true."""
+        """The condition may have any scalar type; 0 is false, all other values are true."""
         x, y = self.x, self.y
         for dtype, true, false in (
             ("bool", True, False),
@@ -94,7 +94,7 @@ class TestConstruction(unittest.TestCase):
             self.assertEqual(theano.function([x, y], ifelse(literal, x, y), mode=mode("cvm"))([1], [2]), want)
 
     def test_broadcastable(self):
-        """An axis of length 1 on one side only may have any length."""
+        """An axis that is broadcastable in one branch only may have any length in the result."""
         self.assertEqual(ifelse(self.c, T.drow(), T.dmatrix()).broadcastable, (False, False))
         self.assertEqual(ifelse(self.c, T.drow(), T.dcol()).broadcastable, (False, False))
         self.assertEqual(ifelse(self.c, T.drow(), T.drow()).broadcastable, (True, False))
@@ -126,7 +126,7 @@ class TestConstruction(unittest.TestCase):
             IfElse(1)(c, x, T.fvector())
 
     def test_op(self):
-        """Names are for printing only: Ops that differ in name merge."""
+        """Names are used for printing only: Ops that differ only in their names are equal."""
         self.assertEqual(
             [str(IfElse(1)), str(IfElse(2, as_view=True, name="n")), str(IfElse(1, gpu=True))],
             ["if{}", "if{n,inplace}", "if{gpu}"],
@@ -144,7 +144,7 @@ class TestConstruction(unittest.TestCase):
         )
 
     def test_other_types(self):
-        """Values that are no arrays are deep copies."""
+        """Values that are not arrays are deep-copied."""
         c, g, h = self.c, theano.gof.generic(), theano.gof.generic()
         value = {"a": [1]}
         for linker in ("cvm", "vm", "py"):
@@ -169,7 +169,7 @@ class TestLaziness(unittest.TestCase):
         self.ops = [Counted(name) for name in "abcd"]
 
     def calls(self):
-        """Calls of each Op since last asked."""
+        """Return the number of calls of each Op since the last call of this method."""
         counts = [op.calls for op in self.ops]
         for op in self.ops:
             op.calls = 0
@@ -185,7 +185,7 @@ class TestLaziness(unittest.TestCase):
                     raise
 
     def test_one_branch(self):
-        """Lazy linkers compute one branch, others both; all give the same value."""
+        """Lazy linkers compute one branch, other linkers both; all return equal values."""
         a, b, *_ = self.ops
         for linkers, other in ((LAZY, 0), (EAGER, 1)):
             for f in self.functions([self.c, self.x, self.y], ifelse(self.c, a(self.x), b(self.y)), linkers):
@@ -196,7 +196,7 @@ class TestLaziness(unittest.TestCase):
                     self.assertEqual(self.calls()[:2], [other, 1])
 
     def test_several_outputs(self):
-        """What both branches share is computed once; of a branch all values are computed."""
+        """Nodes that both branches share are computed once; all values of the chosen branch are computed."""
         a, b, c, d = self.ops
         shared = a(self.x)
         outputs = ifelse(self.c, [shared, b(shared)], [c(shared), d(self.x)])
@@ -207,7 +207,7 @@ class TestLaziness(unittest.TestCase):
             self.assertEqual(self.calls(), [1, 0, 1, 1])
 
     def test_nested(self):
-        """A conditional in a branch, and one as the condition of another."""
+        """A conditional may be inside a branch, or be the condition of another conditional."""
         a, b, c, d = self.ops
         n = T.lscalar("n")
         nested = ifelse(n > 0, a(self.x), ifelse(n < 0, b(self.x), c(self.x)) + d(self.x))
@@ -225,7 +225,7 @@ class TestLaziness(unittest.TestCase):
                 self.assertEqual((f(value, [x]).tolist(), self.calls()), ([want], calls))
 
     def test_deep(self):
-        """A thousand conditionals in a row need no recursion."""
+        """A chain of a thousand conditionals needs no recursion."""
         x = T.dscalar()
         z = x
         for i in range(1000):
@@ -234,7 +234,7 @@ class TestLaziness(unittest.TestCase):
         self.assertEqual(f(250.5), 250.5 + 251 - 749)
 
     def test_updates(self):
-        """State that takes one of two new values; the one that is not taken is not computed, although in-place Ops want to come last."""
+        """Of two alternative new values of a state, only the chosen one is computed, although in-place Ops run last."""
         a, b, *_ = self.ops
         for linker in (*LAZY, *EAGER):
             for optimizer in (None, "fast_run"):
@@ -249,7 +249,7 @@ class TestLaziness(unittest.TestCase):
                     self.assertEqual([f().tolist() for _ in range(4)], [2, 12, 24, 34])
                     self.assertEqual((s.get_value().tolist(), n.get_value()), ([64, 4], 4))
                     self.assertEqual(self.calls()[0], 2 if linker in LAZY else 4)
-                    # an unconditional update of what a branch reads
+                    # an unconditional update of a variable that a branch reads
                     s = theano.shared(np.ones(2))
                     f = theano.function(
                         [self.c],
@@ -269,7 +269,7 @@ class TestLaziness(unittest.TestCase):
             self.assertEqual(self.calls()[:2], [0, 1])
 
     def test_errors_leave_the_function_usable(self):
-        """An error in a branch names its node; the other branch is not touched by it."""
+        """An error in a branch names its node; the other branch can still be computed."""
         for f in self.functions([self.c, self.x, self.y], ifelse(self.c, T.dot(self.x, self.y), T.sum(self.y)) * 2):
             for _ in range(2):
                 with self.assertRaisesRegex(
@@ -298,7 +298,7 @@ class TestLaziness(unittest.TestCase):
         self.assertEqual([seen.count(str(op)) for op in self.ops[:2]], [2, 2])
 
     def test_profile(self):
-        """A profile counts what ran."""
+        """A profile counts only the nodes that ran."""
         a, b, *_ = self.ops
         profile = theano.ProfileStats(atexit_print=False)
         f = theano.function([self.c, self.x], ifelse(self.c, a(self.x), b(self.x)), mode=mode("cvm"), profile=profile)
@@ -318,7 +318,7 @@ class TestLaziness(unittest.TestCase):
         self.assertEqual(self.calls()[:2], [0, 1])
 
     def test_shape_only(self):
-        """The shape of a conditional needs the shape of the branch that is taken, and no values."""
+        """The shape of a conditional needs only the shape of the chosen branch, and no values."""
 
         class Shaped(Counted):
             def infer_shape(self, node, shapes):
@@ -349,7 +349,7 @@ class TestMemory(unittest.TestCase):
                 self.assertFalse(any(np.shares_memory(f(choice, v, w), a) for a in (v, w)))
 
     def test_results_are_moved(self):
-        """With freeing, a branch's value is handed on, not copied, when nobody else has it."""
+        """With garbage collection, the value of a branch is moved instead of copied if it has no other references."""
         made = []
 
         class Make(Counted):
@@ -370,7 +370,7 @@ class TestMemory(unittest.TestCase):
                 del made[:]
                 got = f(choice, np.arange(40.0))
                 self.assertEqual(where(got) in [made[-1], made[-1] + 8, made[-1] + 39 * 8], moved)
-        # two outputs from one value, and one that is an output itself: no memory is shared
+        # if two outputs have one value, or a value is itself an output, outputs share no memory
         for outputs in (ifelse(c, [a, a], [b, a]), [ifelse(c, a, b), a, b]):
             f = theano.function([c, x], outputs, mode=mode("cvm"))
             for choice in (0, 1):
@@ -379,7 +379,7 @@ class TestMemory(unittest.TestCase):
                 self.assertFalse(any(np.shares_memory(u, v) for i, u in enumerate(got) for v in got[:i]))
 
     def test_freeing(self):
-        """Nothing but outputs is left in the cells, whichever branch was taken."""
+        """After a call, only outputs remain in the storage, whichever branch was chosen."""
         c, x = T.bscalar(), T.dvector()
         shared = Counted("s")(x)
         z = Counted("u")(ifelse(c, Counted("a")(shared), Counted("b")(shared)))
@@ -395,7 +395,7 @@ class TestMemory(unittest.TestCase):
                 self.assertEqual(bool(full), not gc)
 
     def test_references(self):
-        """Calls neither leak values nor lose references to them, copies and views alike."""
+        """Calls neither leak nor lose references to values, for copies and for views."""
         c, g, x = T.bscalar(), theano.gof.generic(), T.dvector()
         for outputs in (ifelse(c, g, g), [ifelse(c, x, x[::-1]), T.exp(ifelse(c, x, x + 1))]):
             f = theano.function(
@@ -412,7 +412,7 @@ class TestMemory(unittest.TestCase):
 
 class TestGradient(unittest.TestCase):
     def test_both_branches(self):
-        """Gradients flow into the branch that was taken, zeros into the other; shapes are right for both."""
+        """The chosen branch gets the gradient, the other branch gets zeros; both have the correct shapes."""
         c, x, y = T.bscalar(), T.dvector(), T.dvector()
         z = ifelse(c, x**2, 3 * y)
         gx, gy = T.grad(z.sum(), [x, y])
@@ -434,14 +434,14 @@ class TestGradient(unittest.TestCase):
             )
 
     def test_condition(self):
-        """The condition is connected, with gradient 0: a small change of it does not change the branch."""
+        """The condition is connected and has the gradient 0: a small change of it does not change the branch."""
         c, x = T.dscalar(), T.dvector()
         g = T.grad(ifelse(c, x, 2 * x).sum(), c)
         self.assertEqual(theano.function([c, x], g, on_unused_input="ignore")(3.0, [1, 2]), 0)
         self.assertEqual(T.grad(ifelse(T.bscalar(), x, x).sum(), x).dtype, "float64")
 
     def test_some_outputs(self):
-        """A cost that uses one of two outputs; a variable behind the other one only is disconnected."""
+        """If the cost uses one of two outputs, variables on which only the other output depends are disconnected."""
         c, x, y = T.bscalar(), T.dvector(), T.dvector()
         first, second = ifelse(c, [x * 2, y], [x * 3, y * 5])
         f = theano.function([c, x, y], T.grad(first.sum(), x), mode=mode("cvm"))
@@ -450,7 +450,7 @@ class TestGradient(unittest.TestCase):
         self.assertEqual(T.grad(second.sum(), y).eval({c: 0, x: [1.0], y: [1.0, 1.0]}).tolist(), [5, 5])
 
     def test_rop(self):
-        """Directional derivatives of one branch, of both, of none."""
+        """Rop works for directions of variables in one branch or in both; without a direction the result is None."""
         c, x, y, u, v = T.bscalar(), *T.dvectors(4)
         z = ifelse(c, [x**2, y], [y**3, y])
         both = T.Rop(z[0], [x, y], [u, v])
@@ -459,7 +459,7 @@ class TestGradient(unittest.TestCase):
         self.assertIsNone(z[0].owner.op.R_op(z[0].owner.inputs, [None, None, v, None, None])[0])
 
     def test_gradients_of_the_branch_that_is_taken(self):
-        """A branch that is itself a gradient is computed only when it is taken; with the tag ifelse, all gradients are."""
+        """A branch that is a gradient is computed only if it is chosen; with the tag ifelse, so are all gradients."""
         c, x, y = T.bscalar("c"), T.dvector("x"), T.dvector("y")
 
         class Square(Counted):
@@ -534,7 +534,7 @@ class TestRewrites(unittest.TestCase):
         self.assertEqual(len({inp.owner for inp in fgraph.outputs[0].owner.inputs}), 1)
 
     def test_merge_levels(self):
-        """ifelse(c, x, y), ifelse(c, y, z), one that depends on both and another one: two conditionals; names are joined."""
+        """Conditionals with equal conditions are merged, except those that depend on each other; names are joined."""
         c, x, y, z = self.c, self.x, self.y, self.z
         first, second = ifelse(c, x, y, name="a"), ifelse(c, y, z)
         outputs = [ifelse(c, first + second, x), ifelse(c, z, first), second, ifelse(T.neg(c), x, y)]
@@ -554,7 +554,7 @@ class TestRewrites(unittest.TestCase):
         )
         self.assertIsInstance(fgraph.outputs[0].owner.op, IfElse)
         self.assertEqual([v.owner.op for v in fgraph.outputs[0].owner.inputs[1:]], [T.exp, T.exp])
-        # not: another client, two conditionals, an Op that is not on the list
+        # not lifted: a conditional with another client, two conditionals, an Op that is not in the list
         z, w = ifelse(self.c, self.x, self.y), ifelse(self.c, self.y, self.x)
         for outputs in ([T.exp(z), z], [z + w], [Counted("a")(z)]):
             inputs = [self.c, self.x, self.y]
@@ -563,7 +563,7 @@ class TestRewrites(unittest.TestCase):
             self.assertFalse(any(isinstance(v.owner.op, IfElse) for v in fgraph.outputs[:1]), outputs)
 
     def test_registered(self):
-        """cond_make_inplace works in FAST_RUN at position 95; the others come with the tag ifelse, before canonicalization."""
+        """cond_make_inplace runs in FAST_RUN at position 95; the tag ifelse adds rules before canonicalization."""
         registered = {name: optdb.__position__[name] for name in ("cond_make_inplace", "ifelse_equilibrium")}
         self.assertEqual(registered, {"cond_make_inplace": 95, "ifelse_equilibrium": 0.5})
         for tags, name, found in (
@@ -585,7 +585,7 @@ class TestRewrites(unittest.TestCase):
                 "ifelse_lift_single_if_through_acceptable_ops",
             ],
         )
-        # all together on one graph
+        # all rules together on one graph
         c, x, y = self.c, self.x, self.y
         z = T.exp(ifelse(c, x, y)) * ifelse(c, ifelse(c, y, x), 2 * x) + ifelse(c, x, 0 * y)
         f, g = (
@@ -597,7 +597,7 @@ class TestRewrites(unittest.TestCase):
         self.assertLess(count[1], count[0])
 
     def test_inplace(self):
-        """Views where it is safe; a copy where an input would be returned or overwritten."""
+        """A conditional returns a view, or a copy if otherwise an input would be returned or overwritten."""
         c, x, y = self.c, self.x, self.y
         fgraph = self.rewritten(module.cond_make_inplace, [c, x, y], [T.exp(ifelse(c, x, y))])
         self.assertTrue(fgraph.outputs[0].owner.inputs[0].owner.op.as_view)

@@ -1,7 +1,8 @@
-"""Tests of iterators, views of dictionaries and other collections in the place of lists: they count as lists of their elements, or are refused.
+"""Tests of iterators, dictionary views and other collections as arguments instead of lists: they are treated as lists
+or refused.
 
-An iterator can be read only once. A function that reads it twice finds no elements the second time, and silently does only a part of its
-work.
+An iterator can be read only once. A function that reads it twice finds no elements the second time, and silently does
+only a part of its work.
 """
 
 import collections
@@ -58,7 +59,10 @@ def numbers_of(outputs):
 
 
 def updated(compiled):
-    """Make a case: it returns the values of two shared variables after a call of the function that `compiled` makes from their updates."""
+    """Return a case: a function that returns the values of two shared variables after updates.
+
+    `compiled` compiles a function from the updates.
+    """
 
     def case(kind):
         a, b = theano.shared(1.0), theano.shared(2.0)
@@ -103,7 +107,7 @@ def rule(kind):
 
 
 def given_constant(derivative):
-    """Make a case: it returns a derivative of an expression in which two factors count as constants."""
+    """Return a case: a function that returns a derivative of an expression in which two factors are constants."""
 
     def case(kind):
         factors = [x * 2, x + 1]
@@ -133,7 +137,7 @@ def printed(kind):
     return seen
 
 
-# These functions read each element once, so they take any iterable.
+# These functions read each element once, so they accept any iterable.
 TAKEN = {
     "OrderedUpdates": updated(lambda pairs: theano.function([], [], updates=theano.OrderedUpdates(pairs))),
     "OrderedUpdates.update": updated(ordered),
@@ -278,7 +282,7 @@ TAKEN_OR_REFUSED = {
     "debugprint": lambda kind: theano.printing.debugprint(kind([x + y, x * y]), file="str"),
 }
 
-# Sequences of numbers, which may also be arrays.
+# Cases with sequences of numbers, which may also be arrays.
 OF_NUMBERS = {
     **{
         name + ", axis": lambda kind, name=name: numbers_of(

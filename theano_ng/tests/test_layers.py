@@ -1,7 +1,7 @@
-"""Imports point downwards: the floors of the package, from the text of its imports.
+"""Tests that modules import only from their own layer (floor) and lower ones, according to their import statements.
 
-An import inside a function is an import like any other. What a lower floor needs of a higher one it asks of a port (`gof/ports.py`), of a
-registration or of a class attribute.
+Imports inside functions count, too. A lower floor gets functions of a higher one through a port (`gof/ports.py`), a
+registration or a class attribute.
 """
 
 import ast
@@ -13,7 +13,8 @@ from theano_ng.moved import MOVED
 
 ROOT = os.path.dirname(os.path.abspath(theano_ng.__file__))
 
-# From the ground up. A module belongs to the floor that names it or the nearest package it is in; it imports from its own floor and lower ones.
+# The floors from the lowest to the highest. A module belongs to the floor that names it, or that names the nearest
+# package around it.
 FLOORS = (
     (
         "ground",
@@ -88,7 +89,7 @@ class Import:
         Modules, without the name of the package; "" is the package itself.
     line : int
     late : bool
-        Inside a function.
+        Whether the import is inside a function.
     """
 
     def __init__(self, source, target, line, late):
@@ -113,9 +114,9 @@ def modules():
 
 
 def imports_of(name, path, known):
-    """The imports of one module from this package.
+    """Return the imports of one module from this package.
 
-    A module that is not there, or not any more, is a target all the same.
+    Modules that do not exist, or no longer exist, are targets, too.
     """
     with open(path, encoding="utf-8") as f:
         tree = ast.parse(f.read(), path)
@@ -123,7 +124,7 @@ def imports_of(name, path, known):
 
     def add(node, target, attribute, late):
         if target.startswith("."):
-            target = "theano_ng." + target  # relative: a module that is not there
+            target = "theano_ng." + target  # a relative import becomes a module that does not exist
         if target != "theano_ng" and not target.startswith("theano_ng."):
             return
         target = target[len("theano_ng.") :]
@@ -150,7 +151,7 @@ def is_test(name):
 
 
 def all_imports():
-    """The imports of all modules but tests."""
+    """Return the imports of all modules except tests."""
     known = modules()
     return [
         one
@@ -161,14 +162,17 @@ def all_imports():
 
 
 def floor_of(name, floors):
-    """The number of a module's floor; None when it has none."""
+    """Return the number of a module's floor, or None."""
     while name and name not in floors:
         name = name.rpartition(".")[0]
     return floors.get(name, len(FLOORS) - 2 if not name else None)
 
 
 def circles(imports):
-    """Sets of modules that import each other, directly or not (strongly connected components, Tarjan 1972), without recursion."""
+    """Return the sets of modules that import each other directly or indirectly.
+
+    These are the strongly connected components (Tarjan 1972), computed without recursion.
+    """
     graph = {}
     for one in imports:
         graph.setdefault(one.source, {})[one.target] = None
@@ -204,7 +208,7 @@ def circles(imports):
     return [one for one in found if len(one) > 1]
 
 
-# Imports inside functions, "importer > imported", and why they are not at the top.
+# Imports inside functions, "importer > imported", and the reasons why they are not at the top of the module.
 LATE = {
     " > tests.runner": "test() alone needs the test runner",
     "compile.function > misc.pkl_utils": "function_dump alone needs zipfile",
@@ -219,7 +223,7 @@ class TestLayers(unittest.TestCase):
         cls.imports = all_imports()
 
     def test_modules_are_imported_from_their_homes(self):
-        # The table of moved modules is for others; relative imports are not used.
+        # The package does not use its own table of moved modules, nor relative imports.
         known = modules()
         self.assertEqual(
             ["%s (%s)" % (one, MOVED.get(one.target, "not there")) for one in self.imports if one.target not in known],

@@ -1,4 +1,4 @@
-"""Every linker that `Mode` knows by name, on the same functions: values, state, aliasing, and what users' thunks may be."""
+"""Tests of every predefined linker of `Mode` on the same functions: values, state, aliasing, and thunks of users."""
 
 import unittest
 from functools import partial
@@ -15,7 +15,7 @@ LINKERS = ("py", "c", "c|py", "c|py_nogc", "c&py", "vm", "cvm", "vm_nogc", "cvm_
 
 
 class Thunked(Op):
-    """Three times a vector, by a thunk of its own; `kind` says what the thunk is."""
+    """An Op that triples a vector with its own thunk; `kind` is the kind of thunk."""
 
     __props__ = ("kind",)
 
@@ -33,14 +33,14 @@ class Thunked(Op):
             target[0] = 3 * source[0]
 
         def held():
-            # writes into the same array at each call, and does not look into the cell
+            # write into the same array at each call, without reading the storage cell
             if buffer[0].shape != source[0].shape:
                 buffer[0] = np.empty_like(source[0])
             np.multiply(source[0], 3, out=buffer[0])
             target[0] = buffer[0]
 
         def recycling():
-            # writes into what it finds in the cell
+            # write into the array in the storage cell
             if target[0] is None or target[0].shape != source[0].shape:
                 target[0] = np.empty_like(source[0])
             np.multiply(source[0], 3, out=target[0])
@@ -60,7 +60,7 @@ class ThunkedWithImpl(Thunked):
 
 
 class Counting(Op):
-    """Twice a vector; counts its calls."""
+    """An Op that doubles a vector and counts its calls."""
 
     __props__ = ("name",)
 
@@ -84,7 +84,7 @@ class NoCType(theano.gof.Type):
 
 
 class OfNoCType(Op):
-    """A length; there is C code, but none for the Type."""
+    """An Op that returns a length. It has C code, but the Type of its output has none."""
 
     __props__ = ()
 
@@ -108,7 +108,7 @@ class OfGeneric(OfNoCType):
 
 class TestLinkers(unittest.TestCase):
     def functions(self, build, linkers=LINKERS):
-        """Functions of what `build()` returns, by every linker, with and without rewriting; `c` needs a compiler."""
+        """Yield the function of `build()` for every linker, with and without rewriting; `c` needs a compiler."""
         for linker in linkers:
             if linker == "c" and not theano.config.cxx:
                 continue
@@ -121,11 +121,11 @@ class TestLinkers(unittest.TestCase):
                     raise
 
     def test_values(self):
-        """Several outputs, repeated ones, inputs and constants as outputs, no inputs at all."""
+        """A function may have several outputs, repeated outputs, inputs and constants as outputs, and no inputs."""
 
         def build():
             x, y = T.dvectors("x", "y")
-            z = T.sqr(x) * 2 + y  # exact: `c|py` asks C and Python for equal values
+            z = T.sqr(x) * 2 + y  # exact, because `c|py` may compute in C and in Python
             return [x, y], [z, z.sum(), z, x, T.constant(2.5), T.dot(x, y)], {}
 
         for (f,) in self.functions(build):
@@ -157,7 +157,7 @@ class TestLinkers(unittest.TestCase):
                 np.testing.assert_array_equal([s.get_value(), t.get_value()], [a, b])
 
     def test_borrow(self):
-        """Outputs are new arrays unless borrowed; an input that may be changed can be."""
+        """Outputs are new arrays unless they are borrowed; mutable inputs may be overwritten."""
 
         def build():
             x, y = T.dvectors("x", "y")
@@ -173,7 +173,7 @@ class TestLinkers(unittest.TestCase):
             self.assertFalse(np.shares_memory(first[1], second[1]))
 
     def test_users_thunks(self):
-        """`make_thunk` with and without `impl`, and callables of all kinds."""
+        """`make_thunk` may have a parameter `impl` or not, and may return any kind of callable."""
         for op in (Thunked, ThunkedWithImpl):
             for kind in ("function", "held", "recycling", "partial", "method"):
 
@@ -199,7 +199,7 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual((a.tolist(), b, s.get_value().tolist()), ([4, 10], 2, [2, 2]))
 
     def test_output_subset(self):
-        """Some of the outputs, in the order asked for; machines that cannot leave the others out compute them."""
+        """Requested outputs are returned in the requested order; only some virtual machines skip the other outputs."""
         from theano_ng.gof.vm import VM_Linker
 
         x = T.dvector("x")
@@ -220,7 +220,7 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual(s.get_value(), 2)
 
     def test_failures_in_lazy_functions(self):
-        """Also where nodes run on demand, those that overwrite state come last: a call that fails changes nothing."""
+        """In lazy functions, too, nodes that overwrite state run last: a failed call changes no state."""
         i, x, c = T.lscalar("i"), T.dvector("x"), T.bscalar("c")
         for linker in LINKERS[5:]:
             s, t = theano.shared(np.zeros(3)), theano.shared(0.0)
@@ -237,7 +237,7 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual((s.get_value().tolist(), t.get_value()), ([2, 0, 0], 3), linker)
 
     def test_only_c(self):
-        """The linker c has to have C code for all nodes; it says which one has none, and what to use instead."""
+        """The linker c needs C code for all nodes; its error names the node without C code, and other linkers."""
         x = T.dvector("x")
         generic = theano.compile.as_op([T.dvector], theano.gof.generic)(len)
         inner = theano.OpFromGraph([x], [x * 2])
@@ -262,7 +262,7 @@ class TestLinkers(unittest.TestCase):
         self.assertEqual([f([1.0, 2.0]), f([1.0]), f([])], [2, 1, 0])
 
     def test_names(self):
-        """A linker that Mode does not know, and one that is registered."""
+        """Mode raises ValueError for an unknown linker, and accepts a registered one."""
         self.assertRaisesRegex(ValueError, "unknown linker 'cpy'", theano.Mode, "cpy", None)
         from theano_ng.compile.mode import predefined_linkers, register_linker
 
@@ -274,7 +274,7 @@ class TestLinkers(unittest.TestCase):
         self.assertEqual(theano.function([x], x + 1, mode=theano.Mode("test_names", None))(1), 2)
 
     def test_inside_of_a_function(self):
-        """`f.fn`, its nodes, thunks and cells, for those who step through."""
+        """`f.fn` has nodes, thunks and storage cells, with which users can step through a function."""
         x = T.dvector("x")
         for linker in ("vm", "cvm", "vm_nogc", "cvm_nogc", "py", "c|py"):
             f = theano.function([x], T.exp(x).sum() * 2, mode=theano.Mode(linker, None))

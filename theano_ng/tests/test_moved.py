@@ -1,4 +1,4 @@
-"""Modules that moved are found under their classic and former paths, by imports, attributes, pickles and ``python -m``."""
+"""Tests that moved modules are found under their former paths, by imports, attributes, pickles and ``python -m``."""
 
 import importlib
 import pickle
@@ -12,7 +12,7 @@ import theano_ng.tensor as T
 from theano_ng.lazy import lazy_names
 from theano_ng.moved import MISSING, MOVED, PROBED
 
-# Classes and instances by the paths under which earlier pickles name them.
+# Classes and instances, and the module paths by which older pickles refer to them.
 FORMER = (
     ("tensor.elemwise", "Elemwise"),
     ("tensor.elemwise", "DimShuffle"),
@@ -77,7 +77,7 @@ class TestMoved(unittest.TestCase):
             importlib.import_module("theano_ng.tensor.not_there")
 
     def test_chapters_to_come(self):
-        """Whoever imports a part of one, or asks for it, is told that it is not in this version; `hasattr` says no."""
+        """Imports and attributes of missing modules raise errors that say they are missing; `hasattr` returns False."""
         for chapter, paths in MISSING.items():
             for path in set(paths.split()) - PROBED:
                 parent, _, name = ("theano_ng." + path).rpartition(".")
@@ -108,7 +108,7 @@ class TestMoved(unittest.TestCase):
                 exec("from theano_ng import %s" % name, {})
 
     def test_programs_that_ask(self):
-        """Missing modules report that they cannot be used; an import of other names from them raises an error that says so."""
+        """Some missing modules exist and report that they cannot be used; importing other names from them fails."""
         from theano_ng.gpuarray import ctc, dnn, fft, linalg
 
         for probe in (dnn.dnn_present, dnn.dnn_available, ctc.ctc_present, ctc.ctc_available):
@@ -134,7 +134,7 @@ class TestMoved(unittest.TestCase):
             self.assertFalse(hasattr(module, "anything"))
 
     def test_a_program_falls_back_to_the_processor(self):
-        """A program such as Lasagne's `layers.dnn` raises an ImportError itself, and then uses the layers for processors."""
+        """A program such as Lasagne's `layers.dnn` raises an ImportError itself, and then uses the layers for CPUs."""
         code = """
             import theano_ng.legacy
             theano_ng.legacy.install()
@@ -156,7 +156,7 @@ class TestMoved(unittest.TestCase):
         self.assertRegex(second, "dnn_conv is not in this version, which lacks cuDNN")
 
     def test_an_arriving_chapter_takes_its_row_away(self):
-        """Nothing else keeps its modules and names from being found."""
+        """Modules of a chapter are found as soon as its row is removed from the table of missing modules."""
         code = """
             import importlib.util, sys, types
             spec = importlib.util.spec_from_file_location("theano_ng.moved", %r)
@@ -175,7 +175,7 @@ class TestMoved(unittest.TestCase):
         self.assertEqual(text, "True True True\nFalse\n")
 
     def test_a_function_that_has_the_name_of_a_package(self):
-        """`scan` is the function whatever was imported before, its modules are found all the same, and importing the package loads none."""
+        """`scan` is always the function, but the modules of the package `scan` can be imported, too."""
         code = """
             import sys
             import theano_ng as theano

@@ -1,4 +1,4 @@
-"""Tests of mutation testing: changes give other programs, marks record the lines that ran, and tests without assertions catch nothing."""
+"""Tests of mutation testing: changes yield other programs, marks record lines that ran, weak tests catch nothing."""
 
 import ast
 import json
@@ -37,7 +37,7 @@ WEAK = STRONG.replace("self.assertEqual(", "print(")
 
 
 def news(text, changes):
-    """Return (kind, old text, new text) for all mutants of a text."""
+    """Return (kind, old code, new code) of all mutants of source code."""
     return {(m.kind, m.old, m.new) for m in changes("some", text.encode())}
 
 
@@ -174,7 +174,7 @@ static int f(int n, const int *x)
         lines = {m.line for m in c_changes.changes("some", self.text.encode())}
         self.assertEqual(lines & {1, 3, 4}, set())
         failures = {m.kind for m in c_changes.changes("some", self.text.encode()) if m.line == 13}
-        self.assertEqual(failures, {"operator"})  # of the comparison
+        self.assertEqual(failures, {"operator"})  # only the operator of the comparison is changed
 
     def test_mutants_of_the_package_change_what_they_say(self):
         for path in ("tensor/native/sort.c", "tensor/native/strided.h"):
@@ -202,7 +202,7 @@ class TestMarks(unittest.TestCase):
     def test_c(self):
         source = TestCChanges.text.encode()
         starts = [source[:start].rstrip().count(b"\n") for start, _ in marks.c_spans(source)]
-        self.assertEqual(starts, [1, 6])  # the functions twice and f, but not the struct and the table
+        self.assertEqual(starts, [1, 6])  # the macro TWICE and the function f, but not the struct and the table
         self.assertEqual(marks._marked_c(source, 7).count(b"reached_marks["), 2)
 
     def test_innermost(self):
@@ -216,7 +216,7 @@ class TestMarks(unittest.TestCase):
 
 class TestReach(unittest.TestCase):
     def test_tests_of_files_that_have_changed(self):
-        """A test that ran a part of a file that has changed may run all of it; for other files the record stays valid."""
+        """A test that ran any code of a changed file counts as running all of it; other records stay valid."""
         paths = ["tensor/opt/join.py", "tensor/opt/lift.py"]
         found = marks.Marks(paths)
         layout = [
@@ -317,7 +317,7 @@ class TestTable(unittest.TestCase):
 
 class TestOrder(unittest.TestCase):
     def test_what_has_caught_most_and_what_runs_little_else_take_turns(self):
-        """Of four tests that run a line: one has caught mutants of the file, two run all of it, one runs little else."""
+        """Cases alternate: those that caught most mutants, and those that run little other code of the file."""
         places = types.SimpleNamespace(numbers=lambda path: range(4), number=lambda path, start: start)
         passed = {"test a": [0, 1, 2, 3], "test b": [0, 1, 2, 3], "test c": [0, 1, 2], "test d": [0]}
         known = reach.Reach(places, {"module": {"cases": {case: (0.5, marks) for case, marks in passed.items()}}})

@@ -1,4 +1,4 @@
-"""What notebooks show of graphs, and what a function is printed as."""
+"""Tests of the outlines and pictures that notebooks show for graphs, and of the strings of functions."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ class TestOutline(unittest.TestCase):
         with without_graphviz():
             self.assertIsNone(thing._repr_svg_())
             text = thing._repr_html_()
-        xml.etree.ElementTree.fromstring(text)  # all that opens closes
+        xml.etree.ElementTree.fromstring(text)  # the text must be well-formed
         return text
 
     def test_expression(self):

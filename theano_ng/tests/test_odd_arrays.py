@@ -1,4 +1,7 @@
-"""Native code meets arrays of every kind of memory: right numbers or a clean error, never a crash, and nothing written that may not be."""
+"""Tests of native code with arrays of every memory layout: it returns correct results or raises an error.
+
+It never crashes, and never writes to memory that it must not change.
+"""
 
 import itertools
 import unittest
@@ -19,11 +22,11 @@ def destroyed_by(node):
 
 
 class Runner:
-    """A native thunk of a case's node, fed by position of the case's inputs."""
+    """A native thunk of a case's node, which is called with values for the inputs of the case."""
 
     def __init__(self, case):
         self.node = node = case.output.owner
-        self.numbers = []  # for each input of the node, the case's input that it is or is made of
+        self.numbers = []  # for each input of the node, the position of the case's input from which it is computed
         self.cells = []
         self.is_scalar = []
         for variable in node.inputs:
@@ -50,7 +53,7 @@ class Runner:
         return {self.numbers[i] for i in destroyed_by(self.node)}
 
     def perform(self, values):
-        """What the Op's Python code makes of the values."""
+        """Return the results of the Op's Python code for these values."""
         ins = [
             cell[0] if number is None else values[number][()] if scalar else values[number].copy()
             for number, cell, scalar in zip(self.numbers, self.cells, self.is_scalar)
@@ -69,14 +72,14 @@ class TestOddArrays(unittest.TestCase):
         for case in cls.table():
             try:
                 cls.runners.append(Runner(case))
-            except MissingGXX:  # without a compiler it is left to Python
+            except MissingGXX:  # without a compiler, this Op runs in Python only
                 continue
             cls.cases.append(case)
 
     def assert_results(self, case, got, want, what):
         for g, w in zip(got, want, strict=True):
             self.assertIsInstance(g, np.ndarray, (case.name, what))
-            # A view of an array in the other byte order holds the right elements.
+            # A view of an array in the other byte order has the correct elements.
             self.assertEqual((g.dtype.newbyteorder("="), g.shape), (w.dtype, w.shape), (case.name, what))
             if case.exact:
                 np.testing.assert_array_equal(g, w, err_msg="%s %s" % (case.name, what))
@@ -87,7 +90,8 @@ class TestOddArrays(unittest.TestCase):
                 )
 
     def test_every_form_as_input(self):
-        # All inputs in one form, then one input alone; what the Op does not destroy and what is read-only stays as it was.
+        # First all inputs have a form, then only one input. Inputs that the Op does not destroy, and read-only inputs,
+        # must not change.
         for case, run in zip(self.cases, self.runners):
             want, destroyed = case.results(), run.destroyed()
             for form, only in itertools.product(FORMS, [None, *range(len(case.values))]):
@@ -103,7 +107,7 @@ class TestOddArrays(unittest.TestCase):
                             np.testing.assert_array_equal(value, before, err_msg="input %d was changed" % i)
 
     def test_every_kind_of_previous_output(self):
-        # The cell of an output holds what an earlier call, another function or DebugMode left there.
+        # The storage cell of an output contains a value from an earlier call, another function or DebugMode.
         makers = [
             strided,
             swapped,
@@ -128,7 +132,7 @@ class TestOddArrays(unittest.TestCase):
         for case, run in zip(self.cases, self.runners):
             values = odd_arrays.emptied(case)
             if "boolean" in case.name:
-                values[0] = values[0][:, :0]  # NumPy takes an empty mask for any array's; C asks for the same shape
+                values[0] = values[0][:, :0]  # NumPy accepts an empty mask for any array; C code requires equal shapes
                 values[1] = values[1][:, :0]
                 self.same_as_perform(case, run, values)
                 continue
@@ -139,7 +143,7 @@ class TestOddArrays(unittest.TestCase):
                 )
 
     def test_other_lengths(self):
-        # Shapes that do not go together: what Python raises on, C raises on; what Python computes, C computes.
+        # For shapes that may not match, C code raises an error if and only if Python code does.
         for case, run in zip(self.cases, self.runners):
             for i, value in enumerate(case.values):
                 for axis, step in itertools.product(range(value.ndim), (-1, 1)):
@@ -150,7 +154,7 @@ class TestOddArrays(unittest.TestCase):
 
     def same_as_perform(self, case, run, values):
         with self.subTest(case=case.name, shapes=[v.shape for v in values]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # NumPy's, about empty reductions
+            warnings.simplefilter("ignore")  # warnings of NumPy about empty reductions
             try:
                 want = run.perform(values)
             except Exception:
@@ -162,7 +166,7 @@ class TestOddArrays(unittest.TestCase):
             )
 
     def test_values_of_another_kind(self):
-        # From trust_input, or from an Op whose perform does not keep its promise.
+        # Such values come from trust_input, or from an Op whose perform returns values of a wrong type.
         for case, run in zip(self.cases, self.runners):
             for number, variable in enumerate(run.node.inputs):
                 if not hasattr(variable.type, "broadcastable") or run.numbers[number] is None:
@@ -181,7 +185,7 @@ class TestOddArrays(unittest.TestCase):
                     with self.subTest(case=case.name, input=i, bad=bad):
                         values = [bad if k == i else v.copy() for k, v in enumerate(case.values)]
                         if number in getattr(run.node.op, "native_unchecked", ()):
-                            # what Python takes as a number is one; None has a meaning
+                            # this input accepts any Python number, and None has a meaning
                             if bad is not None:
                                 with self.assertRaises(TypeError):
                                     run(values)

@@ -32,7 +32,7 @@ NAMES = (
 
 
 def copier(class_name):
-    """Return an Op with C code whose class has this name; each Op has another version."""
+    """Return an Op with C code whose class has this name; each Op has a different cache version."""
     copier.count += 1
     number = copier.count
 

@@ -1,4 +1,4 @@
-"""Docstrings begin with a verb or a noun: a reader who sees only the first line knows what the thing is or does."""
+"""Tests that docstrings begin with a verb or a noun, so that the first line is clear without the rest."""
 
 import ast
 import os

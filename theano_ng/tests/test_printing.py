@@ -1,4 +1,4 @@
-"""pprint, debugprint, pydotprint, Print and the describing strings, on graphs of scalars and tensors."""
+"""Tests of pprint, debugprint, pydotprint, Print and descriptive strings, on graphs of scalars and tensors."""
 
 import contextlib
 import io
@@ -79,7 +79,7 @@ class TestPretty(unittest.TestCase):
         own.assign(scalar.tan, lambda r, pstate: "tan!")
         self.assertEqual(own(scalar.sin(scalar.cos(scalar.identity(x)) + scalar.tan(y))), "SIN((<x> + tan!))")
         self.assertEqual(pprint(scalar.sin(x)), "sin(x)")
-        # The latest assignment wins, for an op and for a condition alike.
+        # The latest assignment has priority, for an Op as well as for a condition.
         own.assign(scalar.sin, FunctionPrinter("late"))
         self.assertEqual(own(scalar.sin(x)), "late(x)")
         own.assign(lambda pstate, r: r.owner is not None and r.owner.op == scalar.sin, FunctionPrinter("later"))
@@ -220,7 +220,7 @@ class TestDebugprint(unittest.TestCase):
         fgraph = FunctionGraph([self.x], [a + scalar.sin(a)], clone=False)
         self.assertEqual(
             debugprint(fgraph, file="str", print_clients=True).splitlines(),
-            # An identifier is given when it is first needed, be it for a client.
+            # An identifier is assigned at its first use, which may be in a list of clients.
             [
                 "add [id A] ''   2",
                 " |exp [id B] ''   0 clients:[('[id C]', 1), ('[id A]', 2)]",
@@ -279,7 +279,7 @@ class TestDebugprint(unittest.TestCase):
             ["Elemwise{neg,no_inplace} [id A] ''   1", " |Elemwise{exp,no_inplace} [id B] ''   0", "   |x [id C]"],
         )
         f(np.zeros(2))
-        # The intermediate result is still there; the output was handed out.
+        # The intermediate result is still in its storage; the output was returned.
         self.assertIn("[id B] ''   0 [array([1., 1.])]", debugprint(f, file="str", print_storage=True))
 
 
@@ -427,7 +427,7 @@ class TestPydot(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("dot"), "pictures are drawn by Graphviz, whose program dot is not installed")
     def test_circles_of_boxes(self):
-        # Two functions that call each other's results in turn: their boxes need each other, and frames are around both.
+        # Two functions use each other's results: their boxes depend on each other, and one frame surrounds both.
         def one(v):
             v = scalar.exp(v)
             return inner(v) * v

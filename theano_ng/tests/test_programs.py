@@ -1,7 +1,8 @@
-"""Tests of generated programs: of the generator, of the judge (it finds planted faults), and of the reduction of failing programs; and runs.
+"""Tests of generated programs: of the generator, of the judge (it finds planted faults), of the reduction of failing
+programs, and of whole runs.
 
-There are two runs, one with a fixed seed and one with a new seed. Each takes 60 seconds of processor time, or the number of seconds in the environment
-variable THEANO_PROGRAMS_SECONDS.
+There are two runs, one with a fixed seed and one with a new seed. Each takes 60 seconds of processor time, or the
+number of seconds in the environment variable THEANO_PROGRAMS_SECONDS.
 """
 
 import contextlib
@@ -99,7 +100,7 @@ class TestGenerator(unittest.TestCase):
         self.assertTrue(OPERATIONS["true_div"].takes([zeros + 1.0, zeros + 0.0], True))
 
     def test_comparisons_of_nearly_equal_numbers_are_not_derived(self):
-        """The twin that derivatives come from may take them for equal."""
+        """Comparisons of nearly equal values count as kinks, because the twin may treat the values as equal."""
         one = np.ones(2)
         for name in ("eq", "neq"):
             self.assertTrue(OPERATIONS[name].kink(one, one + [0, 0.05]))
@@ -256,7 +257,7 @@ class TestPrecision(unittest.TestCase):
 
 @dataclass(frozen=True)
 class Planted(Configuration):
-    """FAST_RUN with a planted rule that is wrong."""
+    """The configuration FAST_RUN with a planted wrong rule."""
 
     rule: object = None
 
@@ -285,7 +286,7 @@ def drop_equal_factors(node):
 
 
 class TestPlantedFaults(unittest.TestCase):
-    """Planted faults are found, and their programs are reduced."""
+    """Tests that planted faults are found, and that their programs are reduced."""
 
     def test_a_rule_that_drops_equal_factors(self):
         wrong = planted(drop_equal_factors)
@@ -406,7 +407,7 @@ class TestText(unittest.TestCase):
 
 
 class TestRun(unittest.TestCase):
-    """A run finds no failures; a failure would be printed with its seed, as a small program."""
+    """Tests that runs find no failures. A failure would be printed with its seed, as a small program."""
 
     def run_programs(self, *arguments):
         done = subprocess.run(
@@ -421,7 +422,7 @@ class TestRun(unittest.TestCase):
         self.run_programs("--seed", "1")
 
     def test_several_processes(self):
-        """A process judges as many programs as one should, and the next one goes on."""
+        """A process judges at most the given number of programs, and the next process continues."""
         command = [sys.executable, "-m", "theano_ng.tests.programs", "--seed", "1", "--seconds", "3", "--most", "20"]
         done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])

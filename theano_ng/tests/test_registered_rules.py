@@ -1,6 +1,7 @@
-"""The registrations in the databases of rules have the names, positions, tags and tracks of a table; programs select rules by these.
+"""Tests that the registrations in the databases of rules have the names, positions, tags and tracks of a table.
 
-``python -m theano_ng.tests.test_registered_rules`` writes the table; read each line that changes before you commit it.
+Programs select rules by these. ``python -m theano_ng.tests.test_registered_rules`` writes the table; read each changed
+line before you commit it.
 """
 
 import os
@@ -9,7 +10,7 @@ import sys
 import unittest
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "registered_rules.txt")
-# Arguments of databases and optimizers that decide the order in which nodes are visited.
+# Arguments of databases and optimizers that determine the order in which nodes are visited.
 OPTIONS = "order ignore_newtrees tracks_on_change_inputs max_use_ratio apply_all_opts".split()
 HEADER = "database | position | name | class and options | tags | tracks"
 
@@ -51,13 +52,13 @@ def _row(database, obj):
 
 
 def _is_listed(obj):
-    """False for rules that a test has registered."""
+    """Return False for rules that a test has registered."""
     module = getattr(getattr(obj, "fn", None), "__module__", None) or type(obj).__module__
     return ".tests." not in module
 
 
 def rows():
-    """The lines of the table: every registration of every database, by position and name."""
+    """Return the lines of the table: every registration of every database, sorted by position and name."""
     found = [HEADER]
     for name, database in sorted(databases().items()):
         listed = [obj for obj in database._order if _is_listed(obj)]
@@ -67,7 +68,7 @@ def rows():
 
 
 def difference():
-    """The first line that differs from the table, with the expected line; None when no line differs."""
+    """Return the first line that differs from the table, with the expected line, or None."""
     with open(TABLE) as file:
         known = file.read().splitlines()
     found = rows()
@@ -79,7 +80,7 @@ def difference():
 
 class TestRegisteredRules(unittest.TestCase):
     def test_as_in_the_table(self):
-        """Runs in a new process, since other tests register rules and change tags."""
+        """In a new process, all registrations are as in the table. (Other tests register rules and change tags.)"""
         code = "from theano_ng.tests.mutants import killers; print(killers.run('own registrations'))"
         done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
         self.assertEqual((done.stdout, done.stderr), ("None\n", ""))

@@ -1,6 +1,7 @@
-"""R-operator and L-operator: the base class of their tests, and tests of it; those of the Ops are in `theano_ng.tensor.tests.test_rop`.
+"""A base class for tests of the R-operator and the L-operator, and tests of this class.
 
-The products of a Jacobian with a vector are compared with central differences, and the two operators with each other.
+The tests of Ops are in `theano_ng.tensor.tests.test_rop`. The products of a Jacobian with a vector are compared with
+central differences, and the two operators with each other.
 """
 
 import unittest
@@ -15,7 +16,7 @@ from theano_ng.tests import unittest_tools as utt
 
 
 class BreakRop(Op):
-    """The identity, without gradient and without R_op."""
+    """An identity Op without gradient and without R_op."""
 
     __props__ = ()
 
@@ -37,23 +38,23 @@ break_op = BreakRop()
 
 
 class RopLop_checker(unittest.TestCase):
-    """Base of tests of R_op and grad (or L_op).
+    """A base class for tests of R_op and grad (or L_op).
 
     Attributes
     ----------
     x, v : vector
         A symbolic input, and the direction of the R-operator.
     in_shape : tuple of int
-        The shape of the values that `x` gets.
+        The shape of the values for `x`.
     mx, mv : matrix
-        The same for `check_mat_rop_lop`.
+        The symbolic input and the direction for `check_mat_rop_lop`.
     mat_in_shape : tuple of int
-        The shape of the values that `mx` gets.
+        The shape of the values for `mx`.
     rng : numpy.random.RandomState
 
     Notes
     -----
-    `setUp` makes all of them; a subclass that overrides it calls this one's.
+    `setUp` creates these attributes; a subclass that overrides it must call it.
     """
 
     x = v = mx = mv = None
@@ -71,12 +72,12 @@ class RopLop_checker(unittest.TestCase):
         self.mat_in_shape = (5 + int(self.rng.randint(3)), 5 + int(self.rng.randint(3)))
 
     def check_nondiff_rop(self, y):
-        """`Rop` of a graph with an Op that has no R_op has to raise ValueError.
+        """Check that `Rop` raises ValueError for a graph with an Op that has no R_op.
 
         Parameters
         ----------
         y : Variable
-            Depends on `x`.
+            A variable that depends on `x`.
         """
         raised = False
         try:
@@ -92,21 +93,22 @@ class RopLop_checker(unittest.TestCase):
         Parameters
         ----------
         y : vector
-            Depends on `mx`.
+            A vector that depends on `mx`.
         out_shape : tuple of int
             The shape of the vector.
         """
         self._check(self.mx, self.mv, y, self.mat_in_shape, out_shape)
 
     def check_rop_lop(self, y, out_shape):
-        """Check the operators of a graph of a vector, also that `Rop` refuses it behind an Op without R_op.
+        """Check the operators of a variable that depends on a vector, and that `Rop` refuses it after an Op without
+        R_op.
 
         Parameters
         ----------
         y : Variable
-            Depends on `x`.
+            A variable that depends on `x`.
         out_shape : tuple of int
-            Its shape.
+            The shape of `y`.
         """
         self._check(self.x, self.v, y, self.in_shape, out_shape)
         broken = theano.clone(y, replace={self.x: break_op(self.x)})
@@ -115,7 +117,7 @@ class RopLop_checker(unittest.TestCase):
     def _check(self, x, direction, y, in_shape, out_shape):
         vx = np.asarray(self.rng.uniform(0.2, 0.9, size=in_shape), x.dtype)
         vv = np.asarray(self.rng.uniform(-1, 1, size=in_shape), x.dtype)
-        # Numbers that have no gradient ask nothing of the output's dtype.
+        # If the dtype of the output has no gradient, the cotangent has the dtype floatX.
         cotangent = (
             y.type("cotangent")
             if y.dtype in tensor.continuous_dtypes
@@ -140,7 +142,7 @@ class RopLop_checker(unittest.TestCase):
 
 
 class test_RopLop(RopLop_checker):
-    """What the operators do with Ops that have no R_op, with lists, and with unsuitable input; `tensor.tests.test_rop` has the Ops'."""
+    """Tests of the operators with Ops that have no R_op, with lists, and with invalid inputs."""
 
     def test_gradient_ops(self):
         (n,) = self.in_shape
@@ -155,7 +157,7 @@ class test_RopLop(RopLop_checker):
 
     def test_no_r_op(self):
         self.check_nondiff_rop(break_op(self.x))
-        # An operator that has an R_op is not refused.
+        # An Op with R_op is not refused.
         self.assertRaises(AssertionError, self.check_nondiff_rop, self.x * 2)
 
     def test_multiple_outputs(self):
@@ -170,7 +172,7 @@ class test_RopLop(RopLop_checker):
 
 
 class TestCheckers(RopLop_checker):
-    """The checkers find what is wrong."""
+    """Tests that the checkers find wrong operators."""
 
     class _Double(Op):
         __props__ = ("grad_factor", "rop_factor")

@@ -1,4 +1,4 @@
-"""Where the R operator is zero: of what is linear, constant or a whole number; and where there is none."""
+"""Tests of the R-operator where it is zero (constant derivatives, constants, integers), and where it is undefined."""
 
 import unittest
 
@@ -64,7 +64,7 @@ class TestZeros(unittest.TestCase):
                     [0.5, 2, -1], [1, 2, 3]
                 )
                 np.testing.assert_array_equal(tangent, np.zeros(value.shape), err_msg=str((kind, i)))
-        # The Hessian of a part that is linear, times a vector.
+        # The product of a Hessian and a vector; a part of the cost is linear.
         hessian = T.Rop(theano.grad((x**2).sum() + (x * 3).sum(), x), x, v)
         np.testing.assert_array_equal(hessian.eval({x: [1.0, 2.0], v: [3.0, 4.0]}), [6.0, 8.0])
 

@@ -1,9 +1,10 @@
-"""The examples in the docstrings of rewriting rules are executed.
+"""Tests that execute the examples in the docstrings of rewriting rules.
 
 An example is a line ``before  ->  after`` with two spaces around the arrow; following lines with deeper indentation belong to it. Both
 sides are Python expressions in the names of `audit.rewrites.vocabulary` and the functions and ops of the package. The rule alone is applied
-to the first side as long as it applies. The result must be the graph of the second side, and the numbers of both must agree. A number on
-the right side has the shape of the result. A list in brackets at the end of an example names all tags under which the rule is registered.
+to the first side as long as it applies. The result must be the graph of the second side, and the values of both must
+agree. A number on the right side is broadcast to the shape of the result. A list in brackets at the end of an example
+names all tags under which the rule is registered.
 """
 
 import copy
@@ -53,7 +54,7 @@ NOT_EXECUTED = {
     "make_c_gemv_destructive": "see use_c_ger",
 }
 
-# Rules whose results need not have the numbers of the replaced variables.
+# Rules whose results may differ from the values of the replaced variables.
 OTHER_NUMBERS = {
     "local_ultra_fast_sigmoid": "an approximation, to be asked for",
     "local_hard_sigmoid": "an approximation, to be asked for",
@@ -80,14 +81,14 @@ class TestExamples(unittest.TestCase):
         config.on_opt_error = self._policy
 
     def graph(self, outputs):
-        """A FunctionGraph with the features that rules ask."""
+        """Return a FunctionGraph with the features that rules need."""
         fgraph = gof.FunctionGraph(sources(outputs), outputs, clone=True)
         fgraph.attach_feature(ShapeFeature())
         fgraph.attach_feature(HintsFeature())
         return fgraph
 
     def evaluated(self, text, like=None):
-        """The variables of an expression."""
+        """Return the list of variables of an expression."""
         value = eval(text, dict(self.names))
         outputs = list(value) if isinstance(value, (list, tuple)) else [value]
         if like is None:

@@ -1,4 +1,4 @@
-"""Check on the examples of all rules that new variables have the traces of the user's lines."""
+"""Tests on the examples of all rules that new variables have the stack traces of the user's lines."""
 
 import sys
 import unittest
@@ -17,7 +17,7 @@ class TestTraces(test_rule_examples.TestExamples):
     test_the_list_of_exceptions_is_needed = test_reading_examples = test_wrong_examples_are_found = None
 
     def check(self, rule, before, after=None, numbers=True):
-        """Apply a rule as `theano.function` does: variables that it makes get no trace of their creation."""
+        """Apply a rule as `theano.function` does: variables that it creates get no stack trace of their creation."""
         fgraph = self.graph(self.evaluated(before))
         MergeOptimizer().optimize(fgraph)
         fgraph.attach_feature(CheckStrackTraceFeature())

@@ -1,4 +1,7 @@
-"""Rules on graphs that are not made for them keep the numbers, and apply where they did; a test for each group of graphs (`rules_on_graphs`)."""
+"""Tests that rules keep the values of graphs that are not made for them, and apply where the table records it.
+
+There is a test for each group of graphs (`rules_on_graphs`).
+"""
 
 import unittest
 

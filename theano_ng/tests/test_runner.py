@@ -1,4 +1,4 @@
-"""theano_ng-nose: which tests it runs, and what it says."""
+"""Tests of theano_ng-nose: the selection of tests, and its output."""
 
 import contextlib
 import io
@@ -77,7 +77,7 @@ class TestProgress(unittest.TestCase):
 
 class TestRunner(unittest.TestCase):
     def run_it(self, *arguments):
-        """Exit status, and output, of the command on a folder with the tests above."""
+        """Run the command on a folder with the tests above; return its exit status and the lines of its output."""
         root = os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__)))
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "test_few.py"), "w") as f:

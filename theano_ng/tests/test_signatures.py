@@ -1,4 +1,4 @@
-"""What `help`, editors and `inspect.signature` say about calls."""
+"""Tests of the call signatures that `help`, editors and `inspect.signature` show."""
 
 import inspect
 import pickle
@@ -30,7 +30,7 @@ class TestSignatures(unittest.TestCase):
                 self.assertEqual(str(inspect.signature(op)), expected)
 
     def test_it_binds_what_calls_take(self):
-        """Every elementwise function takes as many arguments as its scalar op."""
+        """The signature of every elementwise function accepts as many arguments as its scalar Op."""
         for name in functions.__all__:
             op = getattr(functions, name)
             if not isinstance(op, T.Elemwise):
@@ -66,7 +66,7 @@ class TestSignatures(unittest.TestCase):
 
 class TestDir(unittest.TestCase):
     def test_what_is_there_is_listed(self):
-        """Also what is imported when it is first asked for; and what is listed is there."""
+        """`dir` lists names that are imported on first access, too, and all listed names exist."""
         names = dir(theano)
         for name in "Apply In Mode Op OpFromGraph Out Param clone config foldl function grad ifelse map scan shared sparse tensor typed_list".split():
             self.assertIn(name, names)

@@ -1,4 +1,4 @@
-"""Functions called from several threads, and from inside Ops of other functions."""
+"""Tests of functions that are called from several threads, or from Ops of other functions, and of forks."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ class Call(theano.Op):
 
 
 def in_threads(*targets):
-    """Run callables at the same time; raises what one of them raised."""
+    """Run callables concurrently; raise the first exception of any of them."""
     failures, barrier = [], threading.Barrier(len(targets))
 
     def guarded(target):
@@ -53,7 +53,7 @@ class TestThreads(unittest.TestCase):
     def setUp(self):
         x = tt.dmatrix("x")
         self.count = theano.shared(np.zeros(()), "count")
-        # BLAS and a Python Op let other threads in while the function runs.
+        # BLAS and a Python Op let other threads run while the function runs.
         inner = theano.compile.as_op(itypes=[tt.dmatrix], otypes=[tt.dmatrix])(lambda v: np.exp(v - v.max()))
         self.f = theano.function(
             [x], [tt.dot(x, x.T).sum() + inner(x).sum() * 0, x.sum(axis=0)], updates=[(self.count, self.count + 1)]
@@ -84,7 +84,7 @@ class TestThreads(unittest.TestCase):
         self.assertEqual(self.count.get_value(), 25)
 
     def test_compiling_in_threads(self):
-        # Graph building, rewriting and compilation at once, of equal and of different functions.
+        # Several threads build, rewrite and compile graphs concurrently, some of them equal.
         results = [None] * 4
 
         def build(k):
@@ -153,7 +153,7 @@ class TestNested(unittest.TestCase):
 @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
 class TestForks(unittest.TestCase):
     def in_child(self, check):
-        """Run a check in a child, which prints its failure."""
+        """Run a check in a forked child, which prints its failure."""
         pid = os.fork()
         if pid == 0:
             status = 1
@@ -169,7 +169,7 @@ class TestForks(unittest.TestCase):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_a_call_that_another_thread_was_in(self):
-        """In the child this call never ends, but the function can be called, and its state is as before that call."""
+        """If a fork interrupts a call of another thread, the child can call the function; its state is the old one."""
         x, state = tt.dvector("x"), theano.shared(np.zeros(4), "state")
         inside, go_on = threading.Event(), threading.Event()
 

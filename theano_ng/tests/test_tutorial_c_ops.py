@@ -1,5 +1,8 @@
-"""What the tutorials about C code promise, in FAST_COMPILE, FAST_RUN and DebugMode: Ops in C on arrays, C code in a file of its own, a rule
-that removes an Op, a type that C knows, and types and Ops that are plain instances with methods put on them."""
+"""Tests of the tutorials about C code, in FAST_COMPILE, FAST_RUN and DebugMode.
+
+The tutorials cover Ops in C on arrays, C code in a separate file, a rule that removes an Op, a Type with C code, and
+Types and Ops that are plain instances with methods as attributes.
+"""
 
 import math
 import unittest
@@ -16,7 +19,7 @@ MODES = ("FAST_COMPILE", "FAST_RUN", "DebugMode")
 
 
 def leaky(x, rate):
-    """``out[i] = x[i] + rate * out[i - 1]``"""
+    """Return the array with ``out[i] = x[i] + rate * out[i - 1]``."""
     out, level = np.empty_like(x), 0.0
     for i, value in enumerate(x):
         out[i] = level = value + rate * level
@@ -24,7 +27,7 @@ def leaky(x, rate):
 
 
 class LeakySum(gof.Op):
-    """`leaky` of a vector and a 0-d rate, in C alone."""
+    """The Op `leaky` of a vector and a 0-d rate, with C code only."""
 
     __props__ = ()
 
@@ -62,7 +65,7 @@ class LeakySum(gof.Op):
 
 
 class Interleave(gof.Op):
-    """The elements of two vectors in turns; a function in C for all nodes, and one for the dtypes of each."""
+    """Interleave the elements of two vectors. One C function serves all nodes, another one is defined for each node."""
 
     __props__ = ()
 
@@ -121,7 +124,7 @@ class Interleave(gof.Op):
 
 
 class InterleaveFromFile(gof.COp):
-    """The same from a file, whose macros know the dtypes."""
+    """`Interleave` with C code from a file, which gets the dtypes as macros."""
 
     __props__ = ()
     make_node = Interleave.make_node
@@ -131,7 +134,7 @@ class InterleaveFromFile(gof.COp):
 
 
 class RunningMax(gof.Op):
-    """The largest element so far, for each place of a vector: in Python and in C."""
+    """The cumulative maximum of a vector, in Python and in C."""
 
     __props__ = ()
 
@@ -143,7 +146,7 @@ class RunningMax(gof.Op):
         output_storage[0][0] = np.maximum.accumulate(inputs[0])
 
     def c_code(self, node, name, inputs, outputs, sub):
-        # dtype_<variable> is what a tensor type declares for its elements.
+        # A tensor type declares dtype_<variable> as the C type of its elements.
         return """
         Py_XDECREF(%(top)s);
         %(top)s = (PyArrayObject *)PyArray_NewCopy(%(x)s, NPY_CORDER);
@@ -199,7 +202,7 @@ class VectorOps(unittest.TestCase):
 
 
 class RunningMaxAndItsRule(unittest.TestCase):
-    """A registered rule is applied where it fits, and nowhere else."""
+    """Tests that a registered rule is applied only where its condition holds."""
 
     @classmethod
     def setUpClass(cls):
@@ -214,13 +217,13 @@ class RunningMaxAndItsRule(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        # Other tests see the database as it was.
+        # Restore the database for other tests.
         theano.compile.optdb["specialize"].remove_tags("running_max_of_equal_elements", "fast_run")
         assert RunningMax in cls.ops_of_filled()
 
     @staticmethod
     def ops_of_filled():
-        """Of a vector whose length is not known: nothing folds it as a constant."""
+        """Return the Op classes of a function of a filled vector; its length is unknown, so that it is not constant."""
         length = T.lscalar()
         f = theano.function([length], running_max(T.alloc(np.float64(2.5), length)), mode="FAST_RUN")
         np.testing.assert_array_equal(f(3), np.full(3, 2.5))
@@ -231,7 +234,7 @@ class RunningMaxAndItsRule(unittest.TestCase):
         for mode, ops in zip(
             MODES, ([RunningMax, theano.compile.DeepCopyOp], [theano.compile.DeepCopyOp], [theano.compile.DeepCopyOp])
         ):
-            # The result is never the memory of a constant: what is left is a copy. FAST_COMPILE does not specialize.
+            # The function returns a copy of the constant, never the constant itself. FAST_COMPILE does not specialize.
             f = theano.function([], running_max(T.fill(np.zeros(4), -1.0)), mode=mode)
             self.assertEqual(f().tolist(), [-1.0] * 4)
             self.assertIn(type(f.maker.fgraph.outputs[0].owner.op), ops, mode)
@@ -246,7 +249,8 @@ class RunningMaxAndItsRule(unittest.TestCase):
                 self.assertEqual(f(part).tolist(), [max(part[: i + 1]) for i in range(len(part))])
 
 
-# Integers of Python as a type, `long long` in C, written down as the methods of an instance and as a class.
+# A Type of Python integers, which are `long long` in C: once with methods as attributes of an instance, once as a
+# class.
 
 
 def whole_filter(data, strict=False, allow_downcast=None):
@@ -284,7 +288,7 @@ GCD = """
 
 
 def whole_type():
-    """A plain instance of Type with the two methods that Python needs."""
+    """Return a plain instance of Type with the two methods that Python needs."""
     whole = gof.Type()
     whole.filter = whole_filter
     whole.values_eq_approx = lambda a, b: a == b
@@ -292,7 +296,7 @@ def whole_type():
 
 
 def gcd_of(whole):
-    """A plain instance of Op with the two methods that Python needs."""
+    """Return a plain instance of Op with the two methods that Python needs."""
     gcd = gof.Op()
 
     def make_node(*numbers):
@@ -310,7 +314,7 @@ def gcd_of(whole):
 
 
 class Whole(gof.Type):
-    """As a class: instances are equal, and say what they are."""
+    """The Type as a class: its instances are equal, and have a readable `repr`."""
 
     def __eq__(self, other):
         return type(self) is type(other)
@@ -336,7 +340,7 @@ for _name, _text in IN_C.items():
 
 
 class OfTwoWhole(gof.Op):
-    """One class for several Ops, told apart by what they are made of."""
+    """One class for several Ops, which differ in their properties."""
 
     __props__ = ("symbol", "python", "c")
 
@@ -404,7 +408,7 @@ class WholeNumbers(unittest.TestCase):
         in_c = theano.Mode(linker="c")
         for mode in (*MODES, in_c):
             self.assertEqual(theano.function([m, n], gcd(m, n), mode=mode)(1071, 462), 21)
-        del gcd.perform  # C alone
+        del gcd.perform  # C code only
         for mode in (*MODES[:2], in_c, theano.Mode(linker="c|py"), theano.Mode(linker="cvm")):
             self.assertEqual(theano.function([m, n], gcd(n, m), mode=mode)(-1071, 147), 21)
 

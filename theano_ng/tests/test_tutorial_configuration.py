@@ -1,4 +1,4 @@
-"""The tutorial's listings and their documented results: configuration and modes."""
+"""Tests of the tutorial's listings and their documented results: configuration and modes."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""The tutorial's listings and their documented results: errors and debugging."""
+"""Tests of the tutorial's listings and their documented results: errors and debugging."""
 
 import unittest
 
@@ -30,9 +30,9 @@ class ErrorsAndDebugging(unittest.TestCase):
             "exception_verbosity=high",
         ):
             assert part in m
-        # 'Input dimension mis-match' is the wording of the C implementation; the NumPy fallback raises ValueError with NumPy's wording
-        # with optimizer=fast_compile: 'Backtrace when the node is created:' and the source line of the faulty addition
-        # with exception_verbosity=high: 'Debugprint of the apply node:'
+        # 'Input dimension mis-match' is the message of the C code; the Python code raises ValueError with NumPy's
+        # message. With optimizer=fast_compile, the message has 'Backtrace when the node is created:' and the source
+        # line of the wrong addition. With exception_verbosity=high, it has 'Debugprint of the apply node:'.
 
     def test_dot22_shape_error_at_run_time_test_values(self):
         fx = theano.config.floatX

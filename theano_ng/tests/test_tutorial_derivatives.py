@@ -1,4 +1,4 @@
-"""The tutorial's listings and their documented results: logistic regression; derivatives."""
+"""Tests of the tutorial's listings and their documented results: logistic regression and derivatives."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""The tutorial's listings and their documented results: first steps; functions, defaults, state; updating rows."""
+"""Tests of the tutorial's listings and their documented results: first steps, functions, state, updates of rows."""
 
 import unittest
 
@@ -115,7 +115,7 @@ class FunctionsDefaultsState(unittest.TestCase):
         assert acc(3) == -1 and st.get_value() == 2
         dec = function([inc], st, updates=[(st, st - inc)])
         assert dec(2) == 2 and st.get_value() == 0
-        # dict form must work as well
+        # updates may also be a dict
         function([inc], st, updates={st: st + inc})(5)
         assert st.get_value() == 5
 

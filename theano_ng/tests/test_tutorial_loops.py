@@ -1,4 +1,7 @@
-"""The tutorial's listings and their documented results: loops (derivatives by loops are in `scan/tests/test_gradient.py`)."""
+"""Tests of the tutorial's listings and their documented results: loops.
+
+Derivatives of loops are tested in `scan/tests/test_gradient.py`.
+"""
 
 import unittest
 
@@ -47,7 +50,7 @@ class Loops(unittest.TestCase):
         assert_close(cols(m), [0, 1, 2, 3, 4, 5])
 
     def test_trace(self):
-        """Two sequences of indices, an initial state of NumPy, a cast in the step."""
+        """A loop may have two sequences of indices, a NumPy array as initial state, and a cast in its step."""
         X = T.matrix("X")
         res, _ = theano.scan(
             lambda i, j, acc: T.cast(X[i, j] + acc, "float32"),
@@ -102,7 +105,7 @@ class Loops(unittest.TestCase):
         self.assertEqual(k.get_value(), 5)
 
     def test_powers(self):
-        """A range of Python is a vector, and the old flag for warnings can be set."""
+        """A Python range is accepted as a vector, and the old flag for warnings can be set."""
         before = config.warn.subtensor_merge_bug
         self.addCleanup(setattr, config.warn, "subtensor_merge_bug", before)
         config.warn.subtensor_merge_bug = False
@@ -127,7 +130,7 @@ class Loops(unittest.TestCase):
 
 
 class Book(unittest.TestCase):
-    """The chapter of the book, which sets floatX to float32."""
+    """Tests of the book's chapter about loops, which sets floatX to float32."""
 
     def setUp(self):
         flags = config.change_flags(floatX="float32")

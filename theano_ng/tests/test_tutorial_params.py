@@ -1,4 +1,4 @@
-"""What the tutorial on Op params promises, in Python and in C, in every mode."""
+"""Tests of the tutorial about Op params, in Python and in C, in every mode."""
 
 import dataclasses
 import math
@@ -20,7 +20,7 @@ MODES = ["FAST_COMPILE", "FAST_RUN", "DebugMode"]
 
 
 class AtLeast(Op):
-    """The larger of its input and a number, which the C code gets as an object of Python."""
+    """The maximum of the input and a number, which the C code gets as a Python object."""
 
     __props__ = ("floor",)
     params_type = Generic()
@@ -50,14 +50,17 @@ class AtLeast(Op):
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """Params of `Bell`: frozen, so that equal ones are equal and have the same hash."""
+    """The params of `Bell`. They are frozen, so that params with equal values are equal and have equal hashes."""
 
     centre: float
     width: float
 
 
 class Bell(Op):
-    """``height * exp(-((at - centre) / width) ** 2)``; the C code fetches the params once, when the thunk is made. It has no perform."""
+    """``height * exp(-((at - centre) / width) ** 2)``. The C code reads the params once, when the thunk is created.
+
+    The Op has no `perform`.
+    """
 
     __props__ = ("curve",)
     params_type = Generic()
@@ -104,7 +107,7 @@ class Bell(Op):
 
 
 class BellInBoth(Bell):
-    """With a perform, which DebugMode compares with the C code."""
+    """`Bell` with a `perform`, which DebugMode compares with the C code."""
 
     def perform(self, node, inputs, output_storage, params):
         height, at = inputs
@@ -112,7 +115,7 @@ class BellInBoth(Bell):
 
 
 class Weighted(Op):
-    """``a * x + b * y``; subclasses say where `a` and `b` come from."""
+    """``a * x + b * y``; subclasses define `a` and `b`."""
 
     def make_node(self, *terms):
         first, second = (as_scalar(term) for term in terms)
@@ -126,7 +129,7 @@ x, y = theano.scalar.float64("x"), theano.scalar.float64("y")
 
 
 def modules(*outputs):
-    """The modules of whole graphs by linker c."""
+    """Return the compiled modules of whole graphs, built by the linker c."""
     return [
         cc.CLinker()
         .accept(FunctionGraph([v for v in (x, y) if v in theano.gof.graph.inputs([out])], [out]))
@@ -143,7 +146,7 @@ class TestTutorial(unittest.TestCase):
             for floor in (2, -0.5):
                 f = theano.function([x], AtLeast(floor)(x), mode=mode)
                 self.assertEqual([f(-3.0), f(2.5)], [floor, 2.5], (mode, floor))
-        # The value is no part of the code.
+        # The value is not part of the C code.
         first, second = modules(AtLeast(2)(x), AtLeast(-0.5)(x))
         self.assertIs(first, second)
         self.assertEqual(AtLeast(2), AtLeast(2.0))
@@ -161,7 +164,7 @@ class TestTutorial(unittest.TestCase):
         first, second = modules(Bell(1.5, 2.0)(x, y), Bell(-4.0, 0.125)(x, y))
         self.assertIs(first, second)
 
-        # A params object that lacks what the code reads: the error of Python's C API, from the thunk's initialization.
+        # If the params lack an attribute, the initialization of the thunk raises the error of Python's C API.
         class Shapeless(Bell):
             def get_params(self, node):
                 return "a text"
@@ -171,7 +174,7 @@ class TestTutorial(unittest.TestCase):
 
     def test_params_may_depend_on_the_node_and_none_means_none(self):
         class Sized(Op):
-            """Multiplies by the number of its inputs."""
+            """Multiply by the number of inputs."""
 
             __props__ = ()
             params_type = Generic()
@@ -191,7 +194,7 @@ class TestTutorial(unittest.TestCase):
         self.assertEqual([float(v) for v in f(2.0, 0.0)], [-2.0, 4.0, 6.0])
 
     def test_defining_a_params_type(self):
-        """No more than the methods that the tutorial lists: four for Python, four for C."""
+        """A Type for params needs only the methods that the tutorial lists: four for Python, the others for C."""
 
         class PairType(theano.gof.Type):
             def filter(self, data, strict=False, allow_downcast=None):
@@ -256,7 +259,7 @@ class TestTutorial(unittest.TestCase):
             theano.function([x, y], PairMix("a", 2)(x, y), mode="FAST_RUN")
 
     def test_bundle(self):
-        """With a ParamsType, several params need neither a class of their own nor struct code."""
+        """With a ParamsType, several params need neither a separate class nor struct code."""
 
         class StructMix(Weighted):
             __props__ = ("rise", "run")

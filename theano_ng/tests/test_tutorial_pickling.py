@@ -1,4 +1,4 @@
-"""The tutorial's listings and their documented results: pickling and aliasing."""
+"""Tests of the tutorial's listings and their documented results: pickling and aliasing."""
 
 import unittest
 
@@ -21,7 +21,7 @@ class PicklingAndAliasing(unittest.TestCase):
         assert_close(W2.get_value(), np.ones((2, 2)))
         assert W2.name == "W" and b2.get_value().shape == (2,)
         x = T.matrix("x")
-        y2 = pickle.loads(pickle.dumps(T.dot(x, W) + b, pickle.HIGHEST_PROTOCOL))  # symbolic graphs pickle too
+        y2 = pickle.loads(pickle.dumps(T.dot(x, W) + b, pickle.HIGHEST_PROTOCOL))  # symbolic graphs can be pickled, too
         assert theano.pp(y2) == theano.pp(T.dot(x, W) + b)
 
     def test_zip_readable_by_plain_numpy(self):
@@ -45,7 +45,7 @@ class PicklingAndAliasing(unittest.TestCase):
         a += 1
         assert_close(s0.get_value(), [1, 1])
         assert_close(s1.get_value(), [1, 1])
-        assert_close(s2.get_value(), [2, 2])  # last line: CPU only
+        assert_close(s2.get_value(), [2, 2])  # this holds on the CPU only
 
     def test_borrowing_values(self):
         s = theano.shared(np.zeros(3))

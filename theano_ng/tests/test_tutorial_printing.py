@@ -1,4 +1,4 @@
-"""The tutorial's listings and their documented results: printing; graph structure."""
+"""Tests of the tutorial's listings and their documented results: printing and graph structure."""
 
 import shutil
 import unittest

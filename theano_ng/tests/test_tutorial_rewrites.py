@@ -1,4 +1,4 @@
-"""What the guides to graph rewriting and to the profile of compilation promise."""
+"""Tests of the guides to graph rewriting and to the profile of compilation."""
 
 import io
 import re
@@ -31,7 +31,7 @@ def quotient_of_product(node):
 
 
 class CancelEverywhere(gof.Optimizer):
-    """An optimizer of whole graphs; `add_requirements` brings the feature that it works with."""
+    """An optimizer of whole graphs; `add_requirements` attaches the feature that it needs."""
 
     def add_requirements(self, fgraph):
         fgraph.attach_feature(gof.toolbox.ReplaceValidate())
@@ -44,7 +44,7 @@ class CancelEverywhere(gof.Optimizer):
 
 
 class CancelHere(gof.LocalOptimizer):
-    """The same as a rule, which a navigator takes from node to node."""
+    """`CancelEverywhere` as a rule for single nodes, which a navigator applies to each node."""
 
     def tracks(self):
         return []
@@ -111,7 +111,7 @@ class OwnRewrites(unittest.TestCase):
 
 
 class Database(unittest.TestCase):
-    """Tests that change `optdb` take their tags away again."""
+    """Tests of `optdb`. Tests that change it remove their tags at the end."""
 
     def test_queries(self):
         fast_run = optdb.query(Query(include=["fast_run"]))
@@ -160,11 +160,11 @@ class Database(unittest.TestCase):
             self.assertEqual(len(ops), 1, mode)
             self.assertIn("abs", ops[0])
             self.assertEqual(f([-1.5, 2.0]).tolist(), [1.5, 2.0])
-        self.assertNotIn("abs", str(before.maker.fgraph.toposort()))  # compiled before
+        self.assertNotIn("abs", str(before.maker.fgraph.toposort()))  # compiled before the registration
 
 
 class PromisedRewrites(unittest.TestCase):
-    """The rewrites that the page of the optimizations describes, on the final graph and on values."""
+    """Tests of the documented rewrites: the final graphs, and their values."""
 
     def ops(self, inputs, output, values=None, mode="FAST_RUN"):
         f = theano.function(inputs, output, mode=mode)
@@ -211,7 +211,7 @@ class PromisedRewrites(unittest.TestCase):
         assert_allclose(np.array([4.0, 4.0, 2.0]), f(np.ones(3), np.ones(2), np.ones(2)))
         increments = [node for node in f.maker.fgraph.toposort() if isinstance(node.op, T.subtensor.IncSubtensor)]
         self.assertEqual(len(increments), 2)
-        self.assertIs(increments[1].inputs[0].owner, increments[0])  # one works on what the other returns
+        self.assertIs(increments[1].inputs[0].owner, increments[0])  # the second changes the result of the first
         f = theano.function([a], T.reshape(T.reshape(a, (2, 6)), (3, 4)), mode="FAST_RUN")
         self.assertEqual(sum("Reshape" in str(node.op) for node in f.maker.fgraph.toposort()), 1)
         self.assertEqual(f(np.arange(12.0)).tolist(), np.arange(12.0).reshape(3, 4).tolist())

@@ -1,4 +1,4 @@
-"""The tutorial's listings and their documented results: shape and broadcasting; book chapter."""
+"""Tests of the tutorial's listings and their documented results: shapes, broadcasting and the chapter of the book."""
 
 import unittest
 
@@ -26,7 +26,7 @@ class ShapeAndBroadcasting(unittest.TestCase):
         z = T.join(0, x, y)
         a, b = np.random.rand(5, 4), np.random.rand(3, 3)
         hides = function([x, y], z.shape)
-        if theano.config.mode == "DebugMode":  # runs what rewriting removed, and so shows the mismatch
+        if theano.config.mode == "DebugMode":  # it runs removed nodes, and detects the mismatch
             self.assertRaises(ValueError, hides, a, b)
         else:
             assert hides(a, b).tolist() == [8, 4]
@@ -116,7 +116,8 @@ class BookChapter(unittest.TestCase):
             [6.0, 0.0],
             [0.0, 6.0],
         ]
-        # the book's listing feeds diag((3,3)) and prints 6: input and printed output disagree (9 expected), so 2 is used here
+        # The book's listing passes diag((3, 3)) and prints 6, although the result is 9. Therefore this test passes
+        # diag((2, 2)).
         cond = T.vector("cond")
         x, y = T.vectors("x", "y")
         assert T.switch(cond, x, y).eval({cond: [1, 0], x: [10, 10], y: [3, 2]}).tolist() == [10.0, 2.0]
@@ -159,7 +160,7 @@ class BookChapter(unittest.TestCase):
         x = T.scalar("x")
         mul = function([x], updates=[(w, w * x)])
         out = mul(4)
-        assert not out and w.get_value() == 4.0  # printed result lost in the text; empty list inferred
+        assert not out and w.get_value() == 4.0  # the text lacks the printed result, which should be an empty list
 
     @theano.change_flags({"DebugMode.check_finite": False})
     def test_list_outputs_log_of_negatives_is_nan(self):

@@ -1,4 +1,4 @@
-"""What the tutorials promise about defining Ops in Python, and about testing them."""
+"""Tests of the tutorials about defining Ops in Python, and about testing them."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ MODES = ("FAST_COMPILE", "FAST_RUN", "DebugMode")
 
 
 class Elementwise(theano.Op):
-    """A tensor to one of the same type."""
+    """A base class of Ops that return a tensor of the type of their input."""
 
     def make_node(self, x):
         x = tensor.as_tensor_variable(x)
@@ -30,7 +30,7 @@ class Elementwise(theano.Op):
 
 
 class Cube(Elementwise):
-    """x ** 3"""
+    """The Op x ** 3."""
 
     __props__ = ()
 
@@ -41,12 +41,12 @@ class Cube(Elementwise):
         return [3 * inputs[0] ** 2 * output_grads[0]]
 
     def R_op(self, inputs, eval_points):
-        # None: the input does not depend on what is differentiated.
+        # None means that the input does not depend on the differentiated variable.
         return [None] if eval_points[0] is None else self.grad(inputs, eval_points)
 
 
 class Power(Elementwise):
-    """scale * x ** exponent"""
+    """The Op scale * x ** exponent."""
 
     __props__ = ("scale", "exponent")
 
@@ -91,7 +91,7 @@ def kronecker(a, b):
 
 
 class Binary(theano.Op):
-    """Two tensors of one type, to `nout` tensors of it."""
+    """A base class of Ops that take two tensors of one type, and return `nout` tensors of this type."""
 
     __props__ = ()
     nout = 1
@@ -107,7 +107,7 @@ class Binary(theano.Op):
 
 
 class Ratio(Binary):
-    """x / y"""
+    """The Op x / y."""
 
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = np.true_divide(*inputs)
@@ -119,7 +119,7 @@ class Ratio(Binary):
 
 
 class Polar(Binary):
-    """The distance from the origin, and the angle."""
+    """The polar coordinates of points: the distance from the origin, and the angle."""
 
     nout = 2
 
@@ -141,7 +141,7 @@ class Polar(Binary):
 
 
 def away_from_zero():
-    """Two matrices with elements between 1 and 2."""
+    """Return two matrices with elements between 1 and 2."""
     return [1 + np.random.uniform(size=(3, 6)).astype(config.floatX) for _ in range(2)]
 
 
@@ -201,7 +201,7 @@ class InEveryMode(unittest.TestCase):
                 f = function([x], [area(x), same_area(x), volume(x)])
                 for got, expected in zip(f(value), (3.5 * value**2, 3.5 * value**2, value**3 / 2)):
                     np.testing.assert_allclose(got, expected, rtol=1e-6)
-                # Nodes of equal Ops are one.
+                # Nodes of equal Ops are merged.
                 self.assertEqual(sum(isinstance(node.op, Power) for node in f.maker.fgraph.toposort()), 2)
                 utt.verify_grad(volume, [np.random.normal(size=7)])
 
@@ -216,7 +216,7 @@ class InEveryMode(unittest.TestCase):
                 if mode != "FAST_COMPILE":
                     self.assertNotIn(type(kronecker), [type(node.op) for node in shape.maker.fgraph.toposort()])
         self.assertRaises(TypeError, kronecker, x, tensor.fvector())
-        # It says nothing of derivatives.
+        # The Op defines no derivatives.
         with self.assertRaisesRegex(AttributeError, "kronecker.* cannot be differentiated"):
             tensor.grad(kronecker(x, y).sum(), x)
 
@@ -260,7 +260,7 @@ class InEveryMode(unittest.TestCase):
 
 
 class VerifyGrad(unittest.TestCase):
-    """What can be given to `verify_grad`."""
+    """Tests of the arguments of `verify_grad`."""
 
     def check(self, function_or_op, *points):
         for mode in MODES:
@@ -273,7 +273,7 @@ class VerifyGrad(unittest.TestCase):
 
         u, v, w = np.array([[0.5], [-0.25], [1.5]]), np.array([2.0, -3.0]), np.array(1.25)
         self.check(surface, u, v, w)
-        # There are no finite differences at integers.
+        # Finite differences are not defined for integers.
         with self.assertRaisesRegex(TypeError, 'input 2 has dtype "int64"'):
             tensor.verify_grad(surface, [u, v, np.array(3)], rng=np.random.RandomState(19))
 
@@ -315,7 +315,7 @@ class InPlace(theano.Op):
 
 
 class Corrupting(InPlace):
-    """The same in new memory; x is scratch space."""
+    """x + y in new memory; x is overwritten as scratch space."""
 
     def perform(self, node, inputs, output_storage):
         x, y = inputs
@@ -324,7 +324,7 @@ class Corrupting(InPlace):
 
 
 class BothInPlace(InPlace):
-    """x + y and x - y, the one in the memory of y, the other in that of x."""
+    """x + y in the memory of y, and x - y in the memory of x."""
 
     destroy_map = {0: [1], 1: [0]}
 
@@ -340,13 +340,13 @@ class BothInPlace(InPlace):
 
 
 class ViewsAndInplace(unittest.TestCase):
-    """What "Views and inplace operations" says."""
+    """Tests of the chapter "Views and inplace operations"."""
 
     def test_readers_of_the_old_value_come_first(self):
         for operation in (tensor.inplace.add_inplace, InPlace(), Corrupting()):
             x, y = tensor.dvectors("x", "y")
             total = operation(x, y)
-            # `x` is what it was before, wherever it stands in the text; `total` is what its memory holds afterwards.
+            # `x` has its old value in all expressions; `total` is the new value of its memory.
             outputs = [tensor.exp(total), tensor.sqr(x), total, tensor.exp(x)]
             a, b = np.array([0.5, -2, 1]), np.array([1.5, 0.25, -4])
             for mode in MODES:
@@ -395,24 +395,24 @@ class ViewsAndInplace(unittest.TestCase):
 
 
 class GradientRules(unittest.TestCase):
-    """What the Op's contract says about gradients and integers."""
+    """Tests of the Op contract for gradients and integers."""
 
     def test_integers(self):
         a, b = tensor.lmatrices("a", "b")
-        # An integer-valued function has gradients of zero, of floating point.
+        # A function with integer values has floating point gradients of zero.
         zeros = tensor.grad(tensor.dot(a, b).sum(), [a, b])
         self.assertEqual([g.dtype for g in zeros], [config.floatX] * 2)
         values = np.arange(6).reshape(2, 3), np.arange(3).reshape(3, 1)
         got = function([a, b], zeros, on_unused_input="ignore")(*values)
         for value, like in zip(got, values):
             np.testing.assert_array_equal(value, np.zeros(like.shape))
-        # 0.5 * g(y), y = f(x) an integer: 0.5 with respect to y, nothing goes on to x.
+        # For 0.5 * g(y) with an integer y = f(x), the gradient is 0.5 with respect to y, and 0 with respect to x.
         x = tensor.dscalar("x")
         y = tensor.cast(x, "int32")
         cost = 0.5 * tensor.cast(y, "float64")
         self.assertEqual(tensor.grad(cost, y).eval({x: 3.7}), 0.5)
         self.assertEqual(tensor.grad(cost, x).eval({x: 3.7}), 0)
-        # The number of copies: disconnected. The elements of a shape too.
+        # The number of copies is disconnected, and so are the elements of a shape.
         v, n = tensor.dscalar("v"), tensor.lscalar("n")
         self.assertRaises(theano.gradient.DisconnectedInputError, tensor.grad, tensor.alloc(v, n).sum(), n)
         m = tensor.dmatrix("m")
@@ -438,7 +438,7 @@ class GradientRules(unittest.TestCase):
             tensor.grad(Undefined()(x).sum(), x)
 
     def test_wrong_connection_patterns(self):
-        # "a spurious TypeError or a missing ValueError": never wrong numbers.
+        # The manual promises "a spurious TypeError or a missing ValueError", never wrong values.
         class Product(Binary):
             pattern = [[True], [True]]
 

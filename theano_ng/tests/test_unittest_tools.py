@@ -1,4 +1,4 @@
-"""The helpers of tests: they accept what is right and refuse what is wrong."""
+"""Tests of the test helpers: they accept correct results and refuse wrong ones."""
 
 import io
 import unittest
@@ -165,7 +165,7 @@ class TestInferShape(utt.InferShapeTester):
         x = T.matrix()
         value = np.ones((3, 4), theano.config.floatX)
         self._compile_and_check([x], [_Twice("right")(x)], [value], _Twice)
-        # DebugMode finds out before the tester does
+        # DebugMode detects the error before the tester does
         self.assertRaises(
             (AssertionError, BadOptimization), self._compile_and_check, [x], [_Twice("swapped")(x)], [value], _Twice
         )
@@ -180,7 +180,7 @@ class TestInferShape(utt.InferShapeTester):
 
 
 def failures(tester):
-    """Names of the tests of a class that do not pass, with the last lines of their reports."""
+    """Run the tests of a class; return a dict from the names of tests that do not pass to their reports."""
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromTestCase(tester).run(result)
     return {test.id().rsplit(".", 1)[1]: text for test, text in result.failures + result.errors}
@@ -210,7 +210,7 @@ class TestMakers(unittest.TestCase):
             bad_runtime=dict(bad1=(rand(5, 7), rand(5, 7)), bad2=(rand(5, 7), rand(8, 3))),
             grad=dict(),
         )
-        # NumPy's function, which the listing imports, is that of the package for its variables.
+        # NumPy's function `dot`, which the listing imports, calls that of the package for variables.
         self.assertEqual((failures(DotTester), DotTester.__module__), ({}, __name__))
 
     def test_each_part_fails_for_its_reason(self):
@@ -324,7 +324,7 @@ class TestOptimizations(unittest.TestCase, utt.TestOptimizationMixin):
 
 class TestMixins(unittest.TestCase):
     def test_subclasses_are_collected(self):
-        """nose and pytest leave a class out whose `__test__` is false, inherited or not."""
+        """Subclasses of the mixins are collected: they do not inherit the false `__test__` that nose skips."""
         for mixin in (utt.TestOptimizationMixin, utt.T_OpContractMixin, utt.InferShapeTester):
             self.assertTrue(getattr(type("TestOfAUser", (mixin, unittest.TestCase), {}), "__test__", True))
 

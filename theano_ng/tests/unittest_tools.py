@@ -1,6 +1,6 @@
-"""What tests of Ops and rewrites have in common; usually imported as `utt`.
+"""Helpers for tests of Ops and rewrites, usually imported as `utt`.
 
-Everything here may be used by tests outside this package too.
+Tests outside of this package may use them, too.
 """
 
 import copy
@@ -45,22 +45,22 @@ __all__ = [
 
 
 def fetch_seed(pseed=None):
-    """The seed for the random numbers of a test.
+    """Return the seed for the random numbers of a test.
 
     Parameters
     ----------
     pseed : int, optional
-        An explicit seed, which is then returned.
+        An explicit seed, which is returned if given.
 
     Returns
     -------
     int or None
-        By default `config.unittests.rseed` (666); None, which seeds from entropy, when that is "random".
+        By default `config.unittests.rseed` (666). If the flag is "random", None, which seeds from entropy.
 
     Raises
     ------
     ValueError
-        When the configured seed is neither an integer nor "random".
+        If the configured seed is neither an integer nor "random".
     """
     seed = config.unittests.rseed if pseed is None else pseed
     if seed == "random":
@@ -72,36 +72,38 @@ def fetch_seed(pseed=None):
 
 
 def seed_rng(pseed=None):
-    """Seed `numpy.random` with `fetch_seed(pseed)`; returns the seed."""
+    """Seed `numpy.random` with `fetch_seed(pseed)`; return the seed."""
     seed = fetch_seed(pseed)
     np.random.seed(seed)
     return seed
 
 
 class MockRandomState:
-    """Stands for a RandomState and returns the boundaries of the sampling range, to see whether a test passes there.
+    """A replacement of RandomState that returns the boundaries of the sampling range, to check that a test passes
+    there.
 
-    A tool for the time of writing a test; no test should keep it.
+    It is a tool for writing tests; finished tests should not use it.
 
     Parameters
     ----------
     val : number
-        What `rand` returns; samples of a range ``[low, high)`` lie at ``low + (high - low) * val``. 0 and ``1 - eps`` are the boundaries.
+        The value that `rand` returns. Samples of a range ``[low, high)`` are ``low + (high - low) * val``. The
+        boundaries are 0 and ``1 - eps``.
     """
 
     def __init__(self, val):
         self.val = val
 
     def rand(self, *args):
-        """An array (or a number) filled with `val`."""
+        """Return an array (or a scalar) filled with `val`."""
         return np.zeros(args, dtype="float64") + self.val
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        """The point of ``[low, high)`` that `val` stands for."""
+        """Return ``low + (high - low) * val``, as a scalar or as an array of the given size."""
         return self._filled(low + (high - low) * self.val, size, "float64")
 
     def randint(self, minval, maxval=None, size=1):
-        """The integer of ``[minval, maxval)``, or ``[0, minval)``, that `val` stands for."""
+        """Return the integer of ``[minval, maxval)``, or ``[0, minval)``, at the relative position `val`."""
         if maxval is None:
             minval, maxval = 0, minval
         if maxval <= minval:
@@ -119,7 +121,7 @@ class MockRandomState:
 
 
 class WrongValue(Exception):
-    """A value is not the expected one.
+    """The exception for a value that differs from the expected value.
 
     Parameters
     ----------
@@ -140,13 +142,13 @@ class WrongValue(Exception):
 
 
 def str_diagnostic(expected, value, rtol, atol):
-    """A text that says how two values differ.
+    """Return a description of the differences between two values.
 
     Parameters
     ----------
     expected, value : array_like
     rtol, atol : float
-        Shown with the differences.
+        The tolerances, which the description includes.
     """
     lines = []
     for name, v in (("expected", expected), ("value", value)):
@@ -165,7 +167,7 @@ def str_diagnostic(expected, value, rtol, atol):
                     % (name, diff.max(), diff.min(), diff.mean(), diff.std())
                 )
     except (TypeError, ValueError):
-        pass  # objects that are not numbers, or shapes that do not go together
+        pass  # objects that are not numbers, or shapes that do not match
     lines.append("  Expected: %s" % str(expected)[:1000])
     lines.append("  Value   : %s" % str(value)[:1000])
     lines.append("  rtol, atol: %s %s" % (rtol, atol))
@@ -185,20 +187,21 @@ def _extremes(value):
 
 
 def assert_allclose(expected, value, rtol=None, atol=None):
-    """Raise when two values differ by more than rounding.
+    """Raise WrongValue if two values differ by more than rounding errors.
 
     Parameters
     ----------
     expected, value : array_like
         They are broadcast against each other.
     rtol, atol : float, optional
-        An element is right when ``|value - expected| <= atol + rtol * |expected|``. By default those of the less precise dtype, which
-        `config.tensor.cmp_sloppy` relaxes. NaN agrees with NaN, an infinity with the same one.
+        An element is correct if ``|value - expected| <= atol + rtol * |expected|``. The defaults depend on the less
+        precise dtype, and `config.tensor.cmp_sloppy` relaxes them. NaN equals NaN, and infinities of one sign are
+        equal.
 
     Raises
     ------
     WrongValue
-        Which says how the values differ.
+        If the values differ; its message describes the differences.
     """
     a, b = np.asarray(expected), np.asarray(value)
     default_atol, default_rtol = get_atol_rtol(a, b)
@@ -224,11 +227,11 @@ def verify_grad(op, pt, n_tests=2, rng=None, *args, **kwargs):
     Parameters
     ----------
     op : Op or callable
-        From variables to one variable.
+        The Op, or a function from variables to one variable.
     pt : list of ndarray
-        Where to compare the gradient with finite differences.
+        The point at which the gradient is compared with finite differences.
     n_tests : int
-        Number of random projections.
+        The number of random projections.
     rng : numpy.random.RandomState, optional
     *args, **kwargs
         `eps`, `out_type`, `abs_tol`, `rel_tol`, `mode`, `cast_to_output_type`, `no_debug_ref`: see `theano_ng.gradient.verify_grad`.
@@ -236,7 +239,7 @@ def verify_grad(op, pt, n_tests=2, rng=None, *args, **kwargs):
     Raises
     ------
     GradientError
-        When the gradients differ.
+        If the gradients differ.
     """
     if rng is None:
         rng = np.random.RandomState(fetch_seed())
@@ -247,7 +250,7 @@ verify_grad.E_grad = T.verify_grad.E_grad
 
 
 def different_grad(factor):
-    """A function that returns its argument and scales the gradient: `verify_grad` has to refuse it for a factor other than 1.
+    """Return an identity function that scales the gradient; `verify_grad` must refuse it unless the factor is 1.
 
     Parameters
     ----------
@@ -263,31 +266,31 @@ class TestOptimizationMixin:
     """Assertions about the nodes of a compiled function."""
 
     def assertFunctionContains(self, f, op, min=1, max=sys.maxsize):
-        """The function has between `min` and `max` nodes of an Op."""
+        """Assert that the function has between `min` and `max` nodes of an Op."""
         toposort = f.maker.fgraph.toposort()
         matches = [node for node in toposort if node.op == op]
         self._assert_number(matches, toposort, op, min, max)
 
     def assertFunctionContains0(self, f, op):
-        """The function has no node of an Op."""
+        """Assert that the function has no node of an Op."""
         return self.assertFunctionContainsN(f, op, 0)
 
     def assertFunctionContains1(self, f, op):
-        """The function has one node of an Op."""
+        """Assert that the function has one node of an Op."""
         return self.assertFunctionContainsN(f, op, 1)
 
     def assertFunctionContainsN(self, f, op, N):
-        """The function has `N` nodes of an Op."""
+        """Assert that the function has `N` nodes of an Op."""
         return self.assertFunctionContains(f, op, min=N, max=N)
 
     def assertFunctionContainsClass(self, f, op, min=1, max=sys.maxsize):
-        """The function has between `min` and `max` nodes whose Ops are instances of a class."""
+        """Assert that the function has between `min` and `max` nodes whose Ops are instances of a class."""
         toposort = f.maker.fgraph.toposort()
         matches = [node for node in toposort if isinstance(node.op, op)]
         self._assert_number(matches, toposort, op, min, max)
 
     def assertFunctionContainsClassN(self, f, op, N):
-        """The function has `N` nodes whose Ops are instances of a class."""
+        """Assert that the function has `N` nodes whose Ops are instances of a class."""
         return self.assertFunctionContainsClass(f, op, min=N, max=N)
 
     @staticmethod
@@ -304,23 +307,24 @@ class TestOptimizationMixin:
 
 
 class T_OpContractMixin:
-    """Tests of what every Op promises; a subclass defines `ops` (list of Ops) and `clone`, which makes an equal Op.
+    """Tests of the contract of every Op.
 
-    `other_op` is an Op that differs from all of `ops`.
+    A subclass defines `ops`, a list of Ops, and `clone`, which returns an equal Op. `other_op` is an Op that differs
+    from all `ops`.
     """
 
     other_op = T.add
 
     def copy(self, x):
-        """A shallow copy."""
+        """Return a shallow copy."""
         return copy.copy(x)
 
     def deepcopy(self, x):
-        """A deep copy."""
+        """Return a deep copy."""
         return copy.deepcopy(x)
 
     def clone(self, op):
-        """An Op that equals `op`."""
+        """Return a new Op that equals `op`."""
         raise NotImplementedError("a subclass says how to make an equal op")
 
     def test_eq(self):
@@ -342,7 +346,9 @@ class T_OpContractMixin:
 
 
 class InferShapeTester(unittest.TestCase):
-    """Base of tests of `infer_shape`. A subclass that overrides `setUp` calls this one's, and may name what it tests there.
+    """A base class for tests of `infer_shape`.
+
+    A subclass that overrides `setUp` must call it, and may set the attributes there.
 
     Attributes
     ----------
@@ -351,33 +357,34 @@ class InferShapeTester(unittest.TestCase):
     op : Op
         The Op.
     mode : Mode
-        How `_compile_and_check` compiles.
+        The mode in which `_compile_and_check` compiles.
     """
 
     op_class = op = None
 
     def setUp(self):
         seed_rng()
-        # Functions that a subclass compiles for comparison need no rewrites but those that make shapes independent of values.
+        # Functions that a subclass compiles for comparison need only the rewrites that make shapes independent of
+        # values.
         mode = get_default_mode()
         self.mode = mode.including("canonicalize") if hasattr(mode, "including") else mode
 
     def _compile_and_check(self, inputs, outputs, numeric_inputs, cls, excluding=None, warn=True, check_topo=True):
-        """Check that the shapes of some outputs are computed without the Op, and that they are right.
+        """Check that the shapes of outputs are computed without the Op, and that they are correct.
 
         Parameters
         ----------
         inputs, outputs : list of Variable
         numeric_inputs : list of ndarray
-            Arrays whose dimensions differ from one another show errors best.
+            The values of the inputs. Their lengths should differ, because equal lengths hide errors.
         cls : class or tuple of classes
-            Op class that the function of the shapes must not contain.
+            The class of Ops that the function of the shapes must not contain.
         excluding : list of str, optional
-            Names of rewrites that the compared functions do without.
+            Names of rewrites that are excluded.
         warn : bool
-            Whether to warn when dimensions of an input are equal, which hides confusions of axes.
+            Whether to warn if lengths of an input are equal, which hides confused axes.
         check_topo : bool
-            False does not look for `cls`.
+            If False, do not check that the function of the shapes lacks `cls`.
         """
         mode = self.mode
         if excluding:
@@ -417,18 +424,18 @@ class InferShapeTester(unittest.TestCase):
 
 
 class AttemptManyTimes:
-    """Decorator of a test method that sometimes fails for honest reasons: it is tried several times, each with another seed.
+    """A decorator for a test method that may fail by chance: it is tried several times with different seeds.
 
     Parameters
     ----------
     n_attempts : int
-        How often to try at most.
+        The maximum number of attempts.
     n_req_successes : int
-        How many of the attempts have to pass.
+        The number of attempts that must pass.
 
     Notes
     -----
-    The seeds follow from `config.unittests.rseed`, which has its value back afterwards.
+    The seeds are derived from `config.unittests.rseed`, whose value is restored afterwards.
     """
 
     def __init__(self, n_attempts, n_req_successes=1):
@@ -454,7 +461,7 @@ class AttemptManyTimes:
                         fct(*args, **kwargs)
                         successes += 1
                     except Exception:
-                        # With too few attempts left the last failure is the test's.
+                        # If too few attempts are left, this failure is the failure of the test.
                         if successes + self.n_attempts - attempt - 1 < self.n_req_successes:
                             raise
                     if successes == self.n_req_successes:
@@ -468,7 +475,7 @@ class AttemptManyTimes:
 if config.cycle_detection == "fast":
 
     def assertFailure_fast(f):
-        """Decorator of tests that need more than the fast cycle detection can: they have to fail with it."""
+        """Decorate a test that needs regular cycle detection: it must fail with the fast one."""
 
         @functools.wraps(f)
         def test_with_assert(*args, **kwargs):
@@ -482,12 +489,12 @@ if config.cycle_detection == "fast":
 else:
 
     def assertFailure_fast(f):
-        """Decorator of tests that need more than the fast cycle detection can; nothing changes with the regular one."""
+        """Return a test that needs regular cycle detection unchanged, since this detection is enabled."""
         return f
 
 
 def attr(*args, **kwargs):
-    """Decorator that marks a test: each argument becomes a true attribute, each keyword an attribute with its value."""
+    """Return a decorator that marks a test: arguments become true attributes, keywords keep their values."""
 
     def mark(test):
         for name in args:
@@ -500,7 +507,7 @@ def attr(*args, **kwargs):
 
 
 def custom_name_func(testcase_func, param_num, param):
-    """The name of a parameterized test: its parameters, so far as they make a name."""
+    """Return the name of a parameterized test, which contains its number and its parameters."""
     parts = [str(param_num)]
     for value in param.args:
         parts.append("NoneType" if value is None else getattr(value, "__name__", None) or str(value))
@@ -508,33 +515,33 @@ def custom_name_func(testcase_func, param_num, param):
 
 
 class _Param:
-    """Arguments of one case of a parameterized test."""
+    """The arguments of one case of a parameterized test."""
 
     def __init__(self, args, kwargs=None):
         self.args, self.kwargs = tuple(args), dict(kwargs or {})
 
 
 class parameterized:
-    """One test method for each of several sets of arguments: ``@parameterized.expand([(1, 2), (3, 4)])``."""
+    """A decorator that creates a test method for each set of arguments: ``@parameterized.expand([(1, 2), (3, 4)])``."""
 
     param = _Param
 
     @staticmethod
     def to_safe_name(text):
-        """A text with everything replaced that cannot be in a name."""
+        """Return a string in which characters that are invalid in names are replaced by underscores."""
         return re.sub("[^a-zA-Z0-9_]+", "_", text)
 
     @classmethod
     def expand(cls, cases, name_func=None, **legacy):
-        """Decorator of a method of a TestCase.
+        """Return a decorator for a method of a TestCase.
 
         Parameters
         ----------
         cases : iterable, or callable that returns one
-            Tuples of positional arguments; anything else is a single argument.
+            Tuples of positional arguments. Other objects are single arguments.
         name_func : callable, optional
-            ``name_func(method, number, param)`` names the test; ``param.args`` are the arguments, the number is a text that is padded with
-            zeros, so that names sort as the cases do.
+            ``name_func(method, number, param)`` returns the name of the test. ``param.args`` are the arguments. The
+            number is a string that is padded with zeros, so that names sort like the cases.
         **legacy
             `testcase_func_name`, the former name of `name_func`.
         """
@@ -564,6 +571,6 @@ class parameterized:
             return method(self, *param.args, *args, **param.kwargs)
 
         case.__name__ = name
-        # A wrapped function would show its arguments to test runners that inject by name.
+        # Test runners that pass arguments by name must not see the arguments of the wrapped function.
         del case.__wrapped__
         return case

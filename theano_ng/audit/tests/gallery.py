@@ -1,6 +1,7 @@
-"""Ops that are wrong on purpose, each in one way, with what has to be said about them: those in Python.
+"""Ops in Python that are wrong on purpose, each in one way, with the error that must be reported.
 
-Every wrong class inherits from a right one and overrides what is wrong, so that the right one is its twin: no check may complain about it.
+Every wrong class inherits from a correct class and overrides one part of it. The correct class is its twin: no check
+may report an error about the twin.
 """
 
 from dataclasses import dataclass, field
@@ -19,23 +20,23 @@ MATRIX = np.arange(1.0, 7.0).reshape(2, 3) / 4
 
 @dataclass(frozen=True)
 class Wrong:
-    """Something wrong.
+    """A deliberately wrong Op, rewrite or Type.
 
     Attributes
     ----------
     name : str
     error : str
-        How it has to be called.
+        The name of the error that must be reported.
     found_by : {'debugmode', 'audit', 'mode'}
-        By a function compiled in DebugMode, by a check of the audit, or by what `run` does.
+        The finder of the error: a function compiled in DebugMode, a check of the audit, or `run` itself.
     why : str
-        What is wrong.
+        A description of the error.
     check : str
-        The check of the audit.
+        The check of the audit that finds the error.
     case, twin : callable
-        Without arguments; a `Case`, and one without the error.
+        A function without arguments that returns a `Case` with the error, and one that returns a `Case` without it.
     run, run_twin : callable
-        For what is no Op: something that raises, and the same without the error.
+        For entries that are not Ops: a function that raises the error, and a function without the error.
     """
 
     name: str
@@ -53,7 +54,7 @@ GALLERY = []
 
 
 def wrong(error, found_by, why, *inputs, args=(), twin=None, vary=None, gallery=GALLERY):
-    """Decorator: put a class of Ops, whose base class is right, into a gallery.
+    """Return a decorator that adds a wrong class of Ops, whose base class is correct, to a gallery.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def wrong(error, found_by, why, *inputs, args=(), twin=None, vary=None, gallery=
         "debugmode", or the name of the audit's check.
     why : str
     *inputs
-        Examples; by default what `EXAMPLES` of the class says.
+        Example inputs; by default those of the class attribute `EXAMPLES`.
     args : tuple
         Arguments of the class.
     twin : type, optional
@@ -91,11 +92,11 @@ def wrong(error, found_by, why, *inputs, args=(), twin=None, vary=None, gallery=
     return add
 
 
-# ---------------------------------------------------------------- right ones
+# ---------------------------------------------------------------- correct Ops
 
 
 def as_float_tensor(x, ndim=None):
-    """A tensor of floating point numbers, of a certain rank."""
+    """Return `x` as a floating point tensor variable; raise TypeError for another dtype or rank."""
     x = T.as_tensor_variable(x)
     if x.dtype not in ("float32", "float64"):
         raise TypeError("the input has dtype %s; expected float32 or float64" % x.dtype)
@@ -128,7 +129,7 @@ class Double(Op):
 
 
 class DoubleIntoOutput(Double):
-    """The same, in the memory that the output cell holds where that suits."""
+    """`Double` that reuses the array in the output cell if its shape fits."""
 
     def perform(self, node, inputs, outputs):
         x, z = inputs[0], outputs[0][0]
@@ -138,7 +139,7 @@ class DoubleIntoOutput(Double):
 
 
 class DoubleInPlace(Double):
-    """The same, in the memory of its input."""
+    """`Double` that overwrites its input."""
 
     destroy_map = {0: [0]}
 
@@ -221,7 +222,7 @@ class Product(Op):
 
 
 class ProductInPlace(Product):
-    """The same in the memory of y."""
+    """`Product` that overwrites y."""
 
     destroy_map = {0: [1]}
 
@@ -272,7 +273,7 @@ class FillLike(Op):
         return [shapes[0]]
 
     def connection_pattern(self, node):
-        return [[0], [1]]  # as many write it
+        return [[0], [1]]  # many Ops use 0 and 1
 
     def grad(self, inputs, gradients):
         return [DisconnectedType()(), T.zeros_like(inputs[1]) + gradients[0].sum()]
@@ -296,7 +297,7 @@ class Scale(Double):
         return [None] if eval_points[0] is None else [eval_points[0] * self.factor]
 
 
-#: Class of Ops without an error -> arguments.
+#: Class of correct Ops -> arguments of the class.
 RIGHT = {
     Double: (),
     DoubleIntoOutput: (),
@@ -472,7 +473,7 @@ class MakesNaN(Double):
             outputs[0][0] = np.asarray(2 * np.sqrt(inputs[0]) ** 2)
 
 
-# ---------------------------------------------------------------- the same again, something else
+# ---------------------------------------------------------------- results and state that change between calls
 
 
 @wrong("NonDeterministic", "perform", "adds noise")

@@ -1,6 +1,6 @@
-"""Ops whose C code is wrong on purpose, each in one way, with what has to be said about them.
+"""Ops whose C code is wrong on purpose, each in one way, with the error that must be reported.
 
-`DoubleInC` and `SumInC` are right. Their C code consists of named parts; a wrong Op has another text in one of them.
+`DoubleInC` and `SumInC` are correct. Their C code consists of named parts; a wrong Op replaces one of them.
 """
 
 import numpy as np
@@ -14,7 +14,10 @@ GALLERY = []
 
 
 def wrong(error, found_by, *args, vary="usual", **kwargs):
-    """See `gallery.wrong`. Types are not varied unless that is what the error needs: each takes the compiler seconds."""
+    """Return the decorator `gallery.wrong` for C code.
+
+    By default types do not vary: each costs seconds of compilation.
+    """
     if vary == "usual":
         vary = ("length", "content") if found_by == "sanitizer" else ("length", "layout", "alias", "content")
     return _wrong(error, found_by, *args, vary=vary, gallery=GALLERY, **kwargs)
@@ -26,7 +29,8 @@ class DoubleInC(Op):
     Attributes
     ----------
     BEFORE, ALLOCATE, LOOP, AFTER : str
-        The parts of the C code. In them n is the length, and the macros X(i) and Z(i) are elements.
+        The parts of the C code. In them n is the length, and the macros X(i) and Z(i) are the elements of input and
+        output.
     """
 
     __props__ = ()
@@ -85,7 +89,7 @@ class DoubleInC(Op):
 
 
 class DoubleIntegersInC(DoubleInC):
-    """The same for integers, which wrap round."""
+    """`DoubleInC` for integers, which wrap around on overflow."""
 
     EXAMPLES = (np.array([3, -4, 2**62 + 1, 5]),)
     LOOP = """
@@ -107,7 +111,7 @@ class DoubleIntegersInC(DoubleInC):
 
 
 class DoublePositiveInC(DoubleInC):
-    """The same; a vector that begins with a negative number is refused."""
+    """`DoubleInC` that raises ValueError if the first element is negative."""
 
     EXAMPLES = (np.array([1.0, 2.0, -3.0]),)
     BEFORE = """
@@ -183,7 +187,7 @@ class MaximumInC(SumInC):
         return [None]
 
 
-# ---------------------------------------------------------------- other values than perform
+# ---------------------------------------------------------------- values that differ from those of perform
 
 
 @wrong("BadThunkOutput", "debugmode", "single precision is computed otherwise", VECTOR.astype("float32"))
@@ -349,7 +353,8 @@ class IgnoresStridesOfOutputToo(IgnoresStridesOfOutput):
     pass
 
 
-# These err with memory that they find only: nothing guards what they allocate.
+# These Ops go wrong only with an array that the output cell already holds: arrays that they allocate have no guard
+# margins.
 
 FOUND = "int found = %(z)s && PyArray_DIM(%(z)s, 0) == n && n > 0;"
 
@@ -466,7 +471,7 @@ class LeaksScratch(DoubleInC):
     AFTER = "if (n < 0) free(scratch);"
 
 
-# ---------------------------------------------------------------- memory that is not its own, and undefined behaviour
+# ---------------------------------------------------------------- invalid memory accesses and undefined behavior
 
 
 @wrong("AddressError", "sanitizer", "reads one element past the end of the input")
@@ -590,7 +595,7 @@ class ScaleInC(DoubleInC):
         return super().c_code(node, name, inputs, outputs, sub).replace("2 * X(i)", "%d * X(i)" % self.factor)
 
 
-#: Class of Ops without an error -> arguments.
+#: Class of correct Ops -> arguments of the class.
 RIGHT = {DoubleInC: (), DoubleIntegersInC: (), DoublePositiveInC: (), SumInC: (), MaximumInC: (), ScaleInC: (3,)}
 
 

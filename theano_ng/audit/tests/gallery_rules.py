@@ -1,4 +1,4 @@
-"""Rewrites and Types that are wrong on purpose, each in one way, with what has to be said about them; and what NanGuardMode is for."""
+"""Rewrites and Types that are wrong on purpose, each with the expected error, and graphs that NanGuardMode refuses."""
 
 from itertools import count
 
@@ -18,7 +18,7 @@ GALLERY = []
 
 
 def by_run(error, why, found_by="debugmode"):
-    """Decorator: a function that is called with True, and has to raise, and with False, and must not."""
+    """Return a decorator for a function that must raise when called with True, and must not when called with False."""
 
     def add(function):
         GALLERY.append(
@@ -38,9 +38,9 @@ def rewritten(rule, *values, build=None, finite=True, tracks=None):
         ``rule(node)``.
     *values : ndarray
     build : callable
-        From variables to the graph.
+        A function that builds the graph from its input variables.
     finite : bool
-        Whether NaN is an error by itself.
+        If True, NaN alone is an error.
     """
     inputs = [T.TensorType(v.dtype, (False,) * v.ndim)("x%d" % i) for i, v in enumerate(values)]
     mode = DebugMode(optimizer=out2in(local_optimizer(tracks)(rule)), check_isfinite=finite, check_c_code=False)
@@ -194,7 +194,7 @@ class Text(Type):
 
 
 class Twice(Op):
-    """A text twice."""
+    """Repeat a string twice."""
 
     __props__ = ()
 
@@ -241,7 +241,7 @@ def type_calls_nothing_valid(wrong):
 
 
 def wrong_type(why):
-    """Decorator: put a class of Types, based on `Text`, into the gallery; the audit looks at the Types of an Op's variables."""
+    """Return a decorator that adds a subclass of `Text` to the gallery, as the Type of an Op that the audit checks."""
 
     def add(cls):
         GALLERY.append(

@@ -1,4 +1,4 @@
-"""Wrong rules. Each has a fault, and the kinds of difference by which the oracle has to find the fault."""
+"""Wrong rewriting rules. For each rule the kinds of difference are listed that reveal its fault to the oracle."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ PLANTED = []
 
 
 def planted(*kinds, tracks, when=None):
-    """Decorate a wrong rule with the kinds of difference of which the oracle has to find one."""
+    """Return a decorator for a wrong rule; the oracle must find at least one of the given kinds of difference."""
 
     def decorator(function):
         PLANTED.append((local_optimizer(tracks, when=when)(function), kinds))
@@ -102,7 +102,7 @@ def computes_in_another_dtype(node):
 
 @planted("shape", tracks=[T.second])
 def forgets_to_broadcast(node):
-    """Drop a fill, with the shape that it gives.
+    """Remove a fill, and with it the shape of its result.
 
     fill(A, row)  ->  patternbroadcast(row, (False, False))
     """
@@ -112,7 +112,7 @@ def forgets_to_broadcast(node):
 
 @planted("new error", tracks=[Sum])
 def fails_without_elements(node):
-    """Read the only element of a sum that may have none.
+    """Replace a sum of at most one element by that element, although it may not exist.
 
     sum(x[0:1])  ->  x[0]
     """
@@ -336,7 +336,7 @@ def is_off_after_a_loop(node):
 
 @planted("rounding", tracks=[Elemwise], when=computes(scalar.Cosh, scalar.ArcCosh))
 def forgets_that_a_function_is_even(node):
-    """Cancel functions in both orders; the example is right, of the other order it says nothing.
+    """Cancel two functions in both orders, although only the order of the example is correct.
 
     cosh(arccosh(1 + x))  ->  1 + x
     """

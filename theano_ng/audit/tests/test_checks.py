@@ -1,4 +1,4 @@
-"""What the checks say about Ops of the package, which are right, and about some that are wrong in one way."""
+"""Tests that the checks of the audit accept correct Ops of the package, and report Ops that are wrong in one way."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ PYTHON = [check.name for check in select(sanitize=False, leaks=False)]
 
 
 class Half(Op):
-    """A right Op of one float tensor; the others are wrong in one way."""
+    """A correct Op of one float tensor. Some of its subclasses are wrong in one way."""
 
     __props__ = ()
 
@@ -66,7 +66,7 @@ class GradOfTwo(Half):
 
 
 class WithCode(Half):
-    """The C code rounds what float32 cannot hold."""
+    """A wrong Op: its C code rounds to float32."""
 
     def c_code(self, node, name, inputs, outputs, sub):
         x, z = inputs[0], outputs[0]
@@ -89,7 +89,7 @@ class RightCode(WithCode):
 
 
 class RefusesLess(RightCode):
-    """perform refuses empty input, the C code does not."""
+    """A wrong Op: `perform` refuses empty inputs, but the C code accepts them."""
 
     def perform(self, node, inputs, outputs):
         if inputs[0].size == 0:
@@ -102,7 +102,7 @@ class DoesNotCompile(RightCode):
 
 
 class Scaled(Half):
-    """Equality forgets the factor."""
+    """A wrong Op: equality ignores the factor."""
 
     __props__ = ("shift",)
 
@@ -219,7 +219,7 @@ class TestOptions(unittest.TestCase):
         self.assertTrue(audit(Case(GradOfTwo(), [MATRIX], tolerance=2.0), checks="grad").ok)
 
     def test_computed_inputs(self):
-        """A callable computes an input of the node: make_node may read in it that a length is 1."""
+        """A callable may compute the inputs of the node, from which `make_node` reads constant lengths of 1."""
         case = Case(lambda x: T.reshape(x, [x.shape[0] * x.shape[1], T.shape(x)[2]]), [MATRIX.reshape(4, 3, 1)])
         report = audit(case, checks="make_node,output_types")
         self.assertEqual((report.op, report.findings), ("Reshape{2}", []))
@@ -242,7 +242,7 @@ class TestOptions(unittest.TestCase):
         )
 
     def test_time_limit(self):
-        """By a clock that goes on by a second each time it is looked at."""
+        """The time limit ends a check; the fake clock advances by one second at each reading."""
         clock = SimpleNamespace(perf_counter=count().__next__)
         examples = []
         for limit in (100, 300):

@@ -1,4 +1,4 @@
-"""theano_ng-audit: targets, inputs, exit codes, files."""
+"""Tests of the command theano_ng-audit: targets, inputs, exit codes, files."""
 
 import contextlib
 import io
@@ -76,7 +76,7 @@ def interrupt(report):
 
 
 def run(*arguments):
-    """Exit code, standard output and standard error."""
+    """Run the command; return its exit code, standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(list(arguments))
@@ -177,7 +177,7 @@ class TestProgram(unittest.TestCase):
         )
         suites = ElementTree.parse(junit_file).getroot()
         self.assertEqual([suite.get("failures") for suite in suites], ["1", "0"])
-        # One Op of the file, and its case from audit_cases.
+        # The target is one Op of the file; its case comes from audit_cases.
         code, out, _ = run(self.file + ":Hashes", "--checks=props", "-q")
         self.assertEqual((code, "verdict" in out, "BadHash" in out), (1, False, True))
         code, out, _ = run(self.file + ":one_case", self.file + ":double", "--checks=maps", "--json=-")

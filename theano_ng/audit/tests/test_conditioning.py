@@ -1,4 +1,4 @@
-"""Noise of rounding is told from errors."""
+"""Tests that the audit distinguishes rounding noise from errors."""
 
 import unittest
 
@@ -11,7 +11,7 @@ from theano_ng.audit.conditioning import explained_by_rounding
 
 
 def _explained(function, value, other):
-    """What is explained of the difference between function(value) and another result."""
+    """Return, for each element, True if rounding explains the difference between function(value) and another result."""
     return explained_by_rounding(
         lambda values: [function(*values)], [value], 0, function(value), np.asarray(other, value.dtype)
     )
@@ -25,13 +25,14 @@ class TestExplained(unittest.TestCase):
             return x[:, 0] + (x[:, 1] + x[:, 2])
 
         self.assertEqual(total(x).tolist(), [1.0, 1.0])
-        self.assertEqual(_explained(total, x, [0.0, 1.0]).tolist(), [True, True])  # 0: the sum from the left
-        # One unit in the last place of 1e300 is 1.5e284; what is no sum of huge terms is not allowed for.
+        self.assertEqual(_explained(total, x, [0.0, 1.0]).tolist(), [True, True])  # 0 is the sum from left to right
+        # One unit in the last place of 1e300 is 1.5e284. The second row has no huge terms: its error of 0.001 is not
+        # explained.
         self.assertEqual(_explained(total, x, [1e284, 1.001]).tolist(), [True, False])
         self.assertEqual(_explained(total, x, [1e288, 1 + 1e-15]).tolist(), [False, True])
 
     def test_jumps_explain_nothing(self):
-        # The smallest change of an input crosses the jump, and a larger one crosses no higher one.
+        # The smallest change of an input crosses the jump; a larger change does not change the result more.
         x = np.array([1.0, -3.0, 0.0])
         self.assertEqual(_explained(np.floor, x, [0.0, -4.0, 1.0]).tolist(), [False, False, False])
         self.assertEqual(_explained(lambda x: (x >= 1) * 1.0, x, [0.0, 1.0, 1.0]).tolist(), [False, False, False])
@@ -54,7 +55,7 @@ class TestExplained(unittest.TestCase):
 
 
 class _Total(theano.Op):
-    """The sum of a vector; `perform` adds from the left, C from the right, and then what `wrong` says."""
+    """The sum of a vector. `perform` adds from the left, the C code from the right; then the C code adds `wrong`."""
 
     __props__ = ("wrong",)
 

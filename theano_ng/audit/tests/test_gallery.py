@@ -1,4 +1,4 @@
-"""Everything in the gallery in Python is found, under its name; and nothing is found in the twins."""
+"""Tests that every error in the Python galleries is found under its name, and that nothing is found in the twins."""
 
 import logging
 import unittest
@@ -28,7 +28,7 @@ def run_in_debugmode(case):
 
 
 def raised(function, *args):
-    """The name of what a function raises, and the text; None when it raises nothing."""
+    """Call a function; return the class name and the message of its exception, or (None, "") if it raises nothing."""
     try:
         function(*args)
     except Exception as error:
@@ -37,7 +37,7 @@ def raised(function, *args):
 
 
 def found(case, check, **options):
-    """What a check of the audit finds about a case: names, and all that it says."""
+    """Run a check of the audit on a case; return the names of the errors and the verdicts."""
     report = audit(case, checks=[check], max_examples=10, **options)
     return sorted({finding.error for finding in report.findings}), report.verdicts
 
@@ -46,7 +46,7 @@ class Galleries(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        logging.disable(logging.ERROR)  # what rewriting has to say about rewrites that are wrong
+        logging.disable(logging.ERROR)  # messages of the rewriter about wrong rewrites
         self.addCleanup(logging.disable, logging.NOTSET)
 
     def check(self, entries):
@@ -73,7 +73,7 @@ class Galleries(unittest.TestCase):
         self.assertEqual(wrong, {})
 
     def check_all_of(self, table, leaks):
-        """Every check about Ops that are right; sanitizers apart, which `check_twins` uses."""
+        """Run every check on correct Ops, except the sanitizers, which `check_twins` runs."""
         for cls, args in table.items():
             report = audit(
                 Case(cls(*args), cls.EXAMPLES, vary=("dtype", "length", "layout", "content")),
@@ -85,7 +85,7 @@ class Galleries(unittest.TestCase):
 
     @staticmethod
     def names(entry, make, run):
-        """Names of what is found about an entry, or about its twin; and what was said."""
+        """Return the names of the errors found in an entry or in its twin, and the evidence."""
         if entry.found_by == "audit":
             return found(make(), entry.check)
         name, text = raised(run) if run is not None else raised(run_in_debugmode, make())

@@ -1,4 +1,4 @@
-"""Everything in the gallery in C is found, under its name; and nothing is found in the twins."""
+"""Tests that every error in the gallery of C code is found under its name, and that nothing is found in the twins."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Inputs that the audit generates: types, layouts, contents, lengths; and the search for the smallest that fails."""
+"""Tests of the inputs that the audit generates, and of the search for the smallest failing input."""
 
 import os
 import random
@@ -30,7 +30,7 @@ class Declared(Op):
 
 
 class Pairs(Op):
-    """Two matrices of one dtype, real."""
+    """An Op of two matrices with equal floating point dtypes."""
 
     __props__ = ()
     destroy_map = {0: [0]}
@@ -42,7 +42,7 @@ class Pairs(Op):
 
 
 def draw(target, stage, seed=0):
-    """All examples of a stage."""
+    """Return all examples of a stage."""
     import hypothesis
 
     found = []
@@ -214,7 +214,7 @@ class TestSearch(unittest.TestCase):
             if example.values[0].size:
                 raise Problem("BadRop", "any element will do")
 
-        found, _ = self.search(attempt)  # fails for the example itself, which the first stage takes as it is
+        found, _ = self.search(attempt)  # fails for the given example, which the first stage tries unchanged
         ((_, example),) = found
         self.assertEqual(example.values[0].shape, (1, 1))
 

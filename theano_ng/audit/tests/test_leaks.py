@@ -1,4 +1,4 @@
-"""References and memory over many calls: what grows and what shrinks is named, and what stays the same is not."""
+"""Tests that the audit reports reference counts and memory that grow or shrink over many calls, and nothing else."""
 
 import unittest
 
@@ -11,7 +11,7 @@ from theano_ng.gof.compiler.toolchain import find_toolchain
 
 
 class Twice(Op):
-    """2 * x, with something that does not belong there."""
+    """The Op 2 * x, to which subclasses add an error."""
 
     __props__ = ()
 
@@ -93,7 +93,7 @@ class FailsAndKeeps(KeepsInputs):
 
 
 def found(op, *checks):
-    """(name, message) of what the checks find, and the reports' findings."""
+    """Return a list of (error name, message) of the findings, and the findings themselves."""
     report = audit(op, np.arange(3.0), checks=checks, max_examples=1)
     return [(finding.error, finding.message) for finding in report.findings], report.findings
 
@@ -124,7 +124,7 @@ class TestPython(unittest.TestCase):
         ((error, message),), (finding,) = found(KeepsText(), "memory")
         self.assertEqual(error, "MemoryLeak")
         per_call = int(message.split()[2])
-        self.assertTrue(540 <= per_call <= 600, message)  # a text of 500 characters and some digits
+        self.assertTrue(540 <= per_call <= 600, message)  # a string of 500 characters and some digits
         self.assertRegex(finding.evidence, r"allocated in .*test_leaks\.py:\d+: ")
         ((error, message),), _ = found(KeepsOutputs(), "memory")
         self.assertEqual((error, message.split()[:2]), ("MemoryLeak", ["perform", "leaves"]))

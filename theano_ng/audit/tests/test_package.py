@@ -1,4 +1,7 @@
-"""Every Op of the package has a case for the audit; a few of them pass it here, ``make audit`` runs all of them, with every check."""
+"""Tests that every Op of the package has a case for the audit.
+
+Only a few cases run here; ``make audit`` runs all cases with every check.
+"""
 
 import importlib
 import pkgutil
@@ -49,7 +52,8 @@ ELSEWHERE = {
 }
 
 
-# One case of each kind of Op and of code: scalar functions, C with and without an inner graph, views, in-place, BLAS, lazy, Python alone.
+# One case of each kind of Op and of implementation: scalar functions, C code with and without an inner graph, views,
+# in-place Ops, BLAS, lazy Ops, Ops with Python code only.
 SAMPLE = {
     "theano_ng.scalar.tests.audit_cases": ("pow(POSITIVE, Y)", "mod(INTS, MORE_INTS)", "Composite(X, Y)"),
     "theano_ng.tensor.tests.audit_cases": (
@@ -66,7 +70,7 @@ SAMPLE = {
 
 
 def symbolic(value):
-    """A variable for an entry of a case's inputs."""
+    """Return a variable for an entry of a case's inputs."""
     if isinstance(value, tuple) and value and isinstance(value[0], Type):
         value = value[0]
     if isinstance(value, Type):
@@ -75,7 +79,7 @@ def symbolic(value):
 
 
 def ops_of_the_package():
-    """All classes of Ops that modules of the package define, tests apart."""
+    """Return all classes of Ops that modules of the package define, except those of tests."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for module in pkgutil.walk_packages(theano_ng.__path__, "theano_ng."):
@@ -91,11 +95,12 @@ def ops_of_the_package():
 
 
 def audited():
-    """The classes of the Ops in the graphs of all cases, with the scalar Ops inside."""
+    """Return the classes of the Ops in the graphs of all cases, and of the scalar Ops inside them."""
     seen = set()
     for name in MODULES:
         module = importlib.import_module(name)
-        # Those of devices open one in children that are forked later, unless they are only looked at.
+        # `audit_cases` of devices makes all children that are forked later open a device; `cases` only returns the
+        # cases.
         for case in getattr(module, "cases", module.audit_cases)():
             outputs = case.op(*[symbolic(value) for value in case.inputs])
             for r in ancestors(outputs if isinstance(outputs, (list, tuple)) else [outputs]):
@@ -119,7 +124,7 @@ class TestEveryOp(unittest.TestCase):
         self.assertEqual([name for name in list(ELSEWHERE) + BASES if name not in names], [])
 
     def test_sample_passes(self):
-        """Some cases, with few examples and without the slow checks. All of them, with sanitizers and leaks: ``make audit``."""
+        """Some cases pass with few examples and without the slow checks. ``make audit`` runs all cases and checks."""
         found = {}
         for module, names in SAMPLE.items():
             cases = {case.name: case for case in importlib.import_module(module).audit_cases()}

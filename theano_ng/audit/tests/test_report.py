@@ -1,4 +1,4 @@
-"""Reports as text, JSON and JUnit's XML, and the progress bar."""
+"""Tests of reports as text, JSON and JUnit XML, and of the progress bar."""
 
 import io
 import json
@@ -112,7 +112,7 @@ class TestFormats(unittest.TestCase):
         )
         failure = bad[2][0]
         self.assertEqual((failure.get("type"), failure.get("message")), ("AddressError", FINDING.message))
-        self.assertIn("#39 <run> ? \u00e9", failure.text)  # a character that XML does not know is replaced
+        self.assertIn("#39 <run> ? \u00e9", failure.text)  # a character that XML does not allow is replaced
         self.assertEqual(len(good), 1)
 
 

@@ -70,7 +70,7 @@ class TestPlanted(unittest.TestCase):
 
 
 class TestRules(unittest.TestCase):
-    """A part of the work of ``make oracle``."""
+    """A small part of the checks of ``make oracle``."""
 
     def test_registered_rules(self):
         names = "local_neg_neg local_mul_to_sqr local_useless_slice local_shape_to_shape_i local_cast_cast"

@@ -1,4 +1,4 @@
-"""C code under the sanitizers: what is found, where it is said to be, and that the process survives it."""
+"""Tests of C code under sanitizers: the faults found, the reported source lines, and the survival of the process."""
 
 import os
 import tempfile
@@ -16,7 +16,7 @@ UNAVAILABLE = sanitizer.unavailable()
 
 
 class Twice(Op):
-    """2 * x, with something wrong in its loop."""
+    """The Op 2 * x, with wrong C code after its loop."""
 
     __props__ = ("body",)
 
@@ -87,12 +87,12 @@ class TestValues(unittest.TestCase):
                 )
         self.assertTrue(np.shares_memory(got[0], got[1]))
         self.assertFalse(np.shares_memory(got[0], got[2]))
-        # Nothing lies around a value that was cut out of a larger array.
+        # A slice of a larger array is packed without the rest of that array.
         self.assertEqual(sum(len(content) for _, content in worker.pack([base[1, 1:3]])[0]), 16)
 
 
 class TestReading(unittest.TestCase):
-    """What the sanitizers print, read."""
+    """Tests of the parser of the sanitizers' output."""
 
     REPORT = """\
 =================================================================
@@ -155,7 +155,7 @@ Shadow bytes around the buggy address:
 
 
 class _WrongScalar(scalar.UnaryScalarOp):
-    """Whatever C one likes."""
+    """A scalar Op with arbitrary C code."""
 
     __props__ = ("code",)
 
@@ -174,7 +174,7 @@ class _WrongScalar(scalar.UnaryScalarOp):
 
 
 class _WrongAdd(type(scalar.add)):
-    """A sum with a shift that C leaves undefined."""
+    """A sum with a shift that is undefined behavior in C."""
 
     def c_code(self, node, name, inputs, outputs, sub):
         return "volatile int far = 40; %s = %s + 0 * (1 << far);" % (outputs[0], " + ".join(inputs))
@@ -185,7 +185,7 @@ class _WrongAdd(type(scalar.add)):
 
 @unittest.skipIf(UNAVAILABLE, UNAVAILABLE)
 class TestWorker(unittest.TestCase):
-    """One process for all programs."""
+    """Tests of the worker; one process runs all programs."""
 
     @classmethod
     def setUpClass(cls):
@@ -225,7 +225,7 @@ class TestWorker(unittest.TestCase):
             self.assertEqual(error, "AddressError")
             self.assertRegex(words, r"^Twice\.c_code, line \d+: `.*PyArray_GETPTR1\(V\d, n\)")
             self.assertEqual(location, "%s:%d" % (os.path.abspath(__file__), self.line_of("def c_code(self")))
-        # Where a line of the method yields the line of C, it is the place.
+        # If a line of the method contains the line of C code, that line is reported.
         shifted = Twice("")
         shifted.c_code = lambda node, name, inputs, outputs, sub: (
             """
@@ -243,9 +243,9 @@ class TestWorker(unittest.TestCase):
         op = Twice("{volatile int zero = 0, big = 2147483647; if (n == 0) big = 1 / zero; big = big + 1; }")
         record, found = self.run_op(op, np.arange(3.0))
         self.assertEqual([error for error, _, _ in found], ["UndefinedBehaviour"] * len(found))
-        self.assertIsNotNone(record)  # it goes on
+        self.assertIsNotNone(record)  # the program continues
         self.assertTrue(found[0][1].endswith("big = big + 1; }`"), found)
-        # Told of again by the next example.
+        # The next example reports its fault, too.
         _, found = self.run_op(op, np.zeros(0))
         self.assertTrue(found[0][1].endswith("big = 1 / zero; big = big + 1; }`"), found)
 
@@ -292,7 +292,7 @@ class TestWorker(unittest.TestCase):
         self.assertEqual((record["error"], found), (None, []))
 
     def test_wrong_kernels(self):
-        # The C of scalar Ops, in loops, in fused loops and in reductions.
+        # The C code of scalar Ops, in loops, in fused loops and in reductions.
         x, matrix = scalar.float64("x"), tensor.dmatrix()
         table = _WrongScalar("static const double t[3] = {1, 2, 3}; %(z)s = %(x)s * t[3 + ((int) %(x)s & 1)];")
         shift = _WrongScalar("volatile int far = 40; %(z)s = %(x)s + (1 << far);")
@@ -343,7 +343,7 @@ class TestCheck(unittest.TestCase):
         self.assertTrue(
             finding.message.startswith("twice.c, line 7: `*(double *)PyArray_GETPTR1(*z, i) = "), finding.message
         )
-        self.assertIn("(2,)", finding.inputs[0])  # the smallest
+        self.assertIn("(2,)", finding.inputs[0])  # the smallest failing length
 
     def test_dies_when_loaded(self):
         (finding,) = audit(DiesWhenLoaded(""), tensor.dvector, checks="sanitizer", max_examples=0).findings

@@ -1,6 +1,7 @@
 """Ops on devices, for the audit: ``theano_ng-audit theano_ng.gpuarray.tests.audit_cases``.
 
-Checks run in forked processes, and a device cannot be shared with a child: each child opens it for itself, the process that began never does.
+Checks run in forked processes, and a child process cannot use a device that its parent opened. Therefore each child
+opens the device, and the parent never does.
 """
 
 import os
@@ -56,7 +57,7 @@ def _open():
 
 
 def _on_device(op, *places):
-    """A callable that hands an Op the inputs with these numbers (all: none given) on the device."""
+    """Return a callable that moves the inputs at these positions (default: all) to the device and applies an Op."""
 
     def call(*inputs):
         return op(*[as_gpuarray_variable(v, NAME) if not places or i in places else v for i, v in enumerate(inputs)])
@@ -65,7 +66,7 @@ def _on_device(op, *places):
 
 
 def _part(cls, **kwargs):
-    """A callable that indexes x by ``[1:, i]``."""
+    """Return a callable that indexes x by ``[1:, i]`` with an Op of class `cls`."""
     template = tt.fmatrix()[1:, tt.lscalar()].owner
     rest = template.inputs[1:2]
     return _on_device(
@@ -75,24 +76,27 @@ def _part(cls, **kwargs):
 
 
 def _bounded(op):
-    """A callable that hands an Op lengths up to 20: checks limit the address space, and where that is at its end PoCL dies in a kernel."""
+    """Return a callable that limits the lengths of an Op to 20.
+
+    Checks limit the address space, and PoCL crashes when it is exhausted.
+    """
     return lambda n, m, k: op(tt.minimum(n, 20), tt.minimum(m, 20), k)
 
 
 def _filled(x):
-    """x in memory that was undefined."""
+    """Return x, written into uninitialized memory."""
     memory = GpuAllocEmpty("float32", NAME)(*[tt.shape(x)[i] for i in range(x.ndim)])
     return subtensor.GpuIncSubtensor([], set_instead_of_inc=True)(memory, as_gpuarray_variable(x, NAME))
 
 
 def audit_cases():
-    """The cases; registers what opens the device in processes that are forked later."""
+    """Return the cases, and register a function that opens the device in processes that are forked later."""
     os.register_at_fork(after_in_child=_open)
     return cases()
 
 
 def cases():
-    """The cases, for who looks at their graphs only."""
+    """Return the cases, for callers that only build their graphs."""
     i = np.array(1)
     rows = (
         subtensor.GpuAdvancedSubtensor1(),

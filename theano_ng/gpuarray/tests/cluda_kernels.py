@@ -1,6 +1,6 @@
 """Kernels that use all names of ``cluda.h``: test_cluda.py runs them, test_nvrtc.py compiles them for CUDA."""
 
-# What libgpuarray documents for kernels: everything in it is used once.
+# Every name that libgpuarray documents for kernels is used at least once.
 CLUDA = """#include "cluda.h"
 #include <cluda.h>
 

@@ -1,23 +1,25 @@
-"""The device that tests compute on: OpenCL on this machine's processor, or the one that the flag init_gpu_device names."""
+"""The device on which tests compute: OpenCL on the CPU, or the device that the flag init_gpu_device names."""
 
 import os
 import unittest
 
 from theano_ng.configdefaults import config
 
-# The one that `make test-gpu` names, or that of processors.
+# The device that `make test-gpu` names; by default the OpenCL device of the CPU.
 DEVICE = config.init_gpu_device or "opencl0:0"
 
 _opened = []
 
 
 def context(name="test"):
-    """The name of a context, which is opened the first time; the default one, None, is then the same if nobody has defined it.
+    """Return the name of a context; open and register the context on first use.
+
+    The default context, None, is then the same context unless it is defined already.
 
     Raises
     ------
     unittest.SkipTest
-        When there is no OpenCL device.
+        If there is no OpenCL device.
     """
     from theano_ng.gpuarray.contexts import list_contexts, reg_context
     from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -38,20 +40,20 @@ def context(name="test"):
     return name
 
 
-# Where the elements of an array may lie in its memory.
+# The memory layouts in which tests pass arrays.
 LAYOUTS = ("C", "strided", "reversed", "F")
 
 
 def placed(value, layout, name="test"):
-    """An array on the device with this value.
+    """Return an array on the device with this value.
 
     Parameters
     ----------
     value : numpy.ndarray
     layout : {"C", "strided", "reversed", "F"}
-        In C order; every second element of a larger array; with negative strides; axes in the other order.
+        C order; every second element of a larger array; negative strides; Fortran order.
     name : hashable
-        Of the context.
+        The name of the context.
     """
     import numpy as np
 
@@ -73,7 +75,7 @@ def placed(value, layout, name="test"):
 
 
 def gpu_variable(dtype, ndim, name="test"):
-    """A variable on the device, with nothing known of its lengths."""
+    """Return a variable on the device that broadcasts along no axis."""
     from theano_ng.gpuarray.type import GpuArrayType
 
     return GpuArrayType(dtype, (False,) * ndim, name)()

@@ -1,6 +1,7 @@
-"""A small case of every family of kernels, for tools that watch kernels run: ``python -m theano_ng.gpuarray.tests.kernel_families [NAME ...]``.
+"""A small case of every family of kernels, for tools that observe kernels at run time.
 
-Shapes are such that groups have several threads and the last one is not full. Results are compared with NumPy's.
+Run ``python -m theano_ng.gpuarray.tests.kernel_families [NAME ...]``. Shapes are such that work groups have several
+threads and the last group is not full. Results are compared with those of NumPy.
 """
 
 import sys
@@ -37,7 +38,7 @@ INDICES = np.array([3, 0, 3, -1, 3])
 
 
 def check(inputs, outputs, values, expected):
-    """Compute variables on the device from arrays that lie there in several ways."""
+    """Compute variables on the device from arrays in several memory layouts; compare with the expected results."""
     name = context()
     f = theano.function(inputs, [host_from_gpu(v) for v in outputs])
     for layout in ("C", "strided"):
@@ -132,11 +133,11 @@ def copies():
 
 
 def arrays():
-    """The operators of pygpu."""
+    """Compute with the operators of pygpu."""
     ctx = get_context(context())
     x, y = pygpu.array(VALUE, context=ctx), pygpu.array(OTHER, context=ctx)
     np.testing.assert_allclose(np.asarray(2 * x[:, ::2] + y[0, ::2]), 2 * VALUE[:, ::2] + OTHER[0, ::2])
-    for serial in (False, True):  # in groups, and by a thread
+    for serial in (False, True):  # by work groups, and by one thread
         with mock.patch.object(ReductionKernel, "_serial", serial):
             total = reduce1(x, "+", "0", "float32", axis=1)
             np.testing.assert_allclose(np.asarray(total), VALUE.sum(1), rtol=1e-5)
@@ -152,12 +153,12 @@ def _planted(body):
 
 
 def planted_race():
-    """Neighbours are read before they have been written: the barrier is missing."""
+    """Run a kernel with a race: it reads elements that other threads write, without a barrier."""
     _planted("    LOCAL_MEM ga_float shared[8];\n    shared[LID_0] = LID_0;\n    x[LID_0] = shared[7 - LID_0];")
 
 
 def planted_read():
-    """The last thread reads behind the memory of the array, which is one of the pool's blocks."""
+    """Run a kernel that reads far behind the memory of its array, which is a block of the pool."""
     _planted("    x[LID_0] = x[LID_0 + (1 << 26)];")
 
 

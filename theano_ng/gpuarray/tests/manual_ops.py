@@ -1,8 +1,8 @@
 """The Ops of the manual's chapter on GPU Ops, as it prints them.
 
-Line breaks of the page are left out, `xrange` is `range`, the kernel is handed to GpuKernel_error by its address, and the imports are those that the text
-leaves to the reader. `GpuPyDouble` is the manual's
-Op that computes by a library of the user's, with pygpu in the place of PyCUDA.
+There are four differences: line breaks of the page are removed, `xrange` is `range`, GpuKernel_error gets the address
+of the kernel, and imports that the text leaves to the reader are added. `GpuPyDouble` is the manual's Op that computes
+with a library of the user; here this library is pygpu instead of PyCUDA.
 """
 
 import theano_ng as theano
@@ -185,7 +185,7 @@ class GpuEyeOfFile(CGpuKernelBase, Op):
 
 
 class GpuPyDouble(theano.Op):
-    """Twice its input, by a kernel that `make_thunk` builds."""
+    """Double the input with a kernel that `make_thunk` builds."""
 
     __props__ = ()
 

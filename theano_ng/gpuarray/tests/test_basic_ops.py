@@ -1,4 +1,4 @@
-"""Arrays on devices that are made, joined, split and reshaped."""
+"""Tests of Ops that create, join, split and reshape arrays on devices."""
 
 import pickle
 import unittest
@@ -230,7 +230,7 @@ class TestReshape(WithDevice):
 
 class TestReuse(WithDevice):
     def test_inputs_of_earlier_calls_stay(self):
-        """What was handed on as it is, is not written to by the next call, which has to copy."""
+        """An input that one call returns without a copy is not overwritten by the next call, which has to copy."""
         x, y = gpu_variable("float32", 2, self.context), gpu_variable("float32", 2, self.context)
         mode = theano.Mode(theano.gof.vm.VM_Linker(allow_gc=False), "fast_run")
         f = compiled([x, y], [gpu_contiguous(x), GpuJoin(view=0)(0, x, y), GpuReshape(1)(x, [-1])], mode=mode)
@@ -246,7 +246,7 @@ class TestReuse(WithDevice):
             np.testing.assert_array_equal(np.asarray(zeros), np.zeros((2, 3)))
 
     def test_calls_do_not_disturb_each_other(self):
-        """Memory of one call serves the next; what was returned stays."""
+        """Calls reuse memory, but arrays that an earlier call returned keep their values."""
         x, n = gpu_variable("float32", 1, self.context), T.lscalar()
         f = theano.function(
             [x, n],

@@ -1,4 +1,4 @@
-"""Reductions on devices against NumPy."""
+"""Tests of reductions on devices, compared with NumPy."""
 
 import io
 import itertools
@@ -36,7 +36,7 @@ def on_gpu(v):
 
 
 def run(node, value):
-    """What the kernels give."""
+    """Run the kernels of a node; return the result as an array of the host."""
     cell = [None]
     make_native_thunk(node, node.op.native_code(node), [[value]], [cell])()
     return np.asarray(cell[0])
@@ -51,7 +51,7 @@ class TestValues(unittest.TestCase):
         return GpuCAReduceCuda(op, **kwargs)(on_gpu(T.TensorType(dtype, (False,) * ndim)()).type()).owner
 
     def test_all_patterns_of_axes(self):
-        # One program: the kernels depend on the numbers of axes only.
+        # The kernels depend only on the numbers of kept and reduced axes.
         rng = np.random.default_rng(0)
         shapes = ((3, 4, 5), (1, 70, 2), (2, 3, 300), (130, 2, 3))
         for mask in itertools.product((0, 1), repeat=3):
@@ -79,7 +79,7 @@ class TestValues(unittest.TestCase):
             node = self.node(scalar.add, ndim=len(shape), axis=axis)
             x = on_device(a)
             found = run(node, x)
-            # Columns are added up 4096 numbers at a time.
+            # Columns are summed 4096 elements at a time.
             np.testing.assert_allclose(found, a.astype("float64").sum(axis=axis), rtol=4e-6 if axis == (0,) else 1e-6)
             for _ in range(3):
                 np.testing.assert_array_equal(run(node, x), found)
@@ -140,7 +140,7 @@ class TestValues(unittest.TestCase):
 
     def test_an_op_of_the_user(self):
         class Hypotenuse(scalar.BinaryScalarOp):
-            """Not idempotent, and without an identity."""
+            """A reduction that is not idempotent and has no identity."""
 
             output_types_preference = staticmethod(scalar.upcast_out)
 
@@ -156,7 +156,7 @@ class TestValues(unittest.TestCase):
 
 
 class TestThreads(unittest.TestCase):
-    """The part of the kernels that cards run: threads of a group and its local memory, here in groups of a processor."""
+    """Tests of the kernels for GPUs, which use threads and local memory of work groups; here they run on a CPU."""
 
     @classmethod
     def setUpClass(cls):
@@ -178,7 +178,7 @@ class TestThreads(unittest.TestCase):
         )
 
     def reduced(self, kernel, a, by_column, groups, group, pieces=1):
-        """The reduction of the rows of a matrix, or of the columns."""
+        """Reduce the rows or the columns of a matrix with a kernel."""
         outputs, length = a.shape[::-1] if by_column else a.shape
         steps = (1, a.shape[1]) if by_column else (a.shape[1], 1)
         z, parts = [on_device(np.zeros(outputs * k, "f")) for k in (1, pieces)]

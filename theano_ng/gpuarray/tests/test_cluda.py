@@ -1,4 +1,4 @@
-"""The names that kernels are written in do what libgpuarray documents: run on a device."""
+"""Tests that the names of ``cluda.h`` behave as libgpuarray documents; the kernels run on a device."""
 
 import unittest
 
@@ -25,7 +25,8 @@ class TestCluda(unittest.TestCase):
         return gpuarray.zeros(n, dtype, context=self.context)
 
     def test_atomics(self):
-        # All threads add to one place of global and one of local memory; halves share a word of 4 bytes.
+        # All threads add to one element of global memory and one of local memory. Two float16 elements share a word of
+        # 4 bytes.
         dtypes = "int32 uint32 int64 uint64 float32 float64 float16".split()
         arrays = [self.array(dtype) for dtype in dtypes]
         kernel = self.kernel("atomics", [gpuarray.GpuArray] * 7, have_double=True, have_half=True)
@@ -35,7 +36,7 @@ class TestCluda(unittest.TestCase):
             self.assertEqual(values[0], (k + 1) * THREADS)
             self.assertEqual(values[1], GROUP)
             self.assertEqual(values[2], np.inf if values is f else 9)
-        self.assertEqual((i[3], i[4]), (GROUP, 7))  # xchg returns what was there
+        self.assertEqual((i[3], i[4]), (GROUP, 7))  # xchg returns the old value
         self.assertEqual(list(e[:4]), [THREADS / 2, THREADS, GROUP, 2 * GROUP])
         self.assertEqual(list(e[4:7]), [0, 9, 2 * GROUP])
         self.assertEqual(e[7], 1.0009765625)  # rounded once: in two steps it would be 1
@@ -58,7 +59,7 @@ class TestCluda(unittest.TestCase):
         np.testing.assert_array_equal(b, np.arange(n) > 0)
         for values, expected in ((c, -1), (C, 255), (h, -1), (H, 65535), (z, 1 - 1j)):
             np.testing.assert_array_equal(values, expected)
-        # max(-3, 0) + min(n + 3, n - 3) + the threads that step together
+        # max(-3, 0) + min(n + 3, n - 3) + the number of threads in a warp
         warp = 32 if self.context.kind == b"cuda" else 1
         np.testing.assert_array_equal(Z, -1 + 1j * (n - 3 + warp))
 
@@ -97,7 +98,7 @@ class TestCluda(unittest.TestCase):
         np.testing.assert_array_equal(np.signbit(np.asarray(to)), np.signbit(expected))
 
     def test_split(self):
-        """Quotients and remainders on both sides of 32 bits."""
+        """`ga_split` returns quotients and remainders of numbers below and above 2**32."""
         text = """KERNEL void split(GLOBAL_MEM ga_ulong *number, GLOBAL_MEM ga_ulong *by) {
             ga_size rest = number[GID_0];
             number[GID_0] = ga_split(&rest, by[GID_0]);

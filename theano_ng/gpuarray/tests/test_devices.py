@@ -1,4 +1,4 @@
-"""Flags and functions that open devices, and what happens where there are none."""
+"""Tests of flags and functions that open devices, with and without a device."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from theano_ng.gpuarray.tests.device import context
 
 
 def run(code, flags, ok=True, **variables):
-    """What a process with these flags, and variables in its environment, writes: (stdout, stderr)."""
+    """Run code in a process with these flags and environment variables; return (stdout, stderr)."""
     environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s,%s" % (config.base_compiledir, flags))
     environment.pop("CUDA_LAUNCH_BLOCKING", None)
     environment.update(variables)
@@ -26,7 +26,7 @@ def run(code, flags, ok=True, **variables):
 
 
 class TestNoDevice(unittest.TestCase):
-    """Programs go on without a device, unless they have forced one."""
+    """Tests without a device: programs continue on the CPU, unless they force a device."""
 
     def test_fall_back(self):
         for device, reason, advice in (
@@ -166,7 +166,7 @@ class TestOneDevice(unittest.TestCase):
         )
 
     def test_children(self):
-        """Children do not open the device once more: those that multiprocessing starts say so and go on, those of a fork have an error."""
+        """Child processes do not open the device again: spawned ones run without it, forked ones raise an error."""
         code = """
             import multiprocessing, sys
             def work(queue):

@@ -1,4 +1,4 @@
-"""GpuElemwise and GpuDimShuffle against NumPy and the Ops of the host."""
+"""Tests of GpuElemwise and GpuDimShuffle, compared with NumPy and the Ops of the host."""
 
 import pickle
 import unittest
@@ -31,7 +31,7 @@ def on_gpu(v):
 
 
 def values(dtype, shape, rng):
-    """Numbers of a dtype, with special ones among the first."""
+    """Return an array of a dtype that begins with special values."""
     found = np.asarray(rng.standard_normal(shape) * 3)
     flat = found.reshape(-1)
     special = [0, 1, -1, 0.5, -0.5, 2]
@@ -45,7 +45,7 @@ def values(dtype, shape, rng):
 
 
 def layouts(a):
-    """An array in memory of different forms, on the device."""
+    """Yield an array on the device in several memory layouts."""
     from theano_ng.gpuarray.contexts import get_context
     from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 
@@ -59,7 +59,7 @@ def layouts(a):
 
 
 class TestValues(unittest.TestCase):
-    """Scalar ops, many in one function so that their kernels are built together."""
+    """Tests of the values of scalar Ops. One function has many Ops, so that their kernels are built together."""
 
     def check(self, names, dtypes):
         rng = np.random.default_rng(3)
@@ -87,7 +87,7 @@ class TestValues(unittest.TestCase):
                 self.assertTrue(values_eq_approx(value, expected), (xs, value, expected))
 
     def expected(self, node, xs):
-        """By NumPy; divisions of integers by zero give 0."""
+        """Return the expected value, computed by NumPy; integer divisions by zero give 0."""
         cells = [[None]]
         host = Elemwise(node.op.scalar_op).make_node(*[v.type.host_type()() for v in node.inputs])
         zero = xs[-1] == 0
@@ -119,7 +119,7 @@ class TestShapes(unittest.TestCase):
     def setUpClass(cls):
         x, y = T.TensorType("float32", (False,) * 3)("x"), T.TensorType("float32", (False, True, False))("y")
         cls.gpu = [on_gpu(x), on_gpu(y)]
-        # Inputs are arrays of the device, so that their strides are known.
+        # The inputs are device arrays, so that the test controls their strides.
         cls.inputs = [v.type() for v in cls.gpu]
         out = GpuElemwise(scalar.add)(*cls.inputs)
         two = GpuElemwise(scalar.mul)(cls.inputs[0], cls.inputs[0])

@@ -1,4 +1,4 @@
-"""Cumulative sums and products, and maxima with their places, on devices."""
+"""Tests of cumulative sums and products, and of maxima with their indices, on devices."""
 
 import unittest
 
@@ -29,13 +29,13 @@ class TestCumulation(unittest.TestCase):
             value = self.rng.standard_normal(shape)
             expected = [function(value, axis) for axis in axes for function in (np.cumsum, np.cumprod)]
             for result, right in zip(f(placed(value, layout, self.context)), expected):
-                np.testing.assert_array_equal(result, right)  # in the same order
+                np.testing.assert_array_equal(result, right)  # terms are added in the same order
         for shape in ((0, 2, 3), (2, 3, 0)):
             for result, axis in zip(f(np.ones(shape))[::2], axes):
                 self.assertEqual(result.shape, np.cumsum(np.ones(shape), axis).shape)
 
     def test_by_groups(self):
-        """As a device does it that needs many threads."""
+        """Work groups compute cumulative sums, as on a device that needs many threads."""
         extra_ops._THREADS = 1000
         for dtype, mode in (("float32", "add"), ("float64", "mul"), ("int32", "add"), ("uint8", "add")):
             x = gpu_variable(dtype, 2, self.context)
@@ -98,13 +98,13 @@ class TestMaxAndArgmax(unittest.TestCase):
 
     def compiled(self, dtype, ndim, axes):
         x = gpu_variable(dtype, ndim, self.context)
-        # In DebugMode NaN is a fault.
+        # By default, DebugMode treats NaN as an error.
         mode = theano.compile.mode.get_default_mode()
         mode = theano.compile.DebugMode(check_isfinite=False) if isinstance(mode, theano.compile.DebugMode) else mode
         return theano.function([x], [host_from_gpu(v) for v in GpuMaxAndArgmax(axes)(x)], mode=mode)
 
     def value(self, shape):
-        """With NaN and ties."""
+        """Return an array with NaN and equal elements."""
         value = self.rng.integers(0, 6, shape).astype("float32")
         value[self.rng.random(shape) < 0.02] = np.nan
         return value

@@ -1,4 +1,4 @@
-"""Ops with kernels of their own in classic C code: the manual's, and what such code gets wrong."""
+"""Tests of Ops that define kernels in classic C code: the Ops of the manual, and errors in such code."""
 
 import os
 import pickle
@@ -49,7 +49,7 @@ class TestKernel(unittest.TestCase):
 
 
 class Scaled(GpuKernelBase, Op):
-    """``scale * x + axis 0's number``, by a kernel that runs along two axes; the context is a field of the params."""
+    """``scale * x[i, j] + i``, with a kernel that runs along two axes; the context is a field of the params."""
 
     __props__ = ("scale",)
     params_type = ParamsType(context=gpu_context_type, scale=int32)
@@ -100,7 +100,7 @@ class BadText(Scaled):
 
 
 class Elements(GpuKernelBase, Op):
-    """Copies a variable on a device by its C type alone: no kernels, and params that are its context."""
+    """Copy a variable on a device with C code only: the Op has no kernels, and its params are the context."""
 
     __props__ = ()
 
@@ -156,7 +156,7 @@ class TestManual(OnDevice):
         f = theano.function([n, m], op(n, m))
         for args in ((3, 3), (3, 5), (4, 2)):
             np.testing.assert_array_equal(f(*args), np.eye(*args, dtype="float32"))
-        # What is pickled is the graph; kernels are built again.
+        # A pickle contains the graph; the kernels are rebuilt.
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(2, 2), np.eye(2))
 
     def test_a_thunk_of_their_own(self):

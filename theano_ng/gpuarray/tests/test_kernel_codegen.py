@@ -1,4 +1,4 @@
-"""Texts of kernels are run, with fewer, as many and more threads than elements."""
+"""Tests that run generated kernels with fewer and with more threads than elements."""
 
 import unittest
 

@@ -1,4 +1,7 @@
-"""The manual's programs for GPUs, as it prints them, on a device of OpenCL: each is a process with flags, in which ``import theano`` gives this package."""
+"""Tests of the manual's programs for GPUs, as it prints them, on an OpenCL device.
+
+Each program is a process with flags, in which ``import theano`` imports this package.
+"""
 
 import os
 import re
@@ -12,7 +15,7 @@ from theano_ng import legacy
 from theano_ng.configdefaults import config
 from theano_ng.gpuarray.tests.device import DEVICE, context
 
-# "Testing Theano with GPU"; fewer iterations than there.
+# "Testing Theano with GPU", with fewer iterations than in the manual.
 EXPONENTIALS = """
 from theano import function, config, shared, tensor
 import numpy
@@ -39,7 +42,7 @@ else:
     print('Used the gpu')
 """
 
-# "A simple graph on two GPUs"; smaller matrices than there.
+# "A simple graph on two GPUs", with smaller matrices than in the manual.
 TWO_DEVICES = """
 import numpy
 import theano
@@ -84,7 +87,7 @@ print(f.maker.fgraph.toposort())
 print(numpy.allclose(f(), numpy.exp(a)))
 """
 
-# "Changing the Value of Shared Variables": the logistic regression; fewer steps than there.
+# "Changing the Value of Shared Variables": the logistic regression, with fewer steps than in the manual.
 REGRESSION = """
 import numpy
 import theano
@@ -132,7 +135,7 @@ print(any(type(node.op).__name__ == "GpuElemwise" for node in train.maker.fgraph
 numpy.savez(%r, w=w.get_value(), b=b.get_value())
 """
 
-# A number that is not moved, and an input that its tag keeps on the host.
+# A 0-d shared variable stays on the host, and so does an input whose tag requests it.
 ON_THE_HOST = """
 import theano, numpy
 from theano import tensor as T
@@ -151,7 +154,7 @@ theano.printing.debugprint(theano.function([a, b], (a + b) * a))
 
 
 def run(program, flags):
-    """(stdout, stderr) of a program that says ``import theano``."""
+    """Run a program that contains ``import theano``; return (stdout, stderr)."""
     environment = dict(os.environ, PYTHONPATH=legacy.folder_for_processes())
     environment["THEANO_FLAGS"] = "base_compiledir=%s,%s" % (config.base_compiledir, flags)
     root = os.path.dirname(os.path.dirname(os.path.abspath(legacy.__path__[0])))
@@ -208,7 +211,7 @@ class TestPrograms(unittest.TestCase):
         lines = out.splitlines()
         self.assertEqual(lines[0], "GpuArrayType<gpudev>(float32, (False, False)) TensorType(float32, matrix) True")
         self.assertEqual(lines[1], "<TensorType(float32, matrix)> [id A]")
-        # An operation is done where its input is.
+        # A node computes on the device of its input.
         self.assertIn("GpuElemwise{exp,no_inplace}(<GpuArrayType<gpudev>(float32, (False, False))>)", lines[2])
         self.assertEqual(lines[3], "True")
 

@@ -1,4 +1,4 @@
-"""All device code of the package compiles for CUDA's devices: by NVRTC, which needs none of them."""
+"""Tests that all device code of the package compiles for CUDA devices; the compiler NVRTC needs no device."""
 
 import ctypes
 import unittest
@@ -11,14 +11,14 @@ from theano_ng.gpuarray.kernels import samples
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.tests.cluda_kernels import CLUDA
 
-# Turing, Hopper, Blackwell: the oldest that all compilers know, and those whose code differs most from it.
+# Turing is the oldest architecture that all compilers support. The code for Hopper and Blackwell differs most from it.
 ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
 
 DTYPES = "bool int8 uint16 int64 float16 float32 float64 complex64 complex128".split()
 
 
 class Nvrtc:
-    """A compiler."""
+    """The NVRTC library at a path."""
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
@@ -30,7 +30,7 @@ class Nvrtc:
         ] + 2 * [ctypes.POINTER(ctypes.c_char_p)]
 
     def compile(self, text, flags, options, architecture):
-        """Compile as cuda_program.c does; returns the size of the binary and what the compiler said, size 0 if it refused."""
+        """Compile as cuda_program.c does; return the size of the binary (0 after an error) and the compiler's log."""
         nvrtc = self.library
         front = loader.cluda("cuda")
         words = [b"--gpu-architecture=" + architecture.encode(), *options.encode().split()]
@@ -69,7 +69,7 @@ class TestNvrtc(unittest.TestCase):
         self.check("cluda", CLUDA)
 
     def test_the_names_of_cluda_in_texts_of_cuda(self):
-        # These have nothing in front, but may include the header.
+        # Source code in CUDA gets no code in front of it, but may include the header.
         self.check("include", CLUDA, native.GA_USE_CUDA)
 
     def test_lines_are_those_of_the_text(self):
@@ -79,7 +79,7 @@ class TestNvrtc(unittest.TestCase):
             self.assertRegex(said, r"kernels\(3\): error")
 
     def test_copies(self):
-        # Those that array.c writes as they are needed, for all pairs of types, as one program.
+        # The copy kernels that array.c generates on demand, for all pairs of dtypes, are compiled as one program.
         context = gpuarray.init("stub2")
         library = native.load()
         library.stub_reset(2)

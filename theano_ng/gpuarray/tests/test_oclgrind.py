@@ -1,4 +1,4 @@
-"""Kernels are watched by Oclgrind, which interprets them: threads that race, and accesses outside of arrays."""
+"""Tests that run kernels in the interpreter Oclgrind, which reports data races and accesses outside of arrays."""
 
 import glob
 import os
@@ -14,7 +14,7 @@ from theano_ng.gpuarray.tests import kernel_families
 
 
 def oclgrind():
-    """The driver that Oclgrind is; SkipTest where there is none."""
+    """Return the path of Oclgrind's OpenCL driver; raise SkipTest if it is missing."""
     for folder in loader._package_folders("pyopencl"):
         for path in glob.glob(os.path.join(glob.escape(folder), ".libs", "liboclgrind-rt-icd*.so*")):
             return path
@@ -22,7 +22,7 @@ def oclgrind():
 
 
 def watched(*names):
-    """What Oclgrind says of these families, and the process that computed them."""
+    """Run these families of kernels under Oclgrind; return its messages and the completed process."""
     with tempfile.TemporaryDirectory() as folder:
         vendor, log = os.path.join(folder, "oclgrind.icd"), os.path.join(folder, "log")
         with open(vendor, "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Rules of devices: their registration, examples in their docstrings, and what whole graphs become."""
+"""Tests of the rewriting rules for devices: registration, examples in docstrings, and whole rewritten graphs."""
 
 import logging
 import os
@@ -26,7 +26,7 @@ from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.gpuarray.type import GpuArrayType, get_context
 
-# Documented facts: database, name, position, tags.
+# Documented registrations: database, name, position, tags.
 FACTS = """
 optdb gpuarray_opt 48.5 gpuarray
 optdb gpua_elemwise_fusion 49 fast_run fusion gpuarray local_elemwise_fusion
@@ -49,7 +49,7 @@ gpuarray_local_optimizations local_gpua_scan_to_gpua - fast_compile fast_run gpu
 gpuarray_local_optimizations local_gpualloc_memset_0 - fast_run gpuarray
 gpuarray_local_optimizations local_remove_all_assert - unsafe
 """
-# In gpuarray_local_optimizations, with the tags fast_compile, fast_run and gpuarray.
+# Rules in gpuarray_local_optimizations with the tags fast_compile, fast_run and gpuarray.
 LOCAL = (
     "local_gpu_alloc_diag local_gpu_extract_diag local_gpu_maxandargmax local_gpu_pdbbreakpoint_op local_gpua_advanced_boolean_subtensor"
     " local_gpua_advanced_incsubtensor1 local_gpua_advanced_subtensor local_gpua_advanced_subtensor1 local_gpua_alloc2 local_gpua_alloc_empty"
@@ -59,7 +59,7 @@ LOCAL = (
     " local_gpuaalloc local_track_shape_i"
 ).split()
 
-# Rules without an example of this form.
+# Rules without an example that can be executed here.
 NOT_EXECUTED = {
     "local_gpua_scan_to_gpua": "the step is another graph; see test_opt_loops",
     "local_track_shape_i": "needs a variable of a shape feature; belongs to the host, too",
@@ -89,7 +89,7 @@ class TestRegistration(unittest.TestCase):
                     self.assertEqual(found[db].__position__[name], float(position))
 
     def test_only_with_a_device(self):
-        """Programs that use none load nothing of this."""
+        """A program that uses no device imports no module of gpuarray."""
         code = (
             "import sys, theano_ng, theano_ng.tensor as T; x = T.vector(); theano_ng.function([x], T.exp(x).sum())([1.0]);"
             "print([name for name in sys.modules if 'gpuarray' in name])"
@@ -177,13 +177,13 @@ class TestExamples(unittest.TestCase):
 
 
 class TestGraphs(unittest.TestCase):
-    """What graphs become, without being compiled."""
+    """Tests of rewritten graphs, which are not compiled."""
 
     def setUp(self):
         context()
 
     def moved(self, outputs, *tags, **flags):
-        """The graph of a function after all rules, and the names of its Ops."""
+        """Apply all rules to a graph; return the names of its Ops' classes."""
         fgraph = FunctionGraph([v for v in inputs_of(outputs) if not isinstance(v, Constant)], outputs, clone=True)
         with config.change_flags(on_opt_error="raise", **flags):
             get_mode("FAST_RUN").including("gpuarray", *tags).excluding("add_destroy_handler").optimizer.optimize(
@@ -211,7 +211,8 @@ class TestGraphs(unittest.TestCase):
         self.assertEqual(self.moved([T.exp(x + y) * x]).count("GpuElemwise"), 1)
 
     def test_fusion_reads_constants_of_the_device(self):
-        # A product that two loops read is repeated in both, unless it is one with 1 or -1: fusion looks at the constants.
+        # Fusion repeats a product in both loops that read it, unless a factor is 1 or -1. To decide, it reads the
+        # constants.
         x, y = T.matrices("x", "y")
         product = x * y
         factors = np.array([[2.0, 3.0]], x.dtype)

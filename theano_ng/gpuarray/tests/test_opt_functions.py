@@ -1,4 +1,4 @@
-"""Functions with computations on a device: shared variables, contexts, types that stay on the host, modes."""
+"""Tests of functions that compute on a device: shared variables, contexts, types that stay on the host, modes."""
 
 import io
 import itertools
@@ -35,18 +35,18 @@ MODE = theano.compile.mode.get_mode("FAST_RUN").including("gpuarray")
 
 
 def names(f):
-    """The Ops of a function, in order, by name of class."""
+    """Return the class names of a function's Ops in topological order."""
     return [type(node.op).__name__ for node in f.maker.fgraph.toposort()]
 
 
 def transfers(f):
-    """How many nodes copy from the host, to the host, and between devices."""
+    """Return the numbers of nodes that copy from the host, to the host, and between devices."""
     found = names(f)
     return tuple(found.count(cls.__name__) for cls in (GpuFromHost, HostFromGpu, GpuToGpu))
 
 
 def second_context():
-    """The name of a context that is not the default one under another name."""
+    """Return the name of a second context, which is not merely another name of the default context."""
     if "second" not in list_contexts():
         reg_context("second", pygpu.init(DEVICE))
     return "second"
@@ -57,7 +57,7 @@ PAIR = OpFromGraph([X, Y], [T.tanh(X) * Y])
 
 
 def mixed(a, b):
-    """Computations with two matrices, of all kinds of Ops that devices have."""
+    """Return computations with two matrices that use all kinds of Ops of devices."""
     loop, _ = theano.scan(lambda row, state, w: state * row + w[0], sequences=a, outputs_info=b[0], non_sequences=b)
     rows = T.cast(T.argmax(b, axis=1), "int64")
     return [
@@ -104,7 +104,7 @@ class Test(unittest.TestCase):
 
 class TestTransfers(Test):
     def test_as_many_as_needed(self):
-        """Twenty nodes on shared variables: only what the function returns is copied."""
+        """Of about twenty nodes on shared variables, only the returned results are copied to the host."""
         a, b = self.shared(self.rng.uniform(0, 1, (4, 5)), "a"), self.shared(np.arange(5.0), "b")
         x = a
         for k in range(5):
@@ -139,7 +139,7 @@ class TestTransfers(Test):
         np.testing.assert_array_equal(a.get_value(), [0, 2, 2])
 
     def test_states_after_failures(self):
-        """Of several updates in place some are made when another one fails, on an index or a length: all states are as they were, and are the same arrays."""
+        """If one of several updates in place fails on an index or a length, all states keep their values and arrays."""
         a, b, c = (self.shared(np.zeros((4, 2)), name) for name in "abc")
         i, j, k, x = T.lvector("i"), T.lvector("j"), T.lscalar("k"), T.vector("x")
         updates = [
@@ -167,13 +167,13 @@ class TestTransfers(Test):
             self.assertIs(s.get_value(borrow=True, return_internal_type=True), array)
         f(*good)
         np.testing.assert_array_equal(c.get_value(), [[3, 3]] * 4)
-        # A step of training copies no state.
+        # A training step copies no state in advance.
         g = theano.function([x], updates=[(a, a - x), (b, b * x)], mode=MODE)
         found = exposure(g.maker.fgraph, g.maker.overwritten_states(), g.fn.nodes, g.fn.thunks)
         self.assertEqual((found.if_small, found.always), ([], []))
 
     def test_stack_traces(self):
-        """Errors tell where the user made what a rule has moved; transfers too."""
+        """Nodes that a rule moves, and transfers, keep the stack trace of the user's line."""
         x, y = T.vector("x"), T.vector("y")
         with config.change_flags(check_stack_trace="raise", on_opt_error="raise"):
             f = theano.function([x, y], [x * y, (x + y).sum(), T.concatenate([x, y])[::2]], mode=MODE)
@@ -185,7 +185,7 @@ class TestTransfers(Test):
         self.assertEqual((float(f()), transfers(f)), (9, (0, 1, 0)))
 
     def test_a_part_of_an_input(self):
-        """What is read of an input nowhere else is taken on the host."""
+        """A part of an input is extracted on the host if nothing else reads the input."""
         x, i = T.matrix(), T.lscalar()
         f = theano.function([x, i], T.exp(x[i]), mode=MODE)
         self.assertIn(Subtensor.__name__, names(f))
@@ -227,7 +227,7 @@ class TestContexts(Test):
         self.assertEqual(c.type.context_name, other)
 
     def test_where_it_is(self):
-        """What comes from the host goes to where the other operands are, also where this is not the default context."""
+        """Operands of the host are transferred to the context of the other operands, even if it is not the default."""
         other = second_context()
         b, x = gpuarray_shared_constructor(np.ones(3), target=other, name="b"), T.vector()
         for output in (x * b, b * x, T.concatenate([x, b]), T.set_subtensor(x[:3], b)):
@@ -237,7 +237,7 @@ class TestContexts(Test):
 
     @config.change_flags(on_opt_error="raise")
     def test_every_pair_of_places(self):
-        """Operands of the host, of the default context, and of another one, in any order."""
+        """Operands may be on the host, in the default context or in another context, in any order."""
         other = second_context()
         places = {"host": "cpu", "default": None, "other": other}
         values = self.rng.uniform(0.5, 1, (3, 3)), self.rng.uniform(0.5, 1, (3, 3))
@@ -283,7 +283,7 @@ class TestTypes(Test):
 
     @config.change_flags(on_opt_error="raise")
     def test_complex_results(self):
-        """Ops with operands on the device whose results it cannot hold stay on the host, and so does what has too many dimensions."""
+        """Ops stay on the host if the device does not support the dtype of their results or the rank."""
         x, i, z = self.shared(np.arange(1.0, 4)), self.shared(np.array([2, 0])), T.zvector("z")
         many = T.TensorType("float64", (False,) * 32)()
         outputs = [
@@ -314,7 +314,7 @@ class TestTypes(Test):
             np.testing.assert_allclose(result, expected)
 
     def test_nodes_with_graphs(self):
-        """The graph in a node stays on the host."""
+        """The inner graph of a node stays on the host."""
         x, y = T.vectors("x", "y")
         op = OpFromGraph([x, y], [x * y + 1])
         inlined = OpFromGraph([x, y], [x * y + 1], inline=True)
@@ -396,7 +396,7 @@ class TestShared(Test):
         self.assertIsInstance(self.shared([1.0]).type, GpuArrayType)
 
     def test_in_place(self):
-        """An update overwrites what the variable holds."""
+        """An update overwrites the array of the shared variable."""
         a = self.shared(np.zeros((3, 4)), "a")
         f = theano.function([], [], updates={a: a + 1}, mode=MODE)
         (node,) = f.maker.fgraph.apply_nodes

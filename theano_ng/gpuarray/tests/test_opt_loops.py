@@ -1,4 +1,4 @@
-"""Loops whose rows and states are on a device: numbers are those of the host."""
+"""Tests that loops whose rows and states are on a device give the results of the host."""
 
 import unittest
 
@@ -17,7 +17,7 @@ from theano_ng.tensor.shared_randomstreams import RandomStreams
 
 
 def modes():
-    """That of the device, and that of the host: without a device, whatever the default is."""
+    """Return the mode with a device, and the mode without a device, whatever the default mode is."""
     mode = theano.compile.mode.get_mode("FAST_RUN")
     return mode.including("gpuarray"), mode.excluding("gpuarray")
 
@@ -37,7 +37,7 @@ class TestLoops(unittest.TestCase):
         }
 
     def check(self, outputs, updates=None, loops=None, rtol=1e-6):
-        """A function of loops on the device; it is returned."""
+        """Compare a function whose loops are on the device with the function of the host; return the former."""
         inputs = [v for v in self.values if v in set(inputs_of(outputs))]
         here, there = [
             theano.function(inputs, outputs, updates=updates, mode=mode, on_unused_input="ignore") for mode in modes()
@@ -55,7 +55,7 @@ class TestLoops(unittest.TestCase):
         return here
 
     def test_states(self):
-        """Two taps; results without a state; integer states; numbers of steps; order; gradients and directions."""
+        """Loops may have two taps, results without a state, integer states, symbolic lengths and reverse order."""
         x, v, n = self.x, self.v, self.n
         (twice, sums), _ = theano.scan(
             lambda row, a, b, w: (T.tanh(row + a * b) * w, (a * w).sum()),
@@ -99,13 +99,13 @@ class TestLoops(unittest.TestCase):
         self.check([rows], rtol=1e-2)
 
     def test_indices(self):
-        """Numbers that index stay on the host."""
+        """Integers that are used as indices stay on the host."""
         x, k = self.x, self.k
         rows, _ = theano.scan(lambda i, a: x[i] * 2 + a, sequences=k, outputs_info=T.zeros_like(x[0]))
         self.check([rows])
 
     def test_random(self):
-        """Generators stay on the host; what is drawn goes to the device."""
+        """Random generators stay on the host; the samples are transferred to the device."""
         v = self.v
         results = []
         for mode in modes():
@@ -116,7 +116,7 @@ class TestLoops(unittest.TestCase):
         np.testing.assert_allclose(results[0], results[1])
 
     def test_updates(self):
-        """Shared variables that steps update, on the host and on the device."""
+        """Steps update shared variables on the host and on the device."""
         v = self.v
         for target in ("cpu", None):
             counter = theano.shared(np.zeros(3))
@@ -137,7 +137,7 @@ class TestLoops(unittest.TestCase):
         self.check([rows, theano.grad(rows.sum(), x)])
 
     def test_rows_that_are_handed_on(self):
-        """Steps whose results are views of rows that are written over, in buffers of one row, of two, of all."""
+        """Results of steps may be views of rows that are overwritten later, in buffers of one, two and all rows."""
         x, v, n = self.x, self.v, self.n
         (a, b), _ = theano.scan(lambda a, b: (b, a), outputs_info=[v, v * 2], n_steps=n)
         turned, _ = theano.scan(lambda a: a[::-1] * 1, outputs_info=v, n_steps=n)
@@ -146,7 +146,7 @@ class TestLoops(unittest.TestCase):
         self.check([a, b, a[-1], b[-1], turned, turned[-1], older, older[-2:], *shown])
 
     def test_places(self):
-        """Sequences in any order of memory; rows that are numbers; an initial state that is overwritten."""
+        """Sequences may have any memory layout and 0-d rows; a loop may overwrite its initial state."""
         x, v = self.x, self.v
         for sequence in (x[::-1], x[::2], x.T[1:], x.dimshuffle(1, 0)[::-1]):
             rows, _ = theano.scan(lambda row, a: a * row.sum() + row.max(), sequences=sequence, outputs_info=v)
@@ -155,7 +155,7 @@ class TestLoops(unittest.TestCase):
         self.check([numbers])
 
     def test_lengths_that_change(self):
-        """Memory of the call before is used again where it fits only."""
+        """Memory of the previous call is reused only if its size fits."""
         x, v = self.x, self.v
         rows, _ = theano.scan(lambda row, a: (T.tanh(row + a), row * 2), sequences=x, outputs_info=[v, None])
         f = theano.function([x, v], rows, mode=modes()[0])
@@ -176,7 +176,7 @@ class TestLoops(unittest.TestCase):
         self.check(rows)
 
     def test_failing_step(self):
-        """The error tells of node and step; the same function works afterwards, and shared variables are as they were."""
+        """The error names node and step; shared variables keep their values, and the function can be called again."""
         x, v = self.x, self.v
         total = theano.shared(np.zeros(3, v.dtype))
         rows, _ = theano.scan(lambda row, a: a + T.concatenate([row, a])[: self.n] * v, sequences=x, outputs_info=v)
@@ -191,7 +191,7 @@ class TestLoops(unittest.TestCase):
         np.testing.assert_allclose(total.get_value(), 2 * before)
 
     def test_variables_of_devices(self):
-        """They are sequences, initial states, numbers of steps and results of steps as tensors are, with rules and without."""
+        """Device variables may be sequences, initial states, numbers of steps and results, with and without rules."""
         x, v, n = (GpuArrayType(w.dtype, w.broadcastable, "test")(w.name) for w in (self.x, self.v, self.n))
         sums, _ = theano.scan(lambda row, a: row + a, sequences=x, outputs_info=v)
         powers, _ = theano.scan(lambda a: as_gpuarray_variable(a * v, "test"), outputs_info=v, n_steps=n)
@@ -207,7 +207,7 @@ class TestLoops(unittest.TestCase):
 
     @config.change_flags(mode="FAST_RUN")
     def test_in_c(self):
-        """Steps are called from C where the linker is in C, and one by one in Python otherwise: with the same numbers."""
+        """The C linker calls the steps from C, the Python linker calls them one by one; the results are equal."""
         x, v = self.x, self.v
         rows, _ = theano.scan(lambda row, a: T.tanh(row + a), sequences=x, outputs_info=v)
         values, found = [self.values[w].astype(w.dtype) for w in (x, v)], {}

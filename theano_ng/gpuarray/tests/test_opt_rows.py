@@ -1,4 +1,4 @@
-"""Expressions of every kind: the Ops that they become on a device, and numbers equal to those of the host."""
+"""Tests of expressions of every kind: their Ops on a device, and results equal to those of the host."""
 
 import unittest
 
@@ -18,9 +18,9 @@ HOST = get_mode("FAST_RUN").excluding("gpuarray")
 
 x, y, c = T.dmatrix("x"), T.dmatrix("y"), T.TensorType("float64", (False,) * 3)("c")
 v, i, s = T.dvector("v"), T.lvector("i"), T.iscalar("s")
-w = x * 2  # something that is computed there
+w = x * 2  # an expression that is computed on the device
 
-# Expression, and the Ops with arrays on the device beside Elemwise, DimShuffle and transfers.
+# Expressions, and their Ops with arrays on the device, except GpuElemwise, GpuDimShuffle and transfers.
 ELEMENTWISE = [
     ((x + y) * v, ""),
     (T.switch(x > 0, x, y), ""),
@@ -57,7 +57,7 @@ SHAPES = [
     (ifelse(s > 0, w, y * 3), "IfElse"),
 ]
 INDICES = [
-    (w[s], ""),  # that row is transferred
+    (w[s], ""),  # only this row is transferred
     (T.exp(w)[1:, ::-1] + w.sum(), "GpuSubtensor GpuCAReduceCuda"),
     (T.inc_subtensor(w[1:], y[1:] + y.sum()), "GpuIncSubtensor GpuSubtensor GpuCAReduceCuda"),
     (T.set_subtensor(w[:, s], v[:4] * v.sum()), "GpuIncSubtensor GpuSubtensor GpuCAReduceCuda"),
@@ -83,7 +83,7 @@ class TestRows(unittest.TestCase):
         outputs = [row for row, _ in rows]
         for row, expected in rows:
             fgraph = FunctionGraph([u for u in inputs_of([row]) if not isinstance(u, Constant)], [row], clone=True)
-            MODE.excluding("add_destroy_handler").optimizer.optimize(fgraph)  # which asks for what only functions have
+            MODE.excluding("add_destroy_handler").optimizer.optimize(fgraph)  # that rule needs a function
             found = {
                 type(node.op).__name__
                 for node in fgraph.apply_nodes

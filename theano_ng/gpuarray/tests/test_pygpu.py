@@ -1,4 +1,4 @@
-"""pygpu's interface, against NumPy."""
+"""Tests of pygpu's interface, compared with NumPy."""
 
 import ast
 import gc
@@ -34,7 +34,7 @@ def setUpModule():
 
 
 class TestArrays(unittest.TestCase):
-    """Making, viewing, copying."""
+    """Tests of creating, indexing, converting and copying arrays."""
 
     def setUp(self):
         self.host = np.arange(24.0).reshape(2, 3, 4)
@@ -166,7 +166,7 @@ class TestArrays(unittest.TestCase):
 
 
 class TestOtherLibraries(unittest.TestCase):
-    """Memory that is shared with them."""
+    """Tests of memory that is shared with other libraries."""
 
     def test_dlpack(self):
         h = np.arange(24.0, dtype="float32").reshape(4, 6)
@@ -204,7 +204,7 @@ class TestOtherLibraries(unittest.TestCase):
 
 
 class TestOperators(unittest.TestCase):
-    """Operators, against NumPy's."""
+    """Tests of operators, compared with those of NumPy."""
 
     def test_pairs_of_dtypes(self):
         rng = np.random.RandomState(3)
@@ -414,14 +414,14 @@ class TestContexts(unittest.TestCase):
             c = pygpu.init(DEVICE)
             a = pygpu.zeros((1000,), "float32", context=c)
             if i % 50 == 0:
-                a += 1  # has a kernel built
+                a += 1  # builds a kernel
             np.testing.assert_array_equal(a[:3], np.full(3, i % 50 == 0))
         del a, c
         gc.collect()
         self.assertEqual([x for x in gc.get_objects() if type(x) is pygpu.GpuContext], before)
 
     def test_children(self):
-        """A context does not survive a fork; one that is opened afterwards is usable."""
+        """A context cannot be used after a fork; a context that the child opens can."""
         old = pygpu.init("stub0")
         read, write = os.pipe()
         child = os.fork()

@@ -1,4 +1,4 @@
-"""Indexing of arrays on devices, against NumPy."""
+"""Tests of indexing arrays on devices, compared with NumPy."""
 
 import unittest
 
@@ -32,7 +32,7 @@ ALL_DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 flo
 
 
 def numbers(rng, shape, dtype):
-    """Numbers whose sums depend on their order where sums can."""
+    """Return random values; sums of floating point values depend on the order of the terms."""
     if dtype == "bool":
         return rng.random(shape) < 0.5
     if dtype.startswith("complex"):
@@ -49,14 +49,14 @@ def compiled(inputs, outputs, mode=None):
 
 
 def indexed(x, index):
-    """GpuSubtensor of an index of integers, variables and slices of them."""
+    """Return the `idx_list` and the index inputs of GpuSubtensor, for an index of integers, variables and slices."""
     node = x.type.host_type()()[index].owner
     assert isinstance(node.op, Subtensor)
     return node.op.idx_list, node.inputs[1:]
 
 
 def computed(variable, value):
-    """The output of a node of one input that is no constant, without a function around it."""
+    """Compute a variable without compiling a function; its node has one input that is not constant."""
     node = variable.owner
     cells = {v: [getattr(v, "data", value)] for v in node.inputs} | {v: [None] for v in node.outputs}
     node.op.make_thunk(node, cells, {v: [True] for v in cells}, [])()
@@ -104,7 +104,7 @@ class TestBasic(unittest.TestCase):
         self.assertFalse(pygpu.may_share_memory(computed(GpuExtractDiag(1)(x), value), value))
 
     def test_bounds_on_a_device(self):
-        """Variables of the device are bounds of slices, and indices, of tensors and of arrays on devices."""
+        """Variables on the device can be indices and bounds of slices, for tensors and for arrays on devices."""
         n = theano.shared(np.array(2), target=self.context)
         value = self.rng.normal(size=(5, 4))
         for x in (T.matrix("x"), gpu_variable("float64", 2, self.context)):
@@ -145,7 +145,7 @@ class TestBasic(unittest.TestCase):
                 shape = value[index].shape
                 given = []
                 for y in ys:
-                    # Along some axes the value is repeated.
+                    # The value broadcasts along some axes.
                     lengths = [
                         1 if (k + n) % 2 and n else length for k, length in enumerate(shape[len(shape) - y.ndim :])
                     ]
@@ -204,7 +204,7 @@ class TestBasic(unittest.TestCase):
             GpuIncSubtensor(idx_list)(gpu_variable("int16", 1, self.context), x, *rest)
 
     def test_in_place_on_itself(self):
-        """The value is a part of what is overwritten."""
+        """The value may be a part of the array that is overwritten."""
         x = gpu_variable("float64", 1, self.context)
         idx_list, rest = indexed(x, (slice(1, None),))
         part, others = indexed(x, (slice(None, -1),))
@@ -249,7 +249,8 @@ def _filled(entry, values):
     return values.get(entry, entry)
 
 
-# Where an index array is, and what of it: "h" and "d" integers on the host and the device, "m" and "M" masks; the number is that of dimensions.
+# Index arrays: "h" and "d" are integers on the host and on the device, "m" and "M" are masks there; the digit is the
+# number of dimensions.
 PATTERNS = [
     ("h1",),
     ("d1",),
@@ -273,7 +274,7 @@ _SLICES = {":": slice(None), "::-1": slice(None, None, -1), "1:": slice(1, None)
 
 
 def _index_variables(pattern, context_name):
-    """For each entry what an Op is given, and the variables among these."""
+    """Return the index inputs of an Op for a pattern, and the variables among them."""
     entries, variables = [], []
     for entry in pattern:
         if entry is None or entry in _SLICES:
@@ -289,7 +290,7 @@ def _index_variables(pattern, context_name):
 
 
 def _index_values(pattern, variables, shape, rng, length):
-    """Values for the variables; repeated places, and some from the end."""
+    """Return values for the index variables; some indices are repeated, and some are negative."""
     values, axis = [], 0
     for entry in pattern:
         if entry is None:
@@ -300,7 +301,7 @@ def _index_values(pattern, variables, shape, rng, length):
         ndim, dtype = int(entry[1]), variables[len(values)].dtype
         if entry[0] in "mM":
             mask = np.zeros(shape[axis : axis + ndim], bool)
-            # As many as the other arrays have.
+            # The mask has as many true elements as the other index arrays have elements.
             mask.reshape(-1)[rng.choice(mask.size, min(length, mask.size), replace=False)] = True
             values.append(mask)
             axis += ndim
@@ -320,9 +321,9 @@ class TestAdvanced(unittest.TestCase):
         advanced_subtensor._THREADS = -1
 
     def test_against_numpy(self):
-        """Taking, incrementing and setting; sums are those of NumPy bit by bit."""
+        """Taking, incrementing and setting elements give NumPy's results; sums are equal bit by bit."""
         for number, pattern in enumerate(PATTERNS):
-            # Half of them as a device does that needs many threads.
+            # Half of the patterns run as on a device that needs many threads.
             advanced_subtensor._THREADS = (-1, 40)[number % 2]
             masks = any(entry and entry[0] in "mM" for entry in pattern)
             take = GpuAdvancedBooleanSubtensor() if masks else GpuAdvancedSubtensor()
@@ -357,7 +358,7 @@ class TestAdvanced(unittest.TestCase):
                     np.testing.assert_array_equal(result, expected, err_msg=message)
 
     def test_rows(self):
-        """One vector; the dtypes of indices, and of elements."""
+        """One index vector works for all dtypes of indices and of elements."""
         for number, dtype in enumerate(ALL_DTYPES):
             index_dtype = ("int64", "int32", "int8", "uint8", "uint16", "int16", "uint32", "uint64")[number % 8]
             x, y = gpu_variable(dtype, 2, self.context), gpu_variable(dtype, 2, self.context)
@@ -412,7 +413,7 @@ class TestAdvanced(unittest.TestCase):
             f(np.ones((0, 4), "float32"), np.ones((1, 4), "float32"), np.zeros(1, "int64"))
 
     def test_out_of_bounds(self):
-        """The error is that of the host, and nothing is overwritten."""
+        """An index out of bounds raises the error of the host, and no element is overwritten."""
         x, host, device = gpu_variable("float32", 2, self.context), T.lvector(), gpu_variable("int32", 1, self.context)
         shared = pygpu.array(np.zeros((3, 2), "float32"), context=get_context(self.context))
         for index in (host, device):
@@ -461,16 +462,16 @@ class TestAdvanced(unittest.TestCase):
             GpuAdvancedSubtensor1()(x.sum(), T.lvector())
         with self.assertRaises(AdvancedBooleanIndexingError):
             GpuAdvancedSubtensor()(x, gpu_variable("bool", 1, self.context))
-        # An index that comes from the device is read there.
+        # An index that was transferred from the device is read on the device.
         index = gpu_variable("int64", 1, self.context)
         self.assertIs(GpuAdvancedSubtensor1()(x, host_from_gpu(index)).owner.inputs[1], index)
-        # One that comes from the host is checked there.
+        # An index that comes from the host is checked on the host.
         index = T.lvector()
         self.assertIs(GpuAdvancedSubtensor1()(x, index).owner.inputs[1], index)
         self.assertIs(GpuAdvancedSubtensor1()(x, as_gpuarray_variable(index, self.context)).owner.inputs[1], index)
 
     def test_derivatives(self):
-        """Those of the host, on the device."""
+        """Gradients and directional derivatives on the device are those of the linear map."""
         x, v = T.matrix("x", dtype="float64"), T.matrix("v", dtype="float64")
         g = as_gpuarray_variable(x, self.context)
         rows = np.array([0, 2, 0])
@@ -488,7 +489,7 @@ class TestAdvanced(unittest.TestCase):
             )
             value = np.arange(6.0).reshape(3, 2)
             gradient, direction = f(value, value)
-            # The map is linear.
+            # The map is linear: its directional derivative is the map itself.
             take = theano.function([x], part)
             np.testing.assert_allclose(direction, take(value))
             expected = [(take(unit.reshape(3, 2)) * weights).sum() for unit in np.eye(6)]

@@ -1,4 +1,4 @@
-"""Several threads with functions, arrays and kernels of one context."""
+"""Tests of several threads that use functions, arrays and kernels of one context."""
 
 import os
 import threading
@@ -23,7 +23,7 @@ class TestThreads(unittest.TestCase):
         self.context = get_context(self.name)
 
     def together(self, work):
-        """Runs ``work(k)`` in several threads, which begin at the same time."""
+        """Run ``work(k)`` in several threads that start at the same time."""
         start = threading.Barrier(THREADS)
 
         def begin(k):
@@ -35,7 +35,7 @@ class TestThreads(unittest.TestCase):
                 future.result()
 
     def test_functions(self):
-        """Each builds its own, with kernels of its own and some that all need, and calls it with arrays of changing lengths."""
+        """Each thread compiles and calls its own function; some kernels are shared, and lengths of arrays change."""
         mode = theano.compile.mode.get_mode("FAST_RUN").including("gpuarray")
 
         def work(k):
@@ -60,7 +60,7 @@ class TestThreads(unittest.TestCase):
         self.together(work)
 
     def test_arrays(self):
-        """The interpreter lock is free while arrays are read: others write, copy and release theirs."""
+        """Reading an array releases the interpreter lock: other threads write, copy and release their arrays."""
 
         def work(k):
             for i in range(100):
@@ -74,9 +74,10 @@ class TestThreads(unittest.TestCase):
         self.together(work)
 
     def test_others_run_while_kernels_are_built(self):
-        """A compiler may take seconds; the longest time that another thread stands still is a small part of it."""
+        """While a compiler builds kernels, another thread is never blocked for more than half of the build time."""
         statements = "".join("x = sin(x * %d.5f) + exp(-x * x) * cos(x);\n" % i for i in range(60))
-        # What was built before would come from a cache, of this process, of ours or of the driver.
+        # The source code is random: known source code would come from the cache of the process, the package or the
+        # driver.
         text = "KERNEL void slow(GLOBAL_MEM ga_float *p) { float x = p[GID_0] + %d.0f;\n%s p[GID_0] = x; }" % (
             int.from_bytes(os.urandom(3), "little"),
             statements,

@@ -1,4 +1,4 @@
-"""The program of the tutorial's page on devices, with a device and without one."""
+"""Tests of the program on the tutorial's page about devices, with and without a device."""
 
 import os
 import re
@@ -25,7 +25,7 @@ class TestProgram(unittest.TestCase):
 
     @unittest.skipUnless(os.path.exists(PROGRAM), "needs the manual, which is not installed with the package")
     def test_with_and_without_a_device(self):
-        context()  # skips where there is none
+        context()  # skips the test if there is no device
         cost, said = self.run_on(DEVICE)
         self.assertEqual(said, ["w is a GpuArray", "nodes on a device: True"])
         of_host, said = self.run_on("cpu")

@@ -1,4 +1,4 @@
-"""GpuArrayType: its values, variables, constants, shared variables and pickles."""
+"""Tests of GpuArrayType: its values, variables, constants, shared variables and pickles."""
 
 import copy
 import io
@@ -52,7 +52,7 @@ from theano_ng.tensor.type import TensorType
 
 
 class TestWithoutValues(unittest.TestCase):
-    """What needs no device."""
+    """Tests that need no device."""
 
     def test_identity(self):
         one = GpuArrayType("float32", (False, True), "a")
@@ -144,7 +144,7 @@ class OnDevice(unittest.TestCase):
     def setUpClass(cls):
         cls.name = context()
         cls.context = get_context(cls.name)
-        # A second context; tests of one process have it in common.
+        # A second context, which all tests of a process share.
         cls.other = "test other"
         if cls.other not in list_contexts():
             reg_context(cls.other, pygpu.init("opencl0:0"))
@@ -315,7 +315,7 @@ class TestShared(OnDevice):
         before = memory()
         self.s.set_value(2 * self.value)
         np.testing.assert_array_equal(self.s.get_value(), 2 * self.value)
-        self.assertEqual(memory(), before)  # nobody else has it
+        self.assertEqual(memory(), before)  # the memory is not shared, and is reused
         mine = self.s.get_value(borrow=True, return_internal_type=True)
         row = mine[0]
         del mine
@@ -372,7 +372,7 @@ class TestShared(OnDevice):
             TypeError, "Targets other than 'cpu' are contexts, which the flags device and contexts"
         ):
             theano.shared(3, target=self.name)
-        # The name None is that of a context, here or from the flags.
+        # None is the name of the default context.
         self.assertEqual(attempt(self.value, gpuarray_shared_constructor).type.context_name, None)
 
 
@@ -465,7 +465,7 @@ class TestPickles(OnDevice):
             self.assertFalse(may_share_memory(twin, a))
 
     def test_without_a_device(self):
-        """Values come back as arrays of the host, where the flag allows it."""
+        """Without a device, values are unpickled as arrays of the host if the flag allows it."""
         s = gpuarray_shared_constructor(np.arange(3, dtype="float32"), "s", target=self.name)
         pickled = pickle.dumps((s, s.container.value))
         before = dict(contexts._contexts)

@@ -1,6 +1,6 @@
 """The scalar Ops of the package, for the audit: ``theano_ng-audit theano_ng.scalar.tests.audit_cases``.
 
-Each is audited as Elemwise runs it, on points inside its domain; the audit adds those outside.
+Each Op is audited inside Elemwise, on points in its domain; the audit adds points outside the domain.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ MORE_INTS = np.array([[2, 5, -3], [-6, 4, 8]])
 SHIFTED = np.array([[0.35, 1.2, 2.6], [3.15, 0.8, 1.45]])
 Z = X + 1j * Y
 
-# Names in theano_ng.scalar, by the examples they are given.
+# Names in theano_ng.scalar, by the names of their example inputs.
 UNARY = {
     "X": "abs_ sgn neg sqr inv identity exp exp2 expm1 sin cos tan sinh cosh tanh arctan arcsinh deg2rad rad2deg ceil floor trunc "
     "round_half_to_even round_half_away_from_zero isnan isinf conj real imag angle",
@@ -49,21 +49,24 @@ SPECIAL_BINARY = {("SHIFTED", "POSITIVE"): "chi2sf gammainc gammaincc gammau gam
 
 
 def _bounds_apart(values):
-    """Where its bounds are equal, clip is constant, and the gradient that it passes back there is a convention."""
+    """Return False if an element and both bounds of clip are equal: the gradient at such a point is a convention."""
     return (np.less(values[1], values[2]) | np.not_equal(values[0], values[1])).all()
 
 
 def _not_both_zero(values):
-    """The documented gradient of x ** y, y * x ** (y - 1), is NaN for 0 ** 0."""
+    """Return False for 0 ** 0: the documented gradient of x ** y, y * x ** (y - 1), is NaN there."""
     return not (np.equal(values[0], 0) & np.equal(values[1], 0)).any()
 
 
-#: Op and examples -> what generated values have to fulfil.
+#: Op and examples -> the condition that generated values must satisfy.
 TIED = {("pow", ("POSITIVE", "Y")): _not_both_zero, ("clip", ("X", "Y", "SHIFTED")): _bounds_apart}
 
 
 class Fits:
-    """Whether floating point numbers are in the range of an integer dtype: neither C nor NumPy says what others are converted to."""
+    """A condition: values are in the range of an integer dtype.
+
+    C and NumPy do not define conversions of other values.
+    """
 
     def __init__(self, dtype):
         self.info = np.iinfo(dtype)
@@ -82,7 +85,7 @@ def _case(op, names, label=None, tied=None):
 
 
 def audit_cases():
-    """One case for each scalar Op and kind of example; conversions; composites."""
+    """Return one case for each scalar Op and kind of example, and cases of conversions and Composites."""
     found = []
     for table in (UNARY, SPECIAL_UNARY):
         module = basic_scipy if table is SPECIAL_UNARY else scalar

@@ -9,7 +9,9 @@ from theano_ng.scalar.types import c_type
 
 
 def op_kernel(node, language):
-    """Return a Kernel that applies a scalar node to n packed elements: ``void f(int64_t n, char **ptr)``. No integer is divided by zero.
+    """Return a Kernel ``void f(int64_t n, char **ptr)`` that applies a scalar node to n contiguous elements.
+
+    The caller passes no integer divisions by zero.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Scalar types, constants, ops in Python, their types, strings and gradients."""
+"""Tests of scalar types and constants, and of scalar Ops: values in Python, types, strings and gradients."""
 
 import pickle
 import unittest
@@ -27,7 +27,7 @@ from theano_ng.scalar import (
 
 
 def evaluate(outputs, values):
-    """Compute scalar variables from a dict of input values, by `perform`."""
+    """Compute scalar variables with `perform` from a dict of input values."""
     from theano_ng.gof.graph import io_toposort
 
     known = dict(values)
@@ -269,7 +269,7 @@ class TestOps(unittest.TestCase):
         self.assertEqual(inplace(int8("x"), int64("y")).dtype, "int8")
 
     def test_gradients(self):
-        """L_op against central differences, and R_op against L_op."""
+        """L_op equals central differences, and R_op agrees with L_op."""
         one = [0.3, 0.7]
         unary = [
             getattr(scalar, n)
@@ -324,7 +324,7 @@ class TestOps(unittest.TestCase):
             )
 
     def test_gradient_of_one_argument(self):
-        # Functions of two arguments with a formula for the second only.
+        # These functions of two arguments have a formula for one derivative only.
         for op, v, x in (
             (scalar.jv, 1.5, 0.7),
             (scalar.iv, 1.5, 0.7),

@@ -1,4 +1,4 @@
-"""Scalar ops made from SymPy expressions."""
+"""Tests of scalar Ops made from SymPy expressions."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""The C code of every scalar op against its Python implementation, as C11 and as C++."""
+"""Tests of the C code of every scalar Op, as C11 and as C++, compared with the Python implementation."""
 
 import itertools
 import unittest
@@ -102,7 +102,7 @@ MIXED = [
 
 
 def values(dtype):
-    """Numbers of a dtype that make trouble."""
+    """Return edge cases of a dtype."""
     if dtype == "bool":
         return np.array([False, True])
     if dtype in INTS:
@@ -123,7 +123,7 @@ def cases():
     def product(op, *dtypes):
         grid = list(itertools.product(*[values(d) for d in dtypes]))
         if op in (scalar.int_div, scalar.mod) and not any(d in FLOATS for d in dtypes):
-            grid = [numbers for numbers in grid if numbers[1] != 0]  # an error
+            grid = [numbers for numbers in grid if numbers[1] != 0]  # division by zero is an error
         return op, dtypes, [np.array(column, dtype=d) for column, d in zip(zip(*grid), dtypes)]
 
     for op in UNARY_ALL:
@@ -169,7 +169,7 @@ def cases():
         )
         yield from ((op, (d,), [x.astype(d)]) for d in ("float32", "float64"))
         yield op, ("int8",), [np.array([1, 2, 5], dtype="int8")]
-        if op != scalar.tri_gamma:  # infinite below 1e-154, where SciPy's value comes from other rounding
+        if op != scalar.tri_gamma:  # infinite below 1e-154, where SciPy rounds differently
             yield op, ("float64",), [np.array([5e-324, -5e-324, 1e-200, -1e-200])]
     for op in BINARY_ALL:
         yield from (product(op, d, d) for d in REAL + COMPLEX + ["bool"])
@@ -196,7 +196,7 @@ def cases():
         with np.errstate(over="ignore"):
             near[:, 1] = np.maximum(
                 near[:, 0] + near[:, 1] * np.sqrt(near[:, 0]), 0
-            )  # so many standard deviations from the mean
+            )  # the offsets are numbers of standard deviations from the mean
         low = np.array(
             list(
                 itertools.product(
@@ -273,7 +273,7 @@ class TestCCode(unittest.TestCase):
         self.compare("c++")
 
     def test_no_c_for_these(self):
-        # What has no C says so, and does not give wrong C.
+        # Ops without C code raise MethodNotDefined instead of returning wrong code.
         x = scalar.float64("x")
         z = scalar.complex64("z")
         for node in (scalar.jv(x, x).owner, scalar.iv(x, x).owner, scalar.log1p(z).owner):
@@ -287,12 +287,12 @@ class TestCCode(unittest.TestCase):
 @unittest.skipUnless(config.cxx, "needs a C++ compiler")
 class TestTypeInC(unittest.TestCase):
     def test_all_types(self):
-        """Values of every type into a module of the classic linker and back."""
+        """Values of every type are passed to a module of the classic linker and back."""
         from theano_ng.gof import CLinker, FunctionGraph
 
         inputs = [t() for t in scalar.all_types]
         outputs = [scalar.add(x, x) for x in inputs] + [scalar.mod(inputs[2], inputs[1]), scalar.psi(inputs[11])]
-        # What is made of helper texts of their own.
+        # Ops with additional support code.
         half, single, double, z, w = (
             t("v") for t in (scalar.float16, scalar.float32, scalar.float64, scalar.complex64, scalar.complex128)
         )

@@ -1,4 +1,4 @@
-"""Products that are rounded with the sum that they go into: which ones, and what generated code makes of them."""
+"""Tests of contraction: a product and the sum that uses it are computed with one rounding."""
 
 import itertools
 import platform
@@ -13,7 +13,7 @@ from theano_ng.scalar.contraction import mul_add, mul_sub, sub_mul
 from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.tests.test_interpreter import bits_of, interpretation, run
 
-# Functions of three floats. Products are made anew for each use, since those that are used twice are rounded.
+# Functions of three floats. Each use builds a new product, because products that are used twice are not contracted.
 TERMS = {
     "x*y": lambda x, y, z: x * y,
     "-(x*y)": lambda x, y, z: -(x * y),
@@ -39,7 +39,7 @@ NUMBERS = [-1.5, -0.5, -0.0, 0.0, 0.5, 1.0]
 
 
 def names_of(outputs, inputs):
-    """The names of the instructions of generated code."""
+    """Return the names of the instructions in the generated code."""
     return [str(i.op) for i in scalar.Composite(inputs, outputs).lowered.instructions]
 
 
@@ -69,21 +69,21 @@ class TestPairs(unittest.TestCase):
         x, y, z, w = self.x, self.y, self.z, self.w
         product = x * y
         self.check([product + z, product - w], ["mul", "add", "sub"])  # used twice
-        self.check([product + z, product], ["mul", "add"])  # given
+        self.check([product + z, product], ["mul", "add"])  # the product is an output
         self.check([product + product], ["mul", "add"])
         self.check([-(product + z)], ["mul", "add", "neg"])
         self.check([-product - z], ["mul", "neg", "sub"])
         total = scalar.sqr(x * y + z)
-        self.check([w - total], ["mul_add", "sqr", "sub"])  # both factors are a sum that would be negated
+        self.check([w - total], ["mul_add", "sqr", "sub"])  # each factor is a sum that would be negated
         self.check([x * y - (z * w + x)], ["mul", "mul_add", "sub"])
         self.check([product / z], ["mul", "true_div"])
         integer = scalar.int32("k")
         self.assertEqual(names_of([integer * integer + integer], [integer]), ["mul", "add"])
         single = scalar.float32("s")
-        self.assertEqual(names_of([single * single + x], [single, x]), ["mul", "add"])  # of two dtypes
+        self.assertEqual(names_of([single * single + x], [single, x]), ["mul", "add"])  # terms of two dtypes
 
     def test_program_of_users(self):
-        """What users see is not changed."""
+        """Contraction does not change the string and the identity of a Composite."""
         op = scalar.Composite([self.x, self.y, self.z], [self.x * self.y + self.z])
         self.assertEqual(str(op), "Composite{((i0 * i1) + i2)}")
         self.assertEqual(op, scalar.Composite([self.x, self.y, self.z], [self.x * self.y + self.z]))
@@ -95,7 +95,7 @@ class TestPairs(unittest.TestCase):
 
 
 class TestNumbers(unittest.TestCase):
-    """Where nothing is rounded, generated code gives the bits of Python, those of zeros included."""
+    """Tests with exact results, for which generated code returns the bits of Python, including the signs of zeros."""
 
     def programs(self):
         for (first, a), (second, b), (name, form) in itertools.product(TERMS.items(), TERMS.items(), FORMS.items()):
@@ -105,7 +105,7 @@ class TestNumbers(unittest.TestCase):
             )
 
     def test_negated_sums(self):
-        """gcc replaces the negative of a sum that is one instruction by another one, also where it is a factor or a term."""
+        """Results keep their signs although gcc merges the negation of a contracted sum into its instruction."""
         x, y, z, u, w = [scalar.float64(name) for name in "xyzuw"]
         forms = [w - (x * y + z) * u, w - u * (x * y - z), w - scalar.sqr(x * y + z), w + -((x * y - z) * u)]
         forms += [
@@ -147,7 +147,7 @@ class TestNumbers(unittest.TestCase):
             self.check("float64", function, text, compiled=True)
 
     def test_one_rounding(self):
-        """Subtract the rounded square of 1 + 2**-30 from its square. One instruction for both gives the rounding error, two give zero."""
+        """The square of 1 + 2**-30 minus its rounded square is the rounding error with one instruction, 0 with two."""
         x, y, z = [scalar.float64(name) for name in "xyz"]
         node = Elemwise(scalar.Composite([x, y, z], [x * y - z])).make_node(T.dvector(), T.dvector(), T.dvector())
         factor = np.full(9, 1 + 2.0**-30)

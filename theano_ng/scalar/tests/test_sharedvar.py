@@ -1,4 +1,4 @@
-"""Shared scalars."""
+"""Tests of shared scalars."""
 
 import unittest
 

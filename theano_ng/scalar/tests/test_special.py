@@ -1,4 +1,7 @@
-"""The C code of special functions and of division over their whole ranges, against SciPy, NumPy and values computed with 40 digits."""
+"""Tests of the C code of special functions and of division over their whole ranges.
+
+Results are compared with SciPy, NumPy, and values that were computed with 40 digits.
+"""
 
 import fractions
 import math
@@ -12,7 +15,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import load_kernels
 from theano_ng.scalar.tests.kernels import call_kernel, op_kernel
 
-# Values of mpmath, rounded.
+# Rounded values of mpmath.
 EXACT = {
     "erfcx": [
         (-26.5, 1.9245531624185688e305),
@@ -90,7 +93,7 @@ ODD = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, -3.0, np.inf, -np.inf, np.nan, 
 
 
 def compiled(nodes):
-    """Functions of arrays: the C code of some scalar nodes, compiled together."""
+    """Compile the C code of several scalar nodes together; return functions of arrays."""
     addresses = load_kernels([op_kernel(node, "c") for node in nodes])
     return [
         lambda *arrays, node=node, address=address: call_kernel(address, node, list(arrays))[0]
@@ -103,7 +106,7 @@ def both_signs(x):
 
 
 class SpecialFunctions:
-    """Tests of functions of arrays that `functions` makes of scalar nodes."""
+    """Tests of the functions of arrays that `functions` makes from scalar nodes."""
 
     @classmethod
     def setUpClass(cls):
@@ -139,7 +142,7 @@ class SpecialFunctions:
         np.testing.assert_array_equal(self.single["erfcx"](x.astype("float32")), np.ones(7))
 
     def test_ranges(self):
-        """Dense points over the range where the result is finite and, on a logarithmic scale, towards its ends."""
+        """Results agree with SciPy at dense points of the finite range, and at logarithmic points near its ends."""
         tiny = np.geomspace(1e-300, 0.5, 500)
         with np.errstate(all="ignore"):
             # SciPy's own error is some hundred units in the last place for large negative arguments.
@@ -157,7 +160,7 @@ class SpecialFunctions:
                 np.concatenate([np.linspace(-30.001, 30, 3000), np.linspace(-169.9, 171.6, 999), both_signs(tiny)]),
                 1e-13,
             )
-            # Relative errors are large beside the zeros, in SciPy's code more than in ours.
+            # Relative errors are large next to the zeros; SciPy's are larger than those of the C code.
             self.against_scipy(
                 "gammaln",
                 np.concatenate([np.linspace(-30.001, 30, 3001), np.linspace(30, 1e5, 999), tiny[200:], 1 / tiny]),
@@ -165,7 +168,7 @@ class SpecialFunctions:
                 3e-14,
             )
             self.against_scipy("psi", np.concatenate([np.linspace(1e-3, 30, 3000), tiny, 1 / tiny]), 1e-13, 4e-15)
-            # Next to the poles the argument's last bit counts for more.
+            # Next to the poles, the rounding error of the argument has a larger effect.
             self.against_scipy("psi", np.linspace(-30.001, -1e-3, 2999), 1e-11, 1e-13)
             for name in ("j0", "j1"):
                 self.against_scipy(name, both_signs(np.concatenate([np.linspace(0, 100, 3000), tiny])), 1e-14, 2e-15)
@@ -178,11 +181,11 @@ class SpecialFunctions:
         for name, function in self.double.items():
             with np.errstate(all="ignore"):
                 expected = getattr(scipy.special, name)(ODD)
-            if name == "gammaln":  # infinite in SciPy for the smallest numbers
+            if name == "gammaln":  # infinite in SciPy for the smallest arguments
                 expected = np.where(
                     (ODD != 0) & (abs(ODD) < 1e-100), -np.log(np.where(ODD == 0, 1, abs(ODD))), expected
                 )
-            elif name == "erfcinv":  # 0 for SciPy, which halves it
+            elif name == "erfcinv":  # SciPy halves the argument, which becomes 0
                 expected[ODD == 5e-324] = 27.213293210812948815
             np.testing.assert_allclose(
                 function(ODD), expected, rtol=1e-13, atol=1e-149 if name[0] == "j" else 5e-324, err_msg=name
@@ -228,7 +231,7 @@ class SpecialFunctions:
             np.testing.assert_allclose(arccosh(x), np.arccosh(x.astype("float64")), rtol=6e-7)
 
     def test_steps_of_recurrences(self):
-        """At whole numbers and halves, and next to them, where the number of steps of a recurrence changes."""
+        """Results are exact at and next to integers and halves, where the number of recurrence steps changes."""
         x = np.arange(1, 100) / 2
         x = np.concatenate([x, np.nextafter(x, 0), np.nextafter(x, 99)])
         for name, rtol in (("gammaln", 2e-15), ("gamma", 4e-15), ("psi", 3e-15)):
@@ -245,7 +248,7 @@ class SpecialFunctions:
         np.testing.assert_array_equal(tri_gamma(np.array([0.0, -0.0, -1.0, -7.0, np.nan])), [np.inf] * 4 + [np.nan])
 
     def test_incomplete_gamma(self):
-        """For whole a: the sums of a Poisson distribution's chances before and from a on, from fractions."""
+        """For integer a, results equal the exact sums of Poisson probabilities below a, and from a on."""
         functions = self.functions(
             [op(scalar.float64(), scalar.float64()).owner for op in (scalar.gammainc, scalar.gammaincc)]
         )
@@ -303,7 +306,7 @@ class SpecialFunctions:
         np.testing.assert_array_equal(exceeds(np.full(8, np.nan), freedom), np.nan)
 
     def test_powers(self):
-        """Of numbers with all kinds of significands and exponents, those that need special care among them."""
+        """Powers are exact for bases with all kinds of significands and exponents, and for special values."""
         rng = np.random.RandomState(3)
         for dtype, rtol in (("float64", 4e-16), ("float32", 1.2e-7)):
             kind = scalar.get_scalar_type(dtype)
@@ -313,7 +316,7 @@ class SpecialFunctions:
             wide = np.longdouble if dtype == "float64" else np.float64
             np.testing.assert_allclose(power(x, y), (x.astype(wide) ** y.astype(wide)).astype(dtype), rtol=rtol)
             special = np.array([0, -0.0, 1, -1, 2, -3, 0.5, -0.5, 1e30, -1e30, 1e-30, np.inf, -np.inf, np.nan], dtype)
-            # Between others, whose powers are not special.
+            # Special values are mixed with ordinary ones.
             x[::3], y[::2] = rng.choice(special, len(x[::3])), rng.choice(special, len(y[::2]))
             with np.errstate(all="ignore"):
                 expected = (x.astype(wide) ** y.astype(wide)).astype(dtype)
@@ -321,7 +324,7 @@ class SpecialFunctions:
 
 
 def poisson(x, begin, end):
-    """x^k / k! for k from `begin` to `end` - 1, exactly."""
+    """Return the exact fractions x^k / k! for k from `begin` to `end` - 1."""
     x = fractions.Fraction(x)
     return [x**k / math.factorial(k) for k in range(begin, end)]
 
@@ -333,7 +336,7 @@ class TestSpecial(SpecialFunctions, unittest.TestCase):
 
 class TestRefused(unittest.TestCase):
     def test_complex_is_refused(self):
-        """By functions of real numbers, while the graph is built."""
+        """Functions of real numbers raise TypeError for complex arguments when the graph is built."""
         z = scalar.complex128("z")
         for op in (scalar.erfc, scalar.erfinv, scalar.gammaln, scalar.tri_gamma, scalar.j0, scalar.i1):
             with self.assertRaisesRegex(TypeError, "complex argument not supported"):
@@ -341,7 +344,7 @@ class TestRefused(unittest.TestCase):
 
 
 class Division:
-    """Floor division and modulus of every dtype, which C computes with floats: equal to NumPy's."""
+    """Tests that floor division and modulus equal those of NumPy for every dtype; the C code computes with floats."""
 
     zero_raises = False
 
@@ -354,7 +357,7 @@ class Division:
             info, n = np.iinfo(dtype), 40000
 
             def draw():
-                """Numbers of all magnitudes, one in ten at an end or near zero."""
+                """Return integers of all magnitudes; one in ten is near zero or near an end of the range."""
                 numbers = rng.randint(info.min, info.max, n, dtype=dtype) >> rng.randint(0, info.bits - 1, n).astype(
                     dtype
                 )
@@ -371,7 +374,7 @@ class Division:
                     for a in np.meshgrid(np.arange(info.min, info.max + 1), np.arange(info.min, info.max + 1))
                 ]
             y = np.where(y == 0, np.array(3, dtype), y) if self.zero_raises else y
-            # Products and their neighbours, whose quotients are hard to tell from the integer beside them.
+            # The quotients of products and of their neighbors are integers, or differ little from an integer.
             product = x * y
             for numerator in (
                 x,
@@ -418,7 +421,7 @@ class TestDivision(Division, unittest.TestCase):
 
 class Complex:
     def test_arithmetic(self):
-        """As NumPy's with infinite and NaN parts, huge and tiny ones too."""
+        """Complex arithmetic equals that of NumPy for infinite, NaN, huge and tiny parts."""
         parts = [0.0, 1.0, -2.5, 0.3, np.inf, -np.inf, np.nan]
         numbers = np.array([complex(a, b) for a in parts for b in parts])
         x, y = [a.ravel() for a in np.meshgrid(numbers, numbers)]

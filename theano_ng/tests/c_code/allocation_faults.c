@@ -1,4 +1,4 @@
-/* Calls of Python functions during which allocations fail: the module that steers failing_malloc.c, which has been preloaded. */
+/* A module that calls Python functions while allocations fail. It controls the preloaded failing_malloc.c. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -6,10 +6,11 @@ extern void failing_malloc_arm(long n, int onward, int about_place);
 extern long failing_malloc_disarm(void);
 extern long failing_malloc_alive(void);
 
-/* call(function, n, onward, about_place=0): call a function without arguments while its allocation number n fails, and those behind it if
- * `onward` is true. 1 gives memory at places that are known, 2 makes the place known at which it fails.
+/* call(function, n, onward, about_place=0): call a function without arguments while its allocation number n fails, and
+ * all later allocations if `onward` is true. If `about_place` is 1, allocations at known call sites succeed. If it is
+ * 2, the call site of the failing allocation becomes known.
  *
- * Returns how many allocations there were, what it returned or None, and what it raised or None.
+ * Return the number of allocations, the result or None, and the exception or None.
  */
 static PyObject *call(PyObject *self, PyObject *args)
 {
@@ -35,10 +36,10 @@ static PyObject *alive(PyObject *self, PyObject *unused)
     return PyLong_FromLong(failing_malloc_alive());
 }
 
-/* clear_caches(): clear what CPython keeps for later use.
+/* clear_caches(): clear the attribute cache of CPython.
  *
- * Its cache of attributes has up to 4,096 names. PyObject_GetAttrString makes a new string each time, and the place in the cache depends on the
- * address of the string, so the cache fills a little with each call, whatever fails.
+ * The cache has up to 4,096 names. PyObject_GetAttrString creates a new string each time, and the position in the cache
+ * depends on the address of the string. Therefore the cache grows a little with each call, whatever fails.
  */
 static PyObject *clear_caches(PyObject *self, PyObject *unused)
 {

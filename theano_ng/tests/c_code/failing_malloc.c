@@ -1,8 +1,8 @@
-/* Allocation functions that fail on request. A process that is started with LD_PRELOAD=failing_malloc.so and PYTHONMALLOC=malloc uses them for
- * Python, NumPy and compiled code.
+/* Allocation functions that fail on request. A process that is started with LD_PRELOAD=failing_malloc.so and
+ * PYTHONMALLOC=malloc uses them for Python, NumPy and compiled code.
  *
- * Only the thread that calls failing_malloc_arm is affected, until it calls failing_malloc_disarm. The functions call those of the C library, which
- * can therefore free and resize the blocks.
+ * Only the thread that calls failing_malloc_arm is affected, until it calls failing_malloc_disarm. The functions call
+ * those of the C library, which can therefore free and resize the blocks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@ static _Thread_local long asked, first, last;
 static _Thread_local int armed, of_places;
 static atomic_long alive;
 
-/* Places in the code that allocate: the function that calls malloc, and its caller. */
+/* Call sites of allocations: the return addresses in the function that calls malloc, and in its caller. */
 enum { INNER = 3, OUTER = 2, PLACES = 64 };
 struct place { void *callers[OUTER]; };
 static struct place known[PLACES];
@@ -30,12 +30,13 @@ static int places;
 
 enum { REFUSE, GIVE_AT_KNOWN_PLACES, LEARN };
 
-/* Let allocation number n of this thread fail, counted from 1. With `onward`, let all later ones fail, too, except those of the size of an integer, a
- * float or a cell: without these, CPython's interpreter tries for ever to enter an exception handler, and leaks references to arguments of functions
- * that have cells.
+/* Let allocation number n of this thread fail, counted from 1. If `onward` is nonzero, all later allocations fail, too,
+ * except those of the size of an integer, a float or a cell. Without these, CPython's interpreter tries endlessly to
+ * enter an exception handler, and leaks references to arguments of functions that have cells.
  *
- * about_place: REFUSE every such allocation; GIVE_AT_KNOWN_PLACES, that is, let it succeed at a known place; or LEARN its place, which is known from
- * then on.
+ * about_place: REFUSE: every such allocation fails.
+ *              GIVE_AT_KNOWN_PLACES: an allocation at a known call site succeeds.
+ *              LEARN: the allocation fails, and its call site becomes known.
  */
 void failing_malloc_arm(long n, int onward, int about_place)
 {
@@ -46,14 +47,14 @@ void failing_malloc_arm(long n, int onward, int about_place)
     armed = 1;
 }
 
-/* Stop, and return the number of allocations. */
+/* Stop the failures, and return the number of allocations since failing_malloc_arm. */
 long failing_malloc_disarm(void)
 {
     armed = 0;
     return asked;
 }
 
-/* Return the number of blocks that the process has. */
+/* Return the number of allocated blocks of the process. */
 long failing_malloc_alive(void)
 {
     return alive;
@@ -63,7 +64,7 @@ static __attribute__((noinline)) int at_known_place(void)
 {
     void *frames[INNER + OUTER];
     struct place here = {{NULL}};
-    armed = 0;  /* it allocates when it is called for the first time */
+    armed = 0;  /* the first call of backtrace allocates memory */
     int depth = backtrace(frames, INNER + OUTER);
     armed = 1;
     if (depth < INNER + OUTER)

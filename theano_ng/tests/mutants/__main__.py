@@ -1,4 +1,4 @@
-"""``python -m theano_ng.tests.mutants``: changes rules and kernels mechanically, and counts what the tests notice."""
+"""``python -m theano_ng.tests.mutants``: changes rules and kernels mechanically, and counts the detected changes."""
 
 import argparse
 import fnmatch
@@ -42,7 +42,7 @@ def _like(names, patterns):
 
 
 def main(argv=None):
-    """Run a campaign; returns 0 when as many as wanted are caught."""
+    """Run a campaign; return 0 if the wanted share of mutants is caught, else 1."""
     options = parse(argv)
     paths, tests = targets.host() if not options.devices else targets.devices()
     folder = os.path.abspath(options.folder)
@@ -56,7 +56,7 @@ def main(argv=None):
 
 
 def _tried(options, paths, modules, folder, results):
-    """Try a sample; returns its keys."""
+    """Try a sample of mutants; return their keys."""
 
     def say(mutant, result):
         if not options.quiet:
@@ -78,7 +78,7 @@ def _tried(options, paths, modules, folder, results):
 
 
 def report(found, keys, options):
-    """Print survivors and the table; 0 when as many as wanted are caught, else 1."""
+    """Print survivors and tables; return 0 if the wanted share of mutants is caught, else 1."""
     text = "\n".join(table.table(found, keys, by) for by in ("area", "path", "kind"))
     if options.table:
         with open(options.table, "w") as file:

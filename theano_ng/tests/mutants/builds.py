@@ -1,4 +1,4 @@
-"""Builds one extension of a changed C text, beside the package: its folder stays as it is."""
+"""Build an extension from a changed C file, outside of the package's folder, which does not change."""
 
 import functools
 import os
@@ -11,7 +11,7 @@ from theano_ng.tests.mutants.records import PACKAGE
 
 ROOT = os.path.dirname(PACKAGE)
 PARTS = ("tensor/native", "tensor/native/blocks", "scalar/c_code", "scan", "gof", "gof/c_include", "gpuarray/native")
-# Instead of clones.h: one text of each function, since the compiler takes three times as long for its clones.
+# Replacement of clones.h without clones of functions, because with them the compiler takes three times as long.
 _WITHOUT_CLONES = b"""\
 #define VECTORISED
 #define VECTORISED_V3
@@ -19,7 +19,7 @@ _WITHOUT_CLONES = b"""\
 #define ONLY_V3 __attribute__((target("arch=x86-64-v3")))
 #define has_v3() (__builtin_cpu_supports("x86-64-v3") != 0)
 """
-_NATIVE = ("theano_ng.tensor.native.", "theano_ng.gpuarray.native.")  # what native functions are looked up in
+_NATIVE = ("theano_ng.tensor.native.", "theano_ng.gpuarray.native.")  # packages in which native functions are looked up
 
 
 def extensions():
@@ -28,7 +28,7 @@ def extensions():
     Raises
     ------
     SystemExit
-        When there is no setup.py: the package is not run from its sources.
+        If there is no setup.py, because the package does not run from its sources.
     """
     import setuptools  # noqa: F401 its import puts distutils in place
     from distutils.core import run_setup
@@ -44,14 +44,15 @@ def extensions():
 
 
 class Builder:
-    """Compiles extensions in a folder of its own.
+    """A compiler of extensions, which works in a separate folder.
 
     Parameters
     ----------
     folder : str
-        Made, with links to all C texts.
+        The folder, which is created with links to all C files.
     optimized : str
-        Instead of the build's own level: results are the same, and the compiler is several times faster.
+        The optimization level, instead of that of the build. Results are equal, and the compiler is several times
+        faster.
     """
 
     def __init__(self, folder, optimized="-O0"):
@@ -69,14 +70,14 @@ class Builder:
             self.replace("tensor/native/clones.h", _WITHOUT_CLONES)
 
     def replace(self, path, text):
-        """Put a text in the place of a file's, until `restore`."""
+        """Replace the content of a file until `restore` is called."""
         there = os.path.join(self._texts, path)
         os.unlink(there)
         with open(there, "wb") as file:
             file.write(text)
 
     def restore(self, path):
-        """Have a file's own text again."""
+        """Restore the original content of a file."""
         there = os.path.join(self._texts, path)
         os.unlink(there)
         os.symlink(os.path.join(PACKAGE, path), there)
@@ -88,14 +89,14 @@ class Builder:
         ----------
         module : str
         target : str
-            The shared library that is written.
+            The path of the shared library that is written.
         more : sequence of str
-            Further arguments of the compiler.
+            Further arguments for the compiler.
 
         Returns
         -------
         bool
-            False when the compiler refuses the text.
+            False if the compiler refuses the source code.
         """
         extension = self.extensions[module]
         flags = [self.optimized if flag.startswith("-O") else flag for flag in extension.extra_compile_args]
@@ -118,7 +119,7 @@ class Builder:
 
 
 def modules_of(path, builder):
-    """The extension modules that a C text is part of; of the interpreter's levels the one that runs on this processor."""
+    """Return the extension modules that contain a C file; of the interpreter's levels only that of this processor."""
     from theano_ng.tensor.elemwise import primitives
 
     found = []
@@ -133,7 +134,7 @@ def modules_of(path, builder):
 
 @functools.cache
 def includes(path, depth=4):
-    """The package's C texts that a C text includes, by their paths."""
+    """Return the paths of the package's C files that a C file includes."""
     found = []
     with open(os.path.join(PACKAGE, path), encoding="utf-8") as file:
         named = [line.split('"')[1] for line in file if line.startswith('#include "')]

@@ -1,6 +1,6 @@
-"""Changes of C text, found among its tokens.
+"""Changes of C source code, found among its tokens.
 
-The text is that of this package: operators of two operands have a space on either side. Macros are text like any other.
+The code has the style of this package: binary operators have a space on either side. Macros are changed like functions.
 """
 
 import re
@@ -44,7 +44,8 @@ _SWAPPED = {
     "&=": "|=", "++": "--", "--": "++",
 }  # fmt: skip
 _SPACED = {"<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"}
-# Errors' texts, reference counts, parameters without a use: no number depends on them, or what watches memory finds it.
+# Error messages, reference counts, unused parameters: no result depends on them, or tools that check memory find the
+# change.
 _LEFT_ALONE = re.compile(
     r"PyErr_\w+|Py_X?DECREF|Py_X?INCREF|Py_CLEAR|PyMem_\w+|free|give_memory|_Pragma|NATIVE_FUNCTION|\w*prefetch\w*"
 )
@@ -58,7 +59,7 @@ class Token(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function's text, or a macro's: its name, where it starts and ends, and the place after its opening brace (None of a macro's)."""
+    """A function or macro: its name, its start and end, and the position after its opening brace (None for a macro)."""
 
     name: str
     start: int
@@ -67,18 +68,18 @@ class Function(NamedTuple):
 
 
 def tokens(text, start=0, end=None, apart=("comment", "space", "continued", "directive", "end", "define")):
-    """The tokens of a part of a C text that count: all but those of the kinds `apart`."""
+    """Return the tokens of a part of C source code, except those of the kinds `apart`."""
     found = _TOKENS.finditer(text, start, len(text) if end is None else end)
     return [Token(m.lastgroup, m.group(), m.start(), m.end()) for m in found if m.lastgroup not in apart]
 
 
 def _words(text):
-    """Pairs (start, token) of a text without comments and white space."""
+    """Return the pairs (start, token) of source code, without comments and white space."""
     return [(t.start, t.text) for t in tokens(text, apart=("comment", "space", "continued", "end"))]
 
 
 def functions(text):
-    """The functions and macros of a C text, in its order; functions that a macro defines are part of the macro."""
+    """Return the functions and macros of C source code in order; a function in a macro is a part of the macro."""
     found, i, all_tokens = [], 0, tokens(text, apart=("comment", "space", "continued", "directive"))
     depth, header = 0, 0
     while i < len(all_tokens):
@@ -106,20 +107,20 @@ def functions(text):
 
 
 def _defined(header):
-    """The name of the function that a header begins, or None of a struct or a table."""
+    """Return the name of the function that a header begins, or None for a struct or a table."""
     texts = [t for t in header if t.kind != "end"]
     if not texts or texts[-1].text != ")" or any(t.text == "=" for t in texts):
         return None
     first = next((i for i, t in enumerate(texts) if t.text == "(" and _closing(texts, i) == len(texts) - 1), 0)
     if not first or texts[first - 1].text not in (")",) and texts[first - 1].kind != "name":
         return None
-    # The name may be made by a macro: TYPED(name)(...).
+    # A macro may build the name: TYPED(name)(...).
     name = max(i for i in range(first) if texts[i].kind == "name")
     return None if texts[max(name - 1, 0)].text in ("struct", "union", "enum") else texts[name].text
 
 
 def _closing(texts, i):
-    """Where the bracket that opens at `i` closes; None if it does not."""
+    """Return the position at which the bracket that opens at `i` closes, or None."""
     depth = 0
     for j in range(i, len(texts)):
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(texts[j].text, 0)
@@ -129,7 +130,7 @@ def _closing(texts, i):
 
 
 def changes(path, source):
-    """All mutants of a C text, in the order of the text. Not all of them compile.
+    """Return all mutants of C source code, in the order of the code. Not all of them compile.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ def changes(path, source):
 
 
 class _Finder:
-    """Proposes changes in the tokens of a function's body, or a macro's."""
+    """An object that proposes changes in the tokens of a function's or macro's body."""
 
     def __init__(self, text, inside):
         self.text, self.tokens = text, inside
@@ -172,7 +173,7 @@ class _Finder:
         return self.tokens[i].text if 0 <= i < len(self.tokens) else ""
 
     def between(self, i, j):
-        """The text of tokens i to j, both included."""
+        """Return the source code of tokens i to j, both included."""
         return self.text[self.tokens[i].start : self.tokens[j].end]
 
     def found(self):
@@ -200,7 +201,7 @@ class _Finder:
             i += 1
 
     def says_nothing(self, i):
-        """Whether another number is as good: of a failure, which is negative, or as the length of an array that is declared."""
+        """Return True if a number's value has no effect: a negative failure code, or the length of a declared array."""
         before = self.at(i - 3)
         declared = re.fullmatch(r"\*|[A-Za-z_]\w*", before) and before not in _WORDS and self.at(i - 1) == "["
         return (self.at(i - 2), self.at(i - 1)) == ("return", "-") or bool(declared) and self.at(i + 1) == "]"
@@ -232,19 +233,20 @@ class _Finder:
         start, end = self.tokens[i + 2].start, self.tokens[last - 1].end
         inside = self.text[start:end]
         if re.search(r"== NULL|< 0$", inside) and self.at(last + 1) in ("return", "goto", "{"):
-            return  # memory that ran out: failures of allocation have tests of their own
+            return  # exhausted memory: allocation failures have separate tests
         forced = ["0"] if self.at(i) == "while" else ["0", "1", "!(%s)" % inside]
         for new in forced if inside != "0" else ():
             yield ("negate condition" if len(new) > 1 else "force condition"), start, end, new
         operands = self.split(i + 2, last - 1, ("&&", "||"))
         for k in range(len(operands)) if len(operands) > 1 else ():
-            # Its neutral element stands for a condition that is dropped; the operators on both sides are of one kind in this text's style.
+            # The neutral element replaces a dropped condition. In this style, the operators on both sides are of one
+            # kind.
             first, final = operands[k]
             word = self.at(first - 1) if k else self.at(final + 1)
             yield "drop condition", self.tokens[first].start, self.tokens[final].end, "1" if word == "&&" else "0"
 
     def split(self, first, last, separators):
-        """Pairs of first and last token of what stands between separators outside all brackets."""
+        """Return pairs of first and last token of the parts between separators that are outside all brackets."""
         parts, depth, start = [], 0, first
         for j in range(first, last + 1):
             text = self.at(j)
@@ -266,7 +268,7 @@ class _Finder:
                 yield "swap arguments", self.tokens[i + 2].start, self.tokens[last - 1].end, new
 
     def statement(self, i):
-        """A statement is dropped; declarations are none, as something else than an operator follows their first name."""
+        """Yield the removal of a statement. Declarations are not removed: no operator follows their first name."""
         last = self.statement_end(i)
         if last is not None:
             yield "drop statement", self.tokens[i].start, self.tokens[last - 1].end, ""

@@ -1,4 +1,4 @@
-"""Tries mutants and keeps the results: a campaign that was stopped goes on where it was."""
+"""Trials of mutants and storage of the results: a stopped campaign continues where it stopped."""
 
 import ast
 import collections
@@ -12,9 +12,9 @@ from theano_ng.tests.mutants import builds, sample, trial
 from theano_ng.tests.mutants.reach import Server, module_of
 from theano_ng.tests.mutants.records import read
 
-BUDGET = 8.0  # seconds of processor time of all cases that a mutant is tried on, as they take unchanged
-SHORTEST = 0.1  # seconds that every case takes at least, for comparison
-IMPORTED = 40  # cases for what a module does when it is imported: which of its statements a case needs is not known
+BUDGET = 8.0  # total seconds of processor time of the cases of a mutant, measured on the unchanged code
+SHORTEST = 0.1  # seconds that are added to the time of every case, for comparison
+IMPORTED = 40  # maximum number of cases for code that runs at import: the statements that a case needs are not known
 # Tests of whole families of rules and of native Ops.
 FAMILIES = (
     "theano_ng.tests.test_rules_on_graphs.",
@@ -23,8 +23,8 @@ FAMILIES = (
     "theano_ng.tensor.tests.test_zero_divisors.",
     "theano_ng.tests.test_odd_arrays.",
 )
-KERNEL_TEXTS = os.path.join("scalar", "c_code", "")  # C in libraries and in kernels
-# What has to be set so that the changed code runs: kernels are compiled at once, or never.
+KERNEL_TEXTS = os.path.join("scalar", "c_code", "")  # C code that is part of libraries and of kernels
+# Flags that are needed to run the changed code: kernels are compiled at once, or never.
 CONDITIONS = (
     ("tensor/elemwise/kernel.py tensor/elemwise/cgen.py scan/kernel.py scan/array_text.py", {"tiered": "off"}),
     (
@@ -36,7 +36,7 @@ CONDITIONS = (
 
 
 def conditions(path):
-    """The flags under which the text of a file runs: dict."""
+    """Return the flags under which the code of a file runs, as a dict."""
     for patterns, flags in CONDITIONS:
         if any(fnmatch.fnmatch(path, pattern) for pattern in patterns.split()):
             return flags
@@ -72,23 +72,23 @@ class Results:
         self.found[line["key"]] = {**line, "at first": known.get("at first", known["outcome"])}
 
     def catches(self, path=None):
-        """How many mutants each case has caught, of a file or of all: Counter."""
+        """Return the number of mutants that each case has caught, in one file or in all files, as a Counter."""
         caught = [r["case"] for r in self.found.values() if path in (None, r["path"]) and r["outcome"] == "caught"]
         return collections.Counter(caught)
 
 
 class Campaign:
-    """Tries mutants on the cases that run what they change.
+    """A campaign, which tries mutants on the cases that run the changed code.
 
     Parameters
     ----------
     reach : Reach
     modules : list of str
-        Test modules, imported before anything is tried.
+        Test modules, imported before the first trial.
     folder : str
-        For changed texts and libraries.
+        The folder for changed source files and libraries.
     results : Results
-        What is known: cases that have caught mutants of a file are tried first on its others.
+        The known results: cases that have caught mutants of a file are tried first on its other mutants.
     budget : float
     """
 
@@ -119,7 +119,7 @@ class Campaign:
         Returns
         -------
         dict
-            ``outcome``, ``seconds`` of processor time of the trial, and who caught it.
+            ``outcome``, ``seconds`` of processor time of the trial, and the case that caught the mutant.
         """
         self._spent = 0.0
         before = os.times()
@@ -142,7 +142,7 @@ class Campaign:
         raise RuntimeError("%s can neither be patched nor imported" % mutant.path)
 
     def _cases(self, mutant):
-        """(case, seconds) of what runs the mutant, those that are about it first, as many as the budget allows."""
+        """Return (case, seconds) of the cases that run a mutant within the budget, the most relevant first."""
         imported = self._is_imported(mutant)
         found = self._cases_of_statement(mutant) if imported else self._cases_of_place(mutant)
         cases, spent = [], 0.0
@@ -154,7 +154,11 @@ class Campaign:
         return cases
 
     def _cases_of_place(self, mutant):
-        """Cases that run what is changed; of macros in a file without marks those of files that include it, of C in kernels those that compile some."""
+        """Return the cases that run the changed code.
+
+        For macros in a file without marks, these are the cases of files that include it. For C code in kernels, the
+        cases that compile kernels are added.
+        """
         path = mutant.path
         found = self.reach.cases(path, mutant.start)
         if not found and path.endswith(".h") and not self.reach.marks.spans[path]:
@@ -165,18 +169,19 @@ class Campaign:
         return found
 
     def _is_imported(self, mutant):
-        """Whether the code runs when its module is imported, and has to be imported anew."""
+        """Return True if the changed code runs at import, so that its module must be imported again."""
         if not mutant.path.endswith(".py"):
             return False
         return not mutant.function or self.reach.marks.number(mutant.path, mutant.start) in self.reach.imported
 
     def _ordered(self, mutant, cases):
-        """Cases in the order in which they are tried: by turns the next of those that are likely to notice anything, and of those that run
-        little else of the file.
+        """Return the cases in the order of the trial, which alternates between two orders.
 
-        In the first order those come first that have caught most mutants of the file in their seconds, then the example of the rule in question
-        and the audit of it, other examples, the tests with the file's name, those of whole families, those of its package, and the rest; of each
-        those that have caught most mutants of other files first, and then the fastest.
+        In the first order, cases come first that have caught most mutants of the file per second. Then come, in this
+        order: the example and the audit of the rule in question, other examples, the tests with the file's name, tests
+        of whole families, tests of the package of the file, and the rest. Within a group, the cases that have caught
+        most mutants of other files come first, then the fastest ones. In the second order, cases come first that run
+        little other code of the file.
         """
         of_file, of_all = self.results.catches(mutant.path), self.results.catches()
         passed = self.reach.passed(mutant.path)
@@ -205,10 +210,11 @@ class Campaign:
         return list(dict.fromkeys(itertools.chain.from_iterable(turns)))
 
     def _cases_of_statement(self, mutant):
-        """Cases for what a module does when it is imported.
+        """Return cases for code that a module runs at import.
 
-        Whether rules are registered as the package's own; those that run the function that the statement defines; the examples of rules that
-        it makes, and the tests that name them; what runs anything of the file; anything.
+        They are, in this order: checks of the registration of rules; the cases that run the function that the statement
+        defines, or the examples of the rules that it creates and the tests that name them; the cases that run any code
+        of the file; all cases.
         """
         statement = _statement(mutant)
         if mutant.function:
@@ -228,7 +234,7 @@ class Campaign:
         return list(dict.fromkeys([*general, *near, *self._ordered(mutant, rest)]))
 
     def _mentioning(self, names):
-        """The tests whose texts have one of some names, those that have most of them first, and then others of their modules."""
+        """Return the tests whose source contains one of the names, most names first, then others of their modules."""
         found = {}
         for module in self.modules:
             counts = {test: sum(name in text for name in names) for test, text in _tests_of(module).items()}
@@ -239,7 +245,10 @@ class Campaign:
         return sorted(found, key=lambda case: (-found[case], self.reach.seconds[case], case))
 
     def _judged(self, install, original, cases):
-        """The outcome of a trial. A case counts that fails alone as well, and does not with the original in the same place."""
+        """Return the outcome of a trial.
+
+        A failing case counts only if it also fails alone, and passes with the original.
+        """
         while True:
             result = self._ask(install, cases)
             if result["outcome"] in ("survived", "cannot be patched"):
@@ -261,7 +270,7 @@ class Campaign:
                 return {"outcome": "survived", "how": "no test runs it"}
 
     def _is_sound(self, original, case):
-        """Whether a case passes with the original text, put in place in the same way."""
+        """Return True if a case passes with the original code, installed in the same way as the changed code."""
         key = json.dumps(
             [{k: v for k, v in original.items() if k != "path" or original["how"] == "module"}, case[0]], sort_keys=True
         )
@@ -269,10 +278,10 @@ class Campaign:
             self._sound[key] = self._ask(original, [case])["outcome"] in ("survived", "cannot be patched")
         return self._sound[key]
 
-    # -- ways to put a changed text in place
+    # -- ways to install changed code
 
     def _installs(self, mutant, source):
-        """Pairs (install, the same with the original), the fastest way first; None when the compiler refuses the text."""
+        """Return pairs (changed, original) of installs, the fastest first; None if the compiler refuses the code."""
         flags = conditions(mutant.path)
         return (self._python if mutant.path.endswith(".py") else self._library)(mutant, source, flags)
 
@@ -307,7 +316,7 @@ class Campaign:
         return [pair]
 
     def _module(self, mutant):
-        """The extension in which a text is changed: its own, or of those that include it the one that most of its cases use by name."""
+        """Return the extension in which a C file is changed: its own, or the one that most of its cases use."""
         modules = builds.modules_of(mutant.path, self._builder)
         own = "theano_ng." + mutant.path[:-2].replace(os.sep, ".")
         return own if own in modules else self._nearest(mutant, modules)
@@ -323,7 +332,7 @@ class Campaign:
 
 
 def _statement(mutant):
-    """The statement of a module in which a mutant is."""
+    """Return the top-level statement that contains a mutant."""
     return next(s for s in ast.parse(read(mutant.path)).body if _first_line(s) <= mutant.line <= s.end_lineno)
 
 
@@ -332,7 +341,7 @@ def _first_line(statement):
 
 
 def _names(statement):
-    """Names and texts of a statement that may be those of rules."""
+    """Return the names and strings of a statement that may be names of rules."""
     nodes = list(ast.walk(statement))
     found = {
         n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value.isidentifier()
@@ -361,18 +370,18 @@ def run(campaign, results, paths, count, seed, say, again=(), only=None, first=N
     count : int
     seed : int
     say : callable
-        Told of each mutant that was tried.
+        A function that is called with each mutant that was tried and its result.
     again : collection of str
-        Outcomes that are tried again.
+        Outcomes whose mutants are tried again.
     only : collection of str, optional
-        Of the sample, the mutants of these files.
+        If given, only the mutants of these files are tried.
     first : int, optional
-        Only so many of the sample, in the order of `sample.turns`.
+        The maximum number of mutants, in the order of `sample.turns`.
 
     Returns
     -------
     list of str
-        Keys of the mutants that were tried.
+        The keys of the mutants that were tried.
     """
     drawn = {path: sample.Drawn(path, seed) for path in paths}
     shares = sample.quotas({path: len(d.mutants) for path, d in drawn.items()}, count)
@@ -386,7 +395,7 @@ def run(campaign, results, paths, count, seed, say, again=(), only=None, first=N
 
 
 def _next(campaign, results, drawn, queue, say, again):
-    """Try the next mutant of a file that compiles; None when there are no more."""
+    """Try the next mutant of a file that compiles, and return it; return None if there are no more."""
     for mutant in queue:
         known = results.found.get(mutant.key)
         if known is None and not drawn.is_another_program(mutant):

@@ -1,6 +1,6 @@
-"""Mutants that are the same program, or one as right as the other: each has been read, and the reason is beside it.
+"""Mutants that are equivalent to the original program, or equally correct. Each was read, and has a reason.
 
-A key stays as long as the code of its function does (`Words.key`).
+A key is valid until the code of its function changes (`Words.key`).
 """
 
 EQUIVALENT = {

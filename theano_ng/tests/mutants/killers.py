@@ -1,6 +1,6 @@
-"""Who notices a mutant: tests, the examples of rules, and whatever else registers itself here.
+"""Killers, which detect mutants: tests, examples of rules, the audit of rules, and checks of registrations.
 
-A case is the text ``killer name``. `killer` is a key of `KILLERS`, whose `run` gets the name.
+A case is the string ``killer name``. `killer` is a key of `KILLERS`; the method `run` of that object gets the name.
 """
 
 import importlib
@@ -9,15 +9,15 @@ import unittest.mock
 
 
 class Tests:
-    """Methods of test classes."""
+    """A killer that runs methods of test classes."""
 
     def cases(self, module):
-        """Names of the tests of a module."""
+        """Return the names of the tests of a module."""
         suite = unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(module))
         return [test.id() for test in _flat(suite) if not isinstance(test, unittest.loader._FailedTest)]
 
     def run(self, name):
-        """None when the test passes, else what it says; "skipped" is no failure."""
+        """Run a test; return None if it passes or is skipped, else its message."""
         result = unittest.TestResult()
         result.failfast = True
         unittest.defaultTestLoader.loadTestsFromName(name).run(result)
@@ -44,7 +44,7 @@ def _rules():
 
 
 class RuleExamples:
-    """The examples in the docstring of one rule: a part of one test, which takes a hundredth of its time."""
+    """A killer that runs the examples in the docstring of one rule, in a hundredth of the time of all examples."""
 
     module = "theano_ng.tests.test_rule_examples"
     tests = (
@@ -60,7 +60,7 @@ class RuleExamples:
         return sorted(set(_rules()) - set(NOT_EXECUTED))
 
     def run(self, name):
-        """None when the tests of all examples pass with the examples of this rule alone."""
+        """Run the tests of examples with the examples of one rule only; return None if they pass, else a message."""
         from theano_ng.tests import test_rule_examples
 
         rules = _rules()[name]
@@ -69,13 +69,13 @@ class RuleExamples:
 
 
 class RuleOracle:
-    """The audit's verdict about one rule: graphs on which it may apply are computed before and after it."""
+    """A killer that audits one rule: graphs to which it may apply are computed before and after it."""
 
     def cases(self, module):
         return sorted(_rules()) if module == RuleExamples.module else []
 
     def run(self, name):
-        """None unless the rule is wrong, on few graphs."""
+        """Audit a rule on few graphs; return None, or a message if it is wrong."""
         from theano_ng.audit.rewrites import QUICK, judge
 
         findings = [found for rule in _rules()[name] for found in judge(rule, QUICK).findings]
@@ -83,9 +83,10 @@ class RuleOracle:
 
 
 class Registration:
-    """Checks of the registrations of rules. They need a new process, since other tests register more rules.
+    """A killer that checks the registrations of rules in a new process, because other tests register more rules.
 
-    ``rules``: the rules of the package are registered as its own. ``registrations``: they have the names, positions, tags and tracks of a table.
+    ``rules``: all registered rules belong to the package. ``registrations``: the rules have the names, positions, tags
+    and tracks of a table.
     """
 
     modules = {"theano_ng.gof.tests.test_own": "rules", "theano_ng.tests.test_registered_rules": "registrations"}
@@ -94,7 +95,7 @@ class Registration:
         return [self.modules[module]] if module in self.modules else []
 
     def run(self, name):
-        """None when graphs can be cached; when all is as in the table."""
+        """Run a check; return None if it passes, else a message."""
         from theano_ng.audit.rewrites.registry import load_all
         from theano_ng.gof import optdb
         from theano_ng.tests import test_registered_rules
@@ -109,14 +110,14 @@ KILLERS = {"test": Tests(), "example": RuleExamples(), "oracle": RuleOracle(), "
 
 
 def cases_of(module):
-    """All cases of a test module."""
+    """Return all cases of a test module."""
     return ["%s %s" % (kind, name) for kind, killer in KILLERS.items() for name in killer.cases(module)]
 
 
 def run(case):
-    """Run a case; None, or what is wrong."""
+    """Run a case; return None, or a message if it fails."""
     kind, _, name = case.partition(" ")
     try:
         return KILLERS[kind].run(name)
-    except Exception as error:  # what is changed may be what makes a case
+    except Exception as error:  # the changed code may also build the case
         return "%s: %s" % (type(error).__name__, str(error)[:200])

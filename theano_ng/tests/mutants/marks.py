@@ -1,6 +1,7 @@
-"""Marks in texts, which say what a test has run: statements of Python functions, blocks of C functions.
+"""Marks in source code that record the code which a test runs: statements of Python functions, blocks of C functions.
 
-A mark is a store into an array of bytes, so that marked code takes hardly longer. Marks are numbered through all texts.
+A mark is a store into an array of bytes, so that marked code is hardly slower. Marks are numbered consecutively over
+all files.
 """
 
 import ast
@@ -23,7 +24,7 @@ class Marks:
     ----------
     paths : list of str
     kept : str, optional
-        A file that keeps where marks are, for the next time.
+        A file that stores the positions of marks for later runs.
 
     Attributes
     ----------
@@ -55,11 +56,11 @@ class Marks:
 
     @property
     def layout(self):
-        """Path, digest and number of marks of each file, in the order of their numbers."""
+        """The path, digest and number of marks of each file, in the order of the marks."""
         return [[path, self.digests[path], len(spans)] for path, spans in self.spans.items()]
 
     def number(self, path, start):
-        """The number of the innermost mark around a byte of a text; None where there is none."""
+        """Return the number of the innermost mark around a byte of a file, or None."""
         spans = self.spans[path]
         for i in range(bisect.bisect_right(spans, (start, 1 << 60)) - 1, -1, -1):
             if spans[i][0] <= start < spans[i][1]:
@@ -67,16 +68,16 @@ class Marks:
         return None
 
     def numbers(self, path):
-        """All numbers of a file's marks."""
+        """Return the numbers of a file's marks."""
         return range(self.first[path], self.first[path] + len(self.spans[path]))
 
     def marked(self, path):
-        """A file's text with marks: a tree of Python, a text of C."""
+        """Return a file's code with marks: a syntax tree of Python, or C source code."""
         return (_marked_python if path.endswith(".py") else _marked_c)(read(path), self.first[path])
 
 
 def _load(kept):
-    """What a file of kept marks has, when they were found by the same program."""
+    """Load the stored marks from a file if this version of the program found them."""
     program = digest(
         b"".join(
             read(os.path.join("tests", "mutants", name)) for name in ("marks.py", "c_changes.py", "python_changes.py")
@@ -94,7 +95,7 @@ def _load(kept):
 
 
 def _marked_nodes(text):
-    """Statements of functions and bodies of lambdas, in the order of the text."""
+    """Return the statements of functions and the bodies of lambdas, in the order of the source code."""
     found = []
     for function in ast.walk(text.tree):
         if isinstance(function, ast.Lambda):
@@ -106,7 +107,7 @@ def _marked_nodes(text):
 
 
 def python_spans(source):
-    """The spans that marks stand for in a Python text."""
+    """Return the spans of Python source code that have marks."""
     text = python_changes.Text(source)
     return sorted({text.span(node) for node in _marked_nodes(text)})
 
@@ -134,7 +135,7 @@ class _Marker(ast.NodeTransformer):
             marked.value.elts[1] = node
             return ast.copy_location(marked, node)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            return node  # a docstring stays the first
+            return node  # a docstring stays the first statement
         mark = ast.parse("%s[%d] = 1" % (PYTHON_NAME, own)).body[0]
         for part in ast.walk(mark):
             ast.copy_location(part, node)
@@ -145,7 +146,7 @@ class _Marker(ast.NodeTransformer):
 
 
 def _blocks(source):
-    """(start, end) of each block of a C text in which a statement may stand first, from behind its opening brace on."""
+    """Yield (start, end) of each C block that may begin with a statement; it starts after its opening brace."""
     text = source.decode("ascii")
     for function in c_changes.functions(text):
         tokens = c_changes.tokens(text, function.start, function.end)
@@ -169,7 +170,7 @@ def _blocks(source):
 
 
 def _heads_block(tokens, opened, function):
-    """Whether a bracket that opens belongs to a function's header or a statement: not to a switch, a struct's name, or a macro's own."""
+    """Return True if a parenthesis belongs to a function header or a statement, not to a switch, struct or macro."""
     words = [t.text for t in tokens[max(opened - 2, 0) : opened]]
     return (
         bool(words) and words[-1] != "switch" and words[0] != "struct" and (opened > 1 or function.inside is not None)
@@ -177,7 +178,7 @@ def _heads_block(tokens, opened, function):
 
 
 def c_spans(source):
-    """The spans that marks stand for in a C text."""
+    """Return the spans of C source code that have marks."""
     return sorted(set(_blocks(source)))
 
 

@@ -1,6 +1,7 @@
-"""Changes of Python text, found in its syntax tree.
+"""Changes of Python source code, found in its syntax tree.
 
-Each replaces one span of the text; lines keep their numbers, for reports and for the tables that say which tests run a line.
+Each change replaces one span of the source code. Line numbers do not change, because reports and the tables of tests
+per line use them.
 """
 
 import ast
@@ -10,18 +11,18 @@ import tokenize
 
 from theano_ng.tests.mutants.records import Mutant, Words
 
-# What shows, names or profiles; a change there changes no number.
+# Functions that print, name or profile; a change there changes no result.
 REPORTS = re.compile(
     r"__repr__|__str__|__hash__|print_\w+|\w*profile\w*|_?describe\w*|_?shown|_?message\w*|report_\w+|merge_dict|summary"
 )
-# Statements that measure time or count for profiles; no number of a result depends on them.
+# Statements that measure time or count for profiles; no result depends on them.
 MEASURES = re.compile(
     r"perf_counter|callbacks?_(?:time|before)|\w*profile|\b(?:io|loop|time|opt)_t\b|_time\b|_?logger\.|__all__"
 )
-# Calls of which swapped arguments say nothing: they always fail.
+# Calls whose arguments are not swapped, because the swapped call always fails.
 _ORDERED = {"isinstance", "issubclass", "getattr", "hasattr", "setattr", "super", "zip"}
 _SYMMETRIC = {"min", "max", "gcd"}
-# Calls in which texts that follow each other are tags, whose order says nothing.
+# Calls in which consecutive strings are tags, whose order has no effect.
 _IN_ANY_ORDER = {"register", "including", "excluding", "requiring", "add_tags", "switch_on", "register_canonicalize"}
 _COMPARISONS = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
@@ -38,7 +39,7 @@ _NO_WORDS = {getattr(tokenize, kind) for kind in "ENCODING COMMENT NL NEWLINE IN
 
 
 class Text:
-    """A Python text with its tree, and the bytes of each node."""
+    """Python source code with its syntax tree, and the span of each node in bytes."""
 
     def __init__(self, source):
         self.source = source
@@ -48,11 +49,11 @@ class Text:
             self._lines.append(self._lines[-1] + len(line))
 
     def span(self, node):
-        """Start and end of a node, in bytes."""
+        """Return the start and end of a node in bytes."""
         return self._lines[node.lineno - 1] + node.col_offset, self._lines[node.end_lineno - 1] + node.end_col_offset
 
     def of(self, node):
-        """The text of a node, in parentheses where it has some."""
+        """Return the source code of a node."""
         start, end = self.span(node)
         return self.source[start:end].decode()
 
@@ -68,7 +69,7 @@ def _in_brackets(text):
 
 
 def changes(path, source):
-    """All mutants of a Python text, in the order of the text.
+    """Return all mutants of Python source code, in the order of the code.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def changes(path, source):
     Returns
     -------
     list of Mutant
-        Not all are Python, or another program: see `is_another_program`.
+        Some are invalid, or equivalent to the original: see `is_another_program`.
     """
     text = Text(source)
     finder = _Finder(text)
@@ -90,7 +91,7 @@ def changes(path, source):
 
 
 def is_another_program(mutant, source):
-    """Whether a mutant is Python, with a tree that differs from that of `source`."""
+    """Return True if a mutant is valid Python with a syntax tree that differs from that of `source`."""
     try:
         return ast.dump(ast.parse(mutant.apply(source))) != ast.dump(ast.parse(source))
     except SyntaxError:
@@ -98,7 +99,7 @@ def is_another_program(mutant, source):
 
 
 def _tokens(text):
-    """Pairs (start in bytes, token) of a text or a part of one, without comments, docstrings, line ends and indents."""
+    """Return pairs (start in bytes, token) of source code, without comments, docstrings, line ends and indents."""
     if isinstance(text, bytes):
         tree, lines = Text(text), text.splitlines(True)
         documented = (ast.Module, ast.ClassDef, *_FUNCTIONS)
@@ -107,7 +108,7 @@ def _tokens(text):
         ]
         dropped = {tree.span(node.body[0])[0] for node in owners}
     else:
-        # Inside of parentheses any part of a text can be split.
+        # In parentheses, any part of the source code can be tokenized.
         lines, dropped = ("(%s\n)" % text).encode().splitlines(True), {0}
     starts = [0, *itertools.accumulate(map(len, lines))]
     found = []
@@ -133,14 +134,14 @@ def _mutant(words, text, place, kind, start, end, new):
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects ``(place, kind, start, end, new text)``."""
+    """A visitor that collects ``(place, kind, start, end, new text)``."""
 
     def __init__(self, text):
         self.text = text
         self.found = []
-        self._functions = []  # those around the node
+        self._functions = []  # the functions around the node
         self._names = []
-        self._statement = None  # the outermost one, for what is in no function
+        self._statement = None  # the outermost statement, for code outside of functions
 
     def add(self, kind, node, new, upto=None):
         start, end = self.text.span(node)
@@ -159,7 +160,7 @@ class _Finder(ast.NodeVisitor):
             self.visit(statement)
 
     def visit(self, node):
-        """Changes of a node, unless it only measures."""
+        """Collect the changes of a node, unless it only measures time."""
         text = node.test if isinstance(node, (ast.If, ast.While)) else node
         compound = isinstance(node, (ast.For, ast.With, ast.Try, ast.FunctionDef, ast.ClassDef))
         if not (isinstance(node, ast.stmt) and not compound and MEASURES.search(self.of(text))):
@@ -348,7 +349,7 @@ class _Finder(ast.NodeVisitor):
     def visit_Return(self, node):
         nothing = isinstance(node.value, ast.Constant) and node.value.value in (None, False)
         if node.value is None or nothing or not isinstance(self._functions[-1], _FUNCTIONS):
-            return  # None and False say the same of a rule
+            return  # None and False are equivalent results of a rule
         parameters = [a.arg for a in self._functions[-1].args.args if a.arg not in ("self", "cls")]
         if "node" in parameters:
             self.add("return", node.value, "False")

@@ -1,4 +1,4 @@
-"""The tests that run a line: recorded once by marked texts, each test in a process of its own."""
+"""The tests that run a line. They are recorded once with marked code, each test in a separate process."""
 
 import collections
 import itertools
@@ -11,14 +11,14 @@ import sys
 from theano_ng.tests.mutants import builds, marks
 from theano_ng.tests.mutants.records import PACKAGE, digest, read
 
-LONGEST = 6  # seconds of a case; what takes longer is run by no trial
-OF_REGISTRATION = 0.5  # seconds of a check of all registrations
-OF_AUDIT = 1.5  # seconds that the audit of a rule takes, more or less
+LONGEST = 6  # seconds; trials do not run cases that take longer
+OF_REGISTRATION = 0.5  # seconds that a check of all registrations takes
+OF_AUDIT = 1.5  # seconds that the audit of a rule takes approximately
 WHERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def module_of(path):
-    """The dotted name of a Python file of the package."""
+    """Return the module name of a Python file of the package."""
     name = "theano_ng." + path[:-3].replace(os.sep, ".")
     return name.removesuffix(".__init__")
 
@@ -43,7 +43,7 @@ class Server:
         self.process.stdin.flush()
 
     def ask(self, **job):
-        """The answer to a job (`trial.run`)."""
+        """Send a job to the server and return the answer of `trial.run`."""
         self._send({"install": None, "cases": [], **job})
         return json.loads(self.process.stdout.readline())
 
@@ -60,7 +60,7 @@ class Server:
 
 
 class Reach:
-    """Which cases pass which marks, and what they take.
+    """A record of the marks that each case passes, and of the time that it takes.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Reach:
     seconds : dict
         Case -> seconds of processor time; those that pass unchanged.
     imported : frozenset of int
-        The marks that are passed when the package is imported, whatever a case does.
+        The marks that are passed when the package is imported, independently of cases.
     """
 
     def __init__(self, found, recorded):
@@ -82,17 +82,17 @@ class Reach:
                     self._cases[number].append(case)
 
     def cases(self, path, start):
-        """The cases that run a byte of a text, fastest first; all that run something of the file where the byte has no mark."""
+        """Return the cases that run a byte of a file, fastest first; without a mark, those that run the file."""
         number = self.marks.number(path, start)
         found = self._cases[number] if number is not None else self.cases_of_file(path)
         return sorted(found, key=lambda case: (self.seconds[case], case))
 
     def cases_of_file(self, path):
-        """All cases that run something of a file."""
+        """Return all cases that run any code of a file."""
         return sorted(self.passed(path))
 
     def passed(self, path):
-        """How many marks of a file each case passes that passes some: Counter."""
+        """Return the number of marks of a file that each case passes, as a Counter."""
         if path not in self._passed:
             cases = (self._cases[number] for number in self.marks.numbers(path))
             self._passed[path] = collections.Counter(itertools.chain.from_iterable(cases))
@@ -100,7 +100,7 @@ class Reach:
 
 
 def recorded_modules(folder):
-    """The test modules of which is known what they run."""
+    """Return the test modules that have been recorded."""
     kept = os.path.join(folder, "reach.json")
     if not os.path.exists(kept):
         return set()
@@ -109,21 +109,22 @@ def recorded_modules(folder):
 
 
 def record(paths, modules, folder, flags=(), say=print):
-    """Run tests with marks and keep what they pass.
+    """Run tests on marked code, and store the marks that they pass.
 
     Parameters
     ----------
     paths : list of str
         Files to mark.
     modules : list of str
-        Test modules. Those that have been recorded, and have not changed since, are not run again. A test that ran something of a file that
-        has changed since counts as one that runs all of it; without ``reach.json`` everything is recorded anew.
+        Test modules. Modules that were recorded and have not changed since are not run again. If a source file has
+        changed since, every test that ran any code of it counts as running all of it. Without ``reach.json`` everything
+        is recorded again.
     folder : str
-        Results are in its ``reach.json``.
+        The folder of the results, which are in ``reach.json``.
     flags : sequence of str
-        Settings for the tests.
+        Flags for the tests.
     say : callable
-        Told of each module that was run.
+        A function that is called with a line of text about each module that was run.
 
     Returns
     -------
@@ -156,7 +157,7 @@ def record(paths, modules, folder, flags=(), say=print):
 
 
 def _moved(recorded, found):
-    """What was recorded with the marks of texts of which some have changed."""
+    """Convert recorded mark numbers after some of the marked files have changed."""
     where, first = {}, 0
     for path, known, count in recorded.pop("layout"):
         new = list(found.numbers(path)) if path in found.first else []
@@ -178,11 +179,12 @@ def _moved(recorded, found):
 def _recorded(server, module):
     """Case -> (seconds, marks) of the cases of a module that pass, and in no more than `LONGEST` seconds.
 
-    The audit of a rule runs at least what the rule's example does, which takes a fortieth of the time to record.
+    The audit of a rule runs at least the code that the rule's example runs, which takes a fortieth of the time to
+    record.
     """
     found = {}
     for case in server.ask(list=module).get("cases", ()):
-        if case.startswith("own "):  # passes where no test has registered rules
+        if case.startswith("own "):  # it passes only if no test has registered rules
             found[case] = OF_REGISTRATION, []
             continue
         known = found.get(case.replace("oracle ", "example "))
@@ -196,7 +198,7 @@ def _recorded(server, module):
 
 
 def _marked(found, folder):
-    """Write marked code and libraries; returns what `trial.prepare` is given."""
+    """Write marked code and libraries; return the argument ``marked`` of `trial.prepare`."""
     there = os.path.join(folder, "marked")
     made = os.path.join(there, "made.json")
     os.makedirs(there, exist_ok=True)

@@ -1,4 +1,4 @@
-"""One change of one text, and where it is."""
+"""Records of changes in source files, and digests that identify them."""
 
 import bisect
 import dataclasses
@@ -11,22 +11,22 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A text with one change.
+    """A source file with one change.
 
     Attributes
     ----------
     path : str
-        Of the file, relative to the package's folder.
+        The path of the file, relative to the package's folder.
     kind : str
-        The sort of change, such as "drop condition".
+        The kind of change, such as "drop condition".
     function : str
-        Qualified name of the function; "" at the level of the module.
+        The qualified name of the function; "" at module level.
     start, end : int
-        The bytes of the file that are replaced.
+        The positions of the bytes that are replaced.
     line : int
-        Of `start`, from 1.
+        The line number of `start`, from 1.
     old, new : str
-        The replaced text, and the new one.
+        The replaced code, and the new code.
     key : str
         A short digest, see `Words.key`.
     """
@@ -42,22 +42,22 @@ class Mutant:
     key: str
 
     def apply(self, text):
-        """The changed text, as bytes."""
+        """Return the changed source code as bytes."""
         return text[: self.start] + self.new.encode() + text[self.end :]
 
     def diff(self, text):
-        """The change as a unified diff without context beyond one line."""
+        """Return the change as a unified diff with one line of context."""
         before, after = (t.decode().splitlines(True) for t in (text, self.apply(text)))
         return "".join(difflib.unified_diff(before, after, "a/" + self.path, "b/" + self.path, n=1))
 
 
 class Words:
-    """The tokens of a text, without comments, docstrings and white space.
+    """The tokens of source code, without comments, docstrings and white space.
 
     Parameters
     ----------
     path : str
-        Of the file.
+        The path of the file.
     text : str or bytes
     split : callable
         ``split(text)`` returns pairs (start, token).
@@ -70,13 +70,15 @@ class Words:
         self._digests = {}
 
     def key(self, kind, function, span, start, old, new):
-        """A digest of a mutant that stays the same until the code of its function changes. Comments and places in the file do not count.
+        """Return a digest of a mutant that stays the same until the code of its function changes.
+
+        Comments, and the position in the file, have no effect.
 
         Parameters
         ----------
         kind, function : str
         span : tuple of int
-            Start and end of the function.
+            The start and end of the function.
         start : int
         old, new : str
         """
@@ -88,11 +90,11 @@ class Words:
 
 
 def digest(text):
-    """A hexadecimal digest of a text."""
+    """Return a hexadecimal digest of a string."""
     return hashlib.blake2b(text.encode() if isinstance(text, str) else text, digest_size=16).hexdigest()
 
 
 def read(path):
-    """The bytes of a file of the package."""
+    """Return the bytes of a file of the package."""
     with open(os.path.join(PACKAGE, path), "rb") as file:
         return file.read()

@@ -1,11 +1,14 @@
-"""Draws mutants: the same for the same seed and texts, every file in proportion to what can be changed in it."""
+"""Samples of mutants.
+
+They depend only on the seed and the source files; each file's share is proportional to its mutants.
+"""
 
 import heapq
 
 from theano_ng.tests.mutants import c_changes, python_changes
 from theano_ng.tests.mutants.records import digest, read
 
-FEWEST = 4  # of a file, however short
+FEWEST = 4  # minimum number of mutants of a file
 
 
 class Drawn:
@@ -24,7 +27,7 @@ class Drawn:
         self.mutants = sorted(propose(path, self.source), key=lambda m: digest("%d:%s" % (seed, m.key)))
 
     def first(self, count, valid):
-        """The first mutants of which `valid` is true."""
+        """Yield the first `count` mutants for which `valid` is true."""
         for mutant in self.mutants:
             if not count:
                 return
@@ -33,26 +36,29 @@ class Drawn:
                 yield mutant
 
     def is_another_program(self, mutant):
-        """Whether the text can be tried; what does not compile as C is found out by the compiler."""
+        """Return True if the mutant is a different valid Python program.
+
+        C mutants are checked by the compiler instead.
+        """
         return not self.path.endswith(".py") or python_changes.is_another_program(mutant, self.source)
 
 
 def quotas(sizes, count):
-    """How many mutants each file gets.
+    """Return the number of mutants of each file.
 
     Parameters
     ----------
     sizes : dict
         Path -> number of all its mutants.
     count : int
-        Of all together; more where there are more files than that.
+        The total number of mutants. The result may exceed it, because each file has at least `FEWEST`.
 
     Returns
     -------
     dict
     """
     shares = {path: min(size, FEWEST) for path, size in sizes.items()}
-    # One at a time to the file that has the smallest part of what it could have.
+    # Add one mutant at a time to the file whose share of its mutants is smallest.
     waiting = [(shares[path] / size, path) for path, size in sizes.items() if size > shares[path]]
     heapq.heapify(waiting)
     for _ in range(count - sum(shares.values())):
@@ -66,7 +72,7 @@ def quotas(sizes, count):
 
 
 def turns(shares, seed):
-    """The order in which the files of a sample come: whenever a campaign is stopped, each file has had its part.
+    """Return the order of the files of a sample. Whenever a campaign is stopped, each file has had its share of trials.
 
     Parameters
     ----------
@@ -77,7 +83,7 @@ def turns(shares, seed):
     Returns
     -------
     list of str
-        Every path as often as its share says.
+        Each path occurs as often as its share in `shares`.
     """
 
     def place(path, i):

@@ -1,7 +1,9 @@
-"""A process that runs trials in children: ``python server.py PRELOADED``, jobs as JSON lines on stdin, answers on stdout.
+"""A process that runs trials in child processes: ``python server.py PRELOADED``, jobs as JSON lines on stdin, answers
+on stdout.
 
-It is started by its path, so that nothing of the package is imported before a trial has put a changed text in its place. With the word
-``loaded`` the package is imported first, and a trial takes no longer than its tests. Children begin as copies of this process.
+It is started by its path, so that no module of the package is imported before a trial has installed changed code. With
+the argument ``loaded`` the package is imported first, and a trial takes no longer than its tests. Children are forks of
+this process.
 """
 
 import builtins
@@ -51,8 +53,8 @@ def answer(job, *inherited):
     Returns
     -------
     dict
-        The child's last answer, and ``spent``, its seconds of processor time. ``outcome`` is "crashed" or "timed out" when it came to no
-        end, and ``case`` the one that it began.
+        The child's last answer, and ``spent``, its seconds of processor time. If the child did not finish, ``outcome``
+        is "crashed" or "timed out", and ``case`` is the case that it had started.
     """
     reading, writing = os.pipe()
     folder = tempfile.mkdtemp(prefix="mutants-")
@@ -77,7 +79,7 @@ def answer(job, *inherited):
 
 
 def _listen(reading, job):
-    """The child's messages, until it closes its end or says nothing for as long as its case may take."""
+    """Return the child's messages, until it closes the pipe or sends no message within the time limit of its case."""
     said, buffer, deadline = [], b"", time.monotonic() + job.get("begin", 60)
     while True:
         ready, _, _ = select.select([reading], [], [], max(0, deadline - time.monotonic()))
@@ -94,7 +96,7 @@ def _listen(reading, job):
 
 
 def _end(child):
-    """End a child and all that it has started; returns its status, and its seconds of processor time."""
+    """Kill a child and the processes that it has started; return its status, and its seconds of processor time."""
     try:
         os.killpg(child, signal.SIGKILL)
     except ProcessLookupError:
@@ -124,12 +126,12 @@ def _child(job, channel, folder):
 
 
 class Replaced:
-    """Finds one module with a changed text, or in another library.
+    """An importer that finds one module in a changed source file or in another library.
 
     Parameters
     ----------
     install : dict
-        Its ``module`` and the ``path`` of what it is made of.
+        The ``module``, and the ``path`` of its source file or library.
     """
 
     def __init__(self, install):
@@ -148,7 +150,7 @@ class Replaced:
 
 
 class ChangedLoader(importlib.machinery.SourceFileLoader):
-    """Loads another text as if it stood in the module's own file."""
+    """A loader of changed source code, which is compiled with the file name of the module."""
 
     def get_code(self, fullname):
         with open(self.changed, "rb") as file:
@@ -156,7 +158,7 @@ class ChangedLoader(importlib.machinery.SourceFileLoader):
 
 
 class MarkedFinder:
-    """Finds modules whose code has marks.
+    """An importer that finds modules whose code has marks.
 
     Parameters
     ----------
@@ -176,7 +178,7 @@ class MarkedFinder:
 
 
 class MarkedLoader(importlib.machinery.SourceFileLoader):
-    """Loads code from a file of `MarkedFinder`."""
+    """A loader of marshalled code from a file of `MarkedFinder`."""
 
     def get_code(self, fullname):
         with open(self.marked, "rb") as file:
@@ -184,5 +186,5 @@ class MarkedLoader(importlib.machinery.SourceFileLoader):
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this folder: its modules have the names of others
+    sys.path.pop(0)  # remove this folder, whose modules have the names of other modules
     serve(sys.argv[1] == "loaded")

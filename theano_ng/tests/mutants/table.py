@@ -1,4 +1,4 @@
-"""The results of a campaign as a table of reStructuredText, and survivors as text."""
+"""The results of a campaign: tables in reStructuredText, and a list of survivors."""
 
 import collections
 import fnmatch
@@ -6,7 +6,7 @@ import fnmatch
 from theano_ng.tests.mutants.equivalents import EQUIVALENT
 
 COLUMNS = ("mutants", "at first", "caught", "equivalent", "survived")  # "at first": caught by the first trial
-AREAS = (  # the first whose pattern fits
+AREAS = (  # a file belongs to the first area whose pattern matches
     ("devices", "gpuarray/*"),
     ("C of native Ops", "*.[ch]"),
     ("rewriting engine", "gof/*"),
@@ -18,26 +18,26 @@ AREAS = (  # the first whose pattern fits
 
 
 def area(path):
-    """The part of the package that a file belongs to."""
+    """Return the area of the package to which a file belongs."""
     return next(name for name, pattern in AREAS if fnmatch.fnmatch(path, pattern))
 
 
 def verdict(key, result):
-    """ "caught", "equivalent" or "survived"."""
+    """Return "caught", "equivalent", "survived" or "refused"."""
     return "equivalent" if key in EQUIVALENT and result["outcome"] == "survived" else result["outcome"]
 
 
 def counted(found, keys, by="path"):
-    """Rows of counts.
+    """Count the outcomes of mutants in groups.
 
     Parameters
     ----------
     found : dict
-        Of `Results`.
+        The attribute `found` of `Results`.
     keys : list of str
-        Of the sample.
+        The keys of the mutants in the sample.
     by : str
-        What the rows are: "path", "area" or "kind".
+        The attribute by which mutants are grouped: "path", "area" or "kind".
 
     Returns
     -------
@@ -54,24 +54,24 @@ def counted(found, keys, by="path"):
 
 
 def share(counts):
-    """The part that is caught, of mutants that are other programs."""
+    """Return the share of caught mutants among those that are not equivalent."""
     other = counts["mutants"] - counts["equivalent"]
     return counts["caught"] / other if other else 1.0
 
 
 def share_at_first(counts):
-    """The part that the first trial caught, before anybody has read a survivor."""
+    """Return the share of mutants that were caught by their first trial, among those that are not equivalent."""
     other = counts["mutants"] - counts["equivalent"]
     return counts["at first"] / other if other else 1.0
 
 
 def total(rows):
-    """The sum of all rows."""
+    """Return the sum of all rows."""
     return sum(rows.values(), collections.Counter())
 
 
 def table(found, keys, by="path"):
-    """A table of reStructuredText."""
+    """Return a table in reStructuredText."""
     rows = counted(found, keys, by)
     lines = [".. list-table::", "   :header-rows: 1", ""]
     lines += _row((by.replace("path", "file"), *COLUMNS, "% caught"))
@@ -86,7 +86,7 @@ def _row(cells):
 
 
 def ways(found, keys):
-    """Who caught how many: cases that failed, crashes, time limits."""
+    """Return the numbers of mutants that were caught by each killer, by crashes and by time limits."""
     counts = collections.Counter()
     for key in keys:
         result = found[key]
@@ -103,13 +103,13 @@ def ways(found, keys):
 
 
 def seconds(found, keys):
-    """What a trial takes, on average of those of which it is known."""
+    """Return the average seconds of a trial, of the trials whose time is known."""
     known = [found[key]["seconds"] for key in keys if "seconds" in found[key]]
     return sum(known) / len(known) if known else 0.0
 
 
 def survivors(found, keys):
-    """What is left to read: keys, places and differences."""
+    """Return the survivors, which have to be read: their keys, positions and differences."""
     return "\n".join(
         "%s  %s:%d  %s  %s\n%s" % (key, r["path"], r["line"], r["function"], r["kind"], _lines(r["diff"]))
         for key, r in ((key, found[key]) for key in keys)

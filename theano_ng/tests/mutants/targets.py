@@ -1,4 +1,4 @@
-"""The texts that are changed, and the tests that have to notice."""
+"""The source files that are changed, and the tests that must detect the changes."""
 
 import glob
 import os
@@ -16,7 +16,7 @@ C = (
     " tensor/native/blocks/*.h scalar/c_code/*.h"
 )
 DEVICES = "gpuarray/opt/*.py gpuarray/opt_util.py gpuarray/native/*.c gpuarray/native/*.h"
-# Written by a program, or about compilers and threads: no number comes from them.
+# Generated files, and files about compilers and threads: no result depends on them.
 LEFT_OUT = {
     "scan/row_table.h": "declarations",
     "scalar/c_code/half.h": "text for kernels that a compiler makes when a program runs: a trial compiles none of them anew",
@@ -31,7 +31,7 @@ TESTS = (
     "tensor/tests tensor/nnet/tests tensor/signal/tests tensor/linalg/tests scan/tests sparse/tests scalar/tests sandbox/tests gof/tests compile/tests"
     " typed_list/tests tests"
 )
-# Tests that start processes, draw or install: they do not see a change, or are about something else.
+# Tests that start processes, draw pictures or install: they do not run the changed code, or test something else.
 TESTS_LEFT_OUT = (
     "tests/test_doc.py tests/test_commands.py tests/test_runner.py tests/test_built.py tests/test_flags.py tests/test_notebook.py"
     " tests/test_layers.py tests/test_signatures.py tests/test_moved.py tests/test_faults.py tests/test_config.py tests/test_mutants.py"
@@ -40,14 +40,14 @@ TESTS_LEFT_OUT = (
 
 
 def files(patterns):
-    """Paths of the files that patterns stand for."""
+    """Return the paths of the files that match patterns."""
     found = {p for pattern in patterns.split() for p in glob.glob(os.path.join(PACKAGE, pattern))}
     paths = sorted(os.path.relpath(path, PACKAGE) for path in found)
     return [path for path in paths if path not in LEFT_OUT]
 
 
 def test_modules(folders=TESTS):
-    """The modules of tests, those of rules and native code first."""
+    """Return the test modules, those of rules and native code first."""
     patterns = " ".join(folder + "/test_*.py" for folder in folders.split())
     modules = [path for path in files(patterns) if path not in TESTS_LEFT_OUT.split()]
     modules.sort(
@@ -62,10 +62,10 @@ def test_modules(folders=TESTS):
 
 
 def host():
-    """(paths, test modules) of the host's rules and kernels."""
+    """Return (paths, test modules) of the host's rules and kernels."""
     return files(PYTHON) + files(C), test_modules()
 
 
 def devices():
-    """(paths, test modules) of the rules of devices; the tests need OpenCL."""
+    """Return (paths, test modules) of the rules of devices; the tests need OpenCL."""
     return files(DEVICES), test_modules("gpuarray/tests")

@@ -1,4 +1,4 @@
-"""A trial, in a child of the server: the changed code is put in place, and cases run until one fails."""
+"""A trial in a child of the server: the changed code is installed, and cases run until one fails."""
 
 import ctypes
 import functools
@@ -16,31 +16,34 @@ import numpy as np
 from theano_ng.tests.mutants import killers
 from theano_ng.tests.mutants.marks import C_NAME, PYTHON_NAME
 
-MEMORY = 6 << 30  # bytes that a trial may ask for beyond what the process has
-SLOWER = 8  # times the seconds that a case took unchanged, and SECONDS more, are what it may compute
+MEMORY = 6 << 30  # bytes that a trial may allocate in addition to the memory of the process
+SLOWER = 8  # the time limit of a case is SLOWER times its seconds on unchanged code, plus SECONDS
 SECONDS = 10
-# Tests that compile kernels, some to compare them with programs: there is a compiler for them, whatever the flags of others.
+# Tests that compile kernels, some to compare them with interpreted programs. They have a compiler, whatever flags the
+# others have.
 COMPILING = (
     " theano_ng.tensor.tests.test_interpreter.",
     " theano_ng.tensor.tests.test_elemwise_arithmetic.",
     " theano_ng.scalar.tests.test_special.",
     " theano_ng.scalar.tests.test_c_code.",
 )
-# File -> functions of its code, closures included. A child that looked for them itself would touch, and so copy, all memory.
+# File -> functions of its code, including closures. If a child searched for them, it would touch, and thereby copy, all
+# memory.
 _functions = {}
 
 
 class CannotBePatched(Exception):
-    """The code does not fit into the functions that there are: the module has to be imported."""
+    """The exception for code that does not fit into the existing functions, so that the module must be imported."""
 
 
 def prepare(options):
-    """Import everything, once, in the process whose copies the trials are.
+    """Import all modules once, in the process that forks the trials.
 
     Parameters
     ----------
     options : dict
-        ``modules``: tests to import. ``targets``: modules that are changed. ``marked``: None, or what `reach` has marked: ``count`` marks, ``modules`` and ``libraries`` by their names.
+        ``modules``: tests to import. ``targets``: modules that are changed. ``marked``: None, or the code that `reach`
+        has marked: the number ``count`` of marks, and the files of ``modules`` and ``libraries`` by module name.
     """
     _warm()
     for module in options.get("targets", ()):
@@ -66,7 +69,7 @@ def _find_functions():
 
 
 def _warm():
-    """What the first function of a process does is done before trials begin."""
+    """Compile a function, so that the initialization by the first function is done before trials begin."""
     import theano_ng
     import theano_ng.gpuarray
     import theano_ng.sparse
@@ -74,11 +77,11 @@ def _warm():
     theano_ng.function([], theano_ng.tensor.constant(1.0))
 
 
-# -- code in its place
+# -- installation of changed code
 
 
 def install(how):
-    """Put changed code in place.
+    """Install changed code.
 
     Parameters
     ----------
@@ -95,7 +98,7 @@ def install(how):
 
 
 def _install_support(name, path):
-    """Have a changed text in kernels that are compiled from now on."""
+    """Use changed support code in kernels that are compiled from now on."""
     from theano_ng.scalar.op import _support_texts
 
     with open(path) as file:
@@ -103,12 +106,12 @@ def _install_support(name, path):
 
 
 def compiles_kernels(case):
-    """Whether a case is one of `COMPILING`."""
+    """Return True if a case is in a module of `COMPILING`."""
     return any(module in case for module in COMPILING)
 
 
 def _flag(name):
-    """(the group of flags that has it, the name there)"""
+    """Return the group of flags that contains a flag, and the name of the flag in it."""
     from theano_ng.configdefaults import config
 
     *groups, last = name.split(".")
@@ -120,7 +123,7 @@ def _set_flag(name, value):
 
 
 def _codes(code):
-    """Code objects inside a code object, by the way to them."""
+    """Return the code objects inside a code object, by their path."""
     found, todo = {}, [((), code)]
     while todo:
         way, parent = todo.pop()
@@ -132,7 +135,7 @@ def _codes(code):
 
 
 def _install_code(module, path):
-    """Give the functions of a module, and those they have made, the code of a changed text."""
+    """Give the functions of a module, and closures that they have created, the code of a changed source file."""
     file = importlib.import_module(module).__file__
     if file not in _functions:
         _find_functions()
@@ -154,7 +157,7 @@ def _install_code(module, path):
 
 
 def _install_library(name, path):
-    """Have an extension module taken from another library."""
+    """Replace an extension module by one from another library."""
     from theano_ng.gof.native import native_function
     from theano_ng.tensor.elemwise import primitives
 
@@ -175,7 +178,7 @@ _passed_at_import = []
 
 
 def _load_marked(marked):
-    """Put marked libraries in the place of the package's own; its Python texts have been imported with marks."""
+    """Replace the package's libraries by marked ones; its Python modules have been imported with marks."""
     for module, path in marked["libraries"].items():
         _install_library(module, path)
         library = ctypes.CDLL(path)
@@ -192,7 +195,7 @@ def _forget_marks():
 
 
 def _marks():
-    """Numbers of the marks that were passed."""
+    """Return the numbers of the marks that were passed."""
     import builtins
 
     passed = np.frombuffer(getattr(builtins, PYTHON_NAME), np.uint8).copy()
@@ -210,11 +213,12 @@ def run(job, say):
     Parameters
     ----------
     job : dict
-        ``install``: what is changed, or None. ``cases``: list of (case, seconds that it takes). ``to the end``: run all, and answer with
-        the failures. ``most``: seconds that each case may take. ``marks``: add the marks that were passed. ``list``: a module, of which the cases are wanted. ``imported``: the marks that
-        were passed at the import are wanted.
+        ``install``: the argument of `install`, or None. ``cases``: a list of (case, seconds that it takes).
+        ``to the end``: run all cases, and return the failures. ``most``: the time limit of each case in seconds.
+        ``marks``: add the marks that were passed. ``list``: return the cases of this module. ``imported``: return the
+        marks that were passed at the import.
     say : callable
-        Sends a message to the server.
+        A function that sends a message to the server.
 
     Returns
     -------
@@ -237,7 +241,7 @@ def run(job, say):
         except CannotBePatched:
             return {"outcome": "cannot be patched"}
     flags = (job["install"] or {}).get("flags", {})
-    # Whoever compiles changed C waits for the compiler.
+    # Cases that compile changed C code wait for the compiler.
     usual = {**{name: getattr(*_flag(name)) for name in flags}, "tiered": "off"}
     failures, times = [], []
     if job.get("marks"):

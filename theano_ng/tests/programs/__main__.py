@@ -1,6 +1,7 @@
 """Run generated programs: ``python -m theano_ng.tests.programs --seconds 60 --seed 1``; see `command` for the options.
 
-A run has caches of its own, which begin empty, and one process after another: each goes on where the last one has had as many programs as one should.
+A run has separate caches, which are empty at the beginning. It consists of several processes, one after another: each
+one runs a limited number of programs, and the next one continues.
 """
 
 import os

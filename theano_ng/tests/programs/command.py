@@ -1,4 +1,4 @@
-"""Run generated programs in this process, with the caches that it has; `__main__` gives it empty ones."""
+"""Run generated programs in this process, with its existing caches; `__main__` starts processes with empty caches."""
 
 import argparse
 import gc
@@ -47,7 +47,7 @@ def described(failure):
 
 
 def report(failures, limit):
-    """Print reduced programs, one for each kind of failure that is not the same graph once more."""
+    """Print reduced programs: one for each kind of failure and each reduced graph."""
     seen, indices, tried = set(), set(), 0
     for failure in failures:
         if failure.index in indices:
@@ -71,7 +71,7 @@ def report(failures, limit):
 
 
 def table(title, counts):
-    """Lines of a table of counts."""
+    """Return the lines of a table of counts."""
     width = max([len(str(name)) for name in counts], default=0)
     return [title, *["  %-*s %8d" % (width, name, count) for name, count in sorted(counts.items())]]
 
@@ -96,7 +96,7 @@ def summary(session, started):
 
 
 def only(seed, index):
-    """Print and judge one program; returns whether it is right."""
+    """Print and judge one program; return True if it is correct."""
     program = generate(seed, index)
     if program is None:
         print("nothing came of this index")
@@ -123,7 +123,7 @@ def main(argv=None):
     session = Session(seed, options.configurations.split(","), original)
     gc.set_threshold(
         50000, 20, 100
-    )  # functions come and go: by default a tenth of the time is spent on looking for cycles
+    )  # functions are often created and deleted: with default thresholds, the collector takes a tenth of the time
     index = run(
         session,
         options.seconds,

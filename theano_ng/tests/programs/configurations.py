@@ -8,7 +8,7 @@ from theano_ng.configdefaults import config
 
 @dataclass(frozen=True)
 class Configuration:
-    """A mode and flags.
+    """A mode and flags for compilation.
 
     Attributes
     ----------
@@ -16,13 +16,15 @@ class Configuration:
     mode : str
     flags : tuple of (str, object)
     share : float
-        How many of the programs it is used for: ``interpreted`` for those that no configuration of a family is used for.
+        The share of programs that are run in this configuration. ``interpreted`` is used for all programs without a
+        configuration of a family.
     rewritten : bool
         Whether the graph is rewritten.
     family : str
-        Configurations of a family promise one another the same bits.
+        The family of the configuration. Results of configurations of a family must be equal bit by bit.
     seconds : float
-        Of processor time to compile and call a program. Most take less than a tenth of a second.
+        The time limit in seconds of processor time to compile and call a program. Most programs take less than a tenth
+        of a second.
     """
 
     name: str
@@ -44,7 +46,7 @@ class Configuration:
         return self.mode
 
     def applied(self):
-        """A context in which functions are compiled this way."""
+        """Return a context manager that sets the flags for compilation."""
         return config.change_flags(dict(self.flags, on_unused_input="ignore", on_opt_error="raise"))
 
 
@@ -58,8 +60,8 @@ CONFIGURATIONS = {
         Configuration("tiered=auto", "FAST_RUN", (("tiered", "auto"),), 0.12, family="FAST_RUN"),
         Configuration("tiered=on", "FAST_RUN", (("tiered", "on"),), 0.03, family="FAST_RUN"),
         Configuration("tiered=off", "FAST_RUN", (("tiered", "off"),), 0.02, family="FAST_RUN"),
-        # It runs each node of a step several times, at each step.
+        # DebugMode runs each node of a step several times, at each step.
         Configuration("DebugMode", "DebugMode", (("DebugMode.check_finite", False),), 0.002, seconds=100.0),
-        Configuration("device", "device", (NO_COMPILER,), 0.0007),  # each takes as long as fifty others
+        Configuration("device", "device", (NO_COMPILER,), 0.0007),  # each program takes as long as fifty others
     )
 }

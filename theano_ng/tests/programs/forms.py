@@ -1,4 +1,4 @@
-"""The layouts of arguments in memory, by name."""
+"""The memory layouts of arguments, by name."""
 
 from theano_ng.audit import forms
 

@@ -1,8 +1,9 @@
 """Typed random programs.
 
-A program grows node by node, as a graph and as NumPy arrays at the same time: arrays tell what fits where, so that nearly everything that is drawn is a
-program that has to run. Program `index` of a seed is the same in every process. Three programs in a row are a family: they are drawn with the same choices but
-for ranks, lengths, taps and values, so that functions which are nearly equal live in one process.
+A program grows node by node, as a graph and as NumPy arrays at the same time. The arrays show which operands fit, so
+that nearly every drawn program must run. Program `index` of a seed is the same in every process. Three consecutive
+programs are a family: they are drawn with the same choices, except for ranks, lengths, taps and values. Therefore
+similar functions exist in one process.
 """
 
 import random
@@ -22,14 +23,14 @@ from theano_ng.tests.programs.records import Input, Node, Program, all_nodes, ne
 
 FAMILY = 3
 ARITHMETIC = ("add", "sub", "mul", "true_div", "square_of_same", "times_constant")
-LARGEST, LARGEST_HALF = 1e5, 1e3  # of what ordinary programs compute
+LARGEST, LARGEST_HALF = 1e5, 1e3  # bounds of the values in ordinary programs
 MOST_ELEMENTS = 120
 SPECIAL = (0.0, -0.0, 1.0, -1.0, float("nan"), float("inf"), -float("inf"), -1.5, 2.0)
 EXTREMES = {"float64": (5e-324, -1e-310, 1e308), "float32": (1e-45, -1e-40, 3e38)}
-# Chapters that take special values; the others compute with sums of products, of which only the structure could be judged.
+# Chapters that accept special values. The others compute sums of products, of which only the structure could be judged.
 SPECIAL_CHAPTERS = ("elementwise", "reductions", "indexing", "shaping", "conditions", "loops")
 
-# What a chapter finds among the inputs, at least: letters are lengths, "1" is broadcast.
+# The shapes that a chapter finds among the inputs: each letter is a length, "1" is a broadcastable axis.
 SHAPES = {
     "convolution and pooling": ("bcij", "ocuv"),
     "volumes": ("bcpqj", "ocuqu"),
@@ -40,9 +41,10 @@ SHAPES = {
     "networks": ("mn", "mn"),
 }
 
-#: What was refused when a graph was built, although NumPy computed it: (operation, exception) -> count and the first message.
+#: Operations that were refused when a graph was built: (operation, exception) -> count and the first message.
 refused = {}
-#: What the twin could not compute: operation -> count and the first message. These are faults of the tables.
+#: Operations that the twin could not compute: (operation, exception) -> count and the first message. These are errors
+#: in the tables.
 uncomputed = {}
 
 
@@ -51,7 +53,7 @@ def note(table, key, error):
 
 
 class Value:
-    """What a name stands for while a program grows: its variable, and the array that it has.
+    """A named value while a program grows: its variable and its array.
 
     Attributes
     ----------
@@ -61,7 +63,7 @@ class Value:
     broadcastable : tuple of bool
     kind : {"dense", "sparse", "list", "other"}
     computed : bool
-        By a node, not given.
+        Whether a node computes it.
     """
 
     def __init__(self, name, variable, array, computed):
@@ -76,12 +78,12 @@ class Value:
 
 
 class Draw:
-    """A scope that grows: the nodes so far, and what is drawn next.
+    """A scope that grows: the nodes so far, and the random choices of the next ones.
 
     Attributes
     ----------
     random, detail : random.Random
-        The choices that a family shares, and those that are a program's own.
+        The generators of choices that a family shares, and of choices that differ between its programs.
     special : bool
     values : list of Value
     nodes : list of Node
@@ -103,14 +105,14 @@ class Draw:
         return self.random.choice(list(options))
 
     def varied(self, options):
-        """A choice that differs within a family."""
+        """Return a choice that differs within a family."""
         return self.detail.choice(list(options))
 
     def chance(self, probability):
         return self.random.random() < probability
 
     def value(self, predicate):
-        """A value of the scope for which a predicate holds; recent ones, and the one that was taken last, are likelier."""
+        """Return a value of the scope for which a predicate is true, or None; recent values are more likely."""
         fitting = [v for v in self.values if predicate(v)]
         if not fitting:
             return None
@@ -131,13 +133,13 @@ class Draw:
         return value
 
     def grow(self, loops=False, operation=None):
-        """Try to add a node; returns whether there is one more."""
+        """Try to add a node; return True if a node was added."""
         name = operation or self.choice(self.palette.loops if loops else self.palette.program)
         if name in ("loop", "op_from_graph") and self.depth >= (2 if name == "loop" else 1):
             return False
         operation = OPERATIONS[name]
         if self.depth and operation.stateful and operation.operands:
-            return False  # the next state is computed outside, where nobody knows the parameters of the body
+            return False  # the next state is computed outside of the body, where its parameters are unknown
         pick = operation.pick(self)
         if pick is None:
             return False
@@ -151,7 +153,7 @@ class Draw:
         return self.append(node)
 
     def append(self, node):
-        """Compute a node both ways, and take it into the scope if its array is what ordinary programs compute with."""
+        """Compute a node as a graph and as its twin, and add it to the scope if its array is acceptable."""
         operation = OPERATIONS[node.operation]
         try:
             exec(source.code("\n".join(operation.graph_lines(node, source.GraphRenderer()))), self.graph_names)
@@ -179,7 +181,7 @@ class Draw:
         return True
 
     def acceptable(self, array):
-        """Whether an array is small, and of moderate numbers unless the program is about special values."""
+        """Return True if an array is small, and has moderate values unless the program is about special values."""
         if array.size > MOST_ELEMENTS:
             return False
         return self.special or is_ordinary(array)
@@ -187,7 +189,10 @@ class Draw:
     # --- graphs inside nodes ---
 
     def inside(self, rows):
-        """A scope for a body, whose parameters have the types of values, or of their rows: pairs of value and number of the row or None."""
+        """Return a scope for a body with a parameter for each pair (value, row).
+
+        A parameter has the type of the value if the row is None, or else the type of that row of the value.
+        """
         inner = Draw(self.random, self.detail, self.special, self.palette, self.counter, self.depth + 1)
         inner.parameters = []
         for value, row in rows:
@@ -199,11 +204,11 @@ class Draw:
         return inner
 
     def computed(self):
-        """The dense values that nodes compute."""
+        """Return the dense values that nodes compute."""
         return [v for v in self.values if v.computed and v.kind == "dense"]
 
     def like(self, value, row):
-        """The name of a value that can be the next one of a state; None where there is none."""
+        """Return a value that can be the next value of a state; None if there is none."""
         array = value.array if row is None else value.array[row]
         pattern = value.broadcastable if row is None else value.broadcastable[1:]
 
@@ -229,37 +234,37 @@ class Draw:
 
 
 def is_ordinary(array):
-    """Whether all numbers of an array are moderate."""
+    """Return True if all elements of an array are moderate."""
     if array.dtype.kind not in "fc" or not array.size:
         return True
     return bool(np.abs(array).max() < (LARGEST_HALF if array.dtype == "float16" else LARGEST))
 
 
 def _least_precise(results, operands):
-    """The dtype of the least precise floats between operands and results; the empty string where none are computed."""
+    """Return the dtype of the least precise variable that is computed between operands and results, or ""."""
     given = _variables(operands)
     computed = [v for v in ancestors(_variables([results]), given) if v.owner is not None and v not in given]
     return max(sorted({v.dtype for v in computed if hasattr(v.type, "dtype")}), key=unit, default="")
 
 
 def _variables(values):
-    """Variables, and those of lists."""
+    """Return a flat list of variables from a list of variables and lists of variables."""
     return [v for one in values for v in (one if isinstance(one, list) else [one])]
 
 
 def _frozen(value):
-    """Lists as tuples."""
+    """Return a value with lists replaced by tuples."""
     return tuple([_frozen(item) for item in value]) if isinstance(value, (list, tuple)) else value
 
 
 class Palette:
-    """The few operations that a program is drawn from, so that they meet one another.
+    """The few operations from which a program is drawn, so that they are combined with one another.
 
     Attributes
     ----------
     chapters : list of str
     program, loops : list of str
-        Names of operations.
+        The names of operations of the program, and of loop bodies.
     """
 
     def __init__(self, choices, special):
@@ -295,19 +300,19 @@ CHAPTER_WEIGHTS = {
 
 
 def generate(seed, index, names=None):
-    """The program of an index, the same in every process.
+    """Return the program of an index, which is the same in every process.
 
     Parameters
     ----------
     seed : object
     index : int
     names : dict, optional
-        Gets the variables that the program grew with, by name: what its text makes.
+        If given, the variables of the program's graph are added to it by name.
 
     Returns
     -------
     Program or None
-        None where nothing came of it.
+        None if no program could be drawn.
     """
     choices, detail = random.Random("family %s %s" % (seed, index // FAMILY)), random.Random("%s %s" % (seed, index))
     special = choices.random() < 0.12
@@ -333,7 +338,7 @@ DTYPES = (
 
 
 def _inputs(draw):
-    """Draw inputs, and put them into the scope."""
+    """Draw inputs, and add them to the scope."""
     lengths = {letter: draw.varied((2, 3, 3, 4, 5, 1)) for letter in "mnoc"}
     lengths.update(b=draw.varied((1, 2)), i=draw.varied((4, 5)), j=draw.varied((3, 5)), u=2, v=draw.varied((1, 2, 3)))
     lengths.update(p=draw.varied((2, 3)), q=draw.varied((2, 2, 3)))
@@ -367,7 +372,7 @@ def _input(draw, shape, dtype, lengths):
 
 
 def _values(draw, dtype, count):
-    """Python numbers of one of a few kinds."""
+    """Return a list of random Python scalars of one of a few kinds."""
     numbers, kind = draw.detail, draw.choice(("any", "any", "positive", "unit", "integers"))
     if draw.special and numbers.random() < 0.8:
         extremes = EXTREMES[dtype] if draw.detail.random() < 0.4 else ()
@@ -375,7 +380,7 @@ def _values(draw, dtype, count):
     if np.dtype(dtype).kind == "b":
         return [numbers.random() < 0.5 for _ in range(count)]
     if np.dtype(dtype).kind in "iu":
-        if kind == "unit" and numbers.random() < 0.5:  # where sums and products wrap around
+        if kind == "unit" and numbers.random() < 0.5:  # values whose sums and products wrap around
             least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
             return [numbers.choice((least, least + 1, 0, 1, 2, most // 2 + 1, most - 1, most)) for _ in range(count)]
         low = -5 if kind in ("any", "unit") and np.dtype(dtype).kind == "i" else 0 if kind == "integers" else 1
@@ -389,7 +394,8 @@ def _values(draw, dtype, count):
     return real
 
 
-# --- what is asked -----------------------------------------------------------------------------------------------------------
+# --- outputs, updates and derivatives
+# ----------------------------------------------------------------------------------------
 
 
 def _finished(draw, inputs):
@@ -412,7 +418,7 @@ def _finished(draw, inputs):
     )
     shapes = {v.name: v.array.shape for v in draw.values if v.kind != "list"}
     for one in (_aliased(draw, program), program):
-        # One call with the arrays that it grew with is ordinary.
+        # A single call with the arrays with which the program grew is ordinary.
         calls = 1 if one is program and program.calls == 1 else _ordinary_calls(one, shapes)
         if calls:
             return replace(one, calls=calls, derivative=_derivative(draw, one))
@@ -420,8 +426,10 @@ def _finished(draw, inputs):
 
 
 def _ordinary_calls(program, shapes):
-    """How many calls in a row compute with what operations take, and with the shapes of names that the program grew with; with one array for two
-    arguments, maybe none."""
+    """Return the number of consecutive calls whose operands are in the domains of operations, with the recorded shapes.
+
+    It may be 0 if one array is passed for two arguments.
+    """
     nodes = [node for node in program.nodes if node.dtype]
     computed = source.twin(replace(program, outputs=tuple([node.name for node in nodes])))
     state = {one.name: source.plain(one) for one in program.inputs}
@@ -440,12 +448,12 @@ def _ordinary_calls(program, shapes):
 
 
 def _in_domain(node, arrays, special):
-    """Whether a node gets what its operation takes, and computes what ordinary programs do, or programs about special values."""
+    """Return True if the operands of a node are in the domain of its operation, and its result is acceptable."""
     operands = [arrays.get(name) for name in node.operands]
     return (special or is_ordinary(arrays[node.name])) and OPERATIONS[node.operation].takes(operands, special)
 
 
-# With other integers than those of the first call these may divide by zero, or read beyond the end.
+# With integers that differ from those of the first call, these operations may divide by zero or read out of bounds.
 PARTICULAR = ("floor_div", "mod", "index_by_variable")
 
 
@@ -470,7 +478,7 @@ def _update(draw, one):
 
 
 def _aliased(draw, program):
-    """Have the array of one argument passed for another, too, where they are of the same type."""
+    """Return a program in which the array of one argument may also be passed for another argument of the same type."""
     inputs = list(program.inputs)
     for k in range(1, len(inputs)):
         first, second = inputs[0], inputs[k]
@@ -501,7 +509,7 @@ def _derivative(draw, program):
 
 
 def chapters_of(program):
-    """The chapters that a program is of, bodies included; and what is asked of it beside."""
+    """Return the chapters of a program's operations, including those in bodies, and its further properties."""
     found = {OPERATIONS[node.operation].chapter for node in all_nodes(program.nodes)}
     if program.derivative:
         found.add(program.derivative)

@@ -1,4 +1,4 @@
-"""Compile a program, call it, and compare with what its twin says."""
+"""Compile a program, call it, and compare the results with those of its twin."""
 
 import contextlib
 import signal
@@ -29,10 +29,10 @@ from theano_ng.tests.programs.precision import (
     unit,
 )
 
-STEPS = tuple([np.longdouble(2.0) ** -k for k in (7, 8, 9)])  # of Romberg's scheme
-SEEDS = (0, 1)  # of the errors with which derivatives are computed, too
+STEPS = tuple([np.longdouble(2.0) ** -k for k in (7, 8, 9)])  # step sizes of Romberg's scheme
+SEEDS = (0, 1)  # seeds of the random errors for which derivatives are computed again
 DERIVATIVE_UNITS = 256.0
-# Flags of DebugMode, which the functions of loops read when they are first called.
+# Flags of DebugMode, which the inner functions of loops read at their first call.
 AT_CALLS = {"tensor.cmp_sloppy": 2, "DebugMode.check_finite": False}
 
 #: Derivatives that are not defined: (operation of the derivative, exception) -> count and the first message.
@@ -41,7 +41,7 @@ undefined = {}
 
 @dataclass(frozen=True)
 class Difference:
-    """A fault.
+    """A difference between the results of a program and of its twin.
 
     Attributes
     ----------
@@ -64,36 +64,37 @@ class Difference:
 
 
 def short(array):
-    """A text of an array."""
+    """Return a short string of an array."""
     return np.array2string(np.asarray(array), threshold=30, precision=17).replace("\n", "")
 
 
-# --- what is right -----------------------------------------------------------------------------------------------------------
+# --- expected results
+# --------------------------------------------------------------------------------------------------------
 
 
 class Expectation:
-    """All that the twin says of a program.
+    """The results that the twin computes for a program.
 
     Parameters
     ----------
     program : Program
     names : dict, optional
-        The variables that the generator has made of it.
+        The variables that the generator has created for the program.
 
     Attributes
     ----------
     calls : list of list of Judged
-        Of each call, the outputs.
+        The outputs of each call.
     updates : list of Judged
-        After the last call.
+        The updated values after the last call.
     finite : bool
-        Whether all inputs, and all that the program computes, are finite.
+        Whether all inputs and all computed values are finite.
     extreme : bool
-        Whether inputs hold numbers whose products overflow or underflow.
+        Whether inputs have elements whose products overflow or underflow.
     derivative : (ndarray, ndarray) or None
-        Derivatives along a direction, of each output for Rop, and how far they may be off.
+        The derivative along a direction (for Rop, of each output), and its allowed error.
     lines : list of str
-        That make the derivative.
+        The source lines that compute the derivative.
     """
 
     def __init__(self, program, names=None):
@@ -118,7 +119,7 @@ class Expectation:
                 self._differentiate()
 
     def _run(self, settle, cast, plainly=False):
-        """The outputs and updates of all calls."""
+        """Return the outputs and updates of all calls."""
         state = {name: a if plainly else extended(a) for name, a in self._arrays.items()}
         found = []
         for call in range(self.program.calls):
@@ -137,12 +138,12 @@ class Expectation:
         shapes = {program.outputs[k]: first[k].plain.shape for k in self._kept}
         self.lines = source.derivative_lines(program, shapes)
         if any([dict(node.parameters).get("truncate", -1) != -1 for node in all_nodes(program.nodes)]):
-            return  # by definition not the derivative
+            return  # the result is by definition not the derivative
         if not self.finite or self._has_kink():
             return
         places = {place: self._moved(*place) for place in self._places()}
         if len({value.shape for value in places.values()}) > 1:
-            return  # which depends on the values
+            return  # the shape depends on the values
         value, left = self._extrapolated(places)
         coarse = self._quotient(places, None, STEPS[0])
         noisy = [self._quotient(places, seed, STEPS[0]) for seed in SEEDS]
@@ -150,7 +151,7 @@ class Expectation:
         self.derivative = value, 16 * moved + 32 * left
 
     def _has_kink(self):
-        """Whether a node is at a point where its derivative is a matter of convention."""
+        """Return True if a node is at a point where its derivative is a convention."""
         names = [node.name for node in self.program.nodes]
         outputs, _ = source.twin(replace(self.program, outputs=tuple(names), updates=()))(
             settle_plainly, cast_plainly, 0, **self._arrays
@@ -160,21 +161,21 @@ class Expectation:
         return any([kink is not None and kink(*[arrays[name] for name in operands]) for kink, operands in kinks])
 
     def _places(self):
-        """Where the twin is evaluated for the derivative: the seed of the errors or None, and the steps in both directions."""
+        """Return the evaluations for the derivative: seed of the errors or None, and steps in two directions."""
         found = [(seed, h) for h in STEPS for seed in (None, *SEEDS) if seed is None or h == STEPS[0]]
         if self.program.derivative == "second":
             return [(seed, i * h, k * h) for seed, h in found for i in (1, -1) for k in (1, -1)]
         return [(None, 0, 0), *[(seed, i * h, 0) for seed, h in found for i in (1, -1)]]
 
     def _quotient(self, places, seed, h):
-        """The central difference quotient of a step."""
+        """Return the central difference quotient for a step size."""
         if self.program.derivative == "second":
             corners = [i * k * places[seed, i * h, k * h] for i in (1, -1) for k in (1, -1)]
             return sum(corners) / (4 * h * h)
         return (places[seed, h, 0] - places[seed, -h, 0]) / (2 * h)
 
     def _extrapolated(self, places):
-        """The derivative along the direction of `weights` by Romberg's scheme, and an estimate of the error that is left."""
+        """Return the derivative along the direction of `weights` by Romberg's scheme, and an estimate of its error."""
         table = []
         for h in STEPS:
             row = [self._quotient(places, None, h)]
@@ -185,7 +186,7 @@ class Expectation:
         return table[-1][-1], left if self.program.derivative == "second" else left + _kink(places)
 
     def _moved(self, seed, along, across):
-        """The cost, or for Rop all outputs, at a point beside that of the inputs."""
+        """Return the cost, or for Rop all outputs, at a point near the inputs."""
         settle = settle_extended if seed is None else Noise(seed).settle
         arrays = {name: extended(a) for name, a in self._arrays.items()}
         for one in self._wrt:
@@ -198,7 +199,7 @@ class Expectation:
         return np.asarray(sum([np.sum(o * source.weights(o.shape)) for o in outputs]))
 
     def variables(self):
-        """The variables by name, and the derivatives. Those without state are the same in all configurations."""
+        """Return the variables by name, and the derivatives. Without state, all configurations share the variables."""
         if self._variables is None or self._with_state():
             self._variables = self._new_variables()
         return self._variables
@@ -210,7 +211,7 @@ class Expectation:
         )
 
     def _new_variables(self):
-        made, self._names = self._names, None  # which are for one function, if they have state
+        made, self._names = self._names, None  # variables with state are used for one function only
         if self.lines:
             try:
                 names = source.variables(self.program, self.lines, made)
@@ -227,7 +228,7 @@ class Expectation:
         return source.variables(self.program, (), made), []
 
     def smallest_unit(self):
-        """The unit of the least precise floats of the program."""
+        """Return the unit in the last place of the least precise floats in the program."""
         nodes = all_nodes(self.program.nodes)
         dtypes = [one.dtype for one in self.program.inputs] + [d for n in nodes for d in (n.dtype, n.rounding) if d]
         return max([unit(dtype) for dtype in dtypes])
@@ -239,7 +240,7 @@ def _extreme(array):
 
 
 def _kink(places):
-    """The difference of the derivatives from both sides, which depends on the step where there is no kink."""
+    """Return the difference of the one-sided derivatives at a kink; without a kink, it depends on the step size."""
     middle = 2 * places[None, 0, 0]
     coarser, finer = [np.abs(places[None, h, 0] - middle + places[None, -h, 0]) / h for h in STEPS[-2:]]
     found = 2 * finer - coarser
@@ -250,14 +251,14 @@ def _kink(places):
 
 
 class Compiled:
-    """A program as a function.
+    """A program that is compiled to a function.
 
     Attributes
     ----------
     function : Function
     shared : list of (Input, SharedVariable)
     state : list of (SharedVariable, value)
-        Where each call in a row begins.
+        The state before the first of the consecutive calls.
     n_derived : int
     """
 
@@ -275,16 +276,21 @@ class Compiled:
                 updates=[(names[shared], names[new]) for shared, new in program.updates],
                 mode=configuration.make_mode(),
             )
-            # Of all shared variables, the states of random streams included.
+            # All shared variables, including the states of random streams.
             self.state = [(v, v.get_value()) for v in self.function.get_shared()]
 
     def call(self, function=None):
-        """The results of all calls in a row, then the shared variables that have updates: a list of lists of arrays. State is first put back.
+        """Restore the state, and make all calls.
+
+        Returns
+        -------
+        list of list of ndarray
+            The results of each call, and then the values of the shared variables that have updates.
 
         Raises
         ------
         ArgumentChanged
-            When an argument that is not mutable was overwritten.
+            If an argument that is not mutable was overwritten.
         """
         function = function or self.function
         for variable, value in self.state:
@@ -309,11 +315,11 @@ class Compiled:
 
 
 class ArgumentChanged(Exception):
-    """An argument was overwritten that the function may not write to."""
+    """The exception for a function that has overwritten an argument which is not mutable."""
 
 
 def bits(results):
-    """The bytes of all results; all NaNs are alike."""
+    """Return the bytes of all results; all NaNs have equal bytes."""
     parts = []
     for array in [a for of_call in results for a in of_call]:
         if array.dtype.kind in "fc":
@@ -326,7 +332,7 @@ def bits(results):
 
 
 def compare(compiled, results):
-    """The first Difference between results and the twin's; None where all is right."""
+    """Return the first Difference between the results and those of the twin, or None."""
     program, expectation = compiled.program, compiled.expectation
     for k, expected in enumerate(expectation.calls):
         got = results[k][: len(results[k]) - compiled.n_derived]
@@ -343,28 +349,29 @@ def compare(compiled, results):
     return None
 
 
-# Operations whose finite results depend on NaN or infinities before them.
+# Operations whose finite results may depend on NaN or infinite operands.
 DECIDING = frozenset(
     "switch switch_on_comparison maximum minimum clip relu ifelse ifelse_of_variable loop where_mask max min sort sgn eq neq lt le gt ge"
     " isnan isinf isclose argmax argmin max_and_argmax any all cast cast_to_integers elu".split()
 )
-# Those of which rounding can change the result by more than a little.
+# Operations in which a rounding error of an operand can cause a large change of the result.
 JUMPING = DECIDING | frozenset("floor ceil trunc round_half_to_even floor_div_floats mod_floats".split())
-EXTREME = 1e18  # products of numbers that are larger, or of those smaller than its inverse, overflow in one order of their factors and not in another
+# Products of larger numbers, or of numbers smaller than its inverse, may overflow in one order of the factors only.
+EXTREME = 1e18
 
 
 def _decides(program):
-    # Powers do, too: 1 ** nan is 1, nan ** 0 is 1, and 2 ** -inf is 0.
+    # Powers have such results, too: 1 ** nan is 1, nan ** 0 is 1, and 2 ** -inf is 0.
     return any([node.operation in DECIDING or node.operation == "pow" for node in all_nodes(program.nodes)])
 
 
 def _rewritten(program, configuration):
-    """Whether rules were applied. To graphs inside nodes they are in every mode."""
+    """Return True if rules were applied. Inner graphs are rewritten in every mode."""
     return configuration.rewritten or any([node.body is not None for node in program.nodes])
 
 
 def _may_differ(program, configuration, expectation):
-    """Whether rewritten programs may have other results: where NaN, infinities or overflow decide about more than themselves."""
+    """Return True if rewriting may change results, because other values depend on NaN, infinities or overflow."""
     decided = expectation.extreme or not expectation.finite and _decides(program)
     return decided and _rewritten(program, configuration)
 
@@ -431,7 +438,7 @@ def _compare_derivative(compiled, derived):
 
 
 def raised(configuration, error):
-    """The Difference of an exception."""
+    """Return the Difference for an exception."""
     if isinstance(error, ArgumentChanged):
         return Difference(
             "argument", configuration.name, str(error), "an argument that was overwritten", "one that is not"
@@ -441,12 +448,12 @@ def raised(configuration, error):
 
 
 class TooSlow(BaseException):
-    """The processor time of a program is over. Nothing on the way takes it for an exception of its own."""
+    """The exception for an exceeded time limit. It is a BaseException, so that no other code catches it."""
 
 
 @contextlib.contextmanager
 def limited(seconds):
-    """Raise `TooSlow` after some seconds of processor time; in the main thread."""
+    """Return a context manager that raises `TooSlow` in the main thread after some seconds of processor time."""
 
     def stop(signum, frame):
         raise TooSlow
@@ -469,7 +476,7 @@ def judged(program, configuration, expectation=None, patience=1.0):
     configuration : Configuration
     expectation : Expectation, optional
     patience : float
-        How much of the configuration's processor time it may take.
+        The fraction of the configuration's time limit that the program may take.
 
     Returns
     -------
@@ -485,11 +492,11 @@ def judged(program, configuration, expectation=None, patience=1.0):
         taken = "no result after %d s of processor time" % seconds
         return None, None, Difference("time", configuration.name, "the function", taken, "a result")
     except (BadThunkOutput, BadOptimization) as error:
-        # DebugMode compares numbers with tolerances that know nothing of jumps.
+        # DebugMode compares values with tolerances that do not allow for jumps.
         jumps = any([node.operation in JUMPING for node in all_nodes(program.nodes)])
         return None, None, None if jumps or program.special else raised(configuration, error)
     except Exception as error:
-        # The number of steps of a loop may be decided, too, and with it whether arrays fit together.
+        # The number of steps of a loop may also depend on such values, and therefore lengths may not match.
         if (
             isinstance(error, (ValueError, IndexError))
             and expectation

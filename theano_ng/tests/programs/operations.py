@@ -1,8 +1,9 @@
-"""The table of operations that programs are made of.
+"""The table of operations of which programs consist.
 
-An operation is a pair of texts: an expression of variables, and the expression of NumPy arrays that computes the same. Both are what a program
-prints as, so what is printed is what runs. The fields of a text are the operands by number, the parameters by name, and ``{out}``, the dtype of the result.
-A chapter is a module that puts operations into the table.
+An operation is a pair of source templates: an expression of variables, and an equivalent expression of NumPy arrays.
+Programs are printed with these expressions, so that the printed code is the code that runs. The fields of a template
+are the operands by number, the parameters by name, and ``{out}``, the dtype of the result. A chapter is a module that
+adds operations to the table.
 """
 
 from dataclasses import dataclass
@@ -19,34 +20,36 @@ class Operation:
     ----------
     name, chapter : str
     graph, twin : str
-        Templates of the expression of variables, and of that of arrays. The twin has ``np`` and the names of `twins`; it converts with ``cast``, which keeps
-        the longer precision where the twin is evaluated in that.
+        Templates of the expression of variables, and of the expression of arrays. The twin may use ``np`` and the names
+        of `twins`. It converts dtypes with ``cast``, which keeps extended precision if the twin is evaluated in it.
     operands : tuple of callables
         A predicate of a `Value` for each operand.
     fits : callable, optional
         A predicate of all operands together.
     domain : callable, optional
-        A predicate of the operands' arrays, which holds for those of ordinary programs; special values may be outside.
+        A predicate of the operands' arrays, which is true in ordinary programs; special values may be outside of the
+        domain.
     strict : bool
-        Whether the domain holds for special values, too: integers cannot be divided by zero.
+        Whether special values must also be in the domain, for instance because integers cannot be divided by zero.
     parameters : callable, optional
         ``(draw, *values)`` -> a dict, or None where the operation does not apply.
     exact : bool
         Whether the result has no rounding error: moves, selections, integers.
     ulps : float
-        The error of a single application.
+        The error of a single application, in units in the last place.
     scale : str, optional
-        Template of the magnitude that rounding errors are relative to; that of the result where it is missing. It is larger where terms cancel.
+        A template of the magnitude to which rounding errors are relative; by default that of the result. It is larger
+        if terms cancel.
     kink : callable, optional
-        A predicate of the operands' arrays: the derivative there is a matter of convention.
+        A predicate of the operands' arrays that is true if the derivative at this point is a convention.
     weight : float
-        How often it is drawn.
+        The relative frequency with which the operation is drawn.
     loops : bool
-        Whether it is drawn for the steps of loops.
+        Whether the operation is drawn for the steps of loops.
     stateful : bool
-        Whether it gives other numbers at each call.
+        Whether the result differs from call to call.
     undefined : bool
-        Whether no derivative is defined: `grad` says so, and `Rop` takes the result for a constant.
+        Whether the derivative is undefined: `grad` reports this, and `Rop` treats the result as a constant.
     """
 
     name: str
@@ -68,18 +71,18 @@ class Operation:
     undefined: bool = False
 
     def graph_lines(self, node, render):
-        """The lines that define the variable of a node."""
+        """Return the source lines that define the variable of a node."""
         return ["%s = %s" % (node.name, self.filled(self.graph, node))]
 
     def twin_lines(self, node, render):
-        """The lines that define the array of a node."""
+        """Return the source lines that define the array of a node."""
         return ["%s = %s" % (node.name, render.settled(node, self.filled(self.twin, node, render.dtype(node)), self))]
 
     def filled(self, template, node, out=None):
         return template.format(*node.operands, **dict(node.parameters), out=repr(out))
 
     def pick(self, draw):
-        """Draw what a node needs: its operands, parameters and body; None where nothing fits."""
+        """Draw the operands, parameters and body of a node; return None if no operands fit."""
         values = []
         for predicate in self.operands:
             value = draw.value(predicate)
@@ -94,7 +97,7 @@ class Operation:
         return None if parameters is None else Pick(values, parameters)
 
     def takes(self, arrays, special):
-        """Whether the arrays of all operands lie in the domain, as far as it holds for the values of a program."""
+        """Return True if all arrays are in the domain, or if they may be outside because a program is special."""
         return self.domain is None or special and not self.strict or self.domain(*arrays)
 
 
@@ -108,7 +111,7 @@ class Pick:
 
 
 def register(operation):
-    """Put an operation into the table."""
+    """Add an operation to the table."""
     if operation.name in OPERATIONS:
         raise ValueError("there is an operation %r already" % operation.name)
     OPERATIONS[operation.name] = operation
@@ -131,7 +134,7 @@ def floats(value):
 
 
 def doubles(value):
-    """Floats that LAPACK takes."""
+    """Return True for floats that LAPACK accepts."""
     return floats(value) and value.array.dtype.itemsize >= 4
 
 
@@ -160,7 +163,7 @@ def both(*predicates):
 
 
 def broadcast_together(*values):
-    """Whether the operands of an elementwise operation fit: lengths are equal, or those of axes that are known to be broadcast."""
+    """Return True if operands can be broadcast together: on each axis, lengths are equal or broadcastable."""
     for axis in range(1, max([v.array.ndim for v in values]) + 1):
         present = [v for v in values if v.array.ndim >= axis]
         lengths = {v.array.shape[-axis] for v in present if not v.broadcastable[-axis]}

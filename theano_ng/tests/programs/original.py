@@ -1,4 +1,7 @@
-"""Programs on Theano 1.0.5, where its interpreter is: the environment variable THEANO_ORIGINAL names it."""
+"""Programs on Theano 1.0.5.
+
+The environment variable THEANO_ORIGINAL is the path of a Python interpreter that has it.
+"""
 
 import base64
 import json
@@ -15,12 +18,12 @@ CONFIGURATION = Configuration("Theano 1.0.5", "FAST_COMPILE")
 
 
 class Original:
-    """A process of the original.
+    """A process that runs programs with Theano 1.0.5.
 
     Parameters
     ----------
     python : str
-        Its interpreter.
+        The path of the Python interpreter.
     """
 
     def __init__(self, python):
@@ -44,7 +47,7 @@ class Original:
         self._folder.cleanup()
 
     def difference(self, program, expectation):
-        """The Difference between the original's results and the twin's; of kind ``raises`` where it raises."""
+        """Return the Difference between Theano's results and the twin's, or None; an exception has kind ``raises``."""
         arguments = [one for one in program.inputs if one.role != "shared"]
         asked = dict(
             lines=[*source.graph_lines(program), *expectation.lines],
@@ -64,7 +67,7 @@ class Original:
 
 
 class _Results:
-    """What `judge.compare` reads of a compiled function."""
+    """The attributes of a compiled function that `judge.compare` reads."""
 
     def __init__(self, program, expectation, n_derived):
         self.program, self.expectation, self.n_derived = program, expectation, n_derived

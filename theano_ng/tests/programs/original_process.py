@@ -1,6 +1,8 @@
-"""The side of `original` that runs under Theano 1.0.5's interpreter, as a script: Python 3.8 and no name of this package.
+"""The script of `original` that runs in the interpreter of Theano 1.0.5: it uses Python 3.8 and imports nothing from
+this package.
 
-Each line of standard input is a JSON object with the text of a program; the answer is a line with a pickle in base64: the results, or the exception.
+Each line of standard input is a JSON object with the source code of a program. The answer is a line with a pickle in
+base64, which contains the results or the exception.
 """
 
 import base64

@@ -1,8 +1,9 @@
 """The precisions in which twins are evaluated, and the error that a correct function may have.
 
-A twin is evaluated as its variables round (plainly), in `numpy.longdouble`, and a few times in that with random errors: each result that rounds is
-moved by a few units in the last place of its dtype, relative to the operation's scale. What the outputs move by is the condition of the program, for just these
-values. An output may be off by a small multiple of that, and a few units of its own.
+A twin is evaluated in the dtypes of its variables (plainly), in `numpy.longdouble`, and several times in
+`numpy.longdouble` with random errors. These move each rounded result by a few units in the last place of its dtype,
+relative to the operation's scale. The resulting changes of the outputs are the condition of the program for these
+values. The allowed error of an output is a small multiple of this change, plus a few units of the output.
 """
 
 import functools
@@ -11,15 +12,15 @@ import random
 import numpy as np
 
 EXTENDED, EXTENDED_COMPLEX = np.longdouble, np.clongdouble
-NOISE = 4.0  # units in the last place, times those of the operation
+NOISE = 4.0  # factor of the random errors; the other factor is the `ulps` of the operation
 SAMPLES = 4
-ALLOWED = 6.0  # times the largest deviation that was seen
-OWN_UNITS = 16.0  # of the output itself
+ALLOWED = 6.0  # factor of the largest observed deviation
+OWN_UNITS = 16.0  # allowed units in the last place of the output itself
 
 
 @functools.cache
 def unit(dtype):
-    """The spacing of the floats of a dtype at 1; 0 of integers."""
+    """Return the spacing of the floats of a dtype at 1, or 0 for integers."""
     dtype = np.dtype(dtype)
     return float(np.finfo(dtype).eps) if dtype.kind in "fc" else 0.0
 
@@ -30,7 +31,7 @@ def settle_plainly(value, dtype, ulps=0.0, scale=None):
 
 
 class Plain:
-    """``settle`` that rounds, and remembers whether a result was not finite.
+    """A ``settle`` function that rounds, and records whether all results were finite.
 
     Attributes
     ----------
@@ -65,22 +66,23 @@ def settle_extended(value, dtype, ulps=0.0, scale=None):
 
 
 def _errors(count):
-    """Numbers of both signs and of different sizes, so that two errors do not cancel."""
+    """Return random factors of both signs and of different magnitudes, so that two errors do not cancel."""
     numbers = random.Random("errors")
     return np.array([numbers.choice((-1.0, 1.0)) * numbers.uniform(0.5, 1.0) for _ in range(count)])
 
 
 ERRORS = _errors(2**14)
-STRIDE = 5003  # between the errors of two samples
+STRIDE = 5003  # distance in `ERRORS` between the starts of two samples
 
 
 class Noise:
-    """``settle`` that adds errors. Zeros get any sign: rewrites do not keep it.
+    """A ``settle`` function that adds errors. Zeros get random signs, because rewrites do not keep the sign of zero.
 
     Parameters
     ----------
     number : int
-        Those of an odd number are the opposite of those before, so that one of both changes the result of a comparison with an equal value.
+        The number of the sample. The errors of an odd number are the negatives of those of the previous number, so that
+        one of both samples changes the result of a comparison with an equal value.
     """
 
     def __init__(self, number):
@@ -99,25 +101,25 @@ class Noise:
         return value + (unit(dtype) * NOISE * ulps) * self._signed(value) * np.where(np.isfinite(size), size, 0)
 
     def _signed(self, value):
-        """The next errors, as many as a value has elements."""
+        """Return the next errors in the shape of a value."""
         places = np.arange(self.place, self.place + value.size) % ERRORS.size
         self.place = int(places[-1]) + 1 if value.size else self.place
         return self.sign * ERRORS[places].reshape(value.shape)
 
 
 def extended(one):
-    """An argument in extended precision."""
+    """Return an array in extended precision."""
     return np.asarray(one, _extended(one.dtype))
 
 
 class Judged:
-    """What is known about one array: its value as rounded, in extended precision, and how far it may be off.
+    """The expected values of an array: rounded, and in extended precision, with the allowed error.
 
     Attributes
     ----------
     plain, exact : ndarray
     error : ndarray or None
-        None: it cannot be judged at all, for its shape depends on rounding.
+        The allowed error. None if the array cannot be judged, because its shape depends on rounding.
     """
 
     def __init__(self, plain, exact, noisy):
@@ -131,27 +133,29 @@ class Judged:
         if dtype.kind not in "fc":
             differ = [np.asarray(n) != exact for n in noisy] + [self.plain != exact]
             return np.where(np.any(differ, axis=0), np.inf, 0.0)
-        # Where the sign of a zero, or rounding, decides about an infinity, nothing is known.
+        # If an infinity depends on the sign of a zero or on rounding, nothing is known.
         self._steady = np.all([_structure(np.asarray(n)) == _structure(exact) for n in noisy], axis=0)
         with np.errstate(all="ignore"):
             moved = np.max([np.abs(np.asarray(n) - exact) for n in noisy] + [0 * np.abs(exact)], axis=0)
             moved = np.maximum(moved, np.abs(self.plain.astype(exact.dtype) - exact))
             tiny = np.finfo(dtype).tiny
             error = ALLOWED * moved + OWN_UNITS * unit(dtype) * np.abs(exact) + 4 * tiny
-        # Where it is NaN or infinite, or beyond the range of the dtype, nothing is known but the structure.
+        # For elements that are NaN, infinite or beyond the range of the dtype, only the structure is known.
         known = np.isfinite(error) & np.isfinite(exact) & (np.abs(exact) < np.finfo(dtype).max / 2)
         return np.where(known, error, np.inf)
 
     def wrong(self, got, as_written, finite=True):
-        """A mask of the elements of a result that are wrong; None where shape or dtype are.
+        """Return a mask of the wrong elements of a result, or None if its shape or dtype is wrong.
 
         Parameters
         ----------
         got : ndarray
         as_written : bool
-            Whether NaN and infinities have to be at the same places: in the graph as it was written. Rewriting may leave out what makes them.
+            Whether the graph is not rewritten, so that NaN and infinities must be at the expected positions. Rewriting
+            may remove the operations that produce them.
         finite : bool
-            Whether all that the program computes is finite; where it is not, integers and booleans of a rewritten graph may tell of what was left out.
+            Whether all values of the program are finite. If not, integers and booleans of a rewritten graph may depend
+            on removed operations.
         """
         got = np.asarray(got)
         if self.error is None:
@@ -172,10 +176,10 @@ class Judged:
 
 
 def _same(a, b):
-    """Equal elements, NaNs included."""
+    """Return a mask of equal elements; two NaNs are equal."""
     return (a == b) | (a != a) & (b != b)
 
 
 def _structure(array):
-    """0 where an element is finite, 1 where it is infinite, 2 where it is NaN."""
+    """Return 0 for each finite element, 1 for each infinite element, 2 for each NaN."""
     return np.where(np.isnan(array), 2, np.where(np.isinf(array), 1, 0))

@@ -1,11 +1,14 @@
-"""The records that a generated program consists of. They hold names, numbers and texts only, so that a program can be compared, pickled, printed and reduced."""
+"""The records of which a generated program consists.
+
+They contain only names, numbers and strings, so that programs can be compared, pickled, printed and reduced.
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Input:
-    """A variable that the caller gives a value.
+    """A variable whose value the caller passes.
 
     Attributes
     ----------
@@ -15,11 +18,11 @@ class Input:
     values : tuple
         All elements as Python numbers, in C order.
     form : str
-        The layout in memory: a key of `forms.FORMS`.
+        The memory layout: a key of `forms.FORMS`.
     role : {"argument", "mutable", "shared"}
         A mutable argument may be overwritten by the function; a shared variable is not an argument.
     same_as : str or None
-        The name of an input whose very array is passed for this one, too.
+        The name of another input whose array is also passed for this input.
     """
 
     name: str
@@ -34,7 +37,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Body:
-    """A graph inside a node: the step of a loop, or the graph of an OpFromGraph.
+    """The inner graph of a node: the step of a loop, or the graph of an OpFromGraph.
 
     Attributes
     ----------
@@ -56,18 +59,18 @@ class Node:
     Attributes
     ----------
     name : str
-        Of the result; a result may be a list, of which `item` nodes take elements.
+        The name of the result. A result may be a list, of which `item` nodes select elements.
     operation : str
         A key of `operations.OPERATIONS`.
     operands : tuple of str
         Names of inputs and of earlier nodes.
     parameters : tuple of (str, object)
-        What fills the other fields of the operation's templates.
+        The values of the other fields of the operation's templates.
     body : Body or None
     dtype : str
-        Of the result; empty where that is a list.
+        The dtype of the result; empty if the result is a list.
     rounding : str
-        The least precise dtype of floats that the graph as it was written computes on the way from the operands; empty where there is none.
+        The least precise dtype that the original graph computes between operands and result; empty if there is none.
     """
 
     name: str
@@ -81,24 +84,24 @@ class Node:
 
 @dataclass(frozen=True)
 class Program:
-    """A graph, what is asked of it, and the values that it is called with.
+    """A graph, its outputs, updates and derivatives, and the values of its inputs.
 
     Attributes
     ----------
     inputs : tuple of Input
     nodes : tuple of Node
-        In an order in which they can be computed.
+        The nodes in topological order.
     outputs : tuple of str
     updates : tuple of (str, str)
         Shared variables, and their values after each call.
     derivative : {None, "gradient", "second", "Rop"}
-        What is computed beside the outputs, by the inputs of floats.
+        The derivative with respect to the float inputs that is computed in addition to the outputs.
     special : bool
-        Whether inputs hold NaN, infinities, zeros of both signs, extremes.
+        Whether inputs contain NaN, infinities, zeros of both signs, and extreme values.
     borrow : bool
-        Whether outputs are lent.
+        Whether outputs are borrowed.
     calls : int
-        How often the function is called in a row with these values.
+        The number of consecutive calls of the function with these values.
     """
 
     inputs: tuple
@@ -112,7 +115,7 @@ class Program:
 
 
 def all_nodes(nodes):
-    """The nodes, each followed by those of its body."""
+    """Return a list of the nodes, each followed by the nodes of its body."""
     found = []
     for node in nodes:
         found.append(node)
@@ -122,7 +125,7 @@ def all_nodes(nodes):
 
 
 def needed(program):
-    """The program without nodes and inputs that no output and no update needs. Arguments whose arrays others share stay."""
+    """Return the program without the nodes and inputs that no output, update or shared argument needs."""
     wanted = {*program.outputs, *[name for _, name in program.updates], *[name for name, _ in program.updates]}
     kept = []
     for node in reversed(program.nodes):

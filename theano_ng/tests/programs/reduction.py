@@ -1,4 +1,4 @@
-"""Delta debugging: from a program that differs to a small one that differs in the same way."""
+"""Delta debugging: the reduction of a program that differs to a small one that differs in the same way."""
 
 import time
 from dataclasses import replace
@@ -11,7 +11,7 @@ from theano_ng.tests.programs.records import Input, all_nodes, needed
 
 
 def size(program):
-    """How large a program is: nothing is taken for smaller that makes one of the first numbers larger."""
+    """Return the size of a program as a tuple of numbers, the most important first."""
     nodes = all_nodes(program.nodes)
     odd = [one.form != "contiguous" for one in program.inputs] + [one.role != "argument" for one in program.inputs]
     odd += [one.same_as is not None for one in program.inputs]
@@ -27,17 +27,17 @@ def size(program):
 
 
 def reduced(program, fails, budget=400, seconds=150):
-    """The smallest program found for which `fails` holds.
+    """Return the smallest program found for which `fails` returns True.
 
     Parameters
     ----------
     program : Program
     fails : callable
-        Whether a program differs as the first one did.
+        A predicate: a program differs in the same way as the first one.
     budget : int
-        How often it is asked at most.
+        The maximum number of calls of `fails`.
     seconds : float
-        After which the smallest one so far is returned.
+        The time limit, after which the smallest program so far is returned.
     """
     tried, progress, end = set(), True, time.monotonic() + seconds
     while progress and budget > 0:
@@ -57,7 +57,7 @@ def reduced(program, fails, budget=400, seconds=150):
 
 
 def smaller(program):
-    """Programs that are smaller, those first that are smallest."""
+    """Yield smaller programs, the smallest first."""
     yield from _fewer_outputs(program)
     yield from _without_nodes(program)
     yield from _plainer(program)
@@ -79,7 +79,7 @@ def _fewer_outputs(program):
 
 
 def _values(program):
-    """The arrays of all inputs and nodes with one array, as their variables round; and the variables."""
+    """Return the arrays of all inputs and of nodes with a single result, in their dtypes, and the variables."""
     names = [node.name for node in program.nodes if node.dtype]
     whole = replace(program, outputs=tuple(names), updates=())
     arrays = {one.name: source.plain(one) for one in program.inputs}
@@ -90,7 +90,7 @@ def _values(program):
 
 
 def _without_nodes(program):
-    """A node is replaced by an operand of its type, or by an input with its value; so are nodes of bodies, by what they read."""
+    """Yield programs with a node replaced by an operand of its type, or by an input; in bodies, by any operand."""
     try:
         arrays, variables = _values(program)
     except Exception:
@@ -137,7 +137,7 @@ def _reading(node, old, new):
 
 
 def _renamed(program, old, new):
-    """The program in which all read one variable in place of another."""
+    """Return the program with all uses of one variable replaced by another."""
     return replace(
         program,
         inputs=tuple([replace(one, same_as=None) if one.same_as == old else one for one in program.inputs]),
@@ -182,7 +182,7 @@ def _with_input(program, k, one):
 
 
 def _shorter(program):
-    """All axes of one length become shorter."""
+    """Yield programs in which all axes of one length, or a single axis, are shorter."""
     lengths = sorted({n for one in program.inputs for n in one.shape if n > 1}, reverse=True)
     for length in lengths:
         for new in dict.fromkeys((1, 2, length - 1)):
@@ -217,12 +217,12 @@ def _simpler_values(program):
 
 
 def fewer(items, fails, budget=60):
-    """The shortest list found for which `fails` holds (ddmin).
+    """Return the shortest list found for which `fails` returns True (ddmin).
 
     Parameters
     ----------
     items : list
-        The last one is kept.
+        The items; the last one is kept.
     fails : callable
     budget : int
     """

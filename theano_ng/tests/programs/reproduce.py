@@ -1,4 +1,4 @@
-"""Judge some programs in a process of their own, with an empty cache: ``python -m theano_ng.tests.programs.reproduce FILE``."""
+"""Judge programs in a separate process with an empty cache: ``python -m theano_ng.tests.programs.reproduce FILE``."""
 
 import os
 import pickle
@@ -15,13 +15,14 @@ from theano_ng.tests.programs.reduction import fewer, reduced
 from theano_ng.tests.programs.session import Kept
 
 TIMEOUT = 300
-PATIENCE = 0.4  # of that of a run: some programs that never end are compiled to find the smallest of them
+PATIENCE = 0.4  # fraction of a run's time limit: to reduce a program that never ends, many such programs are compiled
 
 
 def difference_of(steps):
-    """The Difference of the last of some programs, which are compiled and called one after the other.
+    """Compile and call programs one after another; return the Difference of the last one, or None.
 
-    Before the next one is compiled, the kernels of those before are there. All are called again at the end.
+    Before a program is compiled, the kernels of the previous ones are finished. The last program is called again at the
+    end.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ def difference_of(steps):
     for program, name in steps:
         try:
             expectation = Expectation(program)
-        except Exception:  # it is no program that could run
+        except Exception:  # the program cannot run
             return None
         compiled, results, found = judged(program, CONFIGURATIONS[name], expectation, PATIENCE)
         if results is not None:
@@ -41,7 +42,7 @@ def difference_of(steps):
     if found is None and results is not None:
         found = kept[-1].call_again()
     if found is None and results is not None and CONFIGURATIONS[steps[-1][1]].family:
-        # The graph out of the cache.
+        # Compile the graph again, which comes from the cache.
         program, name = steps[-1]
         _, again, found = judged(program, CONFIGURATIONS[name], kept[-1].compiled.expectation)
         if found is None and bits(again) != kept[-1].bits:
@@ -51,10 +52,13 @@ def difference_of(steps):
 
 
 def smallest(program, configuration):
-    """A small program with the same kind of difference as this one, in this process; a configuration in which it differs, and its difference."""
+    """Reduce a program in this process to a small one with the same kind of difference.
+
+    Return the small program, a configuration in which it differs, and its Difference.
+    """
     first = difference_of([(program, "interpreted")])
     if first is not None:
-        configuration = "interpreted"  # no compiler is waited for
+        configuration = "interpreted"  # this configuration does not wait for a compiler
     else:
         first = difference_of([(program, configuration)])
     if first is None:
@@ -68,7 +72,7 @@ def smallest(program, configuration):
 
 
 def same(first, second):
-    """Whether two differences are of one kind."""
+    """Return True if two differences are of the same kind."""
     return second is not None and (first.kind, first.kind == "raises" and first.where) == (
         second.kind,
         second.kind == "raises" and second.where,
@@ -76,7 +80,7 @@ def same(first, second):
 
 
 def in_new_process(what, argument, timeout=TIMEOUT):
-    """``difference_of`` or ``smallest`` in a process of its own with an empty cache; None when it takes too long or dies."""
+    """Run ``difference_of`` or ``smallest`` in a new process with an empty cache; None if it hangs or crashes."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "argument.pkl")
         with open(path, "wb") as file:
@@ -98,7 +102,7 @@ def in_new_process(what, argument, timeout=TIMEOUT):
 
 
 def minimal(failure):
-    """The shortest list of small programs found that shows a failure, the last one being that which differs; and its difference.
+    """Return the shortest list found of small programs that shows a failure, and the Difference of its last program.
 
     Parameters
     ----------
@@ -108,7 +112,7 @@ def minimal(failure):
     -------
     steps : list of (Program, str)
     difference : Difference or None
-        None where it was not seen again.
+        None if the failure was not reproduced.
     """
     name = failure.difference.configuration
     alone = in_new_process("smallest", (failure.program, name))

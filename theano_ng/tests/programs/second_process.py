@@ -1,4 +1,7 @@
-"""Compile and call programs of a run once more, with its cache: ``python -m theano_ng.tests.programs.second_process FILE``."""
+"""Compile and call programs of a run again with its cache.
+
+Usage: ``python -m theano_ng.tests.programs.second_process FILE``.
+"""
 
 import json
 import pickle
@@ -12,7 +15,7 @@ from theano_ng.tests.programs.judge import Expectation, bits, judged
 
 
 def differences(seed, wanted):
-    """Index, configuration and description of what differs in its bits from what another process had."""
+    """Return (index, configuration, description) of each program whose bits differ from those of another process."""
     found = []
     for index, name, expected in wanted:
         program = generate(seed, index)

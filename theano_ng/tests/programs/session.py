@@ -1,7 +1,8 @@
-"""A run: many programs in one process, which share its caches, are compiled in several configurations, and are called again while compilers finish.
+"""A run of many programs in one process: they share its caches, are compiled in several configurations, and are called
+again while compilers finish.
 
-A function that was right once has to give the same bits at every later call: after its kernels were swapped in, from other threads, after copying and
-pickling, and as another process compiles it with the cache that is warm by then.
+A function whose first results are correct must return equal bits at every later call: after its kernels are installed,
+from other threads, after copying and pickling, and when another process compiles it with the warm cache.
 """
 
 import contextlib
@@ -25,12 +26,12 @@ from theano_ng.tests.programs.configurations import CONFIGURATIONS
 from theano_ng.tests.programs.generator import chapters_of, generate, note, uncomputed
 from theano_ng.tests.programs.judge import Difference, Expectation, bits, compare, judged, raised
 
-KEPT = 120  # functions that are called again
-AGAIN = 0.5  # how often one of them is, for each program
+KEPT = 120  # number of functions that are kept and called again
+AGAIN = 0.5  # probability that one of them is called again, for each program
 THREADS = 3
 COPIED, RECOMPILED = 0.1, 0.1  # shares of the functions in the family FAST_RUN
-ORIGINAL = 0.03  # of the programs run on Theano 1.0.5
-HISTORY = 600  # programs before one that differs that may have to do with it
+ORIGINAL = 0.03  # share of the programs that run on Theano 1.0.5
+HISTORY = 600  # number of recorded programs before a failure, which may have caused it
 
 
 class Failure:
@@ -43,14 +44,14 @@ class Failure:
     program : Program
     difference : Difference
     before : list of (int, str)
-        Index and configuration of what this process compiled before, the latest last.
+        The indices and configurations of the programs that this process compiled before, the latest last.
     """
 
     def __init__(self, seed, index, program, difference, before):
         self.seed, self.index, self.program, self.difference, self.before = seed, index, program, difference, before
 
     def programs_before(self):
-        """Programs and names of configurations of what was compiled before with a compiler."""
+        """Return the programs that were compiled before with a compiler, and the names of their configurations."""
         return [
             (generate(self.seed, index), name)
             for index, name in self.before
@@ -59,15 +60,15 @@ class Failure:
 
 
 class Kept:
-    """A function that is called again: its results have to be these bits."""
+    """A function that is called again, and the bits that its results must have."""
 
     def __init__(self, index, compiled, results):
         self.index, self.compiled, self.bits = index, compiled, bits(results)
-        # Each call begins with putting the state back, so functions with state are called by one thread at a time.
+        # Each call first restores the state, so functions with state are called by one thread at a time.
         self.lock = threading.Lock() if compiled.state else contextlib.nullcontext()
 
     def call_again(self, function=None, how="a later call"):
-        """The Difference between another call and the first; None."""
+        """Call the function again; return the Difference to the first call, or None."""
         with self.lock:
             try:
                 results = self.compiled.call(function)
@@ -87,17 +88,19 @@ class Session:
     ----------
     seed : object
     configurations : iterable of str
-        Names, of those that are drawn from.
+        The names of the configurations that are drawn.
     original : Original, optional
-        Theano 1.0.5, which some of the programs run on.
+        A process of Theano 1.0.5, on which some of the programs run.
 
     Attributes
     ----------
     failures : list of Failure
     differs_from_original : list of Failure
-        Where 1.0.5 has other numbers than NumPy. It has faults of its own, so these are to be read, not counted.
+        Programs for which Theano 1.0.5 differs from NumPy. It has faults, so these entries have to be read, and do not
+        count as failures.
     chapters, runs : Counter
-        Programs of each chapter; programs of each configuration, and further calls of each kind.
+        The numbers of programs of each chapter; the numbers of programs in each configuration, and of further calls of
+        each kind.
     """
 
     def __init__(self, seed, configurations=tuple(CONFIGURATIONS), original=None):
@@ -106,7 +109,7 @@ class Session:
         self.kept, self.failures, self.before = deque(maxlen=KEPT), [], deque(maxlen=HISTORY)
         self.chapters, self.runs, self.programs = Counter(), Counter(), 0
         self.unavailable = {}
-        self.results = []  # of the family FAST_RUN: index, configuration, bits
+        self.results = []  # (index, configuration, bits) of the family FAST_RUN
 
     def judge(self, index):
         """Generate and judge one program."""
@@ -166,7 +169,7 @@ class Session:
             self.differs_from_original.append(Failure(self.seed, index, program, difference, []))
 
     def _variants(self, kept, choices):
-        """Copies, and the same graph once more: out of the cache of graphs."""
+        """Judge copies of a function, and the same graph compiled again from the cache of graphs."""
         if choices.random() < COPIED and not kept.compiled.state:
             name, make = choices.choice(
                 (
@@ -191,7 +194,7 @@ class Session:
                 self._failed(kept.index, kept.compiled.program, difference)
 
     def _recompiled(self, kept, choices):
-        """The Difference between the function and one of the same graph, in a configuration that promises the same bits."""
+        """Compile the graph again in a configuration that must give equal bits; return a Difference, or None."""
         family = [
             c
             for c in CONFIGURATIONS.values()
@@ -221,7 +224,7 @@ class Session:
             self._failed(kept.index, kept.compiled.program, difference)
 
     def _in_threads(self, some):
-        """Call functions at the same time, each a few times, and the first one from two threads."""
+        """Call several functions concurrently, each a few times, and the first one from two threads."""
         self.runs["called in threads"] += len(some)
         found = {}
 
@@ -241,14 +244,14 @@ class Session:
         self.failures.append(Failure(self.seed, index, program, difference, list(self.before)))
 
     def finish(self):
-        """Wait for the compilers, call all functions that are kept once more, and compare with another process."""
+        """Wait for the compilers, call all kept functions again, and compare with another process."""
         with np.errstate(all="ignore"):
             background.wait_for_kernels(120)
             self._again(list(self.kept))
             self._second_process()
 
     def _second_process(self):
-        """Compile what the family FAST_RUN compiled in a process of its own, with the cache as it is now."""
+        """Compile programs of the family FAST_RUN in a new process with the warm cache."""
         if not self.results:
             return
         chosen = random.Random("second %s" % self.seed).sample(self.results, min(200, len(self.results)))
@@ -273,27 +276,27 @@ class Session:
 
 
 def _other_flags():
-    """The flags of this process but for the directory."""
+    """Return the flags of this process except the compile directory."""
     words = os.environ.get("THEANO_FLAGS", "").split(",")
     return ",".join([word for word in words if word and not word.startswith("base_compiledir")])
 
 
 def run(session, seconds, first=0, most=float("inf"), wall=float("inf"), report=None):
-    """Judge programs until the time is over, or `most` of them are judged.
+    """Judge programs until the time limit, or until `most` programs are judged.
 
     Parameters
     ----------
     session : Session
     seconds : float
-        Of processor time of this process.
+        The limit of this process's processor time.
     first : int
         The first index.
     most : int, optional
-        The most indices.
+        The maximum number of indices.
     wall : float
-        The most seconds of the clock on the wall.
+        The limit of wall-clock time in seconds.
     report : callable, optional
-        Is told each Failure at once.
+        A function that is called with each Failure at once.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Programs as Python text, and what the text makes when it is run: variables, or arrays.
+"""The Python source code of programs, and the variables or arrays that it computes when it runs.
 
-What a program prints as is what is run: there is no second reading of the records.
+The printed code of a program is the code that runs; nothing else interprets the records.
 """
 
 import functools
@@ -36,14 +36,17 @@ T = theano.tensor
 
 
 class GraphRenderer:
-    """Lines that make variables."""
+    """A renderer of the source lines that create variables."""
 
     def lines(self, node):
         return OPERATIONS[node.operation].graph_lines(node, self)
 
 
 class TwinRenderer:
-    """Lines that make arrays. Each result passes through ``settle``, which rounds it to the dtype of the variable, or adds an error to it."""
+    """A renderer of the source lines that compute arrays.
+
+    Each result passes through ``settle``, which rounds it to the dtype of the variable or adds an error.
+    """
 
     def lines(self, node):
         return OPERATIONS[node.operation].twin_lines(node, self)
@@ -62,7 +65,7 @@ class TwinRenderer:
 
 
 def input_line(one):
-    """The line that makes the variable of an input."""
+    """Return the source line that creates the variable of an input."""
     if one.role == "shared":
         return "%s = theano.shared(np.reshape(np.array(%r, %r), %r), %r, broadcastable=%r)" % (
             one.name,
@@ -76,32 +79,35 @@ def input_line(one):
 
 
 def graph_lines(program):
-    """The text that makes the variables of a program."""
+    """Return the source lines that create the variables of a program."""
     return [line for part in _graph_parts(program) for line in part.splitlines()]
 
 
 def _graph_parts(program):
-    """The texts that make the variables of each input and node."""
+    """Return the pieces of source code that create the variables of each input and node."""
     render = GraphRenderer()
     return [*[input_line(one) for one in program.inputs], *["\n".join(render.lines(node)) for node in program.nodes]]
 
 
 @functools.lru_cache(maxsize=20000)
 def code(text):
-    """The code of some lines. Programs have most of their lines in common with others: compiling a line takes longer than running it."""
+    """Return the compiled code of some lines.
+
+    It is cached: programs share most lines, and compiling is slower than running.
+    """
     return compile(text, "<program>", "exec")
 
 
 def variables(program, more=(), names=None):
-    """The variables of a program by name, and what more lines define.
+    """Return the variables of a program by name, and the variables that further lines define.
 
     Parameters
     ----------
     program : Program
     more : iterable of str
-        Lines.
+        Further lines.
     names : dict, optional
-        The variables, where the lines of the program have been run already.
+        The variables, if the lines of the program have already been run.
     """
     if names is None:
         names = dict(NAMES)
@@ -113,9 +119,10 @@ def variables(program, more=(), names=None):
 
 
 def twin(program):
-    """A function of ``settle, cast, call`` and the arrays of all inputs, by name, which returns the arrays of the outputs and of the updates.
+    """Return a function of ``settle, cast, call`` and the arrays of all inputs by name. It returns the arrays of
+    outputs and of updates.
 
-    ``call`` is the number of the call, for streams.
+    ``call`` is the number of the call, which random streams need.
     """
     render = TwinRenderer()
     steps = [code("\n".join(render.lines(node))) for node in program.nodes]
@@ -133,17 +140,17 @@ def twin(program):
 
 
 def weights(shape, dtype="float64"):
-    """Numbers of both signs, by which outputs are added up to one cost, and directions of derivatives."""
+    """Return weights of both signs, for the sum of outputs in the cost, and for the directions of derivatives."""
     return np.cos(np.arange(1, 1 + int(np.prod(shape)))).reshape(shape).astype(dtype)
 
 
 def differentiable(program):
-    """The inputs by which a program is differentiated."""
+    """Return the inputs by which a program is differentiated."""
     return [one for one in program.inputs if one.dtype in ("float32", "float64")]
 
 
 def derivative_lines(program, shapes):
-    """The text that makes `derived`, a list of variables.
+    """Return the source lines that create `derived`, a list of variables.
 
     Parameters
     ----------
@@ -170,16 +177,16 @@ def derivative_lines(program, shapes):
 
 
 def array(one):
-    """The value of an input, in its layout in memory."""
+    """Return the value of an input in its memory layout."""
     return FORMS[one.form](plain(one))
 
 
 def plain(one):
-    """The value of an input, C-contiguous."""
+    """Return the value of an input as a C-contiguous array."""
     return np.array(one.values, one.dtype).reshape(one.shape)
 
 
 def array_text(one):
-    """An expression of the value of an input."""
+    """Return the source code of the value of an input."""
     text = "np.array(%r, %r).reshape(%r)" % (list(one.values), one.dtype, one.shape)
     return text if one.form == "contiguous" else "forms.%s(%s)" % (FORMS[one.form].__name__, text)

@@ -1,4 +1,4 @@
-"""A failure as a self-contained Python program."""
+"""The source code of a self-contained Python program that shows a failure."""
 
 from theano_ng.tests.programs import source
 from theano_ng.tests.programs.configurations import CONFIGURATIONS
@@ -29,7 +29,7 @@ def _mode(configuration):
 
 
 def _function(name, program, configuration, lines):
-    """A function of Python that makes and calls the function, and returns all results."""
+    """Return the source code of a Python function that compiles a program and returns a function which calls it."""
     text = ["def %s():" % name]
     body = [*source.graph_lines(program), *lines]
     arguments = [one for one in program.inputs if one.role != "shared"]
@@ -58,7 +58,7 @@ def _function(name, program, configuration, lines):
 
 
 def text(title, steps, difference, lines=()):
-    """The program for a failure.
+    """Return the source code of a program that shows a failure.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def text(title, steps, difference, lines=()):
         Programs and names of configurations, in the order in which they are compiled; the last one differs.
     difference : Difference
     lines : list of str
-        That make the derivative of the last one.
+        The source lines that create the derivative of the last program.
     """
     parts = [HEAD.format(title=title.replace('"""', "'''"), flags="", imports=source.IMPORTS)]
     last = len(steps) - 1

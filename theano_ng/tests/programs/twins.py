@@ -1,4 +1,4 @@
-"""Functions that the twins of operations are written with. They compute in the dtype that they are given, `numpy.longdouble` included."""
+"""Functions for the twins of operations. They compute in the dtype of their arguments, including `numpy.longdouble`."""
 
 import functools
 import itertools
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-NEAR = 0.1  # more than the errors of ordinary programs are
+NEAR = 0.1  # larger than the relative errors of ordinary programs
 
 
 def dimshuffle(x, order):
@@ -73,19 +73,23 @@ def with_diagonal(x, value):
 
 
 def nearly_equal(x, y):
-    """Where elements differ by so little that errors of ordinary programs may decide which is larger."""
+    """Return a mask of elements that differ so little that rounding errors may decide which one is larger."""
     return np.abs(x - y) <= NEAR * np.maximum(np.abs(x), np.abs(y))
 
 
 def equal(x, y):
-    """Where elements are equal. Of nearly equal ones in extended precision: where the first is larger, which errors change where they change equality."""
+    """Return a mask of equal elements.
+
+    In extended precision, nearly equal elements count as equal if the first is larger. Thereby random errors change the
+    result where they may change equality.
+    """
     if np.longdouble not in (np.asarray(x).dtype, np.asarray(y).dtype):
         return x == y
     return (x == y) | nearly_equal(x, y) & (x > y)
 
 
 def complex_of(real, imag):
-    """Complex numbers with these parts; a product with the imaginary unit would make NaN of infinity."""
+    """Return complex numbers with these parts. (A product of infinity with the imaginary unit would be NaN.)"""
     result = np.empty(np.broadcast_shapes(np.shape(real), np.shape(imag)), np.result_type(real, imag, np.complex64))
     result.real, result.imag = real, imag
     return result
@@ -99,7 +103,7 @@ def symmetric(x):
 
 
 def loop(step, sequences, states, others, n_steps, backwards):
-    """``scan``: sequences and states are pairs of array and taps; returns the list of outputs."""
+    """Compute ``scan``: sequences and states are pairs of array and taps; return the list of outputs."""
     slices = [one for x, taps in sequences for one in _slices_of_taps(x, taps, backwards)]
     steps = min([*[len(one) for one in slices], *[n_steps] * (n_steps is not None)])
     rows = [[initial] if taps == (-1,) else list(initial[: -min(taps)]) for initial, taps in states]
@@ -118,7 +122,7 @@ def loop(step, sequences, states, others, n_steps, backwards):
 
 
 def folded(x, backwards):
-    """The fold of the rows of x by ``tanh(a * p) + a``."""
+    """Return the fold of the rows of x by ``tanh(a * p) + a``."""
     result = np.ones_like(x[0])
     for row in x[::-1] if backwards else x:
         result = np.tanh(row * result) + row
@@ -126,13 +130,13 @@ def folded(x, backwards):
 
 
 def kept(x, every):
-    """The states of the fold of the rows of x by ``tanh(a * p) + a`` after each block of steps; the last block may be shorter."""
+    """Return the states of the fold of `folded` after each block of `every` steps; the last block may be shorter."""
     states = [folded(x[:n], False) for n in range(1, len(x) + 1)]
     return np.array([state for n, state in enumerate(states, 1) if n % every == 0 or n == len(states)])
 
 
 def _slices_of_taps(x, taps, backwards):
-    """What each tap of a sequence reads, step by step; a loop backwards reads the same from the end."""
+    """Return the array that each tap of a sequence reads step by step; for a backward loop it is reversed."""
     first = -min(0, *taps, 0)
     length = max(0, len(x) - first - max(0, *taps, 0))
     slices = [x[first + tap : first + tap + length] for tap in taps]
@@ -143,7 +147,7 @@ def _slices_of_taps(x, taps, backwards):
 
 
 def _eliminated(a, b):
-    """The matrix and the right-hand side after elimination with pivots, and the sign of the permutation."""
+    """Return the matrix and the right-hand side after elimination with pivoting, and the sign of the permutation."""
     a, b, sign = np.array(a), np.array(b), 1
     for k in range(len(a)):
         pivot = k + int(np.argmax(np.abs(a[k:, k])))
@@ -178,23 +182,26 @@ def cholesky(a):
 
 
 def _rotation(difference, product):
-    """Cosine and sine of the rotation that makes two numbers' product zero, of which `difference` is that of the squares; the smaller one of both."""
+    """Return cosine and sine of Jacobi's rotation by the smaller angle.
+
+    `difference` is the difference of the diagonal elements, `product` is the off-diagonal element, which becomes zero.
+    """
     ratio = difference / (2 * product)
     tangent = (1 if ratio >= 0 else -1) / (abs(ratio) + np.sqrt(1 + ratio * ratio))
     cosine = 1 / np.sqrt(1 + tangent * tangent)
     return cosine, cosine * tangent
 
 
-SWEEPS = 12  # of Jacobi's methods, for a few rows
+SWEEPS = 12  # number of sweeps of Jacobi's method, sufficient for a few rows
 
 
 def _rotated(x, p, q, cosine, sine):
-    """The matrix after a rotation of two columns."""
+    """Rotate two columns of a matrix in place."""
     x[:, p], x[:, q] = cosine * x[:, p] - sine * x[:, q], sine * x[:, p] + cosine * x[:, q]
 
 
 def eigen(a):
-    """The eigenvalues of a symmetric matrix in ascending order, and eigenvectors as columns: Jacobi's method."""
+    """Return the eigenvalues of a symmetric matrix in ascending order, and its eigenvectors, by Jacobi's method."""
     a, vectors = np.array(a), np.eye(len(a), dtype=a.dtype)
     for _ in range(SWEEPS):
         for p, q in itertools.combinations(range(len(a)), 2):
@@ -208,7 +215,7 @@ def eigen(a):
 
 
 def singular_values(a):
-    """In descending order: Jacobi's method, of columns."""
+    """Return the singular values in descending order, by the one-sided Jacobi method."""
     columns = np.array(a if a.shape[0] >= a.shape[1] else a.T)
     for _ in range(SWEEPS):
         for p, q in itertools.combinations(range(columns.shape[1]), 2):
@@ -220,13 +227,13 @@ def singular_values(a):
 
 
 def polar(a):
-    """The orthogonal matrix that is nearest to a matrix of full rank."""
+    """Return the orthogonal matrix that is nearest to a matrix of full rank."""
     values, vectors = eigen(symmetric(np.dot(a.T, a)))
     return np.dot(a, np.dot(vectors / np.sqrt(values), vectors.T))
 
 
 def exponential(a):
-    """The exponential of a matrix: a series for a part of it, squared."""
+    """Return the exponential of a matrix: a series for a fraction of it, squared repeatedly."""
     halvings = 10
     part, term, total = a / 2**halvings, np.eye(len(a), dtype=a.dtype), np.eye(len(a), dtype=a.dtype)
     for k in range(1, 12):
@@ -255,7 +262,7 @@ def cross_entropy_of_sigmoid(x, target):
 
 
 def convolution(x, w, border, step, flip):
-    """A convolution of images, or of volumes, with filters; `flip` is that of the mathematical definition."""
+    """Return a convolution of images or volumes with filters; `flip` flips the filters, as the definition demands."""
     lengths = w.shape[2:]
     axes = tuple(range(2, x.ndim))
     pad = {
@@ -272,7 +279,7 @@ def convolution(x, w, border, step, flip):
 
 
 def pooling(x, size, ignore_border, stride, mode):
-    """Pooling of images, or of volumes, without padding."""
+    """Return the pooling of images or volumes without padding."""
     counts = [_windows(n, k, s, ignore_border) for n, k, s in zip(x.shape[2:], size, stride)]
     axes = tuple(range(2, x.ndim))
     result = np.zeros((*x.shape[:2], *counts), x.dtype)
@@ -295,7 +302,10 @@ def _windows(length, size, stride, ignore_border):
 
 
 def _special(name, of_scipy):
-    """A function of scipy.special; of longer floats, and where SciPy's overflows before its result does, that of mpmath, with 30 digits."""
+    """Return a function that computes with scipy.special, or with 30 digits of mpmath.
+
+    It uses mpmath for longdouble, and where SciPy returns infinity although the result is finite.
+    """
 
     def computed(x):
         x = np.asarray(x)
@@ -313,16 +323,16 @@ def _special(name, of_scipy):
     return computed
 
 
-LARGE = 1e6  # beyond which mpmath takes long, or fails
-TINY = 1e-200  # below which log(abs(gamma(x))) is -log(abs(x))
+LARGE = 1e6  # for larger arguments, mpmath is slow or fails
+TINY = 1e-200  # for smaller arguments, log(abs(gamma(x))) is -log(abs(x))
 
 
 @functools.lru_cache(maxsize=10000)
 def _by_mpmath(name, value, negative):
-    # `negative` is there for the cache: 0.0 and -0.0 are equal.
+    # `negative` is a part of the cache key, because 0.0 and -0.0 are equal.
     high = float(value)
     if name == "loggamma" and -TINY < high < 0:
-        return -np.log(-value)  # SciPy's is infinite for the smallest numbers
+        return -np.log(-value)  # SciPy returns infinity for the smallest arguments
     if name in ("erf", "erfc") and abs(high) < LARGE or 0 < high < LARGE:
         with mpmath.workdps(30):
             result = getattr(mpmath, name)(mpmath.mpf(high) + mpmath.mpf(float(value - high)))
@@ -337,7 +347,7 @@ _NAMES = {
     "gamma": "gamma",
     "loggamma": "gammaln",
     "digamma": "psi",
-}  # of mpmath: of SciPy
+}  # name in mpmath: name in SciPy
 erf, erfc, gamma, gammaln, psi = [_special(*names) for names in _NAMES.items()]
 
 
@@ -346,28 +356,32 @@ erf, erfc, gamma, gammaln, psi = [_special(*names) for names in _NAMES.items()]
 
 @functools.lru_cache(maxsize=200)
 def _of_numpy(seed, draw):
-    """A function that draws the next numbers of the first stream of ``RandomStreams(seed)``, as the manual says: NumPy's, with a seed that is NumPy's first number."""
+    """Return a function that draws the next samples of the first stream of ``RandomStreams(seed)``, and an empty list.
+
+    As documented, the stream is NumPy's generator; its seed is the first sample of NumPy's generator with the seed
+    `seed`.
+    """
     generator = np.random.RandomState(int(np.random.RandomState(seed).randint(2**30)))
     return functools.partial(eval, compile(draw, "<draw>", "eval"), {"g": generator, "np": np}), []
 
 
 @functools.lru_cache(maxsize=200)
 def _of_mrg(seed, draw):
-    """A function that draws the next numbers of an MRG stream, by the implementation in Python without rewrites."""
+    """Return a function that draws the next samples of an MRG stream in Python without rewrites, and an empty list."""
     numbers = eval("streams." + draw, {"streams": MRG_RandomStreams(seed), "np": np})
     return theano.function([], numbers, mode=theano.Mode("py", None)), []
 
 
 def _drawn_by(stream, seed, draw, calls):
-    """The last numbers of a stream after some calls.
+    """Return the samples of a stream at its last call.
 
     Parameters
     ----------
     stream : callable
-        Returns the function that draws, and the list of what it has drawn.
+        A function that returns the drawing function, and the list of the samples drawn so far.
     seed : int
     draw : str
-        An expression of the generator `g`, or the call of a method of MRG_RandomStreams.
+        An expression of the generator `g`, or a method call of MRG_RandomStreams.
     calls : int
     """
     function, found = stream(seed, draw)
@@ -380,5 +394,5 @@ drawn, drawn_by_mrg = functools.partial(_drawn_by, _of_numpy), functools.partial
 
 
 def by_steps(draw, seed, numbers, steps, call):
-    """What a loop draws at a call, one row at each step: `draw` is one of the two functions above."""
+    """Return the samples of a loop at a call, one row for each step; `draw` is one of the two functions above."""
     return np.array([draw(seed, numbers, call * steps + step) for step in range(1, steps + 1)])

@@ -1,4 +1,4 @@
-"""The C of devices as tests call it: through ctypes, without the classes of pygpu."""
+"""The C functions of devices for tests, called through ctypes and without the classes of pygpu."""
 
 import atexit
 import ctypes
@@ -34,7 +34,7 @@ STUB_CALLS = "open close alloc block release write read copy fill build kernel l
 
 
 class Data(Structure):
-    """The beginning of a `gpudata`."""
+    """The first members of the C structure `gpudata`."""
 
     _fields_ = [("context", c_void_p), ("memory", c_uint64), ("size", c_size_t)]
 
@@ -63,7 +63,7 @@ class StubState(Structure):
 
 
 class DeviceError(Exception):
-    """A call failed.
+    """The exception for a failed call.
 
     Attributes
     ----------
@@ -101,19 +101,19 @@ _PROTOTYPES = {
 
 
 def load(fresh=False):
-    """The extension module that has the C of devices, as a library.
+    """Load the extension module that contains the C code of devices, as a ctypes library.
 
     Parameters
     ----------
     fresh : bool
-        A copy, which has loaded no driver yet.
+        If True, load a copy, which has loaded no driver yet.
     """
     path = importlib.util.find_spec("theano_ng.gpuarray.pygpu.gpuarray").origin
     if fresh:
         folder = tempfile.mkdtemp()
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         path = shutil.copy(path, folder)
-    # The copy calls its own functions, also where those of the module are there for all libraries.
+    # With RTLD_DEEPBIND the copy calls its own functions, even if the symbols of the module are global.
     library = ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_DEEPBIND if fresh else os.RTLD_NOW)
     for name, (result, arguments) in _PROTOTYPES.items():
         function = getattr(library, name)
@@ -122,7 +122,7 @@ def load(fresh=False):
 
 
 class Context:
-    """A context of the C API; memory is freed by whoever has it."""
+    """A context of the C API. The caller frees the memory that it allocates."""
 
     def __init__(self, library, name, flags=0, preallocate=0.0):
         self.library = library
@@ -165,12 +165,12 @@ class Context:
 
     @property
     def device(self):
-        """The device of the context, to be called without it."""
+        """The device of the context, for calls that bypass the context."""
         return Device(self.library, c_void_p.from_address(self.pointer + ctypes.sizeof(c_void_p)).value)
 
 
 class Table(Structure):
-    """`device_table`."""
+    """The C structure `device_table`."""
 
     _fields_ = [("name", c_char_p)] + [
         (name, c_void_p)
@@ -179,13 +179,13 @@ class Table(Structure):
 
 
 class Program(Structure):
-    """`device_program`."""
+    """The C structure `device_program`."""
 
     _fields_ = [("handle", c_void_p), ("binary", c_void_p), ("binary_size", c_size_t), ("log", c_char_p)]
 
 
 class Kernel(Structure):
-    """`device_kernel`."""
+    """The C structure `device_kernel`."""
 
     _fields_ = [("handle", c_void_p), ("max_group", c_size_t), ("preferred", c_size_t)]
 
@@ -217,7 +217,7 @@ class Device:
         self._functions = {name: ctypes.CFUNCTYPE(*kind)(getattr(table, name)) for name, kind in _TABLE.items()}
 
     def call(self, name, *args):
-        """One of the table's functions; raises what the device says."""
+        """Call a function of the table; raise the error that the device reports."""
         code = self._functions[name](self.pointer, *args)
         if code:
             text = ctypes.string_at(self.pointer + ctypes.sizeof(c_void_p)).decode()
@@ -237,7 +237,7 @@ class Device:
         return content.raw
 
     def build(self, text, flags=0, options=None, binary=None):
-        """A program, and its binary."""
+        """Return a program and its binary."""
         program = Program()
         options = None if options is None else options.encode()
         text = None if text is None else text.encode()
@@ -255,7 +255,7 @@ class Device:
         return kernel
 
     def launch(self, kernel, groups, group, local_memory=0, arguments=()):
-        """`arguments` are objects of ctypes."""
+        """Launch a kernel; `arguments` are objects of ctypes."""
         n, m = len(groups), max(len(arguments), 1)
         values = (c_void_p * m)(*[ctypes.addressof(one) for one in arguments])
         sizes = (c_size_t * m)(*[ctypes.sizeof(one) for one in arguments])
@@ -264,12 +264,12 @@ class Device:
 
 
 def memory_of(data):
-    """The address or handle of memory."""
+    """Return the address or handle of a block's memory."""
     return ctypes.cast(data, POINTER(Data)).contents.memory
 
 
 def set_libraries(library, **paths):
-    """Tell C where libraries are, and the texts in front of kernels."""
+    """Set the paths of the libraries, and the source code that is put in front of kernels."""
     for which, path in paths.items():
         library.device_set_library(which.encode(), None if path is None else os.fsencode(path))
     for dialect in ("cuda", "opencl"):

@@ -1,4 +1,4 @@
-"""CUDA's table of a device, over a libcuda and libnvrtc that are made for this (`stub_cuda/fake_cuda.c`): which calls it makes, and what it says when they fail."""
+"""Tests of CUDA's device table on a fake libcuda and libnvrtc (`stub_cuda/fake_cuda.c`): calls and error messages."""
 
 import ctypes
 import os
@@ -37,7 +37,7 @@ class FakeState(ctypes.Structure):
 
 
 def compile_fake(folder, *options):
-    """The path of the fake library, compiled with these options."""
+    """Compile the fake library with these options; return its path."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise unittest.SkipTest("needs gcc")
@@ -109,14 +109,14 @@ class TestDevices(WithFake):
         self.assertEqual(name.value, b"Fake 1")
 
     def test_the_stream_is_ordered_with_the_legacy_default_stream(self):
-        # A blocking stream: no CU_STREAM_NON_BLOCKING (1).
+        # The stream is blocking: it is created without CU_STREAM_NON_BLOCKING (1).
         self.open()
         self.assertIn("cuStreamCreate 0", self.calls())
 
     def test_how_threads_wait(self):
         self.open(flags=native.GA_CTX_SCHED_MULTI)
         self.assertEqual(self.calls()[0], "cuDevicePrimaryCtxSetFlags 0 2")  # CU_CTX_SCHED_YIELD
-        self.fake.fake_fail(b"cuDevicePrimaryCtxSetFlags", 708, 0)  # somebody else has made the context
+        self.fake.fake_fail(b"cuDevicePrimaryCtxSetFlags", 708, 0)  # other code has created the context
         self.open(flags=native.GA_CTX_SCHED_MULTI)
 
     def test_names_that_are_none(self):
@@ -169,7 +169,8 @@ class TestDevices(WithFake):
 
 class TestMemory(WithFake):
     def test_what_is_written_is_read(self):
-        # Sizes around the staging buffer's 4 MB halves, more than both of them, and offsets. The device copies late: see fake_cuda.c.
+        # Sizes near the 4 MB halves of the staging buffer and larger than both, with an offset. The device copies late:
+        # see fake_cuda.c.
         context = self.open()
         for size in (1, 63, 64, 1000, 4 * MB - 1, 4 * MB, 4 * MB + 1, 8 * MB, 13 * MB + 5):
             content = os.urandom(size)
@@ -237,7 +238,8 @@ class TestMemory(WithFake):
         context.free(data)
 
     def test_a_lost_device(self):
-        # A kernel has written where it must not: whoever waits next is told, and closing asks nothing more of the context.
+        # A kernel has made an invalid write. The next waiting call reports it, and closing makes no further calls with
+        # the context.
         context = native.Context(self.library, "cuda0", 0, -1.0)
         data = context.alloc(10)
         context.write(data, b"x" * 10)
@@ -252,10 +254,10 @@ class TestMemory(WithFake):
         context.free(data)
         context.close()
         self.assertEqual(self.state.contexts, 0)
-        self.fake.fake_reset()  # its memory and stream went with the device
+        self.fake.fake_reset()  # the memory and the stream were lost with the device
 
     def test_several_devices_in_one_thread(self):
-        # Each call is made in the context of its device, and the thread has its own context again afterwards.
+        # Each call makes the context of its device current, and restores the context of the thread afterwards.
         first, second = self.open("cuda0"), self.open("cuda1")
         current = c_void_p()
         self.fake.cuCtxGetCurrent(byref(current))
@@ -323,7 +325,8 @@ class TestPrograms(WithFake):
         self.device.kernel(program, "axpy")
 
     def test_binaries_that_are_none(self):
-        # Cut off, another file, sections beyond the end: the driver is not told a length, so it must not see them.
+        # Truncated binaries, other files, sections beyond the end. They must not reach the driver, which is not given a
+        # length.
         header = b"\177ELF\2\1" + bytes(34) + (64).to_bytes(8, "little") + bytes(10) + b"\x40\0\2\0\0\0"
         section = bytes(24) + (64).to_bytes(8, "little") + (200).to_bytes(8, "little") + bytes(24)
         for binary in (b"x", b"", b"\177ELF\2\1", header, header + bytes(127), header + 2 * section, b"// no end"):
@@ -346,7 +349,7 @@ class TestPrograms(WithFake):
         self.assertRegex(text, r"NVRTC 12\.9 for sm_90.*\nkernels\(3\): error: #error directive")
 
     def test_a_device_that_the_compiler_does_not_know(self):
-        # A newer one gets what the driver translates; for an older one there is nothing.
+        # A newer device gets PTX, which the driver translates; an older device is refused.
         self.state.capability = 121
         device = self.open("cuda1").device
         self.calls()
@@ -364,7 +367,7 @@ class TestPrograms(WithFake):
 
     def test_texts_in_other_dialects(self):
         _, binary = self.device.build(self.TEXT, flags=native.GA_USE_CUDA)
-        self.assertEqual(binary[64:-1].decode(), self.TEXT)  # nothing in front
+        self.assertEqual(binary[64:-1].decode(), self.TEXT)  # no source code in front
         self.assertEqual(self.refused_text(self.TEXT, flags=native.GA_USE_OPENCL)[0], native.GA_UNSUPPORTED_ERROR)
 
     def test_too_many_options(self):
@@ -377,7 +380,7 @@ class TestPrograms(WithFake):
             self.device.kernel(program, "nobody")
 
     def test_local_memory_is_asked_for_once(self):
-        # The kernel has 1024 bytes of its own: 47 KiB more need nothing.
+        # The kernel has 1024 bytes of static local memory: 47 KiB more need no attribute.
         kernel = self.device.kernel(self.device.build(self.TEXT)[0], "axpy")
         self.calls()
         for size in (47 << 10, (47 << 10) + 1, 90 << 10, 80 << 10, 0):
@@ -401,7 +404,7 @@ class TestPrograms(WithFake):
 
 
 class TestOrder(WithFake):
-    """Fences and graphs."""
+    """Tests of fences and graphs."""
 
     BEGIN, END, RUN, RELEASE = range(4)
 
@@ -429,7 +432,7 @@ class TestOrder(WithFake):
             self.assertEqual(list(device.read(memory, 16)), expected)
         self.graph(self.RELEASE)
         self.assertIsNone(self.graph_of.value)
-        self.assertIn("cuStreamBeginCapture 2", self.calls())  # relaxed: memory may be allocated meanwhile
+        self.assertIn("cuStreamBeginCapture 2", self.calls())  # 2: memory may be allocated meanwhile
 
     def test_what_a_graph_cannot_record(self):
         device, memory, content = self.device, self.memory, ctypes.create_string_buffer(8)
@@ -470,7 +473,10 @@ class TestOrder(WithFake):
 
 
 class TestDriversThatCannotBeUsed(unittest.TestCase):
-    """Each with a library of its own, which has loaded no driver yet."""
+    """Tests of missing, wrong and old drivers.
+
+    Each test loads a new copy of the library, which has loaded no driver yet.
+    """
 
     def refused(self, name="cuda0", **paths):
         library = native.load(fresh=True)

@@ -1,4 +1,4 @@
-"""Where libraries are found, in folders that are made for this."""
+"""Tests of the search for libraries, in temporary folders."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ from theano_ng.gpuarray.device import loader
 
 
 class TestNvidia(unittest.TestCase):
-    """Wheels are folders below ``nvidia``, wherever packages are."""
+    """Tests of libraries from NVIDIA's wheels, which are folders below ``nvidia`` in the folders of packages."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -22,7 +22,7 @@ class TestNvidia(unittest.TestCase):
         patch = mock.patch.object(loader, "_package_folders", lambda name: [os.path.join(self.site, name)])
         patch.start()
         self.addCleanup(patch.stop)
-        # without cuda-pathfinder, and a driver only where a test says so
+        # without cuda-pathfinder, and without a driver unless a test sets one
         self.driver(None)
         absent = mock.patch.dict(sys.modules, {"cuda.pathfinder": None})
         absent.start()
@@ -106,7 +106,7 @@ class TestOpenCL(unittest.TestCase):
         self.assertGreater(count.value, 0)
 
     def test_nothing_is_imported(self):
-        # pyopencl takes 0.2 s, and a program that uses another device needs none of it.
+        # Importing pyopencl takes 0.2 s, and programs that use another device do not need it.
         program = "import sys, theano_ng.gpuarray.device.loader as l; l.opencl(); print('pyopencl' in sys.modules)"
         said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
         self.assertEqual(said.stdout.strip(), "False")

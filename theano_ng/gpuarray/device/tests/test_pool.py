@@ -1,4 +1,4 @@
-"""The pool of device memory, on the stub: what it asks the device for, what it gives out, and what it says when there is no more."""
+"""Tests of the pool of device memory, on the stub device: requests to the device, allocated blocks, errors."""
 
 import random
 import unittest
@@ -14,7 +14,7 @@ class TestPool(unittest.TestCase):
         cls.library = native.load()
 
     def open(self, preallocate=0.0, capacity=None):
-        """A context on a stub device whose counts begin at 0; the one before is closed, and has to have released all of its memory."""
+        """Close the previous context, which must release all memory; open one on a stub device with reset counts."""
         self.close()
         self.library.stub_reset(1)
         self.state = self.library.stub_of(1).contents
@@ -34,14 +34,15 @@ class TestPool(unittest.TestCase):
         self.addCleanup(self.close)
 
     def test_what_is_freed_is_had_again(self):
-        # The device is asked once, whatever is allocated and freed afterwards in the sizes of the first round.
+        # The pool requests memory from the device in the first round only; later rounds allocate and free blocks of the
+        # same sizes.
         context = self.open()
         sizes = [1, 300, 4 * KB, 100 * KB, 3 * MB, 30 * MB]
         for _ in range(50):
             held = [context.alloc(size) for size in sizes]
             for data in held:
                 context.free(data)
-        # small ones, 3 MB of a shared segment and their chunk; 30 MB by itself
+        # one shared segment for the chunk of small blocks and for the 3 MB; one segment for the 30 MB
         self.assertEqual((self.state.count("alloc"), self.state.held), (2, 50 * MB))
         self.assertEqual(context.counts().allocations, 2)
 
@@ -50,13 +51,13 @@ class TestPool(unittest.TestCase):
         first, second = context.alloc(1000), context.alloc(1000)
         place = native.memory_of(first)
         context.free(first)
-        again = context.alloc(900)  # of the same multiple of 256
+        again = context.alloc(900)  # both sizes round up to the same multiple of 256
         self.assertEqual(native.memory_of(again), place)
         context.free(second)
         context.free(again)
 
     def test_blocks_are_apart_aligned_and_keep_their_content(self):
-        # Random sizes in random order; each block is written when it is given out and read when it is freed.
+        # Random sizes in random order. Each block is written when it is allocated, and read before it is freed.
         draw = random.Random(1)
         for preallocate in (-1.0, 0.0, 64.0, 0.25):
             with self.subTest(preallocate=preallocate):
@@ -88,7 +89,7 @@ class TestPool(unittest.TestCase):
                 self.assertEqual((context.counts().reserved, self.state.held), (0, 0))
 
     def test_free_neighbours_join(self):
-        # 16 blocks fill a reserved segment; once they are free, in any order, one of the whole size fits.
+        # 16 blocks fill a reserved segment. After they are freed in any order, a block of the whole size fits.
         context = self.open(preallocate=32.0, capacity=32 * MB)
         held = [context.alloc(2 * MB) for _ in range(16)]
         for i in (3, 1, 2, 0, 15, 13, 14, 12, 5, 4, 7, 6, 9, 11, 8, 10):
@@ -98,7 +99,8 @@ class TestPool(unittest.TestCase):
         context.free(whole)
 
     def test_best_fit(self):
-        # Of holes of 8, 3 and 5 MB one of 3 MB is taken for 3 MB, then 5 for 4.
+        # There are holes of 8, 3 and 5 MB. The request for 3 MB gets the hole of 3 MB, the one for 4 MB gets the hole
+        # of 5 MB.
         context = self.open(preallocate=64.0)
         sizes = [8, 2, 3, 2, 5, 2]
         held = [context.alloc(size * MB) for size in sizes]
@@ -113,7 +115,8 @@ class TestPool(unittest.TestCase):
             context.free(data)
 
     def test_small_blocks_do_not_cut_up_large_memory(self):
-        # One small block of each hundred stays: memory for large ones is whole but for the chunks that these are in.
+        # One small block of each hundred stays. Apart from the chunks of these blocks, memory for large blocks is
+        # contiguous.
         context = self.open(preallocate=100.0, capacity=100 * MB)
         small = [context.alloc(10 * KB) for _ in range(1000)]
         kept = small[::100]
@@ -127,7 +130,7 @@ class TestPool(unittest.TestCase):
             context.free(data)
 
     def test_nothing_is_kept(self):
-        # And nothing is added, so that tools see accesses behind the end.
+        # Sizes are not rounded up either, so that tools detect accesses behind the end.
         context = self.open(preallocate=-1.0)
         for size in (0, 10, 5 * MB):
             data = context.alloc(size)
@@ -137,7 +140,7 @@ class TestPool(unittest.TestCase):
         self.assertEqual(self.state.count("alloc"), 3)
 
     def test_preallocation(self):
-        # A part of the device's memory, at most .95 of it; or megabytes.
+        # Up to 1 the value is a fraction of the device's memory, at most .95; above 1 it is a number of megabytes.
         for preallocate, reserved in (
             (0.5, 50 * MB),
             (1.0, 95 * MB),
@@ -169,14 +172,14 @@ class TestPool(unittest.TestCase):
             context.free(data)
 
     def test_the_last_bytes_of_a_device(self):
-        # Where the device has not as much as is asked for at once, what is needed will do.
+        # If the device cannot provide a whole segment, the pool requests only the needed size.
         context = self.open(capacity=5 * MB)
         held = [context.alloc(3 * MB), context.alloc(1 * MB), context.alloc(300 * KB), context.alloc(500 * KB)]
         for data in held:
             context.free(data)
 
     def test_memory_of_other_sizes_is_given_back(self):
-        # 40 MB are kept for nobody; 60 are asked for, and there are 80.
+        # The pool keeps 40 free MB of the device's 80 MB. A request for 60 MB makes it release them.
         context = self.open(capacity=80 * MB)
         context.free(context.alloc(40 * MB))
         self.assertEqual(self.state.held, 40 * MB)
@@ -197,7 +200,7 @@ class TestPool(unittest.TestCase):
             " the largest of 0 bytes.",
         )
         context.free(kept)
-        context.free(context.alloc(100 * MB))  # it works again
+        context.free(context.alloc(100 * MB))  # the pool is still usable
 
     def test_sizes_that_cannot_be(self):
         context = self.open()
@@ -228,7 +231,7 @@ class TestPool(unittest.TestCase):
         self.assertEqual((state.held, state.allocated, state.count("open"), state.count("close")), (0, 0, 200, 200))
 
     def test_places_depend_on_nothing_but_what_was_asked_for(self):
-        # Two runs of the same requests get the same places in their segments.
+        # Two runs of the same requests get the same offsets in their segments.
         def run():
             draw = random.Random(3)
             context = self.open(preallocate=50.0)

@@ -1,4 +1,4 @@
-"""The stub counts what is asked of it, and fails when it is told to."""
+"""Tests of the stub device, which counts calls, and fails when a test requests it."""
 
 import unittest
 from ctypes import byref, c_double, c_void_p
@@ -75,7 +75,7 @@ class TestStub(unittest.TestCase):
         self.assertEqual(caught.exception.code, native.GA_INVALID_ERROR)
 
     def test_graphs(self):
-        # What is recorded is launched when the graph is run.
+        # Recorded launches are executed when the graph runs.
         kernel, graph = self.device.kernel(self.device.build("f")[0], "f"), c_void_p()
         begin, end, run, release = range(4)
         self.device.call("graph", begin, byref(graph))
@@ -91,7 +91,8 @@ class TestStub(unittest.TestCase):
         self.device.call("graph", release, byref(graph))
 
     def test_transfers_do_not_pass_the_host(self):
-        # Devices of one back end that know each other's addresses copy by themselves, in the order of both.
+        # Two devices of one back end copy directly if they can use each other's addresses; fences keep the order on
+        # both.
         other = native.Context(self.library, "stub5", preallocate=-1.0)
         self.addCleanup(other.close)
         a, b = other.alloc(100), self.context.alloc(100)

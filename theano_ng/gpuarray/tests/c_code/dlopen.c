@@ -1,4 +1,5 @@
-/* For `make sanitize`: gcc's address sanitizer refuses libraries that are loaded with RTLD_DEEPBIND, as drivers of OpenCL are. This comes first, and drops the flag. */
+/* For `make sanitize`: gcc's address sanitizer refuses libraries that are loaded with RTLD_DEEPBIND, as OpenCL drivers
+ * are. This function is found before that of the C library, and drops the flag. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-"""Nodes with a graph inside: loops of every form, OpFromGraph; and conditions, of which one branch is computed."""
+"""Nodes with an inner graph (loops of every form, OpFromGraph), and conditions that compute one branch only."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ TAPS = ((-1,), (-1,), (-1,), (-2,), (-1, -2), (-3, -1))
 
 
 def _whole(v):
-    """Floats of which no axis is broadcast: the types of rows do not change from step to step."""
+    """Return True for floats without broadcastable axes: the types of their rows do not change from step to step."""
     return floats(v) and not any(v.broadcastable) and 0 not in v.array.shape
 
 
@@ -20,7 +20,7 @@ def _indented(lines):
 
 @dataclass(frozen=True)
 class WithBody(Operation):
-    """An operation with a graph inside, which is a function of Python on both sides."""
+    """An operation with an inner graph, which is a Python function in the graph's code and in the twin's code."""
 
     def function_lines(self, node, render, returned):
         inside = [line for inner in node.body.nodes for line in render.lines(inner)]
@@ -33,10 +33,12 @@ class WithBody(Operation):
 
 
 class Loop(WithBody):
-    """``theano.scan``. Its parameters say which operands are sequences, states and other values of the step, and with which taps.
+    """``theano.scan``. Its parameters define which operands are sequences, states and other values of the step, and
+    their taps.
 
-    Attributes of a node: ``sequences`` and ``states``, tuples of (number of an operand, taps); ``others``, numbers of operands; ``more``, the number of
-    outputs that are no states; ``until``, None or a bound: the loop ends after a step whose last output's sum is larger.
+    Attributes of a node: ``sequences`` and ``states``, tuples of (number of an operand, taps); ``others``, numbers of
+    operands; ``more``, the number of outputs that are not states; ``until``, None or a bound: the loop ends after a
+    step whose last output has a larger sum.
     """
 
     def _settings(self, node):
@@ -151,7 +153,7 @@ class Loop(WithBody):
 
 
 class Builder(WithBody):
-    """``OpFromGraph`` of a graph of one or two operands."""
+    """``OpFromGraph`` of a graph with one or two operands."""
 
     def graph_lines(self, node, render):
         parameters, operands = "parameters_" + node.name, ", ".join(node.operands)
@@ -181,7 +183,7 @@ class Builder(WithBody):
 
 
 def body(inputs, nodes, outputs):
-    """A body without nodes that nothing needs."""
+    """Return a body without the nodes that no output needs."""
     wanted, kept = set(outputs), []
     for node in reversed(nodes):
         if node.name in wanted:
@@ -227,7 +229,7 @@ register(
         "map", LOOPS, "theano.map(lambda a: T.tanh(a) + a, {0})[0]", "np.tanh({0}) + {0}", (_ROWS,), ulps=8, weight=2
     )
 )
-# A step adds a number between -1 and 1 to one of a row; these may cancel.
+# A step adds a term between -1 and 1 to each element; the terms may cancel.
 _FOLDED = dict(ulps=64, scale="np.max(np.abs({0}), axis=0) + 1")
 for _name, _backwards in (("foldl", False), ("foldr", True)):
     register(

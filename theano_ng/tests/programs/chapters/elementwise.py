@@ -21,20 +21,23 @@ CHAPTER = "elementwise"
 
 
 def unary(name, twin, operand=reals, graph=None, **settings):
-    """Register a function of one operand. A twin that is one word is a function of NumPy, of the operand in the dtype of the result."""
+    """Register a function of one operand.
+
+    A twin that is an identifier is a NumPy function, which is applied to the operand in the dtype of the result.
+    """
     text = "np.%s(cast({0}, {out}))" % twin if twin.isidentifier() else twin
     register(Operation(name, CHAPTER, graph or "T.%s({0})" % name, text, (operand,), **settings))
 
 
 def binary(name, graph, twin, operand=numbers, **settings):
-    """Register a function of two operands that are broadcast."""
+    """Register a function of two operands, which broadcast together."""
     settings.setdefault("fits", broadcast_together)
     operands = operand if isinstance(operand, tuple) else (operand, operand)
     register(Operation(name, CHAPTER, graph, twin, operands, **settings))
 
 
 def within(low, high):
-    """A domain: all elements lie between two bounds."""
+    """Return a domain in which all elements are between two bounds."""
     return lambda *arrays: all([bool(np.all((a >= low) & (a <= high))) for a in arrays])
 
 
@@ -47,7 +50,7 @@ def _some_zero(*arrays):
 
 
 def _everywhere(*arrays):
-    """For functions with jumps: what is computed before them may be so steep that differences see several."""
+    """Return True, for functions with jumps: finite differences of a steep argument may cross several jumps."""
     return True
 
 
@@ -56,11 +59,11 @@ def _some_equal(a, b):
 
 
 def _some_nearly_equal(a, b):
-    """For comparisons, whose twin may take nearly equal numbers for equal ones."""
+    """Return True if two operands of a comparison are nearly equal, because its twin may treat them as equal."""
     return bool(np.any((a != b) & nearly_equal(a, b)))
 
 
-# Arithmetic is drawn most often: it is where rewrites meet one another.
+# Arithmetic is drawn most often, because there several rewrites apply to the same nodes.
 _CASTS = "np.{op}(cast({{0}}, {{out}}), cast({{1}}, {{out}}))"
 _LARGE = "np.abs(cast({0}, {out})) + np.abs(cast({1}, {out}))"
 binary("add", "{0} + {1}", _CASTS.format(op="add"), scale=_LARGE, weight=6, loops=True)
@@ -294,7 +297,7 @@ register(
         "T.cast({0}, {dtype!r})",
         "cast({0}, {out})",
         (floats,),
-        # A conversion of floats beyond the range of integers is undefined in C.
+        # In C, the conversion of a float outside of the integer range is undefined.
         domain=within(-100, 100),
         parameters=lambda draw, x: None if draw.special else dict(dtype=draw.choice(("int8", "int64", "int32"))),
         kink=_everywhere,
@@ -349,7 +352,7 @@ register(
     )
 )
 
-# Expressions that rewrites know: written the way users write them.
+# Expressions that rewrites recognize, written as users write them.
 for _name, _graph, _twin, _domain in (
     ("log_one_plus_exp", "T.log(1 + T.exp({0}))", "np.log(1 + np.exp({0}))", within(-20, 20)),
     ("log_of_sigmoid", "T.log(T.nnet.sigmoid({0}))", "np.log(1 / (1 + np.exp(-{0})))", within(-20, 20)),
@@ -381,7 +384,7 @@ for _name, _graph, _twin, _domain in (
             (floats,),
             domain=_domain,
             ulps=16,
-            # The graph as it was written takes 1 and a small number together.
+            # The original graph adds a small number to 1.
             scale="np.exp(np.abs({0}))" if _name == "log_one_minus_sigmoid" else "1 + np.abs({0})",
             kink=_some_zero,
             weight=0.5,
@@ -392,5 +395,5 @@ for _name, _graph, _twin in (
     ("round_half_to_even", "T.round({0}, mode='half_to_even')", "np.round({0})"),
     ("isclose", "T.isclose({0}, {0})", "np.isclose({0}, {0})"),
 ):
-    # The derivative of the first is not that of its value.
+    # By design, the derivative of the first operation is not that of its value.
     register(Operation(_name, CHAPTER, _graph, _twin, (floats,), exact=True, weight=0.2, kink=_everywhere))

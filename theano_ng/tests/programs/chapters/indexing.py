@@ -1,4 +1,4 @@
-"""Indices: basic, advanced and boolean ones, and what is set or added at them."""
+"""Basic, advanced and boolean indices; assignments and increments at indices."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ CHAPTER = "indexing"
 
 
 def basic_index(draw, x):
-    """A text of integers and slices for some leading axes."""
+    """Return the source code of an index with integers and slices for some leading axes."""
     parts = []
     for axis in range(draw.integer(1, x.array.ndim)):
         length = x.array.shape[axis]
@@ -26,7 +26,7 @@ def some_slice(draw, length):
 
 
 def advanced_index(draw, x):
-    """A text with lists of integers: of one axis, or of two that go together."""
+    """Return the source code of an index with an integer array for one axis, or with two arrays for two axes."""
     if 0 in x.array.shape[:2]:
         return None
     count, axes = draw.integer(0, 4), draw.integer(1, min(2, x.array.ndim))
@@ -48,7 +48,10 @@ _KINDS = {"basic": basic_index, "advanced": advanced_index, "boolean": boolean_i
 
 
 def _changing(find):
-    """Parameters of an operation that puts the second operand at an index of the first: it must fit there, in shape and dtype."""
+    """Return the parameters of an operation that writes its second operand at an index of the first.
+
+    The second operand must fit in shape and dtype.
+    """
 
     def parameters(draw, x, y):
         drawn = find(draw, x)
@@ -87,7 +90,7 @@ for _name, _find in _KINDS.items():
             "T.set_subtensor({0}[{index}], {1})",
             "put({0}, np.s_[{index}], {1})",
             (_NUMBERS, numbers),
-            # Where an index comes twice and the values differ, the last one counts, as in NumPy.
+            # If an index is repeated, the last value is stored, as in NumPy.
             parameters=_changing(_find),
             exact=True,
             weight=_weight / 2,

@@ -86,7 +86,8 @@ register(
         ulps=8,
     )
 )
-# Dimensions of images and of volumes: the name of the convolution, of pooling, and choices of borders, steps, sizes and strides.
+# For images and volumes: the number of dimensions, the names of convolution and pooling, and choices of borders, steps,
+# sizes and strides.
 _SPACES = (
     (2, "conv2d", "pool_2d", ((1, 0),), ((1, 1), (1, 1), (2, 1), (2, 2)), ((2, 2), (1, 2), (2, 1)), ((2, 2), (1, 1), (1, 2))),
     (3, "conv3d", "pool_3d", ((1, 0, 1),), ((1, 1, 1), (1, 2, 1), (2, 1, 2)), ((2, 2, 2), (1, 2, 1)), ((2, 2, 2), (1, 1, 1), (1, 2, 2))),

@@ -8,7 +8,7 @@ CHAPTER = "reductions"
 
 
 def some_axis(draw, x):
-    """One axis, several, or all."""
+    """Return parameters for one axis, several axes, or all axes."""
     axes = [None, *range(x.array.ndim), *[-1] * (x.array.ndim > 0)]
     if x.array.ndim >= 2:
         axes += [(0, 1), (0, x.array.ndim - 1)]
@@ -20,7 +20,7 @@ def one_axis(draw, x):
 
 
 def some_twice(a):
-    """Whether a largest element need not be the only one."""
+    """Return True if elements are equal, so that the largest element may not be unique."""
     return len(np.unique(a)) < a.size
 
 
@@ -125,7 +125,7 @@ register(
         "np.sqrt(np.sum(cast({0}, {out}) ** 2, axis={axis!r}))",
         (floats,),
         parameters=one_axis,
-        # The sum of squares has to fit into the dtype.
+        # The sum of squares must not overflow.
         domain=lambda a: (
             a.size > 0 and bool(np.all(np.abs(a) > 1e-2)) and np.linalg.norm(a) < np.finfo(a.dtype).max ** 0.5
         ),

@@ -1,4 +1,4 @@
-"""Sparse matrices: made of dense ones, computed with, and made dense again. The twins are dense."""
+"""Operations on sparse matrices, and conversions from and to dense ones. The twins are dense."""
 
 import numpy as np
 

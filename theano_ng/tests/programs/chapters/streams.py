@@ -1,4 +1,4 @@
-"""Random streams, and loops with state of their own: their numbers are functions of the seed and of the number of the call."""
+"""Random streams, and loops with shared state. Their results depend only on the seed and on the number of the call."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from theano_ng.tests.programs.operations import Operation, both, doubles, of_ndi
 CHAPTER = "random streams"
 NUMPY, MRG = "T.shared_randomstreams.RandomStreams", "theano.sandbox.rng_mrg.MRG_RandomStreams"
 
-# A call of a method of RandomStreams, and what NumPy's generator draws for it.
+# A method call of RandomStreams, and the equivalent call of NumPy's generator.
 _DRAWS = (
     ("uniform({shape})", "g.uniform(size={shape})"),
     ("uniform({shape}, low=-1.0, high=0.5)", "g.uniform(-1.0, 0.5, {shape})"),
@@ -36,7 +36,7 @@ _DRAWS_OF_MRG = (
 
 
 def _numbers(draw, *_):
-    # Half of them uniform and normal numbers, which programs compute with.
+    # Half of the draws are uniform and normal floats, with which programs compute most often.
     shape = draw.choice(((3,), (2, 3), (4,), (1, 2), (3, 3)))
     method, of_numpy = draw.choice(_DRAWS[:3] if draw.chance(0.5) else _DRAWS)
     return dict(seed=draw.integer(1, 1000), draw=method.format(shape=shape), of_numpy=of_numpy.format(shape=shape))
@@ -48,7 +48,7 @@ def _numbers_of_mrg(draw):
     return dict(seed=draw.integer(1, 1000), draw=method.format(shape=shape))
 
 
-# The last bits of normal numbers depend on the functions of C that compute them.
+# The last bits of normal samples depend on the C functions that compute them.
 _COMMON = dict(ulps=8, weight=1.5, stateful=True)
 register(
     Operation(
@@ -110,7 +110,10 @@ register(
 
 @dataclass(frozen=True)
 class LoopWithState(Operation):
-    """A loop whose step changes shared variables, from step to step and from call to call. Its graph is the step and, optionally, a line before it."""
+    """A loop whose steps update shared variables, which keep their values for the next step and the next call.
+
+    `graph` is the code of the step; `before` is an optional line of code before the loop.
+    """
 
     before: str = ""
 

@@ -1,5 +1,7 @@
-/* A libcuda and a libnvrtc in one file, for machines that have neither: what cuda.c asks for is written down, and what it is to meet is set by tests. Copies, fills and
- * launches are put off until somebody waits for them, as a real device may, so that memory which is used again too early shows.
+/* A fake libcuda and libnvrtc in one file, for machines that have neither. The calls of cuda.c are recorded, and tests
+ * set the results.
+ * Copies, fills and launches are deferred until a caller waits for them, as on a real device, so that tests detect
+ * memory that is reused too early.
  *
  * -DFAKE_WITHOUT_GRAPHS leaves out cuGraphLaunch, as an old driver does. */
 #define _GNU_SOURCE
@@ -10,15 +12,15 @@
 
 #include "cuda_driver.h"
 
-/* ---- what tests set and read ---- */
+/* ---- state that tests set and read ---- */
 
 struct fake_state {
     int devices, capability, driver;
-    int busy;      /* bits: devices that another process has */
+    int busy;      /* bit mask of devices that another process uses exclusively */
     int compiler;  /* NVRTC's major version */
     uint64_t capacity, held;
-    int contexts, streams, events, modules, graphs, pinned; /* that are there now */
-    int fault; /* an error that everybody who waits is told */
+    int contexts, streams, events, modules, graphs, pinned; /* numbers of existing objects */
+    int fault; /* the error that all waiting calls return */
 };
 
 static struct fake_state state;
@@ -41,7 +43,7 @@ void fake_reset(void)
     record_length = 0;
 }
 
-/* The call of this name that comes after `after` others fails. */
+/* Make the call of this name fail once, after `after` successful calls. */
 void fake_fail(const char *name, int status, int after)
 {
     snprintf(failing.name, sizeof failing.name, "%s", name);
@@ -49,7 +51,7 @@ void fake_fail(const char *name, int status, int after)
     failing.after = after;
 }
 
-/* A line for each call since the last time. */
+/* Return one line for each call since the last call of this function. */
 const char *fake_calls(void)
 {
     static char *given;
@@ -93,7 +95,7 @@ static int fails(const char *name)
             return status_;              \
     } while (0)
 
-/* ---- streams: what is asked for is kept until somebody waits ---- */
+/* ---- streams: work is queued until a caller waits ---- */
 
 struct work {
     struct work *next;
@@ -116,8 +118,8 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-    CUstream stream; /* that it is recorded in and has not passed; NULL: passed */
-    int number;      /* of its last record: earlier ones do not count any more */
+    CUstream stream; /* the stream in which the event is recorded; NULL after the stream has passed it */
+    int number;      /* number of the last record; earlier records no longer count */
 };
 
 struct CUgraph_st {
@@ -316,7 +318,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)
     return 0;
 }
 
-/* As the driver does, it waits for what still uses the memory. */
+/* Wait for all work that may still use the memory, as the driver does. */
 CUresult cuMemFree_v2(CUdeviceptr memory)
 {
     for (int i = 0; i < 16; ++i)
@@ -374,7 +376,7 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t size, CUstre
     return 0;
 }
 
-/* ---- order ---- */
+/* ---- streams and events ---- */
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
@@ -415,7 +417,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
     (void)flags;
     note("cuStreamWaitEvent");
-    if (event->stream) /* passed ones need no waiting; the event may be destroyed meanwhile, this one runs it first */
+    if (event->stream) /* run the other stream up to the event now: the event may be destroyed before this one runs */
         until(event->stream, event);
     (void)stream;
     return 0;
@@ -522,7 +524,7 @@ CUresult cuGraphDestroy(CUgraph graph)
     return 0;
 }
 
-/* ---- programs: a binary is an ELF header and the text behind it ---- */
+/* ---- programs: a binary is an ELF header, followed by the source code ---- */
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *keys, void **values)
 {
