@@ -142,6 +142,18 @@ class TestSequence(unittest.TestCase):
         self.assertEqual([r.name for r in special.get_local_optimizers()], ["other"])
         self.assertEqual(self.names(Query(["fast"], subquery={"inner": None})), ["early", "same_a", "same_b", "late"])
 
+    def test_inner_sequence(self):
+        """A sequence in a sequence has the name under which it is registered."""
+        steps = SequenceDB()
+        steps.register("first", Global(), 0, "fast")
+        self.db.register("steps", steps, 4, "fast")
+        self.assertEqual(self.names("+fast"), ["early", "inner", "same_a", "same_b", "steps", "late"])
+        self.assertEqual([o.name for o in self.db.query("+fast")[4]], ["first"])
+        for found in (self.db.query("+fast")[4], steps.query("+fast")):
+            out = io.StringIO()
+            found.print_summary(out)
+            self.assertRegex(out.getvalue(), r"SeqOptimizer\s+steps")
+
     def test_extra(self):
         extra = Global()
         extra.name = "extra"

@@ -188,6 +188,42 @@ class TestFunctions(RewriteCase):
         self.check(T.fvector("f") ** 2, "sqr(f)")
         self.check(T.bvector("b") ** 2, None, {"b": [-12, 3, 100]})
 
+    def test_powers_of_integers(self):
+        """Positive powers of integers of every dtype are products; they wrap around as powers do."""
+        for dtype in ("int8", "int16", "int32", "int64"):
+            i = T.vector("i", dtype=dtype)
+            for exponent, expected in [
+                (3, "mul(i, sqr(i))"),
+                (5, "mul(i, sqr(sqr(i)))"),
+                (8, "sqr(sqr(sqr(i)))"),
+                (-3, "pow(i, -3)"),
+            ]:
+                self.check(
+                    i ** np.array(exponent, "int8"), expected, {"i": [-1, 1, -1] if exponent < 0 else [-7, 0, 5]}
+                )
+
+    def test_roots_of_what_is_not_negative(self):
+        """Roots of what is known not to be negative need no look at infinities."""
+        x, y = T.dvectors("x", "y")
+        e, square = T.exp(x), T.sqr(y)
+        for v in (
+            e,
+            e + square,
+            e + square + abs(x),
+            e * square,
+            2.5 * e,
+            e / square,
+            T.sum(square),
+            T.sum(e + 3.0) / 4.0,
+            square.dimshuffle("x", 0) + T.exp(T.dmatrix("m")),
+        ):
+            for power in (0.5, -0.5):
+                with self.subTest(str(theano_ng.pp(v)), power=power):
+                    self.assertNotIn("switch", shown(self.check(v**power, None).maker.fgraph))
+        for v in (x, e + x, x * square, e / x, T.sum(x), e - square, -2.5 * e, x.dimshuffle("x", 0)):
+            with self.subTest(str(theano_ng.pp(v))):
+                self.assertIn("switch", shown(self.check(v**0.5, None).maker.fgraph))
+
     def test_roots_of_infinities(self):
         x = T.dvector("x")
         values = np.array([-np.inf, -4, -0.0, 0, 4, np.inf, np.nan])

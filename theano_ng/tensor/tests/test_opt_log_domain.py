@@ -271,6 +271,25 @@ class TestRules(unittest.TestCase):
 
 
 class TestDerivatives(unittest.TestCase):
+    def test_sigmoids_written_by_hand(self):
+        """Before any rewriting, derivatives of their logarithms have all digits where the sigmoid is rounded to one."""
+        x = T.dvector("x")
+        values = np.array([50.0, 30, 1, 0, -1, -30, -50])
+        for v in (
+            1 / (1 + T.exp(-x)),
+            T.exp(x) / (1 + T.exp(x)),
+            T.inv(1 + T.exp(-x)),
+            (1 + T.exp(-x)) ** -1.0,
+            1 - 1 / (1 + T.exp(x)),
+            1 - nnet.sigmoid(-x),
+        ):
+            f = theano.function([x], grad(T.log(v).sum(), x), mode=PLAIN)
+            np.testing.assert_allclose(f(values), expit(-values), rtol=1e-13, err_msg=str(theano.pp(v)))
+        # A sigmoid that is computed anyway is used again.
+        cost = T.log(nnet.sigmoid(x)).sum()
+        nodes = theano.function([x], [cost, grad(cost, x)], mode=theano.Mode("py", "merge")).maker.fgraph.apply_nodes
+        self.assertEqual(sum(str(node.op) == "sigmoid" for node in nodes), 1)
+
     def test_factors_in_common(self):
         """Each logarithm is differentiated once, however many terms of nested sums have it as a factor."""
         x, a = T.dvectors("x", "a")

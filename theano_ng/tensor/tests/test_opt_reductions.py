@@ -113,6 +113,19 @@ class TestFactors(RewriteCase):
         f = self.check(out, None)
         self.assertTrue(all(n.outputs[0].ndim < 3 for n in f.maker.fgraph.toposort()))
 
+    def test_sums_that_are_bools(self):
+        """Whether a sum is zero is asked of the products: they may be zero, or NaN, where factors are not."""
+        x, s = T.dmatrix("x"), T.dscalar("s")
+        for factor, row in ((0.0, np.inf), (1e-200, 1e-200), (1e300, 1e300), (-2.0, 3.0), (0.0, 1.0)):
+            for axis in (None, 0, 1):
+                out = T.sum(s * x, axis=axis, dtype="bool")
+                self.check(out, None, {"x": np.full((2, 2), row), "s": factor})
+                self.check(T.prod(s * x, axis=axis, dtype="bool"), None, {"x": np.full((2, 2), row), "s": factor})
+        b, c = T.TensorType("bool", (False, False))("b"), T.TensorType("bool", ())("c")
+        for truth in (True, False):
+            self.check(T.sum(b & c, axis=0, dtype="bool"), None, {"b": [[True, False], [False, False]], "c": truth})
+            self.check(T.sum(b * c, axis=0, dtype="bool"), None, {"b": [[True, False], [False, False]], "c": truth})
+
 
 class TestAxes(RewriteCase):
     def test_nested(self):

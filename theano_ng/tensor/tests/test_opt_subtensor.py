@@ -387,8 +387,16 @@ class TestMerge(RewriteCase):
         symbolic = theano_ng.function(
             names, [T.as_tensor_variable(v) for v in (merged.start, merged.stop, merged.step, at)]
         )
+        places = (-4, -3, -1, 0, 1, 4)
+        known = theano_ng.function(
+            [a, b, c, n, m], [T.as_tensor_variable(merge_two_slices(slice(a, b, c), n, place, m)) for place in places]
+        )
         for length in (0, 1, 3, 5):
             x = np.arange(length)
+            for first in itertools.product([0, 2, -1, -4, 7], [0, 2, -1, -4, 7], [1, 2, -1, -3]):
+                y = x[slice(*first)]
+                for place, at in zip(places, known(*first, length, len(y))):
+                    self.assertEqual(_at(x, int(at)), _at(y, place), (length, first, place))
             cases = list(itertools.product(fields, fields, steps, fields, fields, steps))
             for index in rng.choice(len(cases), 400, replace=False):
                 first, second = slice(*cases[index][:3]), slice(*cases[index][3:])

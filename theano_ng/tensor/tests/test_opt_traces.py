@@ -39,6 +39,10 @@ def joined(*vectors):
     return T.concatenate(vectors)
 
 
+def total(*vectors):
+    return T.add(*vectors)
+
+
 def sine(v):
     return T.sin(v)
 
@@ -78,6 +82,31 @@ class TestTraces(unittest.TestCase):
         self.assertIsInstance(moved.owner.op, Rebroadcast)
         self.assertIn("exponential", functions_of(new))
         self.assertIn("without_pattern", functions_of(moved))
+
+    def test_views_of_operands(self):
+        """What takes the elements of an operand is made where the elements are taken, and where the function is applied."""
+        x, y = T.dvectors("x", "y")
+        fgraph = FunctionGraph([x, y], [second_view(total(x, y))])
+        lifts(Subtensor)(fgraph)
+        (new,) = subtensor.local_subtensor_lift.transform(fgraph.outputs[0].owner)
+        for v in (new, *new.owner.inputs):
+            self.assertIsNotNone(v.owner)
+            for name in ("second_view", "total"):
+                self.assertIn(name, functions_of(v), v)
+
+    def test_what_is_left_of_joins(self):
+        """The assertion about the lengths of empty constants is made where these are joined, also below a cast."""
+        for dtype in ("float64", "float32"):
+            x = T.matrix("x", dtype=dtype)
+            fgraph = FunctionGraph([x], [joined(np.zeros((0, 3)), x)])
+            (new,) = join.local_join_empty.transform(fgraph.outputs[0].owner)
+            self.assertEqual(new.dtype, "float64")
+            found = 0
+            while new is not fgraph.inputs[0]:
+                found += 1
+                self.assertIn("joined", functions_of(new), new.owner)
+                new = new.owner.inputs[0]
+            self.assertEqual(found, 1 if dtype == "float64" else 2)
 
     def test_joined_elements(self):
         """The merged vector of elements has the stack trace of the join."""

@@ -135,6 +135,16 @@ class TestSoftmax(RuleCase):
         np.testing.assert_allclose(value, [[-np.log(2), -1000 - np.log(2), -np.log(2)]])
         np.testing.assert_allclose(gradient, [[-0.5, 1, -0.5]])
 
+    def test_exponentials_by_hand_of_other_ranks(self):
+        """The Op is for rows of matrices: along an axis of another tensor it is not used."""
+        for ndim, axes in ((3, (0, 1, 2)), (4, (1,)), (1, (0,))):
+            x = T.TensorType("float64", [False] * ndim)("x")
+            value = np.random.RandomState(3).randn(*range(2, 2 + ndim))
+            for axis in axes:
+                e = T.exp(x)
+                f = theano.function([x], e / e.sum(axis=axis, keepdims=True), mode=FAST_RUN)
+                np.testing.assert_allclose(f(value), scipy.special.softmax(value, axis=axis), rtol=1e-12)
+
     def test_logarithms_by_hand(self):
         """A softmax written with `exp` and `sum` gets the same logarithm as `nnet.softmax`, also in a difference of
         two.
@@ -297,6 +307,37 @@ class TestCrossentropy(RuleCase):
                     self.inputs, T.grad(cost, self.x), mode=theano.Mode("py", None), on_unused_input="ignore"
                 )
                 np.testing.assert_allclose(f(*self.values), plain(*self.values), rtol=1e-10)
+
+    def test_factors_of_gradients(self):
+        """What the gradient with regard to the softmax is multiplied by, or divided by, gets into the fused Op."""
+        sm = nnet.softmax(self.x)
+        s, w = T.dscalar("s"), T.dvector("w")
+        rows = T.arange(self.y.shape[0])
+        labels = T.set_subtensor(T.zeros_like(sm)[rows, self.y], w)
+        column = T.exp(w).dimshuffle(0, "x")
+        values = [*self.values, 2.5, np.array([0.5, -1, 2, 3, -0.25])]
+        for form, g in enumerate(
+            (
+                labels / sm,
+                labels / sm / s,
+                labels * T.exp(s) / (s * sm),
+                labels / (sm * column),
+                labels * column * s / (sm * T.sqr(column)),
+            )
+        ):
+            given = [*self.inputs, s, w]
+            out = T.grad(None, self.x, known_grads={sm: g})
+            f = theano.function(given, out, mode=FAST_RUN, on_unused_input="ignore")
+            plain = theano.function(given, out, mode=theano.Mode("py", None), on_unused_input="ignore")
+            with self.subTest(form):
+                self.assertIn("CrossentropySoftmax1HotWithBiasDx", row_ops(f))
+                np.testing.assert_allclose(f(*values), plain(*values), rtol=1e-10)
+        # A factor that varies within a row is no factor of the row's value.
+        out = T.grad(None, self.x, known_grads={sm: labels * self.b / sm})
+        given = [*self.inputs, w]
+        f = theano.function(given, out, mode=FAST_RUN, on_unused_input="ignore")
+        plain = theano.function(given, out, mode=theano.Mode("py", None), on_unused_input="ignore")
+        np.testing.assert_allclose(f(*self.values, values[-1]), plain(*self.values, values[-1]), rtol=1e-10)
 
     def test_no_rows(self):
         for out in self.forms(nnet.softmax(self.x)) + self.forms(nnet.softmax(self.x + self.b)):
