@@ -6,9 +6,11 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
+from theano_ng import scalar
 from theano_ng.compile.mode import Mode, get_mode
 from theano_ng.scan.op import Scan
 from theano_ng.scan.tests.test_loop import AT_ONCE
+from theano_ng.tensor.elemwise import Elemwise
 
 AS_WRITTEN = get_mode("FAST_RUN").excluding("scan")
 
@@ -23,6 +25,38 @@ def kernel_of(step, sequences, states, results=0, others=(), mode=None):
         fn = theano.function(given, outputs, mode=mode)
     (op,) = [node.op for node in fn.maker.fgraph.apply_nodes if isinstance(node.op, Scan)]
     return fn, theano.function(given, outputs, mode=Mode("py", None)), op.inner_graph.kernel(op)
+
+
+class Twice(scalar.UnaryScalarOp):
+    """``x + x`` in C++; the Python function would give another number."""
+
+    def impl(self, x):
+        return 100 * x
+
+    def c_support_code(self):
+        return "template <class Number> static Number tng_twice(Number x) { return x + x; }"
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return "%s = tng_twice(%s);" % (outputs[0], inputs[0])
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+@unittest.skipUnless(theano.config.cxx, "kernels need a compiler")
+class TestLanguages(unittest.TestCase):
+    def test_code_in_another_language(self):
+        """Code in C++ runs in the kernel of a loop, wherever in the step it is."""
+        twice = Elemwise(Twice(scalar.transfer_type(0), name="twice"))
+        for step, wanted in (
+            (lambda a, h: twice(a) + h, [2.0, 6, 12]),
+            (lambda a, h: T.maximum(twice(a), h) + a, [3.0, 6, 9]),
+            (lambda a, h: twice(T.minimum(a, h + 1)) + h, [2.0, 6, 12]),
+        ):
+            x, h = T.dvector("x"), T.dscalar("h")
+            fn, _, kernel = kernel_of(step, [x], [h])
+            self.assertIsNotNone(kernel)
+            np.testing.assert_array_equal(fn(np.arange(1.0, 4), 0.0)[0], wanted)
 
 
 @unittest.skipUnless(theano.config.cxx, "kernels with arrays need a compiler")

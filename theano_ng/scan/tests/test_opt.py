@@ -825,6 +825,16 @@ class Memory(Case):
         self.assertEqual(self.kept(lambda out: out[1], n_steps=5), 2)
         self.assertEqual(self.kept(lambda out: out[:2], n_steps=5), 3)
         self.assertEqual(self.kept(lambda out: out[-4:], n_steps=3), 4)
+        for read, n_steps, rows in [
+            (lambda out: out[-1], 5, 1),
+            (lambda out: out[4], 5, 1),
+            (lambda out: out[-2:], 5, 2),
+            (lambda out: out[-4:], 5, 4),
+            (lambda out: out[-5:], 5, 5),
+            (lambda out: out[-4:], 3, 3),
+            (lambda out: out, 5, 5),
+        ]:
+            self.assertEqual(self.kept(read, n_steps=n_steps, result=True), rows)
 
     def test_fewer_steps_than_rows(self):
         x, h = T.dvector("x"), T.dscalar("h")
