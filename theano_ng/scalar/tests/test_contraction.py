@@ -65,6 +65,19 @@ class TestPairs(unittest.TestCase):
         self.check([scalar.add(z, w, x * y)], ["add", "mul_add"])
         self.check([scalar.mul(x, y, z) + w], ["mul", "mul_add"])
 
+    def test_products_of_sums(self):
+        """A product of three or more factors can be subtracted, be they all sums: the product of all but one is none."""
+        x, y, z, w = self.x, self.y, self.z, self.w
+        sums = [x * y + z, y * z + w, z * w + x, w * x + y]
+        for n in (3, 4):
+            before = ["mul_add"] * n + ["mul"]
+            self.check([w - scalar.mul(*sums[:n])], [*before, "sub_mul"])
+            self.check([w + -scalar.mul(*sums[:n])], [*before, "sub_mul"])
+            self.check([w - -scalar.mul(*sums[:n])], [*before, "mul_add"])
+            self.check([scalar.mul(*sums[:n]) - w], [*before, "mul_sub"])
+        self.check([w - scalar.mul(*sums[:2])], ["mul_add", "mul_add", "mul", "sub"])
+        self.check([w - sums[0] * z], ["mul_add", "sub_mul"])
+
     def test_what_stays(self):
         x, y, z, w = self.x, self.y, self.z, self.w
         product = x * y

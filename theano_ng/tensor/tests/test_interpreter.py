@@ -575,5 +575,20 @@ class TestWithoutCompiler(unittest.TestCase):
         self.assertEqual(native, "True")
 
 
+class TestManyValues(unittest.TestCase):
+    def test_memory_of_values(self):
+        """A program may need many values at once: the memory for them stays small."""
+        x = scalar.float64("x")
+        values = [x * k for k in range(1, 1201)]
+        total = scalar.add(*values)
+        op = scalar.Composite([x], [scalar.add(*[v * total for v in values])])
+        node = Elemwise(op).make_node(T.dvector())
+        loaded = interpretation(node)
+        self.assertIsNotNone(loaded)
+        given = np.arange(3000.0) % 7
+        (got,) = run(node, [given], loaded)
+        np.testing.assert_allclose(got, (given * (1200 * 1201 // 2)) ** 2, rtol=1e-12)
+
+
 if __name__ == "__main__":
     unittest.main()
