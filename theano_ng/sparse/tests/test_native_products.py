@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import theano_ng.tensor as T
 from theano_ng.audit import forms
-from theano_ng.sparse import all_dtypes, fields
+from theano_ng.sparse import all_dtypes, fields, sdg_csc, sdg_csr
 from theano_ng.tensor.tests.single_node import run_node
 
 LAYOUTS = (forms.contiguous, forms.fortran, forms.strided, forms.reversed_)
@@ -99,6 +99,28 @@ class TestLengths(PartsCase):
 
 
 class TestGradients(PartsCase):
+    def test_dense_operands_that_do_not_fit(self):
+        """The gradient of a product is refused for dense matrices with too few or too many rows, or another width."""
+        x = sp.random(5, 4, 0.6, "csr", random_state=3)
+        right, g = self.numbers((4, 3), "float64"), self.numbers((5, 3), "float64")
+        for op, matrix in ((sdg_csr, x), (sdg_csc, x.tocsc())):
+            parts, at = (matrix.indices, matrix.indptr), matrix.tocoo()
+            np.testing.assert_array_equal(self.run_parts(op, *parts, right, g), np.dot(g, right.T)[at.row, at.col])
+            for a, b in (
+                (right, g[:-1]),
+                (right, g[:0]),
+                (right[:-1], g),
+                (right[:0], g),
+                (right[:, :2], g),
+                (right, g[:, :2]),
+            ):
+                with self.subTest(op=str(op), shapes=(a.shape, b.shape)):
+                    with self.assertRaises((ValueError, IndexError)):
+                        self.run_parts(op, *parts, a, b)
+            a, b = (right, np.vstack([g, g])) if op is sdg_csr else (np.vstack([right, right]), g)
+            with self.assertRaisesRegex(ValueError, "shape mismatch: the sparse matrix has"):
+                self.run_parts(op, *parts, a, b)
+
     def test_shapes_that_differ(self):
         """A gradient has the shape of its matrix, in both compressed formats."""
         for make, (rows, columns) in itertools.product((sp.csr_matrix, sp.csc_matrix), ((5, 3), (3, 5), (4, 4))):

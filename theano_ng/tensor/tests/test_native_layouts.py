@@ -149,6 +149,8 @@ class TestValuesOfAnotherRank(unittest.TestCase):
             (T.sum(x, axis=1), [x]),
             (T.dot(x, x), [x]),
             (sort(x, 1), [x]),
+            (x.T, [x]),
+            (x.dimshuffle("x", 1, 0), [x]),
         ):
             good = {v: np.ones((2,) * v.ndim) for v in variables}
             run_node(out, good, "c")

@@ -147,6 +147,24 @@ class TestNothingBeyond(NativeCase):
                     lambda x: neibs(x, T.constant((2, 3)), T.constant((1, 2))), self.guarded(2, 2, *size, dtype=dtype)
                 )
 
+    def test_windows_of_many_rows(self):
+        """Windows with many rows, of which the last one has few."""
+        for height, last in ((16, 1), (17, 1), (40, 3), (300, 1), (2000, 1)):
+            shape = 2, height + last, 5
+            for mode in ("max", "sum", "average_exc_pad"):
+                make = pool.Pool(ignore_border=False, mode=mode, ndim=2)
+                for numbers in (((height, 2), (height, 2), (0, 0)), ((height, 2), (height, 1), (0, 0))):
+                    self.compare(lambda x: make(x, *numbers), self.guarded(*shape))
+                    x = self.guarded(*shape)
+                    top = self.guarded(2, 2, self.results(make(x, *numbers), {}, "py")[0].shape[-1])
+                    if mode == "max":
+                        grad = pool.MaxPoolGrad(ignore_border=False, ndim=2)
+                        z = self.results(make(x, *numbers), {}, "py")[0]
+                        self.compare(lambda x, z, g: grad(x, z, g, *numbers), x, z, top)
+                    else:
+                        grad = pool.AveragePoolGrad(ignore_border=False, mode=mode, ndim=2)
+                        self.compare(lambda x, g: grad(x, g, *numbers), x, top)
+
     def convolve(self, image, kernel, dtype, **settings):
         """Check all directions of a convolution, on arrays in guarded memory."""
         forward, weights, inputs = [
@@ -272,6 +290,22 @@ class TestNothingKept(NativeCase):
                 thunk()
         finally:
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+    def test_memory_that_is_kept(self):
+        """Memory that is kept for later arrays is given back when there is no other."""
+        trim()
+        megabyte = 1 << 20
+        kept = [empty((40 * megabyte + 9 * megabyte * k,), "int8") for k in range(4)]
+        del kept
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * PAGE
+        resource.setrlimit(resource.RLIMIT_AS, (used + 16 * megabyte, hard))
+        try:
+            array = empty((120 * megabyte,), "int8")
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        self.assertEqual(array.size, 120 * megabyte)
 
     def test_too_little(self):
         """Ops raise MemoryError if memory is short.

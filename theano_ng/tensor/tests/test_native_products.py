@@ -1,6 +1,8 @@
 """Products by BLAS and by our own loops: matrices of unusual memory layout, factors close to zero, small sizes."""
 
 import itertools
+import subprocess
+import sys
 import tracemalloc
 import unittest
 
@@ -156,6 +158,56 @@ class TestFactors(Products):
                     values = [np.ones(shape, dtype if i == k else "float64") for i, shape in enumerate(shapes)]
                     with self.assertRaises(TypeError, msg=(op, k, dtype)):
                         run_node(out, dict(zip(variables, values)), "c")
+
+
+WITHOUT_BLAS = """
+import sys
+from unittest import mock
+
+import numpy as np
+
+import theano_ng.tensor as T
+from theano_ng.tensor import blas
+from theano_ng.tensor.blas import table
+from theano_ng.tensor.linalg import lapack
+from theano_ng.tensor.slinalg import solve
+from theano_ng.tensor.tests.single_node import run_node
+
+CASES = (
+    (blas._dot22, [(30, 40), (40, 20)]),
+    (blas._dot22scalar, [(30, 40), (40, 20), ()]),
+    (blas.gemm_no_inplace, [(30, 20), (), (30, 40), (40, 20), ()]),
+    (blas.gemv_no_inplace, [(30,), (), (30, 40), (40,), ()]),
+    (blas.ger, [(30, 20), (), (30,), (20,)]),
+    (T.dot, [(30, 40), (40,)]),
+    (blas.BatchedDot(), [(2, 30, 40), (2, 40, 20)]),
+    (solve, [(30, 30), (30,)]),
+)
+for usable in (False, True):
+    for op, shapes in CASES:
+        variables = [T.TensorType("complex128", (False,) * len(shape))() for shape in shapes]
+        values = [np.eye(*shape) + 0j if len(shape) == 2 else np.ones(shape, "complex128") for shape in shapes]
+        out = op(*variables)
+        given = dict(zip(variables, values))
+        if usable:
+            np.testing.assert_allclose(run_node(out, given, "c")[0], run_node(out, given, "py")[0])
+            continue
+        with mock.patch.object(table, "addresses", side_effect=OSError("no such library")):
+            with mock.patch.object(lapack, "addresses", side_effect=OSError("no such library")):
+                try:
+                    run_node(out, given, "c")
+                except OSError as error:
+                    assert str(error) == "no such library", error
+                else:
+                    sys.exit("no error: %s" % op)
+"""
+
+
+class TestWithoutBLAS(unittest.TestCase):
+    def test_error_and_recovery(self):
+        """While the functions of BLAS and LAPACK cannot be found, products say why; they work when they can."""
+        done = subprocess.run([sys.executable, "-c", WITHOUT_BLAS], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr[-2000:])
 
 
 class TestStacks(Products):

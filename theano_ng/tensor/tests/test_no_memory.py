@@ -104,6 +104,45 @@ class TestEachAllocation(unittest.TestCase):
         self.check(sub.advanced_inc_subtensor1, x, x[::-1].copy(), i)
         self.check(extra_ops.bincount, i)
 
+    def test_values_that_do_not_fit(self):
+        """The message about shapes is whole, or there is no memory for it."""
+        x, y, i = np.ones((3, 4)), np.ones((2, 3)), np.array([2, 0])
+        for ndim in (2, 24):  # small tuples are taken from a list of free ones
+            matrix = T.TensorType("float64", (False,) * ndim)
+            variables = matrix(), matrix(), T.lvector()
+            values = [v.reshape(v.shape[:1] + (1,) * (ndim - 2) + v.shape[1:]) for v in (x, y)]
+            text = "could not broadcast input array from shape %s into shape %s" % (
+                values[1].shape,
+                (2, *values[0].shape[1:]),
+            )
+            for out in (
+                sub.advanced_inc_subtensor1(*variables),
+                sub.AdvancedIncSubtensor()(*variables),
+                sub.inc_subtensor(variables[0][:2], variables[1]),
+            ):
+                self.check_refused(out.owner, dict(zip(variables, (*values, i))), text)
+
+    def check_refused(self, node, values, text):
+        cells = [[values[v] if v in values else v.data] for v in node.inputs]
+        thunk = make_native_thunk(node, node.op.native_code(node), cells, [[None]])
+        with self.assertRaises(ValueError) as caught:
+            thunk()
+        self.assertEqual(str(caught.exception), text)
+        found = set()
+        for n in range(1, MOST):
+            error = None
+            set_nomemory(n, n + 1)
+            try:
+                thunk()
+            except BaseException as e:
+                error = e
+            finally:
+                remove_mem_hooks()
+            found.add(type(error))
+            if type(error) is not MemoryError:
+                self.assertEqual((type(error), str(error)), (ValueError, text))
+        self.assertEqual(found, {MemoryError, ValueError})
+
     def test_numbers(self):
         x = np.arange(12.0).reshape(3, 4)
         for value in (x, x.astype("float32"), x.T, x.astype("int8")):

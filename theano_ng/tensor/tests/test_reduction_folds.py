@@ -94,6 +94,34 @@ class TestFusedSums(unittest.TestCase):
                 self.assertEqual(of_complex(c), np.abs(c).sum())
 
 
+class TestFewColumns(unittest.TestCase):
+    def test_all(self):
+        """Many rows of few elements, of every dtype and operation, also those with a loop for one row at a time only."""
+        rng = np.random.RandomState(3)
+        operations = (
+            (scalar.add, np.add, "float16 float32 float64 int8 int64 complex64 complex128"),
+            (scalar.mul, np.multiply, "float16 float32 float64 int8 int64 complex64 complex128"),
+            (scalar.maximum, np.maximum, "bool float16 float32 float64 int8 uint16 int64"),
+            (scalar.minimum, np.minimum, "bool float16 float32 float64 int8 uint16 int64"),
+            (scalar.and_, np.bitwise_and, "bool uint8 int64"),
+            (scalar.or_, np.bitwise_or, "bool uint8 int64"),
+            (scalar.xor, np.bitwise_xor, "uint8 int64"),
+        )
+        for op, function, dtypes in operations:
+            for dtype, columns, rows in itertools.product(dtypes.split(), (1, 2, 3, 7, 16, 33, 64), (5, 600, 1777)):
+                x = rng.randint(0, 2, (rows, columns)).astype(dtype)
+                if op == scalar.mul:
+                    signs = [1, -1] if np.dtype(dtype).kind != "c" else [1, -1, 1j, -1j]
+                    x = rng.choice(signs, (rows, columns)).astype(dtype)
+                    x[rows // 2] = 2
+                variable = TensorType(dtype, (False, False))()
+                for value in (x, np.asfortranarray(x), x[::-1], x[:, ::-1]):
+                    want = function.reduce(value, axis=0, dtype=dtype)
+                    node, cells = CAReduce(op, axis=0)(variable).owner, [[None]]
+                    make_native_thunk(node, node.op.native_code(node), [[value]], cells)()
+                    np.testing.assert_array_equal(cells[0][0], want, str((op, dtype, value.shape, value.strides)))
+
+
 class TestBoxes(unittest.TestCase):
     """The function for loops in a single C call, whose elements and results are contiguous."""
 

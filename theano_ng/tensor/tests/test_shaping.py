@@ -336,6 +336,56 @@ class TestGraphs(unittest.TestCase):
         ):
             np.testing.assert_array_equal(got, want)
 
+    def test_ranges_of_numbers_in_other_byte_orders(self):
+        """Limits are numbers whatever the order of their bytes and their place in memory."""
+        for dtype in ("float64", "float32", "float16", "int64", "int32", "int8", "uint16"):
+            limits = [T.TensorType(dtype, ())(name) for name in ("start", "stop", "step")]
+            out = T.arange(*limits)
+            given = [np.array(v, dtype) for v in (1, 10, 2)]
+            want = np.arange(*given, dtype=out.dtype)
+            for k in range(3):
+                swapped = given[k].astype(np.dtype(dtype).newbyteorder())
+                apart = np.zeros(1 + given[k].itemsize, "int8")[1:].view(dtype).reshape(())
+                apart[...] = given[k]
+                for value in (swapped, apart):
+                    values = {**dict(zip(limits, given)), limits[k]: value}
+                    for impl in ("c", "py"):
+                        got = run_node(out, {v: values[v] for v in limits}, impl)[0]
+                        np.testing.assert_array_equal(got, want, str((dtype, k, value.dtype, impl)))
+
+    def test_dtypes_of_conditions(self):
+        """A condition of any dtype is true if it is not zero."""
+        x = T.dvector("x")
+        for dtype in (
+            *"bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split(),
+            "complex64",
+        ):
+            k = T.TensorType(dtype, ())("k")
+            checked = T.opt.Assert("zero")(x, k)
+            for value in (0, 1, 2, -1, 127, 256, 0.5, 2**31, 2**40):
+                try:
+                    given = np.array(value).astype(dtype)
+                    if given != value:
+                        continue
+                except (OverflowError, ValueError):
+                    continue
+                for impl in ("c", "py"):
+                    with self.subTest(dtype=dtype, value=value, impl=impl):
+                        if value:
+                            self.assertEqual(run_node(checked, {x: np.ones(2), k: given}, impl)[0].tolist(), [1, 1])
+                        else:
+                            with self.assertRaisesRegex(AssertionError, "^zero$"):
+                                run_node(checked, {x: np.ones(2), k: given}, impl)
+
+    def test_messages_of_assertions(self):
+        """The message is the whole text, of any length and in any alphabet."""
+        x, k = T.dvector("x"), T.lscalar("k")
+        for text in (*("abcdefghijklmnopqrstuvwxyz"[:n] * m for n in range(1, 20) for m in (1, 7)), "ä€𝛼" * 9, ""):
+            for impl in ("c", "py"):
+                with self.assertRaises(AssertionError) as caught:
+                    run_node(T.opt.Assert(text)(x, k), {x: np.ones(2), k: np.array(0)}, impl)
+                self.assertEqual(str(caught.exception), text)
+
     def test_assert(self):
         """True conditions are removed in compiled functions, false conditions raise, and the gradient passes through."""
         x, k = T.dvector("x"), T.lscalar("k")

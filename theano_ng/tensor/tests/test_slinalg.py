@@ -408,6 +408,12 @@ class TestSolve(Checked):
                         np.testing.assert_allclose(found, np.linalg.solve(matrix, right))
                         np.testing.assert_allclose(by_vector, expected)
                         np.testing.assert_allclose(by_matrix, -np.outer(expected, found))
+        # Matrices whose factors are symmetric, too, one after the other.
+        f = theano_ng.function([A, b], solve_symmetric(A, b))
+        for n in (1, 2, 7, 40, 90):
+            for k in range(1, 6):
+                diagonal = (np.arange(n) + 2.0) ** k
+                np.testing.assert_allclose(f(np.diag(diagonal), np.ones(n)), 1 / diagonal, rtol=1e-14)
         # A matrix of several tiles: one element that differs is found in any tile.
         large = positive(self.rng, "float64", 40)
         f = theano_ng.function([A, b], solve_symmetric(A, b))

@@ -1,3 +1,4 @@
+import itertools
 import pickle
 import unittest
 
@@ -161,6 +162,53 @@ class TestNodes(unittest.TestCase):
                 with self.assertRaises(ValueError):
                     run_node(inc, {x: v, y: np.ones(2)}, impl)
 
+    def test_indices_that_are_overwritten(self):
+        """Indices that share memory with the array are read before it is written."""
+        for dtype, n in itertools.product(("int64", "int32", "int16"), (6, 9000)):
+            x, i = T.TensorType(dtype, (False,))(), T.TensorType(dtype, (False,))()
+            for places in (ALL, slice(None, None, -1), slice(1, None), slice(None, None, 2)):
+                for name, part in (("rows", sub.advanced_subtensor1(x, i)), ("any", sub.advanced_subtensor(x, i))):
+                    for setting in (False, True):
+                        v = np.random.RandomState(3).randint(0, n, n).astype(dtype)
+                        want, index = v.copy(), v[places].copy()
+                        if setting:
+                            want[index] = 5
+                        else:
+                            np.add.at(want, index, np.array(5, dtype))
+                        inc = sub.inc_subtensor(part, np.array(5, dtype), inplace=True, set_instead_of_inc=setting)
+                        with self.subTest(name, dtype=dtype, places=places, setting=setting):
+                            self.assertIs(run_node(inc, {x: v, i: v[places]}, "c")[0], v)
+                            np.testing.assert_array_equal(v, want)
+
+    def test_values_of_every_layout(self):
+        """Values for indices of several dimensions, some of which can be walked together and some not."""
+        rng = np.random.RandomState(3)
+        x, index = T.dvector(), T.ltensor3()
+        for shape in ((2, 3, 4), (3, 1, 5), (1, 4, 3), (7, 9, 11)):
+            i = rng.permutation(1000)[: np.prod(shape)].reshape(shape)
+            larger = rng.randint(1, 90, [2 * n for n in shape]).astype("float64")
+            a, b, c = shape
+            for y in (
+                larger[:a, :b, :c],
+                larger.ravel()[: a * b * c].reshape(shape),
+                larger.ravel()[: 2 * a * b * c].reshape(2 * a, b, c)[::2],
+                larger.ravel()[: 2 * a * b * c].reshape(a, 2 * b, c)[:, :b],
+                larger.ravel()[: 2 * a * b * c].reshape(a, b, 2 * c)[..., ::2],
+                larger.ravel()[: a * b * c].reshape(shape)[::-1],
+                larger.ravel()[: a * b * c].reshape(shape)[:, ::-1],
+                larger.ravel()[: a * b * c].reshape(c, b, a).T,
+                larger[0, :b, :c],
+                larger[:a, :1, :c],
+                larger[:a, :b, :1],
+            ):
+                yv = T.TensorType("float64", (False,) * y.ndim)()
+                for setting in (False, True):
+                    want = np.arange(1000.0)
+                    want[i] = y if setting else want[i] + y
+                    inc = sub.AdvancedIncSubtensor(set_instead_of_inc=setting)(x, yv, index)
+                    got = run_node(inc, {x: np.arange(1000.0), yv: y, index: i}, "c")[0]
+                    np.testing.assert_array_equal(got, want, err_msg=str((y.shape, y.strides, setting)))
+
     def test_dtypes_of_increments(self):
         x, y, z = T.fvector(), T.dvector(), T.zvector()
         v = np.ones(3, "float32")
@@ -174,7 +222,15 @@ class TestNodes(unittest.TestCase):
         x, y = T.TensorType("float16", (False,))(), T.TensorType("float16", (False,))()
         inc = T.inc_subtensor(x[:], y)
         with np.errstate(all="ignore"):
-            for other in (np.full_like(every, 0.3333), every[::-1].copy()):
+            small = np.arange(65536) % 2048 - 1024
+            for other in (
+                np.full_like(every, 0.3333),
+                every[::-1].copy(),
+                np.zeros_like(every),
+                (small * 2.0**-24).astype("float16"),  # subnormal numbers, also as sums
+                np.roll(-every, 1),
+                np.roll(-every, 700),
+            ):
                 got, want = run_node(inc, {x: every, y: other}, "c")[0], every + other
                 np.testing.assert_array_equal(got, want)
 
