@@ -162,7 +162,7 @@ class TestSequence(unittest.TestCase):
         )
 
     def test_failures(self):
-        """What a query gives treats the failure of an optimizer as the database was told to; by default as the flag says."""
+        """The optimizers of a query handle failures with the callback of the database, or as the flag `on_opt_error` asks for by default."""
 
         def fail(fgraph):
             raise RuntimeError("this one is broken")

@@ -109,7 +109,7 @@ class TestAgainstNumPy(unittest.TestCase):
                 np.testing.assert_array_equal(run_node(out, values, "c")[0], want)
 
     def test_no_coordinates_in_large_shapes(self):
-        """Where an axis has no elements, the others may be as long as they like."""
+        """If an axis has no elements, the other axes may have any length."""
         none = np.zeros(0, "int64")
         for dims in ((0, 3), (3, 0), (2**40, 2**40, 0)):
             symbols = [T.lvector() for _ in dims]

@@ -113,7 +113,7 @@ class TestAlloc(RewriteCase):
         self.assertRaises(ValueError, f, np.ones((3, 3)))
 
     def test_one_that_others_use_is_not_merged(self):
-        """Where lengths may differ, nothing is asserted instead of computed: it is computed anyway."""
+        """If lengths may differ, the operand is computed, and no assertion replaces it."""
         s, n, k = T.dscalar("s"), T.iscalar("n"), T.iscalar("k")
         inner = T.alloc(s, n)
         for outs, asserts in (([T.alloc(inner, k)], True), ([T.alloc(inner, k), inner], False)):

@@ -21,7 +21,7 @@ def loops_of(function):
 
 
 def count_of(node, name):
-    """How many operations of a class a loop has."""
+    """Return the number of operations of a class in a loop."""
     inner = getattr(node.op.scalar_op, "fgraph", None)
     ops = [node.op.scalar_op] if inner is None else [n.op for n in inner.toposort()]
     return sum(type(op).__name__ == name for op in ops)

@@ -114,7 +114,7 @@ class TestFactors(RewriteCase):
         self.assertTrue(all(n.outputs[0].ndim < 3 for n in f.maker.fgraph.toposort()))
 
     def test_sums_that_are_bools(self):
-        """Whether a sum is zero is asked of the products: they may be zero, or NaN, where factors are not."""
+        """A sum is compared with zero by its products: they may be zero, or NaN, if factors are not."""
         x, s = T.dmatrix("x"), T.dscalar("s")
         for factor, row in ((0.0, np.inf), (1e-200, 1e-200), (1e300, 1e300), (-2.0, 3.0), (0.0, 1.0)):
             for axis in (None, 0, 1):

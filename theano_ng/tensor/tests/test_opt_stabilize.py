@@ -33,7 +33,7 @@ class TestLogExp(RewriteCase):
         np.testing.assert_allclose(tiny, [1e-20])
 
     def test_log1p_of_all_dtypes(self):
-        """What is added to one gets the dtype of the sum, in which it loses no digits; sums of integers are left as they are."""
+        """The term next to 1 is cast to the dtype of the sum, where it loses no digits. Sums of integers stay."""
         dtypes = ["int8", "uint8", "int16", "int32", "uint32", "int64", "float32", "float64"]
         for dtype in dtypes:
             x, few = T.TensorType(dtype, (False,))("x"), np.array([0, 1, 3, 100], dtype)

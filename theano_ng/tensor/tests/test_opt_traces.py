@@ -74,7 +74,7 @@ class TestTraces(unittest.TestCase):
         self.assertIn("exponential", functions_of(value))
 
     def test_rebroadcast_operands(self):
-        """What is rebroadcast earlier is so where it was, and the function is where that was."""
+        """The new Rebroadcast has the stack trace of the old one, and the new function that of the old function."""
         row = T.drow("row")
         fgraph = FunctionGraph([row], [without_pattern(exponential(row))])
         (new,) = dimshuffle.local_rebroadcast_lift.transform(fgraph.outputs[0].owner)
@@ -84,7 +84,7 @@ class TestTraces(unittest.TestCase):
         self.assertIn("without_pattern", functions_of(moved))
 
     def test_views_of_operands(self):
-        """What takes the elements of an operand is made where the elements are taken, and where the function is applied."""
+        """The Subtensor of each operand has the stack traces of the old Subtensor and of the function."""
         x, y = T.dvectors("x", "y")
         fgraph = FunctionGraph([x, y], [second_view(total(x, y))])
         lifts(Subtensor)(fgraph)

@@ -283,7 +283,7 @@ def values():
 
 
 def results(theano, found):
-    """What the graphs and functions compute: name -> list of arrays."""
+    """The results of the graphs and functions: name -> list of arrays."""
     given = values()
     computed = {}
     for name, graph in found.items():

@@ -309,7 +309,7 @@ class TestCrossentropy(RuleCase):
                 np.testing.assert_allclose(f(*self.values), plain(*self.values), rtol=1e-10)
 
     def test_factors_of_gradients(self):
-        """What the gradient with regard to the softmax is multiplied by, or divided by, gets into the fused Op."""
+        """Factors and divisors of the gradient of the softmax enter the fused Op."""
         sm = nnet.softmax(self.x)
         s, w = T.dscalar("s"), T.dvector("w")
         rows = T.arange(self.y.shape[0])
