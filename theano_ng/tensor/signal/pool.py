@@ -197,6 +197,8 @@ class _Pooling(NativeOp, OpenMPOp):
 
     def __init__(self, ignore_border, mode="max", ndim=2, openmp=None):
         super().__init__(openmp=openmp)
+        if ndim < 1:
+            raise ValueError("%s: ndim must be at least 1, got %d" % (type(self).__name__, ndim))
         self.ndim = ndim
         self.ignore_border = ignore_border
         # This mode of cuDNN always selects the same one of equal maxima. Here it is 'max'.

@@ -528,6 +528,8 @@ class TestInterface(unittest.TestCase):
             (ValueError, "ws must be a vector of size 2", lambda: pool_2d(x, (2, 2, 2), True)),
             (ValueError, "stride must be a vector of size 3", lambda: pool_3d(x, (2, 2, 2), True, (2, 2))),
             (ValueError, "pad must be a vector of size 2", lambda: pool_2d(x, (2, 2), True, pad=tt.lmatrix())),
+            (ValueError, "Pool: ndim must be at least 1, got 0", lambda: Pool(True, ndim=0)),
+            (ValueError, "ndim must be at least 1", lambda: MaxPoolGrad(True, ndim=-1)),
             (TypeError, "must be ints", lambda: pool_2d(x, (2.0, 2.0), True)),
             (TypeError, "complex", lambda: pool_2d(tt.ztensor4(), (2, 2), True)),
             (TypeError, "same number of dimensions", lambda: MaxPoolGrad(True)(x, x, tt.dmatrix(), (2, 2))),
