@@ -98,6 +98,23 @@ class TestLengths(PartsCase):
                     self.run_parts(op, *values)
 
 
+class TestInPlace(PartsCase):
+    def test_operands_that_share_memory(self):
+        """The Op computes z += 2 x y, where y and z are rows of one array: the same rows, others, or in another order."""
+        for dtype, (rows, columns) in itertools.product(("float64", "complex64"), ((6, 5), (4, 7), (1, 3))):
+            x = self.numbers((rows, columns), dtype)
+            parts = (lambda m: (m.data, m.indices, m.indptr))(sp.csc_matrix(x))
+            for at_y, at_z, step_y, step_z in itertools.product((0, 3, 8), (0, 2, 9), (1, -1, 2), (1, -1)):
+                memory = self.numbers((24, 3), dtype)
+                y = memory[at_y : at_y + columns * abs(step_y)][::step_y]
+                z = memory[at_z : at_z + rows][::step_z]
+                want = memory.copy()
+                want[at_z : at_z + rows][::step_z] += 2 * np.dot(x, y)
+                got = self.run_parts(fields.usmm_csc_dense_inplace, np.full((1, 1), 2, dtype), *parts, rows, y, z)
+                np.testing.assert_array_equal(memory, want, str((at_y, at_z, step_y, step_z)))
+                np.testing.assert_array_equal(got, z)
+
+
 class TestGradients(PartsCase):
     def test_dense_operands_that_do_not_fit(self):
         """The gradient of a product is refused for dense matrices with too few or too many rows, or another width."""

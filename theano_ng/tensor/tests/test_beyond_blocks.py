@@ -83,6 +83,11 @@ class NativeCase(unittest.TestCase):
             values.update(zip(node.outputs, outputs))
         return outputs
 
+    def changed(self, make, *arrays):
+        """Return the outputs of the C code of ``make(*variables)`` for arrays."""
+        variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in arrays]
+        return self.results(make(*variables), dict(zip(variables, arrays)), "c")
+
     def each(self, shapes=SHAPES, kinds=KINDS, layouts=LAYOUTS):
         """Yield arrays of every shape and layout; the dtypes take turns."""
         for i, shape in enumerate(shapes):
@@ -189,6 +194,16 @@ class TestIndexing(NativeCase):
                     self.check_positions(y, 0, [i, j[:1]])
                     self.check_positions(y, 0, [i[0], j])
 
+    def test_positions_beyond_a_chunk(self):
+        """A chunk of positions may end in the middle of a row of positions."""
+        x = self.array((9, 50, 3))
+        for n, m in ((3, 700), (40, 60), (1030, 2)):
+            for kind in ("int16", "int64"):
+                i, j = self.rng.randint(-9, 9, (n, 1)).astype(kind), self.rng.randint(-50, 50, (n, m)).astype(kind)
+                for y in (x, x[:, :, 0]):
+                    self.check_positions(y, 0, [i, j])
+                    self.check_positions(y, 0, [i, j[0]])
+
     def check_positions(self, x, before, positions):
         def taken(x, *indices):
             return x[(slice(None),) * before + indices]
@@ -274,6 +289,18 @@ class TestIndexing(NativeCase):
                             before = x.copy()
                             self.assert_refused(IndexError, "index %d is out of bounds" % wrong, make, x, layout(i))
                             np.testing.assert_array_equal(x, before)
+
+    def test_items_out_of_bounds(self):
+        """An index out of bounds of a vector, or of an array of short rows, is an error."""
+        for x in (self.array(60, "float32"), *[self.array((60, n)[: 1 + (n > 1)]) for n in (1, 2, 4, 8)]):
+            for dtype in ("int32", "int64"):
+                for n, where in ((16, 0), (17, 16), (18, 17), (1025, 500)):
+                    for wrong in (60, -61, 2**31 - 1, -(2**31)):
+                        i = self.rng.randint(-60, 60, n).astype(dtype)
+                        i[where] = wrong
+                        for make in (sub.advanced_subtensor1, lambda x, i: sub.advanced_subtensor1(x[::-1], i)):
+                            says = "index %d is out of bounds" % wrong
+                            self.assert_refused(IndexError, says, make, x, i)
 
     def test_slices(self):
         for x in self.each():
@@ -377,6 +404,20 @@ class TestReductions(NativeCase):
                 for axis in range(x.ndim):
                     self.compare(lambda x: T.argmax(x, axis=axis), x)
                     self.compare(lambda x: T.MaxAndArgmax((axis,))(x), x)
+
+    def test_places_behind_blocks_of_extremes(self):
+        """The least elements of a dtype fill several blocks before a larger one, and the largest before a smaller one."""
+        for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "float32"):
+            limits = np.finfo(dtype) if dtype[0] == "f" else None if dtype == "bool" else np.iinfo(dtype)
+            least, most = (limits.min, limits.max) if limits else (False, True)
+            n = 3 * 16384 // np.dtype(dtype).itemsize
+            for step, at in itertools.product((1, 2), (2 * n // 3 + 5, n - 1)):
+                x = np.full(step * n, least, dtype)[::step]
+                x[at] = most
+                self.assertEqual(self.changed(T.argmax, x)[-1], at)
+                x[:] = most
+                x[at] = least
+                self.assertEqual(self.changed(T.argmin, x)[-1], at)
 
     def test_running_totals(self):
         for x in self.each(kinds=("float64", "float32", "int64", "int8")):

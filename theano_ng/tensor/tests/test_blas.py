@@ -61,6 +61,8 @@ def keep_layout(a):
 
 def layouts(a):
     """Yield the matrix in C and Fortran order, sliced, spread, reversed, and misaligned."""
+
+    """The same matrix in C and Fortran order, sliced, with reversed rows, columns or both, and misaligned."""
     yield a
     yield np.asfortranarray(a)
     wide = np.zeros((a.shape[0] * 2 + 1, a.shape[1] * 3 + 2), a.dtype)
@@ -70,6 +72,8 @@ def layouts(a):
     spread[:, ::3] = a
     yield spread[:, ::3]
     yield np.ascontiguousarray(a[::-1, ::-1])[::-1, ::-1]
+    yield np.ascontiguousarray(a[::-1])[::-1]
+    yield np.asfortranarray(a[:, ::-1])[:, ::-1]
     raw = np.zeros(a.nbytes + 1, "uint8")[1:].view(a.dtype).reshape(a.shape)
     raw[...] = a
     yield raw
@@ -93,9 +97,24 @@ class NativeOps(unittest.TestCase):
     def test_dot22_in_every_layout_and_dtype(self):
         rng = np.random.RandomState(1)
         for dtype in TOL:
-            x, y = random(rng, dtype, 5, 4), random(rng, dtype, 4, 7)
-            for a, b in itertools.product(layouts(x), layouts(y)):
-                self.check(blas._dot22, x.dot(y), a, b)
+            for m, k, n in ((5, 4, 7), (3, 2, 2), (2, 3, 1), (2, 1, 3)):
+                x, y = random(rng, dtype, m, k), random(rng, dtype, k, n)
+                for a, b in itertools.product(layouts(x), layouts(y)):
+                    self.check(blas._dot22, x.dot(y), a, b)
+
+    def test_dot22_of_elements_that_occur_several_times(self):
+        """BLAS cannot read windows of a vector, or repeated rows and columns, without a copy."""
+        rng = np.random.RandomState(4)
+        for dtype in TOL:
+            for n in (1, 2, 3, 5):
+                v, y = random(rng, dtype, n + 2), random(rng, dtype, 3, 3)
+                windows = np.lib.stride_tricks.sliding_window_view(v, 3)
+                repeated = np.broadcast_to(v[:n, None], (n, 3)), np.broadcast_to(v[:n], (3, n)).T
+                for x in (windows, windows[::-1], *repeated):
+                    for a in (x, x[:, :2], x[:, :1]):
+                        b = y[: a.shape[1]]
+                        self.check(blas._dot22, a.dot(b), a, b)
+                        self.check(blas._dot22, b.T.dot(a.T), b.T, a.T)
 
     def test_dot22_without_rows_columns_or_inner_dimension(self):
         for m, k, n in itertools.product((0, 1, 3), repeat=3):
@@ -239,6 +258,30 @@ class NativeOps(unittest.TestCase):
                 TypeError, r"Shape mismatch: %s unequal. x.shape is \(3, 2, 4\), y.shape is" % what
             ):
                 run(blas.batched_dot, *map(np.ones, shapes))
+
+    def test_lengths_beyond_those_of_blas(self):
+        """An error names the operand with a dimension that BLAS cannot index; an empty array may have one."""
+        for dtype in TOL:
+            long, few, one = np.zeros((2**31, 0), dtype), np.zeros((0, 0), dtype), np.asarray(1, dtype)
+            row = np.zeros((1, 0), dtype)
+            for name, op, values in (
+                ("x", blas._dot22, (long, few)),
+                ("y", blas._dot22, (few, long.T)),
+                ("x", blas._dot22scalar, (long, few, one)),
+                ("y", blas._dot22scalar, (few, long.T, one)),
+                ("z", blas.gemm_no_inplace, (long, one, long, few, one)),
+                ("z", blas.gemm_inplace, (long.T, one, few, long.T, one)),
+                ("x", T.Dot(), (long, few)),
+                ("y", T.Dot(), (few, long.T)),
+                ("x", T.Dot(), (long, row[0])),
+                ("y", T.Dot(), (row[0], long.T)),
+                ("x", blas.BatchedDot(), (long[None], few[None])),
+                ("y", blas.BatchedDot(), (few[None], long.T[None])),
+                ("batched_dot:", blas.BatchedDot(), (long.T, long.T)),
+            ):
+                says = name + " (has )?a dimension (is )?beyond what BLAS can index"
+                with self.subTest(op=op, name=name), self.assertRaisesRegex(ValueError, says):
+                    run(op, *values)
 
     def test_in_place_really_is(self):
         z = np.ones((2, 2))

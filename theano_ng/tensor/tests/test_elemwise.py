@@ -86,10 +86,12 @@ class Refuse(scalar.UnaryScalarOp):
 class LoopAdd(theano.Op):
     """An Op z = x + y, where y may be broadcast, by the loops of elemwise_cgen; `reorder` selects the generator."""
 
-    __props__ = ("reorder",)
+    """z = x + y for a matrix and a row or column, by the loops of elemwise_cgen; `loops` is the name of the generator."""
 
-    def __init__(self, reorder):
-        self.reorder = reorder
+    __props__ = ("loops",)
+
+    def __init__(self, loops):
+        self.loops = loops
 
     def make_node(self, x, y):
         return theano.Apply(self, [x, y], [x.type()])
@@ -110,11 +112,14 @@ class LoopAdd(theano.Op):
         )
         orders, dtypes = [*orders, all_dims], [*dtypes, "npy_float64"]
         task = "z_%s_i = %s_i + %s_i;" % (name, *inputs)
-        if self.reorder:
+        if self.loops == "make_reordered_loop":
             code += elemwise_cgen.make_reordered_loop(orders, 2, dtypes, task, names)
         else:
             tasks = [("", "")] * (len(all_dims) - 1) + [("", task)]
             code += elemwise_cgen.make_loop(orders, dtypes, [*tasks, ""], names)
+
+            make = getattr(elemwise_cgen, self.loops)
+            code += make(orders, dtypes, [("", ""), ("", task), ""], names)
         return "{\n%s\n}" % code
 
 
@@ -351,9 +356,10 @@ class TestValues(unittest.TestCase):
 class TestClassicCode(unittest.TestCase):
     def test_loops_for_other_ops(self):
         x, r, c = tt.dmatrix(), tt.drow(), tt.dcol()
-        f = theano.function([x, r, c], [LoopAdd(reorder)(x, v) for reorder in (False, True) for v in (r, c)])
+        makers = "make_loop", "make_loop_careduce", "make_reordered_loop"
+        f = theano.function([x, r, c], [LoopAdd(make)(x, v) for make in makers for v in (r, c)])
         xv, rv, cv = np.random.rand(6, 5)[::2, ::-1], np.random.rand(1, 5), np.random.rand(3, 1)
-        for got, want in zip(f(xv, rv, cv), (xv + rv, xv + cv) * 2):
+        for got, want in zip(f(xv, rv, cv), (xv + rv, xv + cv) * len(makers)):
             np.testing.assert_array_equal(got, want)
         with self.assertRaisesRegex(ValueError, r"input\[0\].shape\[1\] = 5, input\[1\].shape\[1\] = 4"):
             f(xv, rv[:, :4], cv)

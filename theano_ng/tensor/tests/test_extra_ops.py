@@ -168,6 +168,20 @@ class TestAgainstNumPy(unittest.TestCase):
         f = theano.function([i], E.ravel_multi_index((i,), (3,)))
         self.assertRaises(ValueError, f, [3])
 
+    def test_coordinates_out_of_bounds(self):
+        """The error names the first bad coordinate and its axis, also if zeros precede it."""
+        j = T.lvector()
+        f = theano.function([i, j], E.ravel_multi_index((i, j), (3, 5)), mode=theano.Mode("cvm", None))
+        good = np.array([0, 2, 1, 0] * 600)
+        for where in (0, 1, 3, 2399):
+            for bad, axis, length in ((3, 0, 3), (-1, 0, 3), (5, 1, 5), (2**40, 1, 5)):
+                pair = [good.copy(), good.copy()]
+                pair[axis][where:] = bad
+                says = "coordinate %d of axis %d is out of bounds for a length of %d" % (bad, axis, length)
+                with self.assertRaisesRegex(ValueError, says):
+                    f(*pair)
+        np.testing.assert_array_equal(f(good, good), np.ravel_multi_index((good, good), (3, 5)))
+
     def test_gradients(self):
         for function in (
             lambda a: E.cumsum(a, 0),

@@ -324,7 +324,7 @@ class TestDiagonals(unittest.TestCase):
         a, b = data.draw(st.permutations(range(x.ndim)))[:2]
         self.extract.check(x, k=k, a=a - data.draw(st.sampled_from([0, x.ndim])), b=b)
 
-    @generated(arrays(SOME, ndim=(1, 2)), st.integers(-3, 3), st.data())
+    @generated(arrays(SOME, ndim=(1, 4)), st.integers(-3, 3), st.data())
     def test_alloc(self, x, k, data):
         a, b = data.draw(st.permutations(range(x.ndim + 1)))[:2]
         self.alloc.check(x, k=k, a=a, b=b - data.draw(st.sampled_from([0, x.ndim + 1])))

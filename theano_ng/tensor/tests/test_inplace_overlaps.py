@@ -1,5 +1,6 @@
 """Elementwise operations in place, in C, whose operands share memory with the overwritten array."""
 
+import itertools
 import tracemalloc
 import unittest
 
@@ -22,11 +23,18 @@ class TestOverlaps(unittest.TestCase):
 
     def pairs(self, memory):
         """Yield pairs of views of equal shape: identical, adjacent, and with some elements in common."""
+
+        """Parts of memory of equal shapes: the same, beside one another, and others that share some elements.
+
+        Either part may be the one that is overwritten.
+        """
         yield memory[:], memory[:]
         yield memory[:10], memory[10:20]
         for by in (1, 3, 9):
             yield memory[by:], memory[:-by]
             yield memory[:-by], memory[by:]
+            yield memory[:-by], memory[by:][::-1]
+            yield memory[by:], memory[:-by][::-1]
         yield memory, memory[::-1]
         yield memory[:20], memory[::2][:20]
         square = memory[:36].reshape(6, 6)
@@ -37,9 +45,11 @@ class TestOverlaps(unittest.TestCase):
     def test_values(self):
         for dtype in ("float64", "int8", "complex64"):
             for n in (40, 2300):
-                for number, _ in enumerate(self.pairs(np.zeros(n, dtype))):
+                numbers = range(len(list(self.pairs(np.zeros(n, dtype)))))
+                for number, turned in itertools.product(numbers, (False, True)):
                     memory = (np.arange(n) % 50).astype(dtype)
-                    for target, other in [list(self.pairs(memory))[number]]:
+                    target, other = list(self.pairs(memory))[number][:: -1 if turned else 1]
+                    with self.subTest(dtype=dtype, n=n, number=number, turned=turned):
                         want = target + other.copy()
                         self.run_in_place(target, other)
                         np.testing.assert_array_equal(target, want)

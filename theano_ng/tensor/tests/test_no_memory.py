@@ -14,6 +14,7 @@ from theano_ng.tensor import subtensor as sub
 from theano_ng.tensor.counting import Unique
 from theano_ng.tensor.indexing.selecting import Choose, Nonzero
 from theano_ng.tensor.joining import Join
+from theano_ng.tensor.nnet.convolution import convmm
 from theano_ng.tensor.nnet.softmax import softmax_op
 from theano_ng.tensor.shaping.allocation import alloc, sum_to_shape
 from theano_ng.tensor.shaping.joining import PermuteRowElements, Tile
@@ -154,6 +155,19 @@ class TestEachAllocation(unittest.TestCase):
             self.check(make, x)
             self.check(make, x.T)
         self.check(T.dot, x, x.T)
+
+    def test_images(self):
+        image, kernel = np.arange(72.0).reshape(1, 2, 6, 6), np.arange(24.0).reshape(3, 2, 2, 2)
+        forward, weights, inputs = convmm.CorrMM(), convmm.CorrMM_gradWeights(), convmm.CorrMM_gradInputs()
+        top = np.ones((1, 3, 5, 5))
+
+        def sizes(n):
+            return [T.constant(n, dtype="int64")] * 2
+
+        for few in (slice(None), slice(1)):  # few filters are summed in another way
+            self.check(forward, image, kernel[few])
+            self.check(lambda x, y: weights(x, y, sizes(2)), image, top[:, few])
+            self.check(lambda k, y: inputs(k, y, sizes(6)), kernel[few], top[:, few])
 
     def test_sparse(self):
         data, dense = np.arange(1.0, 4), np.ones((3, 2))

@@ -76,6 +76,23 @@ class TestExtremes(unittest.TestCase):
                         make_native_thunk(node, node.op.native_code(node), [[x]], cells)()
                         np.testing.assert_array_equal(cells[0][0], want, str((dtype, rows, at)))
 
+    def test_nan_at_any_place(self):
+        """An extreme is NaN if any element is NaN, for runs of any length and step."""
+        for dtype in ("float16", "float32", "float64"):
+            x = TensorType(dtype, (False,))()
+            for op, reduce in ((scalar.maximum, np.max), (scalar.minimum, np.min)):
+                node = CAReduce(op, axis=None)(x).owner
+                given, cells = [None], [None]
+                thunk = make_native_thunk(node, node.op.native_code(node), [given], [cells])
+                for n, step in itertools.product((1, 7, 15, 16, 17, 33, 70), (1, 2, -1, -3)):
+                    numbers = np.random.RandomState(n).randn(n).astype(dtype)
+                    for at in range(-1, n):
+                        given[0] = np.zeros(n * abs(step), dtype)[::step]
+                        given[0][:] = numbers
+                        given[0][at : at + 1] = np.nan
+                        thunk()
+                        np.testing.assert_array_equal(cells[0], reduce(given[0]), str((dtype, n, step, at)))
+
 
 class TestFusedSums(unittest.TestCase):
     def test_long_and_strided(self):

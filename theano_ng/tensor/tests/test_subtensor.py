@@ -149,6 +149,20 @@ class TestNodes(unittest.TestCase):
                     inc = sub.inc_subtensor(part, y, set_instead_of_inc=setting)
                     check_node(self, inc, {x: v, i: rows, y: w[: len(rows)]}, result)
 
+    def test_many_rows(self):
+        """C code moves rows in chunks of 1024, and copies them in blocks of 32 bytes."""
+        rng = np.random.RandomState(2)
+        for n in (8, 1023, 1024, 1025, 2048):
+            for width in (1, 3, 5, 9, 17):
+                x, y = rng.randint(-9, 9, (7, width)) / 2, rng.randint(-9, 9, (n, width)) / 2
+                i = rng.randint(-7, 7, n)
+                added = x.copy()
+                np.add.at(added, i, y)
+                symbols = T.dmatrix(), T.dmatrix(), T.lvector()
+                values = dict(zip(symbols, (x, y, i)))
+                check_node(self, sub.advanced_subtensor1(symbols[0], symbols[2]), values, x[i])
+                check_node(self, sub.advanced_inc_subtensor1(*symbols), values, added)
+
     def test_inplace_and_aliasing(self):
         x, y = T.dvector(), T.dvector()
         for part in (x[1:], x[T.constant([1, 2])], sub.advanced_subtensor(x, T.constant([1, 2]))):

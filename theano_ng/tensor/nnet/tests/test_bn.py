@@ -204,6 +204,26 @@ class TestNodes(unittest.TestCase):
                     exact = gradients(x, x, scale, mean, invstd, axes)[0]
                     np.testing.assert_allclose(got[ordinary], exact[ordinary], rtol=1e-4, atol=1e-5)
 
+    def test_gradient_factors_beyond_float32(self):
+        """The gradient fits float32, although scale * invstd does not."""
+        rng = np.random.RandomState(9)
+        for shape, axes in (((4, 2), (0,)), ((2, 2, 3), (0, 2)), ((3, 5), (0, 1)), ((2, 70), (0,)), ((5, 3, 40), (2,))):
+            flags = [i in axes for i in range(len(shape))]
+            x, dy = (rng.randn(*shape) * v for v in (1e-20, 1e-10))
+            mean = x.mean(axes, keepdims=True)
+            scale = rng.uniform(1e20, 2e20, mean.shape) * np.where(
+                np.arange(mean.size).reshape(mean.shape) % 3, 1, 1e-19
+            )
+            values = [v.astype("float32") for v in (x, dy, scale, mean, np.full_like(mean, 1e20))]
+            symbols = [T.TensorType("float32", flags if v.shape == mean.shape else [False] * x.ndim)() for v in values]
+            dx = BatchNormTrainGrad(axes)(*symbols, T.constant(1e-4))[0]
+            want = gradients(*values, axes)
+            for impl in ("c", "py"):
+                with np.errstate(over="ignore"):
+                    got = run_node(dx, dict(zip(symbols, values)), impl)
+                for a, b in zip(got, want):
+                    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6 * abs(b).max(), err_msg=impl)
+
     def test_no_elements(self):
         x, one = np.zeros((0, 3)), np.ones((1, 3))
         symbols = variables(x, one, one, flags=(True, False))

@@ -264,6 +264,14 @@ class TestTiles(UsesInstructionSets):
                     result = theano.function([a, b], op(a, b, *lengths), mode=IN_C)(*case.inputs(kind))
                     np.testing.assert_array_equal(result, (top, weights[:, :, ::-1, ::-1], image)[kind])
 
+    def test_scattered_products_of_three_dimensions(self):
+        """Products that are scattered into the padding of any dimension are dropped."""
+        rng = np.random.RandomState(8)
+        for dtype, mode in (("float32", (1, 1, 0)), ("float64", (1, 2, 1))):
+            case = Case(rng, (3, 5, 6), (2, 3, 3), filters=40, channels=8, border_mode=mode, dtype=dtype)
+            for CorrBase.isa in (0, 1, 2):
+                case.check(2)
+
     def test_nothing_beside_the_image_matters(self):
         # Pixels that no output reads, and memory beyond the end of a tile's line, must not reach a sum.
         for image, kernel, stride in (((9, 10), (1, 1), (2, 3)), ((8, 21), (2, 2), (4, 4)), ((7, 33), (3, 3), (3, 5))):
