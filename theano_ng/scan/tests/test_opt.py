@@ -180,10 +180,11 @@ class Arguments(Case):
 
 class Unused(Case):
     def test_constants_become_part_of_the_step(self):
-        x = T.dmatrix("x")
-        (out,) = self.loop(lambda a, h, c: h * c + a, x, T.zeros_like(x[0]), [T.constant(np.full(3, 2.0))])
-        fn = self.check([x], [out], [self.rng.rand(4, 3)])
-        self.assertEqual(self.only_loop(fn).op.n_others, 0)
+        x, c = T.dmatrix("x"), T.constant(np.full(3, 2.0))
+        for constant in (c, c * 3, T.tanh(c), T.zeros(3) + 1):  # one, and what is one after some rewriting
+            (out,) = self.loop(lambda a, h, c: h * c + a, x, T.zeros_like(x[0]), [constant])
+            fn = self.check([x], [out], [self.rng.rand(4, 3)])
+            self.assertEqual(self.only_loop(fn).op.n_others, 0)
 
     def test_sequences_of_equal_rows_are_constants(self):
         x = T.dvector("x")
@@ -242,8 +243,9 @@ class PushOut(Case):
             with self.subTest(name):
                 (out,) = self.loop(row, None, None, [w, v, i], n_steps=n)
                 for steps in (0, 2):
-                    values = [np.eye(4), np.array([1, 2]), 3, steps]
-                    fn = self.check([w, v, i, n], [out, out.sum(axis=0)], values)
+                    for matrix in (np.eye(4), np.ones((4, 6)), np.ones((5, 4)))[: 1 if name == "inverse" else 3]:
+                        values = [matrix, np.array([1, 2]), 3, steps]
+                        fn = self.check([w, v, i, n], [out, out.sum(axis=0)], values)
                 self.assertEqual(fn(np.eye(4), np.array([77, 2]), 77, 0)[0].shape[0], 0)
                 # In a loop that stays, rows have the lengths that they would have with a step.
                 a = T.dvector("a")
@@ -256,6 +258,20 @@ class PushOut(Case):
         w = T.dvector("w")
         (out,) = self.loop(lambda a, h, n, w: (h + a)[: n + 1] * w[: n + 1].sum(), x, x[0], [n, w])
         self.check([x, n, w], [out], [self.rng.rand(4, 3), 2, self.rng.rand(3)])
+
+    def test_many_ways_through_a_step(self):
+        """The analysis of a step with a condition visits each node once, not each of 2 ** 40 ways from result to state."""
+
+        def step(h, flag):
+            v = theano.ifelse.ifelse(flag, h, -h)
+            for _ in range(40):
+                v = T.minimum(v, v[::-1])
+            return v
+
+        h, flag = T.dvector("h"), T.lscalar("flag")
+        (out,) = self.loop(step, None, h, [flag], n_steps=2)
+        fn = theano.function([h, flag], out, mode=WITH)
+        self.assertEqual(fn([3.0, 1, 2], 1).tolist(), [[2, 1, 2], [2, 1, 2]])
 
     def test_branches_that_are_not_taken(self):
         w, h, flag = T.dscalar("w"), T.dscalar("h"), T.lscalar("flag")
@@ -567,6 +583,22 @@ class Ends(Case):
             values = [self.rng.randint(-9, 9, size=(5, 3, 3)).astype(dtype) for _ in range(2)]
             fn = self.check([x, y], [out[-1]], values, rtol=1e-5)
             self.assertEqual(loops(fn), [])
+
+    def test_terms_of_other_types_than_the_state(self):
+        """Terms of narrower dtypes, or with dimensions that broadcast, are added in the dtype of the state."""
+        big = np.full((200, 3), 100, "int8")
+        for dtype, state in (("int8", "int64"), ("float32", "float64"), ("int16", "float32")):
+            x, first = T.matrix("x", dtype=dtype), T.vector("first", dtype=state)
+            values = [big if dtype == "int8" else (self.rng.rand(200, 3) * 100).astype(dtype), np.ones(3, state)]
+            for step in (lambda a, s: s + a, lambda a, s: s + a[0]):
+                (out,) = self.loop(step, x, first)
+                self.check([x, first], [out[-1]], values, rtol=1e-12)
+            y = T.tensor3("y", dtype=dtype)
+            (out,) = self.loop(lambda a, b, s: s + T.dot(b, a), [x, y], first)
+            self.check([x, y, first], [out[-1]], [values[0], np.ones((200, 3, 3), dtype), values[1]], rtol=1e-12)
+        x, m, s = T.dmatrix("x"), T.TensorType("float64", (False, True, False))("m"), T.dvector("s")
+        (out,) = self.loop(lambda a, b, s: s + T.dot(b, a), [x, m], s)
+        self.check([x, m, s], [out[-1]], [self.rng.rand(4, 3), self.rng.rand(4, 1, 3), np.ones(3)])
 
     def test_sums_of_products_of_vectors(self):
         """Vectors of one dtype are multiplied row by row; vectors of two dtypes are multiplied as one long product."""

@@ -60,9 +60,7 @@ def keep_layout(a):
 
 
 def layouts(a):
-    """Yield the matrix in C and Fortran order, sliced, spread, reversed, and misaligned."""
-
-    """The same matrix in C and Fortran order, sliced, with reversed rows, columns or both, and misaligned."""
+    """Yield the matrix in C and Fortran order, sliced, spread, with reversed rows, columns or both, and misaligned."""
     yield a
     yield np.asfortranarray(a)
     wide = np.zeros((a.shape[0] * 2 + 1, a.shape[1] * 3 + 2), a.dtype)

@@ -84,9 +84,7 @@ class Refuse(scalar.UnaryScalarOp):
 
 
 class LoopAdd(theano.Op):
-    """An Op z = x + y, where y may be broadcast, by the loops of elemwise_cgen; `reorder` selects the generator."""
-
-    """z = x + y for a matrix and a row or column, by the loops of elemwise_cgen; `loops` is the name of the generator."""
+    """An Op z = x + y, where y may be broadcast, by the loops of elemwise_cgen; `loops` is the name of the generator."""
 
     __props__ = ("loops",)
 
@@ -116,10 +114,7 @@ class LoopAdd(theano.Op):
             code += elemwise_cgen.make_reordered_loop(orders, 2, dtypes, task, names)
         else:
             tasks = [("", "")] * (len(all_dims) - 1) + [("", task)]
-            code += elemwise_cgen.make_loop(orders, dtypes, [*tasks, ""], names)
-
-            make = getattr(elemwise_cgen, self.loops)
-            code += make(orders, dtypes, [("", ""), ("", task), ""], names)
+            code += getattr(elemwise_cgen, self.loops)(orders, dtypes, [*tasks, ""], names)
         return "{\n%s\n}" % code
 
 

@@ -23,11 +23,6 @@ class TestOverlaps(unittest.TestCase):
 
     def pairs(self, memory):
         """Yield pairs of views of equal shape: identical, adjacent, and with some elements in common."""
-
-        """Parts of memory of equal shapes: the same, beside one another, and others that share some elements.
-
-        Either part may be the one that is overwritten.
-        """
         yield memory[:], memory[:]
         yield memory[:10], memory[10:20]
         for by in (1, 3, 9):

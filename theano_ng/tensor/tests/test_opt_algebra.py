@@ -71,6 +71,9 @@ class TestFunctions(RewriteCase):
             (negative, negative * -y, "neg(x), mul(x, y)"),
             (size, size * abs(y), "*1 -> abs_(x), mul(*1, abs_(y))"),
             (x * y, abs(x * y), "*1 -> mul(x, y), abs_(*1)"),
+            (2 / (x * y), -(2 / (x * y)), "*1 -> true_div(2.0, mul(x, y)), neg(*1)"),
+            (negative, -(negative / y), "neg(x), true_div(x, y)"),
+            (negative / y, -(negative / y), "*1 -> true_div(neg(x), y), neg(*1)"),
         ]:
             f = theano_ng.function([x, y], [shared, out], mode=Mode("py", self.query))
             self.assertEqual(shown(f.maker.fgraph), expected)

@@ -11,8 +11,7 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import ancestors
 from theano_ng.gof.optdb import Query
 from theano_ng.gof.rewriting import in2out
-from theano_ng.tensor.opt import ShapeFeature
-from theano_ng.tensor.opt.alloc import local_fill_to_alloc
+from theano_ng.tensor.opt import ShapeFeature, alloc
 from theano_ng.tensor.opt.common import broadcast_like
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
@@ -39,6 +38,22 @@ class TestFill(RewriteCase):
         self.check(T.fill(c, s) * r, None)
         self.check(T.fill(T.zeros_like(m), s).T - 1, None, {"m": np.ones((2, 3))})
 
+    def test_fills_that_make_nothing_longer(self):
+        """The rule drops a fill if both operands have length one in the same dimensions."""
+        r, q, c, s = T.drow("r"), T.drow("q"), T.dcol("c"), T.dscalar("s")
+        one = T.TensorType("float64", (True, True))("one")
+        for out, expected in [
+            (T.exp(T.fill(r, q)), "exp(q)"),
+            (T.exp(T.fill(one, q)), "exp(q)"),
+            (T.fill(r, q) + c, "add(q, c)"),
+            (T.exp(T.fill(one, s)), "exp(InplaceDimShuffle{x,x}(s))"),
+            (T.exp(T.fill(q, one)), "second(q, exp(one))"),
+            (T.exp(T.fill(c, q)), "second(c, exp(q))"),
+        ]:
+            fgraph = FunctionGraph([r, q, c, s, one], [out], clone=True)
+            in2out(alloc.local_fill_sink).optimize(fgraph)
+            self.assertEqual(shown(fgraph), expected)
+
     def test_long_chain(self):
         m = T.dmatrix("m")
         x = T.fill(m, T.dscalar("s"))
@@ -63,7 +78,7 @@ class TestFill(RewriteCase):
         x, v, r, c = T.dmatrix("x"), T.dvector("v"), T.drow("r"), T.dcol("c")
         for model, value in ((x, v), (x, r), (x, c), (r, c), (c, r), (x, T.constant(2.0))):
             fgraph = FunctionGraph([x, v, r, c], [T.fill(model, value)], clone=True)
-            in2out(local_fill_to_alloc).optimize(fgraph)
+            in2out(alloc.local_fill_to_alloc).optimize(fgraph)
             self.assertIn("Alloc", shown(fgraph))
             f = theano_ng.function(fgraph.inputs, fgraph.outputs, mode=Mode("py", None), on_unused_input="ignore")
             number = value.data if value not in (v, r, c) else values[value.name]
@@ -136,6 +151,25 @@ class TestAlloc(RewriteCase):
         self.assertRaises((AssertionError, ValueError), f, np.ones((2, 3)), 1, 4)
         # Of two Allocs with equal shapes, one stays for the shape.
         self.check(T.alloc(s, n, 3) + T.alloc(T.dscalar("t"), n, 3), None)
+
+    def test_operands_that_are_computed_from_allocs(self):
+        """The rule removes an Alloc, or a DimShuffle of one, but no other function of an Alloc."""
+        v, w, x, n = T.dvector("v"), T.dvector("w"), T.dmatrix("x"), T.lscalar("n")
+        a = T.alloc(v, n, 3)
+        for operand, left_out in (
+            (a, True),
+            (a.dimshuffle(1, 0), True),
+            (a[1:], False),
+            (T.exp(a), False),
+            (a.reshape((3, n)), False),
+            (T.cumsum(a, axis=0), False),
+            (T.concatenate([a, x]), False),
+        ):
+            out = T.add(x, operand, w.dimshuffle("x", 0))
+            fgraph = FunctionGraph([v, w, x, n], [out], clone=True)
+            in2out(alloc.local_elemwise_alloc).optimize(fgraph)
+            found = ancestors([fgraph.outputs[0].owner.inputs[1]])
+            self.assertEqual(any(v.owner and isinstance(v.owner.op, T.Alloc) for v in found), not left_out)
 
     def test_dimensions_that_only_an_alloc_knows_to_be_one(self):
         """If only an Alloc's type declares a dimension of length one, the rule does not remove the dimension from its

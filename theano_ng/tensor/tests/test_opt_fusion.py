@@ -1,5 +1,6 @@
 """Elementwise operations are fused into one loop; only cheap values are computed in several loops."""
 
+import functools
 import unittest
 
 import numpy as np
@@ -10,7 +11,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.gof.optdb import Query
 from theano_ng.scalar import Composite, ScalarOp
 from theano_ng.tensor.opt import elemwise_max_input_fct
-from theano_ng.tensor.opt.fusion import MAX_REPEATED
+from theano_ng.tensor.opt.fusion import MAX_OPERATIONS, MAX_REPEATED
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
 FUSION = Query(["fusion", "canonicalize_db"])
@@ -231,6 +232,24 @@ class TestFusion(RewriteCase):
         sizes = [len(op.fgraph.apply_nodes) if isinstance(op, Composite) else 1 for op in scalar_ops]
         self.assertLessEqual(max(sizes), 1 + MAX_REPEATED + 2)
         self.assertLess(len(sizes), 100)
+
+    def test_long_loops_take_in_no_more(self):
+        """A loop that computes values again has at most MAX_OPERATIONS function calls."""
+        x = T.dvector("x")
+        values = [abs(abs(x - float(k)) - 0.5) for k in range(28)]
+        for roots in (60, 100):
+            outputs = [functools.reduce(choose, values) for choose in (T.maximum, T.minimum)]
+            for _ in range(roots):
+                outputs = [T.sqrt(out) for out in outputs]
+            f = theano_ng.function([x], outputs, mode=Mode("py", "fast_run"))
+            scalar_ops = [node.op.scalar_op for node in loops_of(f)]
+            calls = [
+                sum(node.op not in (theano_ng.scalar.add, theano_ng.scalar.sub) for node in op.fgraph.apply_nodes)
+                for op in scalar_ops
+                if isinstance(op, Composite)
+            ]
+            self.assertGreater(max(calls), 2 * roots / 3 + 28)
+            self.assertLessEqual(max(calls), MAX_OPERATIONS)
 
     def test_higher_derivative(self):
         # All operations are one loop, since every intermediate result is used inside it.

@@ -187,6 +187,20 @@ class TestSerialize(RewriteCase):
         f = theano_ng.function([a, i], [b, b + a])
         self.assertEqual([v.tolist() for v in f([1, 2, 3], 0)], [[2, 2, 3], [3, 4, 6]])
 
+    def test_increments_that_others_read_stay(self):
+        """The rule does not move an increment that other nodes read."""
+        a, i, j = T.dvector("a"), T.lscalar("i"), T.lvector("j")
+        for one in (T.inc_subtensor(a[i], 1.0), T.inc_subtensor(a[:2], 2.0), T.inc_subtensor(a[j], 1.0)):
+            for others in ([one], [T.exp(one)], [one[::-1], one * a]):
+                f = theano_ng.function([a, i, j], [one + a, *others], on_unused_input="ignore", mode=Mode("py", QUERY))
+                increments = [n for n in f.maker.fgraph.apply_nodes if n.op == one.owner.op]
+                self.assertEqual(len(increments), 1, shown(f.maker.fgraph))
+                want = theano_ng.function(
+                    [a, i, j], [one + a, *others], on_unused_input="ignore", mode=Mode("py", None)
+                )
+                for got, w in zip(f([1, 2, 3], 0, [2, 2]), want([1, 2, 3], 0, [2, 2])):
+                    np.testing.assert_allclose(got, w)
+
 
 class TestInplace(RewriteCase):
     def test_table(self):

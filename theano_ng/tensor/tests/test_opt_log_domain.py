@@ -128,6 +128,18 @@ class TestRules(unittest.TestCase):
             [x], T.log((e * T.exp(-x[:, 0]).dimshuffle(0, "x")).sum(axis=1)), [FAR], logsumexp(FAR - FAR[:, :1], 1)
         )
 
+    def test_sums_in_other_dtypes(self):
+        """The logarithm of a sum has the numbers that the dtype of the sum gives it."""
+        x = T.dmatrix("x")
+        for dtype in ("int64", "int8", "complex64", "complex128", "float32", "float64"):
+            for axis in (None, 0, 1, (0, 1)):
+                for out in (T.sum(T.exp(x), axis=axis, dtype=dtype), T.sum(T.exp(x), axis=axis, dtype=dtype).T):
+                    plain = theano.function([x], T.log(out), mode=PLAIN)(X)
+                    for mode in MODES:
+                        got = theano.function([x], T.log(out), mode=mode)(X)
+                        self.assertEqual(got.dtype, plain.dtype)
+                        np.testing.assert_allclose(got, plain, rtol=1e-6)
+
     def test_functions_of_integers(self):
         """Multiples of an argument, such as 2 x in log(1 + tanh(x)), are not computed in integers, where they would
         wrap around.

@@ -44,6 +44,19 @@ class TestFactors(RewriteCase):
             self.check(T.prod(3 * x), None, {"x": np.ones(shape)})
             self.check(T.sum(3 * x), None, {"x": np.ones(shape)})
 
+    def test_no_axes(self):
+        """A reduction over no axes multiplies each element once by each factor."""
+        for dtype in ("float64", "float32", "complex128", "int64"):
+            m, s = T.TensorType(dtype, (False, False))("m"), T.TensorType(dtype, ())("s")
+            values = np.array([[1, -2, 3], [0, 5, -1]], dtype), np.array(3, dtype)
+            for product, factor in ((s * m, 3), (-m, -1), (s * m * s, 9)):
+                for out in (T.sum(product, axis=()), T.prod(product, axis=())):
+                    fgraph = FunctionGraph([m, s], [out], clone=True)
+                    in2out(reductions.local_sum_prod_mul_by_scalar, ignore_newtrees=True).optimize(fgraph)
+                    for inputs, o, query in ((fgraph.inputs, fgraph.outputs[0], None), ([m, s], out, self.query)):
+                        f = theano_ng.function(inputs, o, mode=Mode("py", query), on_unused_input="ignore")
+                        np.testing.assert_array_equal(f(*values), factor * values[0])
+
     def test_powers_of_scalars(self):
         x, s, m = T.dvector("x"), T.dscalar("s"), T.dmatrix("m")
         l, k = T.lscalar("l"), T.lvector("k")

@@ -7,8 +7,12 @@ import numpy as np
 
 import theano_ng
 import theano_ng.tensor as T
-from theano_ng.tensor.basic import Flatten
+from theano_ng.compile.ops import Shape_i
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
+from theano_ng.gof.rewriting import in2out
+from theano_ng.tensor.basic import Flatten
+from theano_ng.tensor.opt import reshape
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
@@ -85,6 +89,30 @@ class TestReshape(RewriteCase):
                 out, None, {"x": np.arange(6.0).reshape(3, 2), "t": np.arange(24.0).reshape(3, 4, 2)}, query=WITH_SHAPES
             )
             self.assertIn("Reshape", shown(f.maker.fgraph))
+
+    def test_lengths_without_inferred_shapes(self):
+        """The rule recognizes the lengths of the reshaped tensor without ShapeFeature."""
+        x, y = T.dmatrix("x"), T.dmatrix("y")
+        lengths = {
+            "Shape_i": lambda v, i: Shape_i(i)(v),
+            "part of shape": lambda v, i: v.shape[i],
+            "in another dtype": lambda v, i: T.cast(v.shape[i], "int32"),
+        }
+        for name, length in lengths.items():
+            for sizes, useless in (
+                ((length(x, 0), length(x, 1)), True),
+                ((-1, length(x, 1)), True),
+                ((length(x, 0), -1), True),
+                ((length(x, 1), length(x, 0)), False),
+                ((-1, length(x, 0)), False),
+                ((length(y, 0), length(x, 1)), False),
+                ((-1, length(y, 1)), False),
+                ((-1, 3), False),
+            ):
+                fgraph = FunctionGraph([x, y], [T.reshape(x, T.stack(sizes), ndim=2)], clone=True)
+                in2out(reshape.local_useless_reshape).optimize(fgraph)
+                wanted = useless and name != "in another dtype"
+                self.assertEqual("Reshape" in shown(fgraph), not wanted, (name, shown(fgraph)))
 
     def test_lengths_of_dimensions_that_there_are_not(self):
         a, x = T.dscalar("a"), T.dmatrix("x")

@@ -1,5 +1,6 @@
 """Products of matrices with scalars, matrices and vectors of all dtypes: one BLAS call if the operands allow it."""
 
+import io
 import itertools
 import unittest
 from unittest import mock
@@ -8,6 +9,7 @@ import numpy as np
 
 import theano_ng
 import theano_ng.tensor as T
+from theano_ng.compile import ProfileStats
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.tensor.blas import Dot22Scalar, Ger, gemm_no_inplace
@@ -106,6 +108,38 @@ class TestScaledProducts(unittest.TestCase):
                 optimizer.apply(fgraph)
             sums = [call.args[0] for call in looked.call_args_list if call.args[0].owner.op in (T.add, T.sub)]
             self.assertEqual(len(sums), 1)
+
+
+class TestProfile(unittest.TestCase):
+    def profile(self, make, profiled):
+        A, B, C = T.dmatrices("ABC")
+        fgraph = FunctionGraph([A, B, C], make(A, B, C), clone=True)
+        if profiled:
+            fgraph.profile = ProfileStats(atexit_print=False)
+        optimizer = blas.GemmOptimizer()
+        prof = optimizer.optimize(fgraph)
+        self.assertEqual(sum(isinstance(node.op, blas.ops.Gemm) for node in fgraph.apply_nodes), prof[2])
+        out = io.StringIO()
+        optimizer.print_profile(out, prof)
+        return dict(line.split()[:2] for line in out.getvalue().splitlines()[1:])
+
+    def test_numbers(self):
+        """The profile has the number of products that became Gemms, and the time of validation if the graph is profiled."""
+        dot = blas.ops._dot22
+        for make, replaced in (
+            (lambda A, B, C: [A + B], 0),
+            (lambda A, B, C: [A + dot(B, C)], 1),
+            (lambda A, B, C: [A + dot(B, C), T.exp(2 * B - 3 * dot(C, A))], 2),
+            (lambda A, B, C: [A + dot(B, C) + dot(C, A) - B], 2),
+        ):
+            for profiled in (False, True):
+                found = self.profile(make, profiled)
+                self.assertEqual(int(found["nb_replacement"]), replaced)
+                self.assertEqual([int(found["nb_inconsistency_" + what]) for what in ("make", "replace")], [0, 0])
+                if profiled:
+                    self.assertGreaterEqual(float(found["validate_time"]), 0)
+                else:
+                    self.assertEqual(found["validate_time"], "None")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.fg import FunctionGraph
-from theano_ng.tensor.opt import dimshuffle, inplace, join, subtensor, take
+from theano_ng.tensor.opt import dimshuffle, incsubtensor, inplace, join, subtensor, take
 from theano_ng.tensor.opt.lift import lifts
 from theano_ng.tensor.subtensor import Subtensor
 
@@ -37,6 +37,14 @@ def without_pattern(v):
 
 def joined(*vectors):
     return T.concatenate(vectors)
+
+
+def first_increment(v):
+    return T.inc_subtensor(v[1:], 1.0)
+
+
+def second_increment(v):
+    return T.inc_subtensor(v[:2], 2.0)
 
 
 def total(*vectors):
@@ -107,6 +115,17 @@ class TestTraces(unittest.TestCase):
                 self.assertIn("joined", functions_of(new), new.owner)
                 new = new.owner.inputs[0]
             self.assertEqual(found, 1 if dtype == "float64" else 2)
+
+    def test_increments_in_a_row(self):
+        """A moved increment has the traces of the old increment and of the sum."""
+        x, y = T.dvectors("x", "y")
+        fgraph = FunctionGraph([x, y], [total(first_increment(x), y, second_increment(x))])
+        (new,) = incsubtensor.local_IncSubtensor_serialize.transform(fgraph.outputs[0].owner)
+        for name in ("second_increment", "first_increment"):
+            self.assertLessEqual({name, "total"}, functions_of(new))
+            new = new.owner.inputs[0]
+        self.assertEqual(new.owner.op, T.add)
+        self.assertIn("total", functions_of(new))
 
     def test_joined_elements(self):
         """The merged vector of elements has the stack trace of the join."""
