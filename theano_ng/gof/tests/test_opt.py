@@ -7,6 +7,7 @@ import logging
 import pickle
 import time
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -39,9 +40,11 @@ from theano_ng.gof.rewriting import (
     local_optimizer,
     optimizer,
     out2in,
+    pattern,
     pre_constant_merge,
     pre_greedy_local_optimizer,
 )
+from theano_ng.gof.tests import floats
 from theano_ng.scalar import add, constant, exp, float64, identity, log, mul, neg, sub, transfer_type, true_div
 from theano_ng.tensor.opt import Assert
 
@@ -205,6 +208,29 @@ class TestDocumented(Base):
             e = graph_of(exp(self.x))
             out2in(rule).optimize(e)
             self.assertEqual(str(e), after)
+
+    def test_numbers_of_any_data(self):
+        """Without tensors, a pattern compares its numbers with constants of any data."""
+        number = floats.number
+        double = floats.Compute("double", lambda a, b: a * b)
+        x = number("x")
+        rule = PatternSub((double, 2, "x"), "x")
+        with unittest.mock.patch.object(pattern, "_read_constant", pattern._plain_constant):
+            for data, same in (
+                (2.0, True),
+                (2, True),
+                (3.0, False),
+                (np.float64(2), True),
+                (np.array(2.0), True),
+                (np.array([[2]]), True),
+                (np.array([2.0, 2.0]), False),
+                ("two", False),
+                (None, False),
+                ([2.0], False),
+            ):
+                with self.subTest(data=data):
+                    found = rule.transform(double(gof.Constant(gof.generic, data), x).owner)
+                    self.assertEqual(found, [x] if same else False)
 
     def test_used_pattern_is_pickled(self):
         rule = PatternSub((log, (exp, "a")), "a")
@@ -417,6 +443,45 @@ class TestWalks(Base):
             self.assertRaises(error, nav.optimize, graph_of(exp(x)))
         self.assertRaises(ValueError, local_optimizer, [])
         self.assertRaises(ValueError, local_optimizer, ["exp"])
+
+    def test_a_variable_for_itself(self):
+        """A rule that replaces a variable by itself changes nothing, in any walk."""
+        calls = []
+
+        @local_optimizer([exp])
+        def as_list(node):
+            calls.append(node)
+            return [node.outputs[0]]
+
+        @local_optimizer([exp])
+        def as_dict(node):
+            calls.append(node)
+            return {node.outputs[0]: node.outputs[0]}
+
+        for rule in (as_list, as_dict):
+            e = graph_of(add(exp(self.x), exp(self.y)))
+            for order in ("in_to_out", "out_to_in"):
+                nav = TopoOptimizer(rule, order=order)
+                self.assertEqual(nav.optimize(e)[1], 0)
+                self.assertFalse(nav.process_node(e, e.outputs[0].owner.inputs[0].owner))
+            calls.clear()
+            EquilibriumOptimizer([rule], max_use_ratio=9).optimize(e)
+            self.assertLessEqual(len(calls), 4)
+            self.assertEqual(str(e), "[add(exp(x), exp(y))]")
+
+    def test_features_are_attached_again(self):
+        """Optimizers attach the feature for replacements to a graph that has lost it."""
+        for make in (
+            lambda: TopoOptimizer(OpSub(exp, neg)),
+            lambda: EquilibriumOptimizer([OpSub(exp, neg)], max_use_ratio=9),
+            lambda: OpKeyOptimizer(OpSub(exp, neg)),
+            lambda: SeqOptimizer([MergeOptimizer(), in2out(OpSub(exp, neg))]),
+        ):
+            e = graph_of(add(exp(self.x), exp(self.y)))
+            (feature,) = [f for f in e._features if isinstance(f, gof.toolbox.ReplaceValidate)]
+            e.remove_feature(feature)
+            make().optimize(e)
+            self.assertEqual(str(e), "[add(neg(x), neg(y))]")
 
     def test_dict_answers(self):
         @local_optimizer([exp])
@@ -1020,6 +1085,17 @@ class TestTools(Base):
             v = add(v, v)
         self.assertIs(pre_greedy_local_optimizer([note], v), v)
         self.assertEqual(len(visited), 40)
+
+    def test_pre_greedy_with_a_rule_that_changes_nothing(self):
+        """The next rule is tried after a rule that returns the variable itself."""
+
+        @local_optimizer([exp])
+        def same(node):
+            return [node.outputs[0]]
+
+        for rules in ([same, OpSub(exp, neg)], [OpSub(exp, neg), same], [same, same, OpSub(exp, neg)]):
+            new = pre_greedy_local_optimizer(rules, add(exp(self.x), exp(exp(self.y))))
+            self.assertEqual(str(graph_of(new)), "[add(neg(x), neg(neg(y)))]")
 
     def test_list_of_nodes(self):
         e = graph_of(exp(add(self.x, self.y)))

@@ -154,6 +154,15 @@ class TestSequence(unittest.TestCase):
             found.print_summary(out)
             self.assertRegex(out.getvalue(), r"SeqOptimizer\s+steps")
 
+    def test_names_of_results(self):
+        """A result has the name of its database, or the one that the query gives."""
+        self.db.name = "sequence"
+        self.assertEqual(self.db.query("+fast").name, "sequence")
+        self.assertEqual(self.db.query("+fast", "-slow").name, "sequence")
+        named = Query(["fast"])
+        named.name = "mine"
+        self.assertEqual(self.db.query(named).name, "mine")
+
     def test_extra(self):
         extra = Global()
         extra.name = "extra"
