@@ -28,7 +28,7 @@ from theano_ng.tests.programs import judge, source
 from theano_ng.tests.programs.configurations import CONFIGURATIONS, Configuration
 from theano_ng.tests.programs.generator import CHAPTER_WEIGHTS, Draw, _ordinary_calls, chapters_of, generate, uncomputed
 from theano_ng.tests.programs.operations import OPERATIONS
-from theano_ng.tests.programs.precision import unit
+from theano_ng.tests.programs.precision import Noise, unit
 from theano_ng.tests.programs.records import Body, Input, Node, Program, all_nodes, needed
 from theano_ng.tests.programs.reduction import fewer, reduced
 from theano_ng.tests.programs.reproduce import difference_of, same
@@ -128,6 +128,13 @@ class TestPrecision(unittest.TestCase):
         judged, right = self.judged(program), np.exp([1.0, 2.0])
         self.assertFalse(judged.wrong(right * (1 + 1e-15), False).any())
         self.assertTrue(judged.wrong(right * (1 + 1e-12), False).all())
+
+    def test_zeros_have_both_signs(self):
+        """The two samples of a pair have zeros of opposite signs, also in results that get errors."""
+        for ulps in (0.0, 4.0):
+            pair = [np.signbit(Noise(k).settle(np.zeros(50), "float32", ulps)) for k in (0, 1)]
+            np.testing.assert_array_equal(pair[0], ~pair[1])
+            self.assertGreater(pair[0].sum(), 10)
 
     def test_cancellation_is_allowed_for(self):
         nodes = (

@@ -356,6 +356,8 @@ DECIDING = frozenset(
 )
 # Operations in which a rounding error of an operand can cause a large change of the result.
 JUMPING = DECIDING | frozenset("floor ceil trunc round_half_to_even floor_div_floats mod_floats".split())
+# Reductions with accumulators that are wider than those of the twin: their partial sums do not overflow.
+WIDE_SUMS = frozenset(["sum", "prod", "mean"])
 # Products of larger numbers, or of numbers smaller than its inverse, may overflow in one order of the factors only.
 EXTREME = 1e18
 
@@ -371,7 +373,9 @@ def _rewritten(program, configuration):
 
 
 def _may_differ(program, configuration, expectation):
-    """Return True if rewriting may change results, because other values depend on NaN, infinities or overflow."""
+    """Return True if results may differ, because other values depend on NaN, infinities or overflow."""
+    if expectation.extreme and any([node.operation in WIDE_SUMS for node in all_nodes(program.nodes)]):
+        return True
     decided = expectation.extreme or not expectation.finite and _decides(program)
     return decided and _rewritten(program, configuration)
 

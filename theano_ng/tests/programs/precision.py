@@ -98,7 +98,8 @@ class Noise:
         if not ulps:
             return value
         size = np.abs(value) if scale is None else np.maximum(np.abs(value), np.abs(scale()))
-        return value + (unit(dtype) * NOISE * ulps) * self._signed(value) * np.where(np.isfinite(size), size, 0)
+        error = (unit(dtype) * NOISE * ulps) * self._signed(value) * np.where(np.isfinite(size), size, 0)
+        return np.where(error == 0, value, value + error)  # -0.0 + 0.0 is 0.0
 
     def _signed(self, value):
         """Return the next errors in the shape of a value."""
