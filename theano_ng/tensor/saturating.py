@@ -169,7 +169,7 @@ def read_function(function):
 
 def _to_power(found, power):
     """Return `Factors` raised to a power, or None if the power is unknown or not defined for their constant."""
-    if found is None or power is None or found.constant <= 0 and (power != int(power) or not found.constant):
+    if found is None or power is None or found.constant <= 0 and (not float(power).is_integer() or not found.constant):
         return None
     return Factors(found.constant**power, [f._replace(power=f.power * power) for f in found.factors])
 
@@ -310,7 +310,7 @@ class _Powers:
             n = min(exp, max(negative, -positive))
         elif exp < 0:
             n = max(exp, min(-positive, negative))
-        if n * exp < 0 or n != int(n):
+        if n * exp < 0 or not float(n).is_integer():
             n = 0
         a = self.argument
         found = [Factor(logistic, a, positive + n), Factor(logistic, -a, negative - n), Factor(T.exp, a, exp - n)]

@@ -68,7 +68,7 @@ def _of_power(node):
     """Return the shortcut of ``v ** t``: its derivative by v is the power times the derivative of ``t * log(v)``."""
     (out,), base = node.outputs, node.inputs[0]
     power = number_of(node.inputs[1]) if len(node.inputs) == 2 else 0.5
-    if power is not None and power > 0 and power == int(power) or base.type.dtype != out.type.dtype:
+    if power is not None and power > 0 and float(power).is_integer() or base.type.dtype != out.type.dtype:
         return None
     read = reading(base, whole=True)
     if read is None:

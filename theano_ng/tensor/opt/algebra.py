@@ -491,7 +491,7 @@ def local_pow_specialize_device(node):
         return False
     exponent = exponent.item()
     n = abs(exponent)
-    if n != int(n) or n > 512 or n <= 2 or (exponent < 0 and out.dtype[0] in "iu"):
+    if not float(n).is_integer() or n > 512 or n <= 2 or (exponent < 0 and out.dtype[0] in "iu"):
         return False
     # The binary digits of the exponent select the squares to multiply.
     n = int(n)

@@ -191,6 +191,31 @@ class TestFunctions(RewriteCase):
         self.check(T.fvector("f") ** 2, "sqr(f)")
         self.check(T.bvector("b") ** 2, None, {"b": [-12, 3, 100]})
 
+    def test_powers_with_infinite_exponents(self):
+        """Rules and gradients accept exponents that are infinite, NaN, or too large for an integer."""
+        x, value = T.dvector("x"), np.array([0.25, 1.0, 2.0])
+        bases = [
+            (x, value),
+            (abs(x), value),
+            (T.exp(x), np.exp(value)),
+            (1 + T.exp(x), 1 + np.exp(value)),
+            (T.tanh(x), np.tanh(value)),
+            (T.nnet.sigmoid(x), 1 / (1 + np.exp(-value))),
+            (x / x.sum(), value / value.sum()),
+            (x * T.prod(x), value * value.prod()),
+        ]
+        for base, of_value in bases:
+            for exponent in (np.inf, -np.inf, np.nan, 1e300, -1e300):
+                power = base**exponent
+                outputs = [power, power * base**2 / base, T.grad(power.sum(), x)]
+                with np.errstate(all="ignore"):
+                    got = theano_ng.function([x], outputs)(value)
+                    gradient = theano_ng.function([x], outputs[2], mode=Mode("py", None))(value)
+                    np.testing.assert_array_equal(got[0], of_value**exponent)
+                    np.testing.assert_allclose(got[1], of_value**exponent * of_value**2 / of_value)
+                known = np.isfinite(gradient)  # the others are NaN or infinite, as rewriting makes them
+                np.testing.assert_allclose(got[2][known], gradient[known])
+
     def test_powers_of_integers(self):
         """Positive powers of integers of every dtype are products; they wrap around as powers do."""
         for dtype in ("int8", "int16", "int32", "int64"):

@@ -380,6 +380,12 @@ def _may_differ(program, configuration, expectation):
     return decided and _rewritten(program, configuration)
 
 
+def _lengths_may_differ(program, configuration, expectation):
+    """Return True if lengths, such as a number of steps, may differ in a rewritten program, so that arrays do not fit."""
+    by_rounding = any([one.error is None for of_call in expectation.calls for one in of_call])
+    return _may_differ(program, configuration, expectation) or by_rounding and _rewritten(program, configuration)
+
+
 def _compared(name, got, right, compiled):
     configuration, expectation = compiled.configuration, compiled.expectation
     finite = expectation.finite
@@ -500,12 +506,8 @@ def judged(program, configuration, expectation=None, patience=1.0):
         jumps = any([node.operation in JUMPING for node in all_nodes(program.nodes)])
         return None, None, None if jumps or program.special else raised(configuration, error)
     except Exception as error:
-        # The number of steps of a loop may also depend on such values, and therefore lengths may not match.
-        if (
-            isinstance(error, (ValueError, IndexError))
-            and expectation
-            and _may_differ(program, configuration, expectation)
-        ):
+        lengths_differ = expectation and _lengths_may_differ(program, configuration, expectation)
+        if isinstance(error, (ValueError, IndexError)) and lengths_differ:
             return None, None, None
         return compiled, None, raised(configuration, error)
     return compiled, results, compare(compiled, results)
