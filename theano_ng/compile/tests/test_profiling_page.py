@@ -89,7 +89,7 @@ class TestContents(unittest.TestCase):
 
     def test_lines(self):
         texts = [line["text"] for line in self.data["lines"]]
-        self.assertIn("hidden = T.tanh(T.dot(x, w))  # this line has most of the nodes", texts)
+        self.assertIn("hidden = T.tanh(T.dot(x, w))  # the line with most of the nodes", texts)
         for line in self.data["lines"]:
             self.assertEqual((line["file"], line["function"]), (__file__, "profiled"))
         product = next(node for node in self.data["nodes"] if node["op"] == "Dot22")
