@@ -73,6 +73,7 @@ class IfElse(Op):
 
     __props__ = ("n_outs", "as_view", "gpu", "name")
     same_for_any_ndim = True
+    takes_undefined_gradients = True  # the condition has the gradient zero in any case
 
     def __init__(self, n_outs, as_view=False, gpu=False, name=None):
         self.n_outs = n_outs

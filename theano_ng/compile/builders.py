@@ -8,7 +8,6 @@ from theano_ng.gof import rewriting
 from theano_ng.gof.derivative import disconnected_type, is_absent, is_disconnected
 from theano_ng.gof.differentiate import Rop, grad
 from theano_ng.gof.graph import Apply, Variable, io_connection_pattern
-from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op, ops_with_inner_function
 
 __all__ = ["OpFromGraph", "inline_ofg_expansion"]
@@ -350,15 +349,7 @@ class OpFromGraph(Op):
         """Return the gradients of the inputs, including those for shared variables."""
         usable = [None if is_absent(g) else g for g in output_grads]
         op, plan = self._lop_op([None if g is None else g.type for g in usable])
-        terms = self._fill(op, plan, list(inputs) + list(outputs) + [g for g in usable if g is not None])
-        null = next((g for g in output_grads if isinstance(g.type, NullType)), None)
-        if null is not None:
-            pattern = self.connection_pattern(None)
-            nulls = [isinstance(g.type, NullType) for g in output_grads]
-            terms = [
-                null.type() if any(a and b for a, b in zip(row, nulls)) else term for row, term in zip(pattern, terms)
-            ]
-        return terms
+        return self._fill(op, plan, list(inputs) + list(outputs) + [g for g in usable if g is not None])
 
     def _rop_op(self, point_types):
         key = tuple(point_types)

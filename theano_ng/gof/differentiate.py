@@ -485,16 +485,18 @@ def input_gradients(node, output_grads):
     is_null = [isinstance(g.type, NullType) for g in output_grads]
     only_null = [not any(a and b and not n for a, b, n in zip(row, to_cost, is_null)) for row in pattern]
     only_int = [not any(a and b and not n for a, b, n in zip(row, to_cost, is_int)) for row in pattern]
-    # A sum with an undefined term is undefined. Discrete outputs contribute zero, whatever their gradient.
-    undefined = [
-        any(a and n and not discrete for a, n, discrete in zip(row, is_null, is_int)) or null
-        for row, null in zip(pattern, only_null)
-    ]
+    undefined, known_grads = only_null, output_grads
+    if not op.takes_undefined_gradients:
+        # A sum with an undefined term is undefined. Discrete outputs contribute zero, whatever their gradient.
+        undefined = [
+            any(a and n and not discrete for a, n, discrete in zip(row, is_null, is_int)) or null
+            for row, null in zip(pattern, only_null)
+        ]
+        # The other inputs do not depend on outputs whose gradient is undefined.
+        known_grads = [disconnected_type() if n else g for g, n in zip(output_grads, is_null)]
     if all(u or not c for u, c in zip(undefined, connected)):
         null = next(g for g in output_grads if isinstance(g.type, NullType))
         return [null.type() if c else disconnected_type() for c in connected]
-    # The other inputs do not depend on outputs whose gradient is undefined.
-    known_grads = [disconnected_type() if n and not d else g for g, n, d in zip(output_grads, is_null, is_int)]
     new_grads = [_in_dtype_of(out, g) for out, g in zip(node.outputs, known_grads)]
     if type(op).L_op is PureOp.L_op and not hasattr(op, "grad"):
         raise AttributeError(

@@ -155,6 +155,7 @@ class Scan(Derivatives, Groups, Op):
     # In Theano, the rule that shortens buffers marks loops that it must not visit again. Here it may visit a loop
     # again.
     _scan_savemem_visited = True
+    takes_undefined_gradients = True
 
     def __init__(self, inputs, outputs, info, typeConstructor=None):
         self.set_groups(info)

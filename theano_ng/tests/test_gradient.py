@@ -136,6 +136,16 @@ class TestGrad(unittest.TestCase):
         for g, expected in zip(values[:2], values[2:]):
             np.testing.assert_array_equal(g, expected)
 
+    def test_undefined_gradients_do_not_reach_conditions(self):
+        """The condition of an ifelse has the gradient zero, also if the gradient of one of the values is undefined."""
+        x, y = T.dvectors("x", "y")
+        for condition in (T.gt(x[0], 0), x[0]):
+            known, other = theano.ifelse.ifelse(condition, [x * 2, y], [x * 3, y * 2])
+            g = grad(known.sum() + Undefined()(other).sum(), [x, y], null_gradients="return")
+            f = theano.function([x, y], g[0], on_unused_input="ignore")
+            np.testing.assert_array_equal(f([1.0, -2.0], [3.0]), [2.0, 2.0])
+            self.assertIsInstance(g[1].type, gradient.NullType)
+
     def test_shaping(self):
         x = self.x
         outs = [

@@ -42,10 +42,14 @@ class PureOp:
     same_for_any_ndim : bool
         Whether the Op computes the same for each element with any number of dimensions, as an addition does and a sum
         does not. For other Ops, a clone warns if a replacement gives an input another number of dimensions.
+    takes_undefined_gradients : bool
+        Whether `L_op` accepts gradients of outputs that are undefined (of NullType) and returns which gradients of
+        inputs are undefined. For other Ops, all inputs are that a continuous output with such a gradient depends on.
     """
 
     default_output = None
     same_for_any_ndim = False
+    takes_undefined_gradients = False
     __signature__ = CallSignature()
 
     def _call_signature(self):
