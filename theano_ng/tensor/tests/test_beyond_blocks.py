@@ -1,6 +1,5 @@
 """Native Ops on arrays longer and slightly shorter than the blocks that they process: C code against Python code."""
 
-import ctypes
 import itertools
 import unittest
 
@@ -26,6 +25,7 @@ from theano_ng.tensor.shaping.allocation import alloc, sum_to_shape
 from theano_ng.tensor.signal import pool
 from theano_ng.tensor.sort import argsort, sort, topk
 from theano_ng.tensor.tests.generated import ALL_DTYPES
+from theano_ng.tensor.tests.openmp_library import openmp_library
 from theano_ng.tensor.tests.single_node import run_node
 
 # Lengths near the numbers of elements of a vector, buffer, tile, piece, chunk or table of counts.
@@ -431,12 +431,7 @@ class TestThreads(NativeCase):
 
     def setUp(self):
         super().setUp()
-        try:
-            library = ctypes.CDLL("libgomp.so.1")
-        except OSError:
-            self.skipTest("there is no library for threads")
-        self.addCleanup(library.omp_set_num_threads, library.omp_get_max_threads())
-        library.omp_set_num_threads(3)
+        openmp_library(self).omp_set_num_threads(3)
 
     def test_reductions(self):
         with change_flags(openmp=True, openmp_elemwise_minsize=1):

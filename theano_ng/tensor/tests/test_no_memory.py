@@ -45,20 +45,20 @@ class TestEachAllocation(unittest.TestCase):
         for n in range(1, MOST):
             for cell in outputs:
                 cell[0] = None
-            failed = self.failing(thunk, n)
-            self.assertIn(failed, (None, *errors), node)
-            if failed is None:
+            error = self.failing(thunk, n)
+            self.assertIn(type(error), (type(None), *errors), node)
+            if error is None:
                 self.assert_equal(outputs, want)
                 if n > 2 * failures + 20:
                     break
-            failures += failed is not None
+            failures += error is not None
         else:
             self.fail("more allocations than expected: %s" % node)
         thunk()
         self.assert_equal(outputs, want)
 
     def failing(self, thunk, n):
-        """Return the type of the error when the n-th allocation fails, or None."""
+        """Return the error when the n-th allocation fails, or None."""
         error = None
         set_nomemory(n, n + 1)
         try:
@@ -67,7 +67,7 @@ class TestEachAllocation(unittest.TestCase):
             error = e
         finally:
             remove_mem_hooks()
-        return None if error is None else type(error)
+        return error
 
     def assert_equal(self, outputs, want):
         for cell, array in zip(outputs, want):
@@ -131,16 +131,9 @@ class TestEachAllocation(unittest.TestCase):
         self.assertEqual(str(caught.exception), text)
         found = set()
         for n in range(1, MOST):
-            error = None
-            set_nomemory(n, n + 1)
-            try:
-                thunk()
-            except BaseException as e:
-                error = e
-            finally:
-                remove_mem_hooks()
+            error = self.failing(thunk, n)
             found.add(type(error))
-            if type(error) is not MemoryError:
+            if not isinstance(error, MemoryError):
                 self.assertEqual((type(error), str(error)), (ValueError, text))
         self.assertEqual(found, {MemoryError, ValueError})
 

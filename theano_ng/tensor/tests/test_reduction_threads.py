@@ -1,6 +1,5 @@
 """Reductions that several threads compute together have NumPy's results, for every division of the work."""
 
-import ctypes
 import itertools
 import os
 import resource
@@ -14,6 +13,7 @@ from theano_ng.audit import forms
 from theano_ng.configparser import change_flags
 from theano_ng.gof.compiler import find_toolchain
 from theano_ng.tensor.elemwise import CAReduce, Sum
+from theano_ng.tensor.tests.openmp_library import openmp_library
 from theano_ng.tensor.tests.single_node import run_node
 
 # Kept and reduced dimensions: longer and shorter than 16 elements per thread, of length 1, or none.
@@ -23,11 +23,7 @@ LAYOUTS = (forms.contiguous, forms.fortran, forms.strided, forms.reversed_)
 
 class TestThreads(unittest.TestCase):
     def setUp(self):
-        try:
-            self.library = ctypes.CDLL("libgomp.so.1")
-        except OSError:
-            self.skipTest("there is no library for threads")
-        self.addCleanup(self.library.omp_set_num_threads, self.library.omp_get_max_threads())
+        self.library = openmp_library(self)
         self.rng = np.random.RandomState(7)
 
     def check(self, op, x, want):

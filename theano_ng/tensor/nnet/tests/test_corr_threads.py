@@ -1,6 +1,5 @@
 """Convolutions that several threads compute have the results of one thread."""
 
-import ctypes
 import unittest
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 import theano_ng.tensor as T
 from theano_ng.tensor.nnet.convolution import convmm
 from theano_ng.tensor.nnet.corr3d import Corr3dMM
+from theano_ng.tensor.tests.openmp_library import openmp_library
 from theano_ng.tensor.tests.test_beyond_blocks import NativeCase
 
 OPS = (convmm.CorrMM, convmm.CorrMM_gradWeights, convmm.CorrMM_gradInputs)
@@ -16,12 +16,7 @@ OPS = (convmm.CorrMM, convmm.CorrMM_gradWeights, convmm.CorrMM_gradInputs)
 class TestThreads(NativeCase):
     def setUp(self):
         super().setUp()
-        try:
-            library = ctypes.CDLL("libgomp.so.1")
-        except OSError:
-            self.skipTest("there is no library for threads")
-        self.addCleanup(library.omp_set_num_threads, library.omp_get_max_threads())
-        library.omp_set_num_threads(3)
+        openmp_library(self).omp_set_num_threads(3)
 
     def check(self, make, *arrays):
         variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in arrays]

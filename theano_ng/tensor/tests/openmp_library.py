@@ -1,0 +1,19 @@
+"""The number of threads that GCC's OpenMP library uses."""
+
+import ctypes
+
+
+def openmp_library(case):
+    """Return GCC's OpenMP library. After the test, the number of threads is what it was.
+
+    Parameters
+    ----------
+    case : unittest.TestCase
+        A test, which is skipped without the library.
+    """
+    try:
+        library = ctypes.CDLL("libgomp.so.1")
+    except OSError:
+        case.skipTest("GCC's OpenMP library, libgomp, is not installed")
+    case.addCleanup(library.omp_set_num_threads, library.omp_get_max_threads())
+    return library
