@@ -1,11 +1,13 @@
 """Native Ops read no memory beyond their inputs, and free all memory that they allocate."""
 
 import ctypes
+import gc
 import mmap
 import os
 import resource
 import sys
 import unittest
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -274,6 +276,23 @@ class TestNothingKept(NativeCase):
                 self.results(out, dict(values), "c")
             self.assertLess(self.size() - before, x.nbytes, out.owner)
 
+    @contextmanager
+    def limited(self, room, keep=False):
+        """Let the process allocate only `room` more bytes. No cyclic garbage is freed meanwhile, which would be more
+        room, nor, with `keep`, the memory that is kept for later arrays.
+        """
+        gc.collect()
+        gc.disable()
+        if not keep:
+            trim()
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (self.size() + room, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+            gc.enable()
+
     def check_without_memory(self, make, arrays, room):
         """Check that an Op raises MemoryError if the process may allocate only `room` more bytes."""
         variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in arrays]
@@ -282,14 +301,8 @@ class TestNothingKept(NativeCase):
         cells.update({v: [v.data] for v in node.inputs if v not in cells})
         cells.update({v: [None] for v in node.outputs})
         thunk = node.op.make_thunk(node, cells, {v: [v in node.outputs] for v in cells}, [], impl="c")
-        trim()
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (self.size() + room, hard))
-        try:
-            with self.assertRaises(MemoryError):
-                thunk()
-        finally:
-            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        with self.assertRaises(MemoryError), self.limited(room):
+            thunk()
 
     def test_memory_that_is_kept(self):
         """Memory that is kept for later arrays is given back when there is no other."""
@@ -297,14 +310,8 @@ class TestNothingKept(NativeCase):
         megabyte = 1 << 20
         kept = [empty((40 * megabyte + 9 * megabyte * k,), "int8") for k in range(4)]
         del kept
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        with open("/proc/self/statm") as file:
-            used = int(file.read().split()[0]) * PAGE
-        resource.setrlimit(resource.RLIMIT_AS, (used + 16 * megabyte, hard))
-        try:
+        with self.limited(16 * megabyte, keep=True):
             array = empty((120 * megabyte,), "int8")
-        finally:
-            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
         self.assertEqual(array.size, 120 * megabyte)
 
     def test_too_little(self):
