@@ -452,7 +452,7 @@ class NativeOp:
         )
 
     def c_code_cache_version(self):
-        return (2,)
+        return (3,)
 
 
 def kernel_name(name, i):

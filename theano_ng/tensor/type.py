@@ -459,6 +459,12 @@ class TensorType(Type):
                              (long) PyArray_NDIM((PyArrayObject*) py_%(name)s));
                 %(fail)s
             }
+            if (!PyArray_ISNOTSWAPPED((PyArrayObject*) py_%(name)s)) {
+                PyErr_SetString(PyExc_NotImplementedError,
+                                "expected an array in this machine's byte order, got one in the other byte order; without"
+                                " trust_input, the function converts it");
+                %(fail)s
+            }
             if (PyArray_TYPE((PyArrayObject*) py_%(name)s) != %(typenum)s) {
                 PyErr_Format(PyExc_TypeError, "expected type_num %%d (%(typenum)s) got %%d",
                              %(typenum)s, PyArray_TYPE((PyArrayObject*) py_%(name)s));
@@ -534,7 +540,7 @@ class TensorType(Type):
 
     def c_code_cache_version(self):
         scalar_version = self._element.c_code_cache_version()
-        return (1,) + scalar_version if scalar_version else ()
+        return (2,) + scalar_version if scalar_version else ()
 
 
 def _short(value):

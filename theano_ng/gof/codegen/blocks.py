@@ -140,11 +140,20 @@ def get_nothing(r, name, sub):
     return ""
 
 
+def _checks(op):
+    """Return True if types must check the Op's inputs.
+
+    The attribute `check_input` of an Op says that its own C code can do without. The Op's native code cannot: it relies
+    on rank, dtype, alignment and byte order.
+    """
+    return config.check_input if hasattr(op, "native_code") else getattr(op, "check_input", config.check_input)
+
+
 def _checks_input(r):
     """Return True if an Op that reads the variable requires a check. For an input without readers, the flag decides."""
     clients = [client for client, _ in getattr(r, "clients", ()) if not isinstance(client, str)]
     if clients:
-        return any(getattr(client.op, "check_input", config.check_input) for client in clients)
+        return any(_checks(client.op) for client in clients)
     return config.check_input and getattr(r, "owner", None) is None
 
 
@@ -159,7 +168,7 @@ def _text(r, method_name, name, sub, check=None):
 def get_c_declare(r, name, sub):
     """Return the declaration ``PyObject* py_<name>`` and the type's declarations."""
     owner = getattr(r, "owner", None)
-    check = _checks_input(r) or (owner is not None and getattr(owner.op, "check_input", config.check_input))
+    check = _checks_input(r) or (owner is not None and _checks(owner.op))
     return "PyObject* py_%s;\n" % name + _text(r, "c_declare", name, sub, check)
 
 
@@ -180,7 +189,7 @@ def get_c_extract(r, name, sub):
 def get_c_extract_out(r, name, sub):
     """Return code that takes an output's previous value out of the cell, if there is one."""
     owner = getattr(r, "owner", None)
-    check = getattr(owner.op, "check_input", config.check_input) if owner is not None else config.check_input
+    check = _checks(owner.op) if owner is not None else config.check_input
     if getattr(r.type.c_extract_out, "__func__", None) is not CLinkerType.c_extract_out:
         return _take(name) + _text(r, "c_extract_out", name, sub, check)
     return _take(name) + "if (py_%s == Py_None) {\n%s\n} else {\n%s\n}\n" % (

@@ -86,6 +86,25 @@ class TestFilter(unittest.TestCase):
             self.assertEqual(out.dtype.num, type_.numpy_dtype.num)
             np.testing.assert_array_equal(out, value)
 
+    def test_arrays_of_the_other_byte_order_that_are_not_converted(self):
+        """Native code converts such arrays. A whole graph in C refuses them."""
+        x, A, k = tt.dvector(), tt.dmatrix(), tt.ivector()
+        values = {x: np.arange(5.0), A: np.arange(12.0).reshape(3, 4), k: np.array([0, 2], "int32")}
+        swapped = {v: value.astype(value.dtype.newbyteorder()) for v, value in values.items()}
+        outputs = tt.exp(x) + x, x.sum(), tt.dot(A, A.T), A[k], A[1:], tt.nnet.softmax(A), tt.sort(A), tt.join(0, x, x)
+        for linker in ("c", "c|py", "cvm", "vm"):
+            for out in outputs:
+                inputs = [v for v in values if v in theano.gof.graph.inputs([out])]
+                f = theano.function(inputs, out, mode=theano.Mode(linker, "fast_run"))
+                want = f(*[values[v] for v in inputs])
+                f.trust_input = True
+                given = [swapped[v] for v in inputs]
+                with self.subTest(linker=linker, out=out):
+                    if linker == "c":
+                        self.assertRaisesRegex(NotImplementedError, "byte order", f, *given)
+                    else:
+                        np.testing.assert_array_equal(f(*given), want)
+
     def test_loss_of_precision(self):
         message = (
             r"TensorType\(float32, vector\) cannot store a value of dtype float64 without risking loss of precision. If you do not "
