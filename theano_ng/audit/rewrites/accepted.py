@@ -48,6 +48,12 @@ NOT_COMPARED = {
 
 TABLE = [
     _row("nan, range", "where the inner function is undefined, the result is x instead of NaN", "local_func_inv"),
+    _row("infinity", "the result is finite where the inner function overflows", "local_func_inv"),
+    _row(
+        "new nan",
+        "a complex infinity to the power -1 is NaN; other rules make divisions of such powers",
+        "local_inv_canon",
+    ),
     _row(
         "value, rounding, infinity, new error",
         "the rule is not registered; a user who registers it guarantees that the indices exist and do not repeat",

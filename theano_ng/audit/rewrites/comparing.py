@@ -19,6 +19,7 @@ KINDS = {
     "infinity": "an infinity in one graph and another value in the other, or NaN after the rule where an input is infinite",
     "sign of infinity": "an infinity of the other sign, as after division by a zero of the other sign",
     "range": "another value, where an intermediate value in one of the graphs is too large or too small for its dtype",
+    "wraparound": "another value, where integers wrap around in only one of the graphs",
     "sign of zero": "-0.0 instead of 0.0, or the reverse",
     "lost error": "the graph before raises an error, for example because lengths do not match, and the graph after does not",
     "new error": "the graph after raises an error, and the graph before does not",
@@ -146,10 +147,15 @@ def _whole(output, a, b, bounds):
     differs = np.asarray(a != b)
     if not np.any(differs):
         return []
-    unknown = np.zeros(a.shape, bool)
+    unknown = wrapped = np.zeros(a.shape, bool)
     if bounds is not None and a.dtype.kind in "biu":
-        unknown = bounds(output, a.shape)[-1].unknown
-    return [*_at(output, "value", a, b, differs & ~unknown), *_at(output, "nan", a, b, differs & unknown)]
+        ranges = bounds(output, a.shape)[-1]
+        unknown, wrapped = ranges.unknown, ranges.wrapped & ~ranges.unknown_input
+    return [
+        *_at(output, "wraparound", a, b, differs & wrapped),
+        *_at(output, "value", a, b, differs & ~unknown & ~wrapped),
+        *_at(output, "nan", a, b, differs & unknown & ~wrapped),
+    ]
 
 
 def _floats(output, a, b, bounds, precise):
@@ -162,7 +168,7 @@ def _floats(output, a, b, bounds, precise):
             differs = ~((a == b) | (np.isnan(a) & np.isnan(b)))
             zeros = (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
         doubtful, true, largest = differs, None, None
-        outside = unknown = from_infinity = np.zeros(a.shape, bool)
+        outside = unknown = from_infinity = wrapped = np.zeros(a.shape, bool)
         if bounds is not None and np.any(differs):
             known, after, ranges = bounds(output, a.shape)
             outside, largest, unknown = ranges.outside, ranges.largest, ranges.unknown_input & ~np.isnan(b)
@@ -173,6 +179,9 @@ def _floats(output, a, b, bounds, precise):
                 doubtful = differs & ~_close_enough(a, b, true, error)
             if a.dtype.kind == "f":
                 doubtful = _judged_exactly(output, a, b, doubtful, precise, error)
+            if known is not None and after is not None:  # else one of the graphs may hide what wraps around
+                wrapped = doubtful & ranges.wrapped & ~ranges.unknown_input
+                doubtful = doubtful & ~wrapped
         unknown = doubtful & (np.isnan(a) | unknown)
         if true is not None:
             unknown &= ~(np.isfinite(true) & outside)
@@ -188,6 +197,7 @@ def _floats(output, a, b, bounds, precise):
         elif largest is not None:
             cancelled = finite & (np.abs(a - b) <= SPARE * np.finfo(a.dtype).eps * largest)
         return [
+            *_at(output, "wraparound", a, b, wrapped, true),
             *_at(output, "nan", a, b, unknown, true),
             *_at(output, "new nan", a, b, inside & np.isnan(b) & ~nonfinite, true),
             *_at(output, "infinity", a, b, inside & nonfinite & ~infinite, true),

@@ -376,8 +376,8 @@ def compare_at(change, before, after, values, elementwise):
     def bounds(output, shape):
         if not kept:
             kept.append([reference.bounds(graph, values) for graph in (change.before, change.after)])
-        (known, inner), (known_after, inner_after) = kept[0]
-        return known[output], known_after[output], reference.ranges(inner + inner_after, shape)
+        one, other = kept[0]
+        return one[0][output], other[0][output], reference.ranges(one, other, shape)
 
     def precise(output, place):
         if not elementwise:

@@ -20,7 +20,7 @@ from theano_ng.extras import require
 from theano_ng.gof.graph import io_toposort
 from theano_ng.scan.op import Scan
 from theano_ng.tensor.blas.ops import Ger
-from theano_ng.tensor.dtypes import CONTINUOUS, FLOATS
+from theano_ng.tensor.dtypes import CONTINUOUS, DISCRETE, FLOATS
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
@@ -368,13 +368,16 @@ def bounds(fgraph, values):
         None for an output whose value is unknown.
     list of (str, ndarray, bool)
         The dtype and the values of each known float or complex variable, and True for an input or a constant.
+    list of ndarray of bool
+        The result of `_wraps` for each node for which it is known.
     """
-    known, actual = {}, {}
+    known, actual, wraps = {}, {}, []
     for v, value in zip(fgraph.inputs, values):
         actual[v] = np.asarray(value)
     with np.errstate(all="ignore"):
         for node in fgraph.toposort():
             _compute(node, known, actual)
+            wraps += _wraps(node, actual)
         for v in fgraph.outputs:
             _leaf(v, known, actual)
     inner = [
@@ -383,7 +386,38 @@ def bounds(fgraph, values):
         if found is not None and v.dtype in CONTINUOUS
         for value in (found.value, *found.partial)
     ]
-    return [known[v] for v in fgraph.outputs], inner
+    return [known[v] for v in fgraph.outputs], inner, wraps
+
+
+#: Scalar Op -> the same function of numbers of any size, for elementwise Ops and for reductions.
+_UNLIMITED = {
+    "Add": _sum_of,
+    "Mul": _product_of,
+    "Sub": np.subtract,
+    "Neg": np.negative,
+    "Sqr": np.square,
+    "Abs": np.abs,
+    "Pow": np.power,
+    "IntDiv": np.floor_divide,
+    "Cast": np.positive,
+}
+_UNLIMITED_REDUCTIONS = {"Add": np.sum, "Mul": np.prod}
+
+
+def _wraps(node, actual):
+    """Return where the integers or booleans of a result wrapped around: a list of one mask, or an empty list."""
+    op, out = node.op, node.outputs[0]
+    if any(getattr(v, "dtype", None) not in DISCRETE for v in (*node.inputs, out)) or out not in actual:
+        return []
+    name = type(getattr(op, "scalar_op", None)).__name__
+    inputs = [np.asarray(actual[v], np.longdouble) for v in node.inputs]
+    if isinstance(op, Elemwise) and name in _UNLIMITED:
+        unlimited = _UNLIMITED[name](*inputs)
+    elif isinstance(op, CAReduce) and name in _UNLIMITED_REDUCTIONS:
+        unlimited = _UNLIMITED_REDUCTIONS[name](inputs[0], axis=op.axis if op.axis is None else tuple(op.axis))
+    else:
+        return []
+    return [np.isfinite(unlimited) & (unlimited != actual[out])]
 
 
 @dataclass
@@ -398,6 +432,8 @@ class Ranges:
         The absolute value of the largest finite input or intermediate value.
     unknown, unknown_input, infinite_input : ndarray of bool
         True if any value is NaN; if an input is NaN; if an input is infinite.
+    wrapped : ndarray of bool
+        True if integers wrap around in only one of the graphs.
     """
 
     outside: Any
@@ -405,15 +441,16 @@ class Ranges:
     unknown: Any
     unknown_input: Any
     infinite_input: Any
+    wrapped: Any
 
 
-def ranges(inner, shape):
-    """Return the `Ranges` of the values of graphs.
+def ranges(before, after, shape):
+    """Return the `Ranges` of the values of two graphs.
 
     Parameters
     ----------
-    inner : list of (str, ndarray, bool)
-        The second result of `bounds`.
+    before, after : tuple
+        The results of `bounds`.
     shape : tuple of int
         The shape of the result.
 
@@ -423,7 +460,7 @@ def ranges(inner, shape):
     """
     outside, largest = np.zeros(shape, bool), np.zeros(shape, np.longdouble)
     unknown, unknown_input, infinite_input = np.zeros((3, *shape), bool)
-    for dtype, value, given in inner:
+    for dtype, value, given in before[1] + after[1]:
         info = np.finfo(dtype)
         size = np.abs(value)
         finite = np.isfinite(size)
@@ -435,7 +472,15 @@ def ranges(inner, shape):
             unknown_input = unknown_input | np.isnan(size)
             infinite_input = infinite_input | np.isinf(size)
     flags = [flag.astype(bool) for flag in (unknown, unknown_input, infinite_input)]
-    return Ranges(outside.astype(bool), largest, *flags)
+    return Ranges(outside.astype(bool), largest, *flags, _any(before[2], shape) ^ _any(after[2], shape))
+
+
+def _any(masks, shape):
+    """Return where an element of a result depends on an element at which one of the masks is True."""
+    found = np.zeros(shape, bool)
+    for mask in masks:
+        found |= _spread_over(mask, shape).astype(bool)
+    return found
 
 
 def _fits(values, shape):

@@ -88,7 +88,7 @@ def loses_the_sign_of_zero(node):
     return _replaced(node, x) if len(node.inputs) == 2 and constant_value(zero) == 0 else False
 
 
-@planted("value", tracks=[Elemwise])
+@planted("wraparound", tracks=[Elemwise])
 def computes_in_another_dtype(node):
     """Cast the terms of a sum instead of the sum, which wraps around before the cast.
 
@@ -98,6 +98,18 @@ def computes_in_another_dtype(node):
     if not isinstance(node.op.scalar_op, scalar.Cast) or terms is None:
         return False
     return _replaced(node, T.add(*[T.cast(t, node.outputs[0].dtype) for t in terms]))
+
+
+@planted("wraparound", tracks=[T.log])
+def forgets_that_sums_wrap_around(node):
+    """Take the logarithm of a sum of integers as if it did not wrap around before.
+
+    log(1 + k)  ->  log1p(k)
+    """
+    one, *others = inputs_of(node.inputs[0], T.add) or [None]
+    if len(others) != 1 or constant_value(one) != 1:
+        return False
+    return _replaced(node, T.log1p(others[0]))
 
 
 @planted("shape", tracks=[T.second])

@@ -32,6 +32,12 @@ from theano_ng.tensor.opt import local_mul_to_sqr
 SMALL = Effort(24, 4, 2, 24)
 
 
+def _graph(text, variable):
+    """Return the inputs and the outputs of the graph that a text describes, with one given variable."""
+    instance = build(text, Setting("", ((variable.name, variable, ""),)))
+    return instance.inputs, instance.outputs
+
+
 def kinds_of(verdict):
     return {found.difference.kind for found in verdict.findings}
 
@@ -163,7 +169,7 @@ class TestParts(unittest.TestCase):
         instance = build("(x + 1) - 1", Setting("", (("x", x, ""),)))
         change = rewritten(local_mul_to_sqr, instance.inputs, instance.outputs)
         value = np.array([1e-8], "float32")
-        (known,), _ = reference.bounds(change.before, [value])
+        (known,), *_ = reference.bounds(change.before, [value])
         self.assertAlmostEqual(float(known.value[0]), float(value[0]), delta=1e-17)
         computed = Computation(change.before)([value])[0]
         self.assertLessEqual(abs(computed[0] - known.value[0]), known.error[0])
@@ -174,7 +180,7 @@ class TestParts(unittest.TestCase):
         instance = build("scan(lambda row, h: h * exp(row) + row, A, v)[0]")
         change = rewritten(local_mul_to_sqr, instance.inputs, instance.outputs)
         rows, state = np.linspace(-1, 2, 12).reshape(4, 3), np.array([0.1, -3.0, 7.0])
-        (known,), _ = reference.bounds(change.before, [rows, state])
+        (known,), *_ = reference.bounds(change.before, [rows, state])
         expected, h = [], state.astype(np.longdouble)
         for row in rows.astype(np.longdouble):
             h = h * np.exp(row) + row
@@ -196,11 +202,32 @@ class TestParts(unittest.TestCase):
             instance = build(text)
             given = [values[v.name] if v.name == "N" else np.asarray(values[v.name]) for v in instance.inputs]
             fgraph = rewritten(local_mul_to_sqr, instance.inputs, instance.outputs).before
-            (known,), _ = reference.bounds(fgraph, given)
+            (known,), *_ = reference.bounds(fgraph, given)
             with self.subTest(text):
                 np.testing.assert_allclose(known.value, expected, rtol=1e-15)
                 self.assertTrue(np.all(np.abs(Computation(fgraph)(given)[0] - known.value) <= known.error))
                 self.assertLess(known.error.max(), 1e-13)
+
+    def test_integers_that_wrap_around(self):
+        k = T.bvector("k")
+        values = [np.array([1, 100, -128], "int8")]
+        for text, wraps in (
+            ("k + k", [False, True, True]),
+            ("-k", [False, False, True]),
+            ("abs(k)", [False, False, True]),
+            ("k * k", [False, True, True]),
+            ("cast(k, 'uint8')", [False, False, True]),
+            ("exp(k * k)", [False, True, True]),
+            ("sum(k + k)", True),
+            ("sum(k)", False),
+            ("cast(k, 'float32') * 100", [False, False, False]),
+        ):
+            fgraph = rewritten(local_mul_to_sqr, *_graph(text, k)).before
+            with self.subTest(text):
+                found = reference.ranges(reference.bounds(fgraph, values), ([], [], []), np.shape(wraps))
+                self.assertEqual(found.wrapped.tolist(), wraps)
+                same = reference.bounds(fgraph, values)
+                self.assertFalse(reference.ranges(same, same, np.shape(wraps)).wrapped.any())
 
     def test_what_is_said_of_a_rule(self):
         """The status of a rule is the weakest status among the kinds of dtypes of its examples."""
