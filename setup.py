@@ -188,7 +188,7 @@ class BuildExt(build_ext):
             found = [e for e in self.distribution.ext_modules if e.name in wanted]
             unknown = wanted - {e.name for e in found}
             if unknown:
-                raise SystemExit("no such extension module: %s" % ", ".join(sorted(unknown)))
+                raise SystemExit("there is no extension module named %s" % ", ".join(sorted(unknown)))
             self.distribution.ext_modules = found
         self.distribution.ext_modules = cythonize(
             self.distribution.ext_modules,

@@ -119,8 +119,10 @@ def elsewhere(python, which, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="layers whose name has this in it (default: all)")
-    parser.add_argument("--torch", metavar="PYTHON", help="an interpreter that has PyTorch")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="only layers whose name contains this text (default: all)"
+    )
+    parser.add_argument("--torch", metavar="PYTHON", help="a Python interpreter with PyTorch installed")
     parser.add_argument("--run", metavar="WHICH", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:

@@ -121,10 +121,14 @@ def main():
         for e, t in zip(es, theirs[n])
     ]
     print("%d results compared" % len(compared))
-    print("here %d are not finite, there %d" % tuple(sum(not math.isfinite(p[i]) for p in compared) for i in (0, 1)))
+    print(
+        "results that are not finite: %d here, %d in Theano 1.0"
+        % tuple(sum(not math.isfinite(p[i]) for p in compared) for i in (0, 1))
+    )
     ratios = [(e, t) for e, t in compared if math.isfinite(e) and math.isfinite(t)]
     less, more = (sum(p[i] > max(2 * p[1 - i], ULPS) for p in ratios) for i in (0, 1))
-    print("finite in both: less exact here in %d, there in %d of %d; largest errors %.0f and %.3g units" % (
+    print("results finite in both: less accurate here in %d, in Theano 1.0 in %d of %d; largest errors %.0f and %.3g "
+          "units" % (
         less, more, len(ratios), max(e for e, _ in ratios), max(t for _, t in ratios)))  # fmt: skip
     rows = list(worse(ours, theirs))
     for row in rows:

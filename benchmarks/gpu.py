@@ -357,7 +357,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("device", nargs="?", default="cuda0")
     parser.add_argument(
-        "--elements", type=float, help="of arrays; 1e8, or what fits in an eighth of the memory ten times"
+        "--elements",
+        type=float,
+        help="number of elements of the arrays; 1e8, or as many as let ten arrays fit in an eighth of the memory",
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="for each figure")
     arguments = parser.parse_args()
@@ -374,7 +376,7 @@ def main():
     bandwidth(ours, peers(arguments.device, ours.values), arguments.seconds)
     launches(ours, arguments.seconds)
     transfers(ours, arguments.seconds)
-    print("\n%.0f s in all" % (time.perf_counter() - start), file=sys.stderr)
+    print("\n%.0f s in total" % (time.perf_counter() - start), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -32,65 +32,101 @@ REDUCTIONS = "sum prod max min argmax argmin all any mean var std cumsum cumprod
 
 # Intended differences: pattern of "case | answer of Theano 1.0 -> answer of the package" -> reason.
 REASONS = {
-    r"\| error (compiling|calling) \w+ -> error building": "what cannot be computed is refused when the graph is built",
-    r"\| error calling ValueError -> value TensorType\(u?int": "powers of integers by negative integers are what the C code of both says, in Python too",
+    r"\| error (compiling|calling) \w+ -> error building": (
+        "an expression that cannot be computed is refused when the graph is built"
+    ),
+    r"\| error calling ValueError -> value TensorType\(u?int": (
+        "the Python code raises integers to negative powers as the C code of both packages does"
+    ),
     r"(int_div|floor_div|mod)\(bool, bool\)": "quotients of bools are int8, as in NumPy",
-    r"(int_div|floor_div).*complex": "complex numbers have no whole quotients, as in NumPy",
-    r"(int_div|floor_div|mod)\(u?int\d+, bool\)": "integers divided by zero are an error, in Python code too",
+    r"(int_div|floor_div).*complex": "complex numbers have no integer quotients, as in NumPy",
+    r"(int_div|floor_div|mod)\(u?int\d+, bool\)": "division of integers by zero raises an error, in Python code too",
     r"(int_div|floor_div)\(float\d+, bool\)": "a float divided by zero is infinite, as in NumPy 2",
-    r"\b(and_|or_|xor)\(.* -> value": "bools and integers, as in NumPy",
-    r"\b(and_|or_|xor)\(": "bits of signed integers and uint64 are refused when the graph is built",
-    r"\b(isclose|allclose)\(.*error building TypeError -> value": "integers are close, too",
-    r"arctan2\(float16|complex_from_polar|\bangle\(|softplus\(bool\)|unary: gamma\(": "as exact as the dtype of the result; poles of gamma as in SciPy",
+    r"\b(and_|or_|xor)\(.* -> value": "bools and integers can be combined, as in NumPy",
+    r"\b(and_|or_|xor)\(": "bitwise operations on signed integers with uint64 are refused when the graph is built",
+    r"\b(isclose|allclose)\(.*error building TypeError -> value": "isclose and allclose accept integers, too",
+    r"arctan2\(float16|complex_from_polar|\bangle\(|softplus\(bool\)|unary: gamma\(": (
+        "results are as accurate as their dtype allows; gamma at its poles is that of SciPy"
+    ),
     r"pow(er)?\(bool, complex": "0 to the power of a complex number, as in NumPy 2",
-    r"broadcasting: join\(.*IndexError -> error building TypeError": "another kind of exception for what both refuse",
-    r"(_dot22scalar|MakeVector\(\))\(.*error building AttributeError -> value": "takes numbers, and integers of several dtypes",
-    r"broadcasting: grad of (inc|alloc)\(.*TensorType": "a gradient has the shape of what was repeated, also where that is known at run time only",
-    r"inplace: (eq|neq|lt|le|gt|ge|isnan|isinf)_inplace": "comparisons write zeros and ones into what they overwrite, of any dtype",
-    r"inplace: .* \| error building TypeError -> value": "operations in place compute in the dtype of both operands, and convert",
-    r"inplace: inv_inplace\(int": "what divides integers is a float, converted back",
-    r"inplace: .*inplace=True\) of \w+ \| error building NotImplementedError": "increments by an advanced index work in place",
-    r"linalg: .* of int8 \|": "the linear algebra of integers is that of floats",
-    r"linalg: T\.nlinalg\.matrix_power\(a, (0|-1)\)": "the identity, and powers of the inverse, as in NumPy",
-    r"linalg: T\.nlinalg\.(norm|tensorsolve)\(": "types are those of the values; a norm is a float, of the dtype of its argument",
-    r"linalg: .* error building AssertionError -> error building TypeError": "ranks that do not fit are a TypeError",
+    r"broadcasting: join\(.*IndexError -> error building TypeError": (
+        "both packages refuse the argument, with different kinds of exceptions"
+    ),
+    r"(_dot22scalar|MakeVector\(\))\(.*error building AttributeError -> value": (
+        "scalars, and integers of different dtypes, are accepted"
+    ),
+    r"broadcasting: grad of (inc|alloc)\(.*TensorType": (
+        "the gradient has the shape of the repeated array, also if this shape is known only at run time"
+    ),
+    r"inplace: (eq|neq|lt|le|gt|ge|isnan|isinf)_inplace": (
+        "in-place comparisons write zeros and ones into an array of any dtype"
+    ),
+    r"inplace: .* \| error building TypeError -> value": (
+        "in-place operations compute in the common dtype of both operands and convert the result"
+    ),
+    r"inplace: inv_inplace\(int": "a quotient with an integer divisor is computed as a float and converted back",
+    r"inplace: .*inplace=True\) of \w+ \| error building NotImplementedError": (
+        "in-place increments by an advanced index are implemented"
+    ),
+    r"linalg: .* of int8 \|": "linear algebra on integers computes in floats",
+    r"linalg: T\.nlinalg\.matrix_power\(a, (0|-1)\)": "powers 0 and -1 give the identity and the inverse, as in NumPy",
+    r"linalg: T\.nlinalg\.(norm|tensorsolve)\(": (
+        "types are those of the computed values; a norm is a float of the precision of its argument"
+    ),
+    r"linalg: .* error building AssertionError -> error building TypeError": "unsuitable ranks raise a TypeError",
     r"linalg: T\.grad\(T\.nlinalg\.svd": "a singular value decomposition has a gradient",
-    r"error building AttributeError -> error building TypeError": "a float or list in the place of a variable is a TypeError",
+    r"error building AttributeError -> error building TypeError": (
+        "a float or a list in place of a variable raises a TypeError"
+    ),
     r"sorting: .*(topk|searchsorted\(T.sort|extra_ops.compress)": "works",
-    r"sorting: .*bincount\(": "negative numbers are not counted, as in NumPy",
-    r"sorting: .*(cumsum|cumprod|CumOp)\(": "the Python code of cumulative sums has the dtype that the type declares",
-    r"sorting: T\.nonzero\(v, True\)": "one row is broadcastable",
-    r"sorting: x\.reshape\(\(-2, 3\)": "only -1 stands for what is left",
-    r"sorting: T\.split\(v, \[2\], 1\)": "a split into one part is refused when its length is wrong",
+    r"sorting: .*bincount\(": "negative integers are refused, as in NumPy",
+    r"sorting: .*(cumsum|cumprod|CumOp)\(": (
+        "the Python code of cumulative sums returns the dtype that the type declares"
+    ),
+    r"sorting: T\.nonzero\(v, True\)": "the single row of the result is broadcastable",
+    r"sorting: x\.reshape\(\(-2, 3\)": "only -1 means that a length is computed from the other lengths",
+    r"sorting: T\.split\(v, \[2\], 1\)": "a split into one part of a wrong length is refused when the graph is built",
     r"axis=\(\)": "axis=() reduces nothing, as in NumPy",
-    r"axis=int64\(1\)": "an axis of NumPy's integers",
-    r"axis=('a'|0\.5)": "an axis that is no integer is a TypeError",
-    r"(mean|var|std)\(.*axis=(\(0, 0\)|\[0, 0\])": "a repeated axis is divided by once",
-    r"(argmin|min|ptp)\(complex": "smallest complex numbers, by NumPy's order",
+    r"axis=int64\(1\)": "NumPy integers are accepted as an axis",
+    r"axis=('a'|0\.5)": "an axis that is not an integer raises a TypeError",
+    r"(mean|var|std)\(.*axis=(\(0, 0\)|\[0, 0\])": "the length of a repeated axis is counted once",
+    r"(argmin|min|ptp)\(complex": "the minimum of complex numbers follows NumPy's order",
     r"(var|std)\(complex": "the variance of complex numbers is real, as in NumPy",
-    r"(sum|prod|mean)\(complex.*dtype=": "sums of complex numbers in a real dtype would lose the imaginary part",
-    r"reductions: (cumsum|cumprod)\(": "the Python code of cumulative sums has the dtype that the type declares",
+    r"(sum|prod|mean)\(complex.*dtype=": (
+        "sums of complex numbers in a real dtype are refused, because they would lose the imaginary part"
+    ),
+    r"reductions: (cumsum|cumprod)\(": "the Python code of cumulative sums returns the dtype that the type declares",
     r"unary: relu\(bool": "relu of true is 1, where 0.5 * (x + abs(x)) is 0.5",
-    r"grad\(relu\(int": "the derivative of relu at whole numbers is 0, 0.5 or 1, not a product of integers",
-    r"\b(round|iround|sgn|real|imag|conj|angle|ceil|floor|trunc|ultra_fast_sigmoid|softsign|argsort)\(.* \| error building (TypeError|MethodNotDefined) -> value": "numbers and derivatives that 1.0 refuses",
-    r"grad\((log2|log10|exp2|sqr|sqrt|[\w]+)\(\w+\)\) \| value TensorType\(float(32|64), (\w+)\) -> value TensorType\(float(16|32), ": "a derivative has the dtype of its variable, without constants of a wider one",
+    r"grad\(relu\(int": "the derivative of relu at an integer is the float 0, 0.5 or 1, not a product of integers",
+    r"\b(round|iround|sgn|real|imag|conj|angle|ceil|floor|trunc|ultra_fast_sigmoid|softsign|argsort)\(.* \| error building (TypeError|MethodNotDefined) -> value": (
+        "Theano 1.0 refuses these arguments or derivatives"
+    ),
+    r"grad\((log2|log10|exp2|sqr|sqrt|[\w]+)\(\w+\)\) \| value TensorType\(float(32|64), (\w+)\) -> value TensorType\(float(16|32), ": (
+        "a derivative has the dtype of its variable; no constant of a wider dtype widens it"
+    ),
     r"grad\(log2\(": "the derivative of log2 is not infinite",
     r"\b(relu|elu|selu)\(float": "activations keep the dtype of their input",
     r"\b(relu|elu|selu|softsign)\(complex": "activations are not defined for complex numbers",
-    r"casts: cast\(\w+, (int|nothing)\)": "a dtype that does not exist is a TypeError; 'int' is NumPy's name of int64",
-    r"given 1e\+300 ": "a float given for an integer is a TypeError, however large",
-    r"given array\(\[('a'|None)\]": "text and objects are TypeErrors",
-    r"indexing: .*'a'": "text as an index is refused at once, not by Python's stack",
-    r"given None ": "a missing value is a TypeError",
+    r"casts: cast\(\w+, (int|nothing)\)": "an unknown dtype raises a TypeError; 'int' is NumPy's name of int64",
+    r"given 1e\+300 ": "a float as the value of an integer raises a TypeError, however large it is",
+    r"given array\(\[('a'|None)\]": "strings and objects raise a TypeError",
+    r"indexing: .*'a'": "a string as an index is refused at once, not by Python's recursion limit",
+    r"given None ": "a missing value raises a TypeError",
     r"shapes: (x\.reshape\(6\)|T\.reshape\(x, x\.shape|T\.extra_ops\.compress|T\.take\(x, \[0, 5\], mode|T\.(arg)?topk|x\.round|\+x|2 \*\* x|x @ x|T\.constant\(\[1, 2\], ndim)": "works",
-    r"shapes: T\.(reshape\(x, \(3, 2\), ndim=3\)|stack\(\[\]\)|join\(2|as_tensor_variable\(2\*\*70)": "another kind of exception for what both refuse",
-    r"shapes: T\.extra_ops\.(unravel_index|ravel_multi_index)": "one position is broadcastable",
+    r"shapes: T\.(reshape\(x, \(3, 2\), ndim=3\)|stack\(\[\]\)|join\(2|as_tensor_variable\(2\*\*70)": (
+        "both packages refuse the argument, with different kinds of exceptions"
+    ),
+    r"shapes: T\.extra_ops\.(unravel_index|ravel_multi_index)": "a result for one position is broadcastable",
     r"shapes: T\.var\(x, ddof=1\)": "ddof is subtracted from the number of elements, as in NumPy",
-    r"shapes: iter\(x\)": "what has no length is refused by iter()",
-    r"shapes: T\.constant\(300": "a constant that its dtype does not hold is refused",
-    r"indexing: .*\[\]\[": "indices of a scalar",
-    r"indexing: x\[[\d, ]+\]\[1\.5\]|indexing: \w+\(x\[[\d, ]+\]\[1\.5\]": "an index that is no integer is a TypeError",
-    r"indexing: \w*\(?x\[[\d, ]+\]\[(\.\.\.|:|0|::|,|None)*None": "increments of new axes have the shape of what is indexed; a new axis in front",
+    r"shapes: iter\(x\)": "iter() refuses a tensor of unknown length",
+    r"shapes: T\.constant\(300": "a constant that does not fit into its dtype is refused",
+    r"indexing: .*\[\]\[": "the indices of a scalar are checked when the graph is built",
+    r"indexing: x\[[\d, ]+\]\[1\.5\]|indexing: \w+\(x\[[\d, ]+\]\[1\.5\]": (
+        "an index that is not an integer raises a TypeError"
+    ),
+    r"indexing: \w*\(?x\[[\d, ]+\]\[(\.\.\.|:|0|::|,|None)*None": (
+        "increments of parts with new axes have the shape of the part; a new axis may come first"
+    ),
 }
 
 

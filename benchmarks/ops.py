@@ -165,10 +165,12 @@ def main():
     parser.add_argument(
         "--slow",
         action="store_true",
-        help="print only the rows that are slower than NumPy, or than 0.9 of a peer; "
-        "each is timed again before it is said to be",
+        help="print only the rows that are slower than NumPy, or slower than 0.9 of a peer; each of them is measured "
+        "again before it is printed",
     )
-    parser.add_argument("--summary", action="store_true", help="at the end, a table with a line for each operation")
+    parser.add_argument(
+        "--summary", action="store_true", help="print a table at the end, with a line for each operation"
+    )
     arguments = parser.parse_args()
     table = measure.Table(
         "Single operations", "group", "operation", "theano_ng", "NumPy", "JAX", "PyTorch", "to NumPy", "to the best"

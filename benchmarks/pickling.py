@@ -51,7 +51,7 @@ def main():
         "families", nargs="*", metavar="family", default=USUAL, help="names of theano_ng/tests/graph_families.py"
     )
     parser.add_argument("--sizes", nargs=2, type=int, default=SIZES, help="nodes of the two graphs")
-    parser.add_argument("--mode", help="default: the one of the configuration")
+    parser.add_argument("--mode", help="default: the mode of the configuration")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["THEANO_FLAGS"] = ",".join(
@@ -74,7 +74,7 @@ def main():
             "exponent",
             "copying",
             "exponent",
-            "ms per node, in all",
+            "ms per node, in total",
             "bytes per node",
             "expression: pickling, bytes per node",
         )

@@ -1,6 +1,6 @@
 """Run the benchmarks, each in a separate process, and print Markdown.
 
-    python benchmarks/run.py [latency] [calls] ...
+python benchmarks/run.py [latency] [calls] ...
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main():
     names = parser.parse_args().benchmarks or BENCHMARKS
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        parser.error("there is no benchmark %s; there are %s" % (", ".join(unknown), ", ".join(BENCHMARKS)))
+        parser.error("there is no benchmark %s; the benchmarks are %s" % (", ".join(unknown), ", ".join(BENCHMARKS)))
     path = os.pathsep.join(filter(None, [os.path.dirname(HERE), os.environ.get("PYTHONPATH")]))
     threads = {name + "_NUM_THREADS": "1" for name in ("OPENBLAS", "MKL", "BLIS", "OMP")}
     print(machine(), flush=True)

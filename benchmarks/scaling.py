@@ -43,8 +43,10 @@ def main():
     )
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--steps", nargs="+", type=int, default=STEPS, help="steps of the graphs")
-    sizes.add_argument("--nodes", nargs="+", type=int, help="about how many nodes they have, instead")
-    parser.add_argument("--forward", action="store_true", help="only the graph itself")
+    sizes.add_argument(
+        "--nodes", nargs="+", type=int, help="approximate number of nodes of the graphs, instead of --steps"
+    )
+    parser.add_argument("--forward", action="store_true", help="only the graph itself, without the gradient")
     parser.add_argument("--gradient", action="store_true", help="only with the gradient")
     parser.add_argument("--calls", action="store_true", help="count calls of functions, not seconds")
     parser.add_argument(

@@ -45,11 +45,11 @@ class PdbBreakpoint(Op):
 
     def make_node(self, condition, *monitored_vars):
         if not monitored_vars:
-            raise TypeError("a breakpoint has at least one value to watch, which it returns")
+            raise TypeError("a breakpoint needs at least one value to monitor; it returns the monitored values")
         condition = as_tensor_variable(condition)
         if condition.ndim != 0:
             raise TypeError(
-                "the condition of a breakpoint is a scalar, not %s of type %s" % (condition, condition.type)
+                "the condition of a breakpoint must be a scalar, not %s of type %s" % (condition, condition.type)
             )
         monitored_vars = [v if hasattr(v, "type") else as_tensor_variable(v) for v in monitored_vars]
         # The view map depends on the number of values, so each node has a separate Op.
@@ -63,7 +63,8 @@ class PdbBreakpoint(Op):
             print("\n-------------------------------------------------")
             print("Conditional breakpoint '%s' activated\n" % self.name)
             print(
-                "The monitored variables are stored, in order, in the list variable 'monitored'; what is put there goes on"
+                "The monitored variables are stored, in order, in the list variable 'monitored'. The function "
+                "continues with the values that this list then has."
             )
             print("-------------------------------------------------")
             for debugger in ("pudb", "ipdb", "pdb"):

@@ -69,8 +69,7 @@ class FloatXParam(EnumStr):
 
 AddConfigVar(
     "floatX",
-    "Default floating-point precision of Python floats and of tensors made without a dtype. "
-    "float16 has limited support.",
+    "Default dtype of Python floats and of tensors that are created without a dtype. float16 has limited support.",
     FloatXParam("float64", "float32", "float16"),
 )
 AddConfigVar(
@@ -81,21 +80,21 @@ AddConfigVar(
 )
 AddConfigVar(
     "cast_policy",
-    "How the dtype of constants and of arithmetic results is chosen: 'custom' takes the smallest dtype for Python "
-    "numbers; 'numpy+floatX' (experimental) follows NumPy but prefers float32 under floatX=float32.",
+    "The rule for the dtype of constants and of arithmetic results: 'custom' uses the smallest sufficient dtype for "
+    "Python numbers; 'numpy+floatX' (experimental) follows NumPy but prefers float32 under floatX=float32.",
     EnumStr("custom", "numpy+floatX"),
 )
 AddConfigVar(
     "int_division",
-    "What x.__div__(y), the x / y of Python 2, means for two integers: 'int' (deprecated) an integer, 'floatX' a float, 'raise' "
-    "an error. The x / y of Python 3 is x.__truediv__(y), always a float.",
+    "The result of x.__div__(y), the x / y of Python 2, for two integers: 'int' (deprecated) an integer, 'floatX' a "
+    "float, 'raise' an error. The x / y of Python 3 is x.__truediv__(y), always a float.",
     EnumStr("int", "raise", "floatX"),
     in_c_key=False,
 )
 AddConfigVar(
     "deterministic",
-    "'more' selects GPU implementations that are more deterministic, sometimes slower. On a CPU every implementation is "
-    "deterministic, whatever the value.",
+    "'more' selects GPU implementations that are more deterministic and sometimes slower. CPU implementations are "
+    "deterministic for every value of the flag.",
     EnumStr("default", "more"),
     in_c_key=False,
 )
@@ -115,8 +114,10 @@ class DeviceParam(ConfigParam):
         if value == self.default or value.startswith(("cuda", "opencl")):
             return value
         if value.startswith("gpu"):
-            raise ValueError("%r belongs to the old GPU backend, which was removed; use 'cuda' or 'cuda0'" % value)
-        raise ValueError("%r is not one of %r, 'cuda', 'cuda0', ..., 'opencl0:0', ..." % (value, self.default))
+            raise ValueError("%r is a device of the old GPU backend, which was removed; use 'cuda' or 'cuda0'" % value)
+        raise ValueError(
+            "%r is not a device: expected one of %r, 'cuda', 'cuda0', ..., 'opencl0:0', ..." % (value, self.default)
+        )
 
     def allowed(self):
         return (self.default, "opencl*", "cuda*")
@@ -143,19 +144,20 @@ class ContextsParam(ConfigParam):
 
 AddConfigVar(
     "device",
-    "Default device for computations; lower case. cuda lets the driver pick a GPU, cuda0, cuda1 ... name one.",
+    "Default device for computations, in lower case. 'cuda' lets the driver select a GPU; 'cuda0', 'cuda1' ... select "
+    "a particular one.",
     DeviceParam("cpu", allow_override=False),
     in_c_key=False,
 )
 AddConfigVar(
     "init_gpu_device",
-    "Initialize this GPU without moving computations to it; needs device=cpu.",
+    "Initialize this GPU without moving computations to it; requires device=cpu.",
     DeviceParam("", allow_override=False),
     in_c_key=False,
 )
 AddConfigVar(
     "force_device",
-    "True: an error when the GPU device cannot be used. False: a warning, and the CPU is used.",
+    "If the GPU device cannot be used: True raises an error; False warns and uses the CPU.",
     BoolParam(False, allow_override=False),
     in_c_key=False,
 )
@@ -165,29 +167,32 @@ AddConfigVar(
 )
 AddConfigVar(
     "print_global_stats",
-    "Print at exit how long this process took, rewrote, linked, and ran functions that have a profile.",
+    "Print at exit how much time this process took in total, for rewriting, for linking, and in functions that are "
+    "profiled.",
     BoolParam(False),
     in_c_key=False,
 )
 AddConfigVar(
     "assert_no_cpu_op",
-    "What to do when a CPU op stays in the graph of a function that is moved to a GPU; no effect when device is cpu.",
+    "What to do when an op stays on the CPU in the graph of a function that is moved to a GPU; no effect when device "
+    "is cpu.",
     EnumStr("ignore", "warn", "raise", "pdb"),
     in_c_key=False,
 )
 AddConfigVar(
     "gpuarray.preallocate",
-    "GPU memory pool: negative: no cache; 0: cache only; up to 1: that part of the memory; above 1: megabytes.",
+    "GPU memory pool: negative: no pool; 0: a pool without preallocated memory; up to 1: preallocate this fraction of "
+    "the memory; above 1: preallocate this many megabytes.",
     FloatParam(0, allow_override=False),
     in_c_key=False,
 )
 AddConfigVar(
     "gpuelemwise.sync",
-    "Wait for elementwise operations on a GPU to end, and check their error codes.",
+    "Wait until elementwise operations on a GPU are finished, and check their error codes.",
     BoolParam(True),
     in_c_key=False,
 )
-AddConfigVar("gpuarray.sched", "Scheduling mode given to the GPU context.", EnumStr("default", "multi", "single"))
+AddConfigVar("gpuarray.sched", "Scheduling mode of the GPU context.", EnumStr("default", "multi", "single"))
 AddConfigVar("gpuarray.single_stream", "Use one stream per GPU context.", BoolParam(True), in_c_key=False)
 AddConfigVar(
     "gpuarray.cache_path",
@@ -199,8 +204,8 @@ AddConfigVar(
 
 AddConfigVar(
     "gpuarray.sync",
-    "Wait for every kernel, so that profiles have its time, and an error the node that caused it. Slow. On where the environment variable "
-    "CUDA_LAUNCH_BLOCKING is 1.",
+    "Wait for the end of every kernel. Then profiles contain the time of each kernel, and an error names the node "
+    "that caused it. Slow. Enabled by default where the environment variable CUDA_LAUNCH_BLOCKING is 1.",
     BoolParam(lambda: os.environ.get("CUDA_LAUNCH_BLOCKING", "0") == "1", allow_override=False),
     in_c_key=False,
 )
@@ -220,7 +225,7 @@ def check_devices():
     """
     if config.init_gpu_device and config.device != "cpu":
         raise TheanoConfigError(
-            "init_gpu_device=%s needs device=cpu, but device=%s; leave one of the two out"
+            "init_gpu_device=%s requires device=cpu, but device=%s; remove one of the two flags"
             % (config.init_gpu_device, config.device)
         )
     if config.force_device and config.device == "cpu":
@@ -317,17 +322,24 @@ SUPPORTED_DNN_CONV_ALGO_BWD_FILTER = (
 ) + SUPPORTED_DNN_CONV_ALGO_RUNTIME
 SUPPORTED_DNN_CONV_PRECISION = ("as_input_f32", "as_input", "float16", "float32", "float64")
 
-AddConfigVar("cuda.root", "Folder of the CUDA tools.", StrParam(get_cuda_root, allow_override=False), in_c_key=False)
+AddConfigVar(
+    "cuda.root", "Directory of the CUDA toolkit.", StrParam(get_cuda_root, allow_override=False), in_c_key=False
+)
 AddConfigVar("cuda.include_path", "Location of the CUDA headers.", StrParam(default_cuda_include), in_c_key=False)
-AddConfigVar("nvcc.fastmath", "Fast, less exact GPU mathematics; may create NaN.", BoolParam(False))
+AddConfigVar(
+    "nvcc.fastmath", "Fast, less accurate mathematical functions on the GPU; they may create NaN.", BoolParam(False)
+)
 AddConfigVar("nvcc.flags", "Extra flags for nvcc.", StrParam(""))
-AddConfigVar("dnn.base_path", "Folder of cuDNN.", StrParam(default_dnn_base_path, allow_override=False), in_c_key=False)
+AddConfigVar(
+    "dnn.base_path", "Directory of cuDNN.", StrParam(default_dnn_base_path, allow_override=False), in_c_key=False
+)
 AddConfigVar("dnn.include_path", "Location of the cuDNN header.", StrParam(default_dnn_inc_path), in_c_key=False)
 AddConfigVar("dnn.library_path", "Location of the cuDNN library.", StrParam(default_dnn_lib_path), in_c_key=False)
 AddConfigVar("dnn.bin_path", "Location of the cuDNN binaries.", StrParam(default_dnn_bin_path), in_c_key=False)
 AddConfigVar(
     "dnn.enabled",
-    "'auto' uses cuDNN when it is there, 'True' demands it, 'False' never uses it, 'no_check' takes it for granted.",
+    "'auto' uses cuDNN if it is installed, 'True' requires it, 'False' never uses it, 'no_check' uses it without a "
+    "check.",
     EnumStr("auto", "True", "False", "no_check"),
     in_c_key=False,
 )
@@ -349,16 +361,21 @@ AddConfigVar(
     _deprecated("dnn.conv.algo_bwd", "dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data"),
     in_c_key=False,
 )
-AddConfigVar("dnn.conv.algo_fwd", "cuDNN's forward convolution.", EnumStr(*SUPPORTED_DNN_CONV_ALGO_FWD), in_c_key=False)
+AddConfigVar(
+    "dnn.conv.algo_fwd",
+    "Algorithm of cuDNN's forward convolution.",
+    EnumStr(*SUPPORTED_DNN_CONV_ALGO_FWD),
+    in_c_key=False,
+)
 AddConfigVar(
     "dnn.conv.algo_bwd_data",
-    "cuDNN's gradient of the inputs.",
+    "Algorithm of cuDNN's gradient of a convolution with respect to its inputs.",
     EnumStr(*SUPPORTED_DNN_CONV_ALGO_BWD_DATA),
     in_c_key=False,
 )
 AddConfigVar(
     "dnn.conv.algo_bwd_filter",
-    "cuDNN's gradient of the filters.",
+    "Algorithm of cuDNN's gradient of a convolution with respect to its filters.",
     EnumStr(*SUPPORTED_DNN_CONV_ALGO_BWD_FILTER),
     in_c_key=False,
 )
@@ -373,7 +390,7 @@ AddConfigVar("magma.include_path", "Location of the MAGMA headers.", StrParam(""
 AddConfigVar("magma.library_path", "Location of the MAGMA library.", StrParam(""), in_c_key=False)
 AddConfigVar(
     "ctc.root",
-    "Folder of warp-ctc, with include and build, lib or lib64.",
+    "Directory of warp-ctc, with include and build, lib or lib64.",
     StrParam("", allow_override=False),
     in_c_key=False,
 )
@@ -422,7 +439,7 @@ AddConfigVar(
     "mode",
     "Default compilation mode: "
     + ", ".join(_MODES)
-    + "; while the program runs also a Mode, or a name given to register_mode.",
+    + "; while the program runs, also a Mode, or a name given to register_mode.",
     ConfigParam("Mode", filter_mode, accepts=_MODES),
     in_c_key=False,
 )
@@ -440,15 +457,16 @@ AddConfigVar(
 )
 AddConfigVar(
     "tiered",
-    "Whether functions run before their kernels are compiled, on an interpreter, and change over when they are: auto, unless the kernels are in "
-    "the cache; on, always begin so; off, wait for the compiler.",
+    "When functions run on an interpreter until their kernels are compiled. auto: unless the kernels are in the "
+    "cache; on: always at first; off: never, calls wait for the compiler.",
     EnumStr("auto", "on", "off"),
     in_c_key=False,
 )
 AddConfigVar("optimizer_verbose", "Print every rewrite that is applied.", BoolParam(False), in_c_key=False)
 AddConfigVar(
     "on_opt_error",
-    "What to do when a rewrite crashes: skip it with a warning, raise, start the debugger, or skip it silently.",
+    "What to do when a rewrite raises an exception: skip it with a warning, raise, start the debugger, or skip it "
+    "silently.",
     EnumStr("warn", "raise", "pdb", "ignore"),
     in_c_key=False,
 )
@@ -461,7 +479,8 @@ for _name, _what in (("excluding", "excluded from"), ("including", "included in"
     )
 AddConfigVar(
     "on_unused_input",
-    "What to do about an input of a function that no output and no update needs, where the function's argument does not say.",
+    "What to do about an input of a function that neither an output nor an update needs, unless the function's "
+    "argument on_unused_input specifies it.",
     EnumStr("raise", "warn", "ignore"),
     in_c_key=False,
 )
@@ -473,7 +492,7 @@ AddConfigVar(
 )
 AddConfigVar(
     "cycle_detection",
-    "'regular' permits most in-place operations; 'fast' fewer, and compiles faster.",
+    "'regular' permits most in-place operations; 'fast' permits fewer, and compiles faster.",
     EnumStr("regular", "fast"),
     in_c_key=False,
 )
@@ -485,13 +504,13 @@ AddConfigVar(
 )
 AddConfigVar(
     "optdb.position_cutoff",
-    "Where to stop earlier during optimization: the position of a phase.",
+    "Stop rewriting before this position of the rewriting phases.",
     FloatParam(float("inf")),
     in_c_key=False,
 )
 AddConfigVar(
     "optdb.max_use_ratio",
-    "A rewrite may be applied this many times the number of nodes in one equilibrium phase.",
+    "A rewrite may be applied at most this number times the number of nodes in one equilibrium phase.",
     FloatParam(8),
     in_c_key=False,
 )
@@ -503,16 +522,18 @@ AddConfigVar(
 )
 AddConfigVar(
     "vm.lazy",
-    "Force lazy evaluation on (True) or off (False); None decides from the graph.",
+    "Force lazy evaluation on (True) or off (False); None decides by the graph.",
     ConfigParam("None", filter_vm_lazy, accepts=("None", "True", "False")),
     in_c_key=False,
 )
 AddConfigVar(
-    "openmp", "Let Ops that can use OpenMP use it. The number of threads is OMP_NUM_THREADS.", BoolParam(False)
+    "openmp",
+    "Allow Ops that support OpenMP to use it. The environment variable OMP_NUM_THREADS sets the number of threads.",
+    BoolParam(False),
 )
 AddConfigVar(
     "openmp_elemwise_minsize",
-    "Elementwise operations on fewer elements run on one thread.",
+    "Elementwise operations on fewer elements than this run on one thread.",
     IntParam(200000, _positive),
     in_c_key=False,
 )
@@ -525,34 +546,35 @@ AddConfigVar(
     BoolParam(True),
     in_c_key=False,
 )
-AddConfigVar("scan.debug", "Print what rewrites make of loops.", BoolParam(False), in_c_key=False)
+AddConfigVar("scan.debug", "Print how rewrites change loops.", BoolParam(False), in_c_key=False)
 AddConfigVar(
     "experimental.local_alloc_elemwise",
-    "Deprecated, only True is accepted. optimizer_excluding=local_alloc_elemwise switches the rewrite off.",
+    "Deprecated, only True is accepted. Use optimizer_excluding=local_alloc_elemwise to disable the rewrite.",
     BoolParam(True, bool),
     in_c_key=False,
 )
 AddConfigVar(
     "experimental.local_alloc_elemwise_assert",
-    "When local_alloc_elemwise applies and shapes are not provably equal, add an assertion.",
+    "If local_alloc_elemwise applies and shapes are not provably equal, add an assertion.",
     BoolParam(True),
     in_c_key=False,
 )
 AddConfigVar(
     "experimental.unpickle_gpu_on_cpu",
-    "Unpickle GPU values as CPU ones when there is no GPU.",
+    "Unpickle GPU arrays as CPU arrays if there is no GPU.",
     BoolParam(False),
     in_c_key=False,
 )
 AddConfigVar(
     "conv.assert_shape",
-    "Check the shapes that users gave to convolutions at run time.",
+    "Check at run time the shapes that users declared for convolutions.",
     BoolParam(False),
     in_c_key=False,
 )
 AddConfigVar(
     "metaopt.verbose",
-    "Meta-optimizer: 0 silent, 1 warns when an op cannot be meta-optimized, 2 all timings and choices.",
+    "Verbosity of the meta-optimizer: 0 silent, 1 warns when an op cannot be meta-optimized, 2 prints all timings and "
+    "choices.",
     IntParam(0, lambda i: i in (0, 1, 2)),
     in_c_key=False,
 )
@@ -570,30 +592,33 @@ AddConfigVar(
 )
 AddConfigVar(
     "unpickle_function",
-    "Recompile functions when they are unpickled; False yields None instead.",
+    "Recompile functions when they are unpickled; if False, unpickling yields None instead of a function.",
     BoolParam(True),
     in_c_key=False,
 )
 AddConfigVar(
     "reoptimize_unpickled_function",
-    "Rewrite the graph again when a function is unpickled; False uses the rewritten graph that was saved.",
+    "Rewrite the graph again when a function is unpickled; if False, the rewritten graph that was saved is used.",
     BoolParam(False),
     in_c_key=False,
 )
-AddConfigVar("pickle_test_value", "Save test values along with variables.", BoolParam(True), in_c_key=False)
+AddConfigVar("pickle_test_value", "Pickle test values together with variables.", BoolParam(True), in_c_key=False)
 
 
 # --- the C compiler and its cache --------------------------------------------------------------------------------------------
 
 AddConfigVar(
     "cxx",
-    "The C++ compiler: full path or name. Empty: nothing is compiled, and Python implementations run.",
+    "The C++ compiler: a full path or a name. If empty, nothing is compiled, and Python implementations run.",
     StrParam(default_cxx),
     in_c_key=False,
 )
 AddConfigVar("gcc.cxxflags", "Extra flags for the C++ compiler.", StrParam(""))
 AddConfigVar(
-    "nocleanup", "Keep generated source files, also those that failed to compile.", BoolParam(False), in_c_key=False
+    "nocleanup",
+    "Keep generated source files, including those that failed to compile.",
+    BoolParam(False),
+    in_c_key=False,
 )
 AddConfigVar(
     "lib.cnmem",
@@ -601,41 +626,42 @@ AddConfigVar(
     _deprecated("lib.cnmem", "gpuarray.preallocate"),
     in_c_key=False,
 )
-AddConfigVar("lib.amdlibm", "Compile against AMD's mathematical library.", BoolParam(False))
+AddConfigVar("lib.amdlibm", "Compile with AMD's mathematical library.", BoolParam(False))
 AddConfigVar(
     "blas.ldflags",
-    "Link arguments for a BLAS, such as -lopenblas; read when the first BLAS operation runs. Empty: the BLAS inside SciPy is used "
-    "through function pointers.",
+    "Link arguments for a BLAS, such as -lopenblas; read when the first BLAS operation runs. If empty, the BLAS that "
+    "SciPy contains is used through function pointers.",
     StrParam(""),
 )
 AddConfigVar(
     "blas.check_openmp",
-    "Warn when openmp is on and blas.ldflags names an MKL that brings Intel's OpenMP: together with the compiler's own it can "
-    "give wrong results.",
+    "Warn if openmp is on and blas.ldflags names an MKL that loads Intel's OpenMP: together with the compiler's "
+    "OpenMP library it can give wrong results.",
     BoolParam(True),
     in_c_key=False,
 )
 AddConfigVar(
     "cache_graphs",
-    "Keep rewritten graphs in the compile directory, for the next process that compiles the same function.",
+    "Store rewritten graphs in the compile directory, so that later processes that compile the same function do not "
+    "rewrite its graph again.",
     BoolParam(True),
     in_c_key=False,
 )
 AddConfigVar(
     "cache_optimizations",
-    "Accepted for old configuration files; without effect, cache_graphs decides whether rewritten graphs are kept.",
+    "Accepted for old configuration files, without effect: cache_graphs decides whether rewritten graphs are stored.",
     BoolParam(False),
     in_c_key=False,
 )
 AddConfigVar(
     "cmodule.mac_framework_link",
-    "Accepted for old configuration files; without effect, no compiled module links a framework.",
+    "Accepted for old configuration files, without effect: no compiled module links a framework.",
     BoolParam(False),
     in_c_key=False,
 )
 AddConfigVar(
     "cmodule.warn_no_version",
-    "Warn when an Op's C code cannot be cached because it has no version.",
+    "Warn if an Op's C code cannot be cached because it has no version.",
     BoolParam(False),
     in_c_key=False,
 )
@@ -643,13 +669,14 @@ AddConfigVar("cmodule.remove_gxx_opt", "Compile without optimization, to debug g
 AddConfigVar("cmodule.compilation_warning", "Print the compiler's warnings.", BoolParam(False))
 AddConfigVar(
     "cmodule.preload_cache",
-    "Load all cached modules when the first one is needed.",
+    "Load all cached modules when the first module is needed.",
     BoolParam(False, allow_override=False),
     in_c_key=False,
 )
 AddConfigVar(
     "cmodule.age_thresh_use",
-    "Cached modules older than this many seconds are not used; cleanup deletes them a week later.",
+    "Cached modules that are older than this many seconds are not used; 'theano_ng-cache cleanup' deletes them a week "
+    "later.",
     IntParam(60 * 60 * 24 * 24),
     in_c_key=False,
 )
@@ -668,13 +695,13 @@ def _timeout_default():
 
 AddConfigVar(
     "compile.progress",
-    "Say on a terminal what is being done when compiling a function takes longer than two seconds.",
+    "Print on a terminal which step is running, if compiling a function takes longer than two seconds.",
     BoolParam(True),
     in_c_key=False,
 )
 AddConfigVar(
     "compile.timeout",
-    "Seconds after which waiting for a cache entry is given up and a private copy is compiled.",
+    "After waiting this many seconds for a cache entry of another process, compile a private copy.",
     IntParam(_timeout_default, _positive),
     in_c_key=False,
 )
@@ -795,10 +822,12 @@ def filter_compiledir_format(text):
         text % dict.fromkeys(compiledir_format_keys, 0)
     except KeyError as unknown:
         raise ValueError(
-            "%r has the key %s; the keys are %s" % (text, unknown, ", ".join(compiledir_format_keys))
+            "%r contains the unknown key %s; the keys are %s" % (text, unknown, ", ".join(compiledir_format_keys))
         ) from None
     except (TypeError, ValueError) as failure:
-        raise ValueError("%r is not a %%-format such as %r: %s" % (text, default_compiledir_format, failure)) from None
+        raise ValueError(
+            "%r is not a valid %%-format such as %r: %s" % (text, default_compiledir_format, failure)
+        ) from None
     return text
 
 
@@ -830,7 +859,7 @@ def filter_compiledir(path):
     """Return the path with ~ expanded. Raise ValueError for a line break, which NumPy's build tools cannot handle."""
     path = os.path.expanduser(str(path))
     if "\n" in path:
-        raise ValueError("a compile directory cannot have a line break in its name: %r" % path)
+        raise ValueError("the name of a compile directory must not contain a line break: %r" % path)
     return path
 
 
@@ -850,13 +879,13 @@ AddConfigVar(
 )
 AddConfigVar(
     "base_compiledir",
-    "Folder of the compile directories of all platforms.",
+    "Directory that contains the compile directories of all platforms.",
     ConfigParam(default_base_compiledir, filter_base_compiledir, allow_override=False, accepts="path"),
     in_c_key=False,
 )
 AddConfigVar(
     "compiledir",
-    "Folder of compiled modules.",
+    "Directory of compiled modules.",
     ConfigParam(default_compiledir, filter_compiledir, allow_override=False, accepts="path"),
     in_c_key=False,
 )
@@ -866,73 +895,88 @@ AddConfigVar(
 
 AddConfigVar(
     "exception_verbosity",
-    "'low' names apply nodes briefly; 'high' describes them with their inputs, one indented line each.",
+    "'low' names apply nodes briefly; 'high' describes them with their inputs, one input an indented line.",
     EnumStr("low", "high"),
     in_c_key=False,
 )
-AddConfigVar("traceback.limit", "Levels of the user's stack kept for each variable.", IntParam(8), in_c_key=False)
+AddConfigVar(
+    "traceback.limit",
+    "Number of levels of the user's stack that are stored for each variable.",
+    IntParam(8),
+    in_c_key=False,
+)
 AddConfigVar(
     "traceback.compile_limit",
-    "Levels of the stack kept for variables that are made while compiling; with 0 they only have the traces of what they replace.",
+    "Number of stack levels that are stored for variables that are created during compilation; with 0 they have only "
+    "the traces of the variables that they replace.",
     IntParam(0),
     in_c_key=False,
 )
 AddConfigVar(
     "compute_test_value",
-    "Run each Op while the graph is built, on tag.test_value of its inputs.",
+    "Run each Op while the graph is built, on the test values (tag.test_value) of its inputs.",
     EnumStr("off", "ignore", "warn", "raise", "pdb"),
     in_c_key=False,
 )
 AddConfigVar(
     "compute_test_value_opt",
-    "The same while the graph is rewritten.",
+    "Run each Op also while the graph is rewritten, on the test values of its inputs.",
     EnumStr("off", "ignore", "warn", "raise", "pdb"),
     in_c_key=False,
 )
 AddConfigVar(
     "print_test_value", "str() and repr() of variables also show their test values.", BoolParam(False), in_c_key=False
 )
-AddConfigVar("profile", "Profile every function, and print at exit.", BoolParam(False), in_c_key=False)
-AddConfigVar("profile_optimizer", "Profile the rewriting too; needs profile.", BoolParam(False), in_c_key=False)
-AddConfigVar("profile_memory", "Profile memory too; needs profile.", BoolParam(False), in_c_key=False)
-AddConfigVar("profiling.time_thunks", "Time each thunk when profiling.", BoolParam(True), in_c_key=False)
+AddConfigVar("profile", "Profile every function, and print the profiles at exit.", BoolParam(False), in_c_key=False)
+AddConfigVar("profile_optimizer", "Also profile rewriting; requires profile.", BoolParam(False), in_c_key=False)
+AddConfigVar("profile_memory", "Also profile memory; requires profile.", BoolParam(False), in_c_key=False)
+AddConfigVar("profiling.time_thunks", "Measure the time of each thunk when profiling.", BoolParam(True), in_c_key=False)
 AddConfigVar("profiling.n_apply", "Number of apply nodes to print.", IntParam(20, _positive), in_c_key=False)
 AddConfigVar("profiling.n_ops", "Number of Ops to print.", IntParam(20, _positive), in_c_key=False)
-AddConfigVar("profiling.output_line_width", "Longest line to print.", IntParam(512, _positive), in_c_key=False)
+AddConfigVar(
+    "profiling.output_line_width", "Maximum length of printed lines.", IntParam(512, _positive), in_c_key=False
+)
 AddConfigVar(
     "profiling.min_memory_size",
-    "Leave out apply nodes whose outputs take fewer bytes in the memory profile.",
+    "Omit apply nodes whose outputs take fewer bytes than this from the memory profile.",
     IntParam(1024, _not_negative),
     in_c_key=False,
 )
 AddConfigVar("profiling.min_peak_memory", "Print the smallest possible peak memory.", BoolParam(False), in_c_key=False)
-AddConfigVar("profiling.destination", "stderr, stdout or the name of a file.", StrParam("stderr"), in_c_key=False)
-AddConfigVar("profiling.debugprint", "Debugprint the profiled functions.", BoolParam(False), in_c_key=False)
-AddConfigVar("profiling.ignore_first_call", "Leave out the first call of a function.", BoolParam(False), in_c_key=False)
+AddConfigVar(
+    "profiling.destination",
+    "Destination of profiles: stderr, stdout or the name of a file.",
+    StrParam("stderr"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "profiling.debugprint", "Print the graphs of profiled functions with debugprint.", BoolParam(False), in_c_key=False
+)
+AddConfigVar("profiling.ignore_first_call", "Ignore the first call of a function.", BoolParam(False), in_c_key=False)
 AddConfigVar(
     "check_input",
-    "Let C code check its inputs; False only for functions with inputs that are known to be right.",
+    "Let C code check its inputs. Use False only for functions whose inputs are known to be valid.",
     BoolParam(True),
 )
 
 AddConfigVar(
     "DebugMode.patience",
-    "How many times to rewrite a graph to find rewrites that are not deterministic.",
+    "How many times DebugMode rewrites a graph to detect rewrites that are not deterministic.",
     IntParam(10, _positive),
     in_c_key=False,
 )
 AddConfigVar("DebugMode.check_c", "Run C implementations where they exist.", BoolParam(True), in_c_key=False)
 AddConfigVar("DebugMode.check_py", "Run Python implementations where they exist.", BoolParam(True), in_c_key=False)
-AddConfigVar("DebugMode.check_finite", "Complain about NaN and infinity.", BoolParam(True), in_c_key=False)
+AddConfigVar("DebugMode.check_finite", "Raise an error for NaN and infinity.", BoolParam(True), in_c_key=False)
 AddConfigVar(
     "DebugMode.check_strides",
-    "C and Python implementations must return the same strides: 0 ignore, 1 warn, 2 raise.",
+    "What to do when C and Python implementations return different strides: 0 ignore, 1 warn, 2 raise.",
     IntParam(1, lambda i: i in (0, 1, 2)),
     in_c_key=False,
 )
 AddConfigVar(
     "DebugMode.warn_input_not_reused",
-    "Warn when destroy_map or view_map announces in-place work and the input is not reused.",
+    "Warn if destroy_map or view_map declares in-place work and the memory of the input is not reused.",
     BoolParam(True),
     in_c_key=False,
 )
@@ -946,7 +990,7 @@ def is_valid_check_preallocated_output_param(param):
 
 AddConfigVar(
     "DebugMode.check_preallocated_output",
-    "Kinds of preallocated output memory to try: initial, previous, c_contiguous, f_contiguous, strided, wrong_size, "
+    "Kinds of preallocated output memory to test: initial, previous, c_contiguous, f_contiguous, strided, wrong_size, "
     "ALL; separated by ':'.",
     StrParam("", is_valid_check_preallocated_output_param),
     in_c_key=False,
@@ -964,14 +1008,14 @@ AddConfigVar(
 )
 AddConfigVar(
     "NanGuardMode.action",
-    "What NanGuardMode does when it finds such a value: raise, warn and go on, or start the debugger.",
+    "What NanGuardMode does when it finds such a value: raise, warn and continue, or start the debugger.",
     EnumStr("raise", "warn", "pdb"),
     in_c_key=False,
 )
 
 AddConfigVar(
     "numpy.seterr_all",
-    "NumPy's behaviour on floating-point errors; 'None' leaves it alone.",
+    "NumPy's handling of floating-point errors; 'None' does not change it.",
     EnumStr("ignore", "warn", "raise", "call", "print", "log", "None", allow_override=False),
     in_c_key=False,
 )
@@ -983,14 +1027,15 @@ for _name, _what in (
 ):
     AddConfigVar(
         "numpy.seterr_" + _name,
-        "NumPy's behaviour on %s; 'None' follows numpy.seterr_all." % _what,
+        "NumPy's handling of %s; 'None' follows numpy.seterr_all." % _what,
         EnumStr("None", "ignore", "warn", "raise", "call", "print", "log", allow_override=False),
         in_c_key=False,
     )
 
 AddConfigVar(
     "warn.ignore_bug_before",
-    "Default of the other flags of this section: False for bugs fixed before this version, none for 'all', all for 'None'.",
+    "Default of the other flags of this section: True for bugs that were fixed after this version. 'all' makes every "
+    "default False, 'None' makes every default True.",
     EnumStr("0.8", "None", "all", *(r for r in _RELEASES if r != "0.8"), allow_override=False),
     in_c_key=False,
 )
@@ -1032,8 +1077,8 @@ for _name, _version in (
 ):
     AddConfigVar(
         "warn." + _name,
-        "Accepted from old programs, and follows warn.ignore_bug_before. The bug that version %s fixed was never in this "
-        "package, so there is nothing to warn of." % _version,
+        "Accepted for old programs; the default follows warn.ignore_bug_before. The bug that version %s fixed never "
+        "existed in this package, so there is no warning." % _version,
         BoolParam(lambda version=_version: warn_default(version)),
         in_c_key=False,
     )
@@ -1041,7 +1086,7 @@ for _name, _version in (
 
 AddConfigVar(
     "warn.vm_gc_bug",
-    "Accepted from old programs. The bug was in a development version of Theano only.",
+    "Accepted for old programs. Only a development version of Theano had the bug.",
     BoolParam(False),
     in_c_key=False,
 )
@@ -1063,13 +1108,14 @@ AddConfigVar(
 )
 AddConfigVar(
     "tensor.cmp_sloppy",
-    "Tolerance of comparisons in tests: 0 the strictest, 1 and 2 looser.",
+    "Tolerance of comparisons in tests: 0 the strictest, 1 and 2 less strict.",
     IntParam(0, lambda i: i in (0, 1, 2)),
     in_c_key=False,
 )
 AddConfigVar(
     "tensor.insert_inplace_optimizer_validate_nb",
-    "In the elementwise in-place pass, validate the graph after this many nodes; -1 validates after each replacement.",
+    "In the elementwise in-place pass, validate the graph after every such number of nodes; -1 validates after each "
+    "replacement.",
     IntParam(-1, lambda i: i == -1 or i > 0),
     in_c_key=False,
 )

@@ -70,7 +70,7 @@ def parse_config_string(config_string, issue_warnings=True):
             items = list(splitter)
         except ValueError as failure:
             raise TheanoConfigError(
-                "THEANO_FLAGS: %s in %r; a quote or backslash in a value is written after a backslash"
+                "THEANO_FLAGS: %s in %r; write a backslash before a quote or backslash in a value"
                 % (str(failure).lower(), config_string)
             ) from failure
     else:
@@ -116,7 +116,7 @@ def _read_theanorc():
             with open(path, encoding="utf-8") as file:
                 parser.read_file(file, path)
         except OSError as failure:
-            TheanoConfigWarning.warn("%s is left out, it cannot be read: %s" % (path, failure.strerror))
+            TheanoConfigWarning.warn("%s is ignored, it cannot be read: %s" % (path, failure.strerror))
             continue
         except (configparser.Error, UnicodeDecodeError) as failure:
             raise TheanoConfigError("%s cannot be read: %s" % (path, str(failure).replace("\n", " "))) from failure
@@ -287,9 +287,9 @@ class TypedParam(ConfigParam):
             if self.mytype is int and not isinstance(value, str) and converted != value:
                 raise ValueError("it has a fraction")
         except (ValueError, TypeError, OverflowError) as failure:
-            raise ValueError("%r is not of type %s: %s" % (value, self.allowed(), failure)) from failure
+            raise ValueError("%r cannot be converted to %s: %s" % (value, self.allowed(), failure)) from failure
         if self.is_valid is not None and not self.is_valid(converted):
-            raise ValueError("%r is not a value that this flag accepts" % (value,))
+            raise ValueError("this flag does not accept the value %r" % (value,))
         return converted
 
     def allowed(self):
@@ -310,7 +310,7 @@ def _flag_maker(name, convert, description):
     return make
 
 
-StrParam = _flag_maker("StrParam", str, "A flag whose value is any text (that `is_valid` accepts).")
+StrParam = _flag_maker("StrParam", str, "A flag whose value is a string (which `is_valid` accepts).")
 IntParam = _flag_maker("IntParam", int, "A flag whose value is an integer.")
 FloatParam = _flag_maker("FloatParam", float, "A flag whose value is a float.")
 
@@ -464,7 +464,7 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
     if not isinstance(configparam, ConfigParam):
         raise TypeError("AddConfigVar needs a ConfigParam, not %r" % (configparam,))
     if not all(part.isidentifier() and not part.startswith("_") for part in name.split(".")):
-        raise ValueError("a flag is named by identifiers with dots between them, not %r" % (name,))
+        raise ValueError("the name of a flag consists of identifiers with dots between them, but %r does not" % (name,))
     section = root
     *path, last = name.split(".")
     for part in path:

@@ -97,7 +97,8 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
     jacobs, updates = ports.scan(row, sequences=arange(expression.shape[0]), non_sequences=[expression] + wrt)
     if updates:
         raise ValueError(
-            "Scan has returned a list of updates; this should not happen: the expression of a jacobian may not have updates"
+            "Scan has returned a list of updates; this should not happen: the expression of a jacobian must not have "
+            "updates"
         )
     return format_as(using_list, using_tuple, jacobs)
 
@@ -142,7 +143,8 @@ def hessian(cost, wrt, consider_constant=None, disconnected_inputs="raise"):
         )
         if updates:
             raise ValueError(
-                "Scan has returned a list of updates; this should not happen: the cost of a hessian may not have updates"
+                "Scan has returned a list of updates; this should not happen: the cost of a hessian must not have "
+                "updates"
             )
         hessians.append(matrix)
     return format_as(using_list, using_tuple, hessians)

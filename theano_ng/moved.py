@@ -154,7 +154,7 @@ def missing(path):
         if above in chapters:
             return "%s.%s is not in this version, which lacks %s" % (__package__, path, chapters[above])
         if above in REMOVED:
-            return "%s.%s is gone: it was part of %s" % (__package__, path, REMOVED[above])
+            return "%s.%s was removed: it was part of %s" % (__package__, path, REMOVED[above])
         above = above.rpartition(".")[0]
     return None
 
@@ -214,7 +214,7 @@ def warn_of_former(name):
     ):
         frame = frame.f_back
     warnings.warn_explicit(
-        "%s is a former home: import from %s" % (name, FORMER[name.partition(".")[2]]),
+        "%s is a former module path: import from %s" % (name, FORMER[name.partition(".")[2]]),
         DeprecationWarning,
         frame.f_code.co_filename,
         frame.f_lineno,

@@ -9,9 +9,9 @@ from theano_ng.audit.resolve import EXAMPLES, UsageError, cases_of
 from theano_ng.commands import command
 from theano_ng.configdefaults import config
 
-DESCRIPTION = "Look for everything that can be wrong with Ops: values, gradients, shapes, memory, references."
+DESCRIPTION = "Look for errors in Ops: wrong values, gradients and shapes, memory errors, wrong reference counts."
 EPILOG = (
-    "examples:\n%s\n\nexit status: 0 nothing found, 1 something found, 2 the command line or a target is not understood"
+    "examples:\n%s\n\nexit status: 0 no finding, 1 at least one finding, 2 an error in the command line or in a target"
     % EXAMPLES
 )
 
@@ -27,23 +27,29 @@ def _parser():
         "targets",
         nargs="*",
         metavar="TARGET",
-        help="package.module:Op, file.py:Op, or a module or file with audit_cases()",
+        help="package.module:Op, file.py:Op, or a module or file with a function audit_cases()",
     )
-    parser.add_argument("--inputs", metavar="LIST", help='inputs to start from: "float64(3,4), dvector, 2"')
+    parser.add_argument("--inputs", metavar="LIST", help='initial inputs: "float64(3,4), dvector, 2"')
     parser.add_argument("--checks", metavar="NAMES", help="only these checks, separated by commas")
     parser.add_argument("--no-sanitizer", action="store_true", help="do not build the C code with sanitizers")
-    parser.add_argument("--no-leaks", action="store_true", help="do not count references and memory")
+    parser.add_argument("--no-leaks", action="store_true", help="do not check reference counts and memory leaks")
     parser.add_argument(
-        "--examples", type=int, default=50, metavar="N", help="random examples per check, besides systematic ones (50)"
+        "--examples",
+        type=int,
+        default=50,
+        metavar="N",
+        help="number of random examples per check, in addition to systematic ones (50)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (0)")
-    parser.add_argument("--time", type=float, metavar="SECONDS", help="limit for each case")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (0)")
+    parser.add_argument("--time", type=float, metavar="SECONDS", help="time limit for each case, in seconds")
     parser.add_argument(
         "--json", metavar="FILE", help="write the reports as JSON; - for the standard output, instead of the table"
     )
-    parser.add_argument("--junit", metavar="FILE", help="write the reports in JUnit's format")
-    parser.add_argument("--list-checks", action="store_true", help="list the checks and what they mean")
-    parser.add_argument("--processes", type=int, default=1, metavar="N", help="cases that run at the same time (1)")
+    parser.add_argument("--junit", metavar="FILE", help="write the reports in JUnit's XML format")
+    parser.add_argument("--list-checks", action="store_true", help="list the checks and their meanings")
+    parser.add_argument(
+        "--processes", type=int, default=1, metavar="N", help="number of cases that run at the same time (1)"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="findings only")
     parser.add_argument("-v", "--verbose", action="store_true", help="all evidence")
     return parser
@@ -79,7 +85,7 @@ def main(argv=None):
         sys.stderr.write("theano_ng-audit: %s\n" % failure)
         return 2
     except AuditError as failure:
-        sys.stderr.write("theano_ng-audit: %s\nNo verdict about the Op: please report this.\n" % failure)
+        sys.stderr.write("theano_ng-audit: %s\nThe audit has no verdict about the Op: please report this.\n" % failure)
         return 2
 
 
@@ -101,7 +107,7 @@ def _run(arguments):
     if not arguments.targets:
         raise UsageError("no target was given. Examples:\n%s" % EXAMPLES)
     if arguments.inputs is not None and len(arguments.targets) > 1:
-        raise UsageError("--inputs goes with one target; %d were given" % len(arguments.targets))
+        raise UsageError("--inputs needs exactly one target; %d were given" % len(arguments.targets))
     try:
         driver.select(arguments.checks)
     except ValueError as failure:
@@ -132,7 +138,7 @@ def _refuse_unmakeable(cases):
             Target(case)
         except (TypeError, ValueError) as failure:
             raise UsageError(
-                '%s: %s. Other inputs can be given: --inputs "float64(3,4), dvector, 2"' % (case.name, failure)
+                '%s: %s. Specify other inputs: --inputs "float64(3,4), dvector, 2"' % (case.name, failure)
             ) from failure
 
 

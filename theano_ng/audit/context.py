@@ -98,7 +98,7 @@ class Context:
         search = generate.Search(self._apart(attempt) if self.apart else attempt, self.seed, self.seconds_left)
         found = search.run(self.target, stages)
         if not found and not search.accepted:
-            return self.skipped("no input was accepted")
+            return self.skipped("the Op accepted none of the inputs that were tried")
         return self.verdict(found, search.accepted)
 
     def _apart(self, attempt):

@@ -81,32 +81,38 @@ CHECKS = [
     Check(
         "make_node",
         _PACKAGE + "structure_checks:check_make_node",
-        "nodes are a function of their inputs; refusals say what is wrong",
+        "make_node gives equal nodes for equal inputs; its error messages explain the error",
     ),
-    Check("props", _PACKAGE + "structure_checks:check_props", "equality, hash and text of the Op"),
+    Check("props", _PACKAGE + "structure_checks:check_props", "equality, hash and string of the Op"),
     Check(
-        "pickle", _PACKAGE + "structure_checks:check_pickle", "the Op and functions of it survive copying and pickling"
+        "pickle",
+        _PACKAGE + "structure_checks:check_pickle",
+        "the Op and functions that use it survive copying and pickling",
     ),
     Check("maps", _PACKAGE + "structure_checks:check_maps", "destroy_map and view_map are well-formed"),
     Check(
         "types",
         _PACKAGE + "type_checks:check_types",
-        "Types take, compare and tell apart their values; equality and hash of Types",
+        "Types accept, compare and distinguish their values; equality and hash of Types",
     ),
-    Check("cache_version", _PACKAGE + "structure_checks:check_cache_version", "C code and its version belong together"),
     Check(
-        "output_types", _PACKAGE + "value_checks:check_output_types", "values are of the types that make_node declares"
+        "cache_version", _PACKAGE + "structure_checks:check_cache_version", "the C code and its version are consistent"
+    ),
+    Check(
+        "output_types", _PACKAGE + "value_checks:check_output_types", "values have the types that make_node declares"
     ),
     Check("perform", _PACKAGE + "value_checks:check_perform", "perform alone, in DebugMode, on every layout"),
     Check("c_code", _PACKAGE + "value_checks:check_c_code", "C code against perform, in DebugMode, on every layout"),
     Check(
-        "mutation", _PACKAGE + "value_checks:check_mutation", "compiling and computing leave Op and node as they are"
+        "mutation", _PACKAGE + "value_checks:check_mutation", "compiling and computing do not change the Op or the node"
     ),
-    Check("infer_shape", _PACKAGE + "symbolic_checks:check_infer_shape", "inferred shapes are those of the values"),
+    Check(
+        "infer_shape", _PACKAGE + "symbolic_checks:check_infer_shape", "inferred shapes are the shapes of the values"
+    ),
     Check(
         "connection_pattern",
         _PACKAGE + "symbolic_checks:check_connection_pattern",
-        "what is said to be disconnected has no influence",
+        "inputs that are declared as disconnected have no influence",
     ),
     Check("grad", _PACKAGE + "symbolic_checks:check_grad", "gradients against finite differences"),
     Check("R_op", _PACKAGE + "symbolic_checks:check_rop", "R_op against directional derivatives"),
@@ -116,8 +122,8 @@ CHECKS = [
         "C code built with -fsanitize=address,undefined",
         "sanitize",
     ),
-    Check("references", _PACKAGE + "leaks:check_references", "reference counts stay the same over many calls", "leaks"),
-    Check("memory", _PACKAGE + "leaks:check_memory", "memory stays the same over many calls", "leaks"),
+    Check("references", _PACKAGE + "leaks:check_references", "reference counts do not change over many calls", "leaks"),
+    Check("memory", _PACKAGE + "leaks:check_memory", "memory use does not grow over many calls", "leaks"),
 ]
 
 
@@ -154,14 +160,14 @@ def as_case(op_or_case, inputs=()):
     """
     if isinstance(op_or_case, Case):
         if inputs:
-            raise TypeError("a Case has its own inputs; %d more were given" % len(inputs))
+            raise TypeError("a Case contains its own inputs; %d more were given" % len(inputs))
         return op_or_case
     from theano_ng.gof.op import PureOp  # a slow import that a Case does not need
 
     if isinstance(op_or_case, type) and issubclass(op_or_case, PureOp):
         op_or_case = op_or_case()
     if not callable(op_or_case):
-        raise TypeError("an audit takes a Case, an Op or a callable that makes variables, not %r" % (op_or_case,))
+        raise TypeError("an audit takes a Case, an Op or a callable that returns variables, not %r" % (op_or_case,))
     return Case(op_or_case, inputs)
 
 
@@ -349,7 +355,7 @@ def in_child(function, timeout=None):
         os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
     if not ended:
-        return "it was still running after %.0f s" % timeout, None
+        return "the check was still running after %.0f s" % timeout, None
     if os.WIFSIGNALED(status):
         return "signal %s" % signal.Signals(os.WTERMSIG(status)).name, None
     if not data:

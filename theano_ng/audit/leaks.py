@@ -223,7 +223,7 @@ def _count_references(calls, node, name):
                 0,
                 Problem(
                     "ReferenceUnderflow",
-                    "%s gives back %s to %s too many in each call%s" % (name, number, what, suffix),
+                    "%s releases %s to %s too many in each call%s" % (name, number, what, suffix),
                     evidence,
                 ),
             )
@@ -293,7 +293,7 @@ def _count_output_references(calls, node, name):
                 Problem(
                     "ReferenceLeak",
                     "%s keeps %g reference%s to output %d in each call" % (name, more, "" if more == 1 else "s", i),
-                    "when cell and caller have given up the output, %d reference%s left"
+                    "after cell and caller have released the output, %d reference%s remain"
                     % (more, " is" if more == 1 else "s are"),
                 )
             )
@@ -342,8 +342,8 @@ class _Memory:
             where = _top_lines(calls) if measure is _traced and name == "perform" else ""
             return Problem(
                 "MemoryLeak",
-                "%s leaves %.0f bytes in each call%s" % (name, again, suffix),
-                "%s: %.1f bytes per call over %d calls, the least of %d stretches%s"
+                "%s leaks %.0f bytes in each call%s" % (name, again, suffix),
+                "%s: %.1f bytes per call over %d calls, the minimum of %d series%s"
                 % (label, again, 3 * STRETCH * STRETCHES, STRETCHES, "\n" + where if where else ""),
             )
         return None

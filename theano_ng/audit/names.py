@@ -3,41 +3,44 @@
 #: Name -> meaning. The first names are those of DebugMode's exceptions.
 NAMES = {
     # DebugMode; AddressError is a name of sanitizers, too
-    "BadThunkOutput": "two ways to compute the Op (perform, C code, memory it is given for its outputs) give different values",
-    "AddressError": "the C code touches memory that is not its own",
-    "BadDestroyMap": "an input was overwritten that destroy_map does not name",
-    "BadViewMap": "an output shares memory with an input, or with another output, and view_map does not say so",
+    "BadThunkOutput": "two implementations of the Op (perform, C code, with or without preallocated outputs) give different "
+    "values",
+    "AddressError": "the C code reads or writes memory outside of its arrays",
+    "BadDestroyMap": "an input was overwritten that destroy_map does not declare",
+    "BadViewMap": "an output shares memory with an input or with another output, and view_map does not declare it",
     "InvalidValueError": "a value is not valid for the Type of its variable: dtype, rank, length of a broadcastable dimension",
-    "BadOptimization": "a rewrite replaced a variable by one with another value",
-    "StochasticOrder": "two compilations of the same graph took different decisions",
+    "BadOptimization": "a rewrite replaced a variable by a variable with another value",
+    "StochasticOrder": "two compilations of the same graph were rewritten differently",
     # value
     "BadOutputType": "the outputs do not have the number, dtype or broadcast pattern that make_node declares",
     "PythonCDisagree": "perform accepts an input that the C code refuses, or the reverse",
     "CompileError": "the C code does not compile",
-    "NonDeterministic": "the same input gives another result the next time",
+    "NonDeterministic": "the same input gives another result in a second call",
     "MutatesOp": "computing or compiling changed the Op",
     "MutatesNode": "computing or compiling changed the Apply node",
     "Crash": "the process died",
     # structure
-    "BadEquality": "__eq__ does not tell Ops apart, or tells equal ones apart",
+    "BadEquality": "__eq__ returns True for different Ops, or False for equal ones",
     "BadHash": "equal Ops have different hashes, or the hash changes between processes",
     "BadPickle": "the Op, or a function that uses it, does not survive pickling or copying",
-    "BadCacheVersion": "c_code_cache_version is not a tuple of hashables, differs between equal Ops, or the C code differs where it does not",
+    "BadCacheVersion": "c_code_cache_version is not a tuple of hashables, differs between equal Ops, or is equal for different "
+    "C code",
     "BadType": "a Type converts or refuses its own values, compares them wrongly, or is not equal to itself",
     "BadMap": "destroy_map or view_map is malformed",
-    "BadMakeNode": "make_node is not a function of its inputs, or fails in a way that does not say what is wrong",
+    "BadMakeNode": "make_node gives different nodes for the same inputs, or raises an error that does not explain what is "
+    "wrong",
     # symbolic
     "BadInferShape": "infer_shape disagrees with the shape of the value",
-    "BadConnectionPattern": "connection_pattern is malformed, or an input said to be disconnected has influence",
+    "BadConnectionPattern": "connection_pattern is malformed, or an input that it declares as disconnected has influence",
     "BadGradient": "grad or L_op disagrees with finite differences",
     "BadGradientType": "grad or L_op gives a wrong number of gradients, or of the wrong dtype, rank or kind",
     "BadRop": "R_op disagrees with the directional derivative",
     # sanitizer, references, memory
-    "UndefinedBehaviour": "the C code does what the C standard leaves undefined",
+    "UndefinedBehaviour": "the C code has undefined behavior",
     "UninitializedOutput": "the C code leaves elements of an output unwritten",
-    "ReferenceLeak": "each call leaves a reference behind",
-    "ReferenceUnderflow": "each call gives back a reference that it does not own",
-    "MemoryLeak": "each call leaves memory behind",
+    "ReferenceLeak": "each call leaks a reference",
+    "ReferenceUnderflow": "each call releases a reference that it does not own",
+    "MemoryLeak": "each call leaks memory",
 }
 
 

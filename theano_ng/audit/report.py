@@ -131,7 +131,7 @@ def _finding(number, finding, width, paint, everything):
         lines += (
             wrapped
             if everything or len(wrapped) <= MESSAGE_LINES
-            else wrapped[: MESSAGE_LINES - 1] + ["       ... (-v shows the rest)"]
+            else wrapped[: MESSAGE_LINES - 1] + ["       ... (-v shows the other lines)"]
         )
     if finding.location:
         lines.append("     at %s" % _ascii(finding.location))

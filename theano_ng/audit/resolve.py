@@ -69,7 +69,8 @@ def cases_of(target, inputs=None, seed=0):
             found = getattr(found, name)
         except AttributeError:
             raise UsageError(
-                "%s has no %r; it has %s.\n%s" % (place, path, ", ".join(_op_names(module)) or "no Op", _understood())
+                "%s has no attribute %r; it has %s.\n%s"
+                % (place, path, ", ".join(_op_names(module)) or "no Op", _understood())
             ) from None
     return _cases_of_object(found, path, module, target, inputs, seed)
 
@@ -142,15 +143,15 @@ def _cases_of_module(module, target, inputs, seed):
     if make is None:
         names = _op_names(module)
         raise UsageError(
-            "%s has no function audit_cases(), and names no Op.%s\n%s"
+            "%s has no function audit_cases(), and the target names no Op.%s\n%s"
             % (
                 target,
-                " Its Ops: %s; say for example %s:%s." % (", ".join(names), target, names[0]) if names else "",
+                " Its Ops: %s; for example, use %s:%s." % (", ".join(names), target, names[0]) if names else "",
                 _understood(),
             )
         )
     if inputs:
-        raise UsageError("--inputs goes with one Op; the cases of %s.audit_cases() have inputs of their own" % target)
+        raise UsageError("--inputs applies to one Op; the cases of %s.audit_cases() contain their own inputs" % target)
     return _called(make, target)
 
 
@@ -177,7 +178,7 @@ def _called(make, target):
                 "(MyOp(), [numpy.ones((2, 3))])" % (target, i, make.__name__, entry)
             )
     if not cases:
-        raise UsageError("%s: %s() gave no case" % (target, make.__name__))
+        raise UsageError("%s: %s() returned no cases" % (target, make.__name__))
     return cases
 
 
@@ -195,8 +196,8 @@ def _cases_of_object(found, path, module, target, inputs, seed):
             found = found()
         except TypeError as failure:
             raise UsageError(
-                "%s cannot be made without arguments (%s). Name an instance (my_op = %s(...); %s:my_op), or write a function "
-                "audit_cases() that returns pairs (op, inputs)." % (target, failure, name, module.__name__)
+                "%s cannot be created without arguments (%s). Name an instance (my_op = %s(...); %s:my_op), or write "
+                "a function audit_cases() that returns pairs (op, inputs)." % (target, failure, name, module.__name__)
             ) from None
     elif isinstance(found, PureOp):
         given = None if inputs else [case for case in _cases_of_class(module, type(found)) if case.op == found]
@@ -205,11 +206,11 @@ def _cases_of_object(found, path, module, target, inputs, seed):
         name = str(found)
     elif inspect.isfunction(found) and not inspect.signature(found).parameters:
         if inputs:
-            raise UsageError("--inputs goes with one Op; the cases of %s() have inputs of their own" % target)
+            raise UsageError("--inputs applies to one Op; the cases of %s() contain their own inputs" % target)
         return _called(found, target)
     elif not callable(found) or isinstance(found, type):
         raise UsageError(
-            "%s is %r: neither an Op, nor a class of Ops, nor a function.\n%s" % (target, found, _understood())
+            "%s is %r, which is neither an Op, nor a class of Ops, nor a function.\n%s" % (target, found, _understood())
         )
     if inputs:
         return [Case(found, parse_inputs(inputs, seed), name=name)]
@@ -218,8 +219,8 @@ def _cases_of_object(found, path, module, target, inputs, seed):
     types = guess_types(found)
     if types is None:
         raise UsageError(
-            "%s: no inputs were given, and none of the usual tensors is accepted. Say what it takes, for example\n"
-            '  theano_ng-audit %s --inputs "float64(3,4), int64(3)"' % (target, target)
+            "%s: no inputs were given, and the Op accepts none of the usual tensors. Specify its inputs, for "
+            'example\n  theano_ng-audit %s --inputs "float64(3,4), int64(3)"' % (target, target)
         )
     return [Case(found, types, name=name)]
 
@@ -320,7 +321,7 @@ def _split(text):
         else:
             parts[-1] += c
     if depth:
-        raise UsageError("brackets in --inputs %r do not match" % text)
+        raise UsageError("the brackets in --inputs %r are not balanced" % text)
     parts = [part.strip() for part in parts]
     return parts if parts != [""] else []
 
@@ -347,9 +348,9 @@ def _parse_input(text, rng):
         return np.asarray(ast.literal_eval(text))
     except (ValueError, SyntaxError, TypeError):
         raise UsageError(
-            "--inputs: %r is not understood. An input is a dtype with a shape, float64(3,4), or without, int64; the name of a tensor "
-            'constructor, matrix or dvector; or a Python literal, 2 or [1.5, 2.5]. Example: --inputs "float64(3,4), dvector, 2"'
-            % text
+            "--inputs: %r is not a valid input. An input is a dtype with a shape, float64(3,4), or without, int64; "
+            "the name of a tensor constructor, matrix or dvector; or a Python literal, 2 or [1.5, 2.5]. Example: "
+            '--inputs "float64(3,4), dvector, 2"' % text
         ) from None
 
 

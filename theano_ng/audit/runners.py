@@ -95,7 +95,9 @@ class Runner:
             if not getattr(self.thunk, "lazy", False) or not missing:
                 return
             if set(missing) <= asked:
-                raise RuntimeError("the lazy thunk of %s keeps asking for inputs that are there" % (self.node,))
+                raise RuntimeError(
+                    "the lazy thunk of %s keeps asking for inputs that are already computed" % (self.node,)
+                )
             asked.update(missing)
 
 

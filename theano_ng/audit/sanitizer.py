@@ -48,14 +48,14 @@ def unavailable():
     from theano_ng.gof.compiler.toolchain import find_toolchain
 
     if not sys.platform.startswith("linux"):
-        return "the sanitizers are used on Linux only"
+        return "sanitizers are used on Linux only"
     toolchain = find_toolchain()
     if toolchain is None:
         return "no C++ compiler (config.cxx is %r)" % config.cxx
     if toolchain.is_llvm():
-        return "the sanitizers are used with gcc only, config.cxx is %r" % config.cxx
+        return "sanitizers are used with gcc only, config.cxx is %r" % config.cxx
     missing = [name for name, path in zip(RUNTIMES, _runtimes(toolchain)) if path is None]
-    return "gcc comes without %s (on Debian: libgcc-dev)" % " and ".join(missing) if missing else ""
+    return "gcc is installed without %s (on Debian: libgcc-dev)" % " and ".join(missing) if missing else ""
 
 
 def _runtimes(toolchain):
@@ -254,9 +254,9 @@ def _options(options, symbolize):
 
 def _ended(status):
     if status == -signal.SIGALRM:
-        return "the C code did not come to an end within %d s" % worker.LIMIT
+        return "the C code did not finish within %d s" % worker.LIMIT
     if status < 0:
-        return "the process died of signal %s" % signal.Signals(-status).name
+        return "signal %s ended the process" % signal.Signals(-status).name
     return "the process ended with exit code %d" % status
 
 
@@ -292,13 +292,13 @@ def check_sanitizer(context):
         return context.skipped("no C code for these types (%s)" % reason)
     # The sanitizers work only for code of the C compiler, not for device code of other compilers.
     if all(program.native is not None and not _compiled(program.native) for program in programs.values()):
-        return context.skipped("ships compiled; make sanitize covers it")
+        return context.skipped("the C code ships compiled; make sanitize checks it")
     try:
         process = Worker()
     except WorkerDied as failure:
         return context.skipped(
             "no process with sanitizers could be started: %s"
-            % (str(failure).strip().split("\n")[-1] or "it said nothing")
+            % (str(failure).strip().split("\n")[-1] or "it printed nothing")
         )
     with process:
         stages = generate.stages(context.target, context.max_examples)
@@ -349,10 +349,10 @@ class _Attempt:
             index = "".join("[%d]" % n for n in where)
             raise Problem(
                 "UninitializedOutput",
-                "output %d depends on what memory held before: %s%s"
+                "output %d depends on the previous content of memory: %s%s"
                 % (i, "element %s" % index if index else "it", " and %d more" % (count - 1) if count > 1 else ""),
-                "output %d%s is %s where fresh memory is filled with bytes 0x%X (and local variables with a pattern), and %s where it is "
-                "filled with 0x%X (and local variables with zero)"
+                "output %d%s is %s if fresh memory is filled with bytes 0x%X (and local variables with a pattern), "
+                "and %s if it is filled with 0x%X (and local variables with zero)"
                 % (i, index, one, worker.FILLS[0], other, worker.FILLS[1]),
                 self.location,
             )

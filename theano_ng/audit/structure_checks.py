@@ -76,7 +76,7 @@ def check_make_node(context):
             problems.append(
                 Problem(
                     "BadMakeNode",
-                    "make_node gives other output types the second time: %s, then %s"
+                    "make_node gives other output types when it is called again: %s, then %s"
                     % (types, [v.type for v in again.outputs]),
                     "node %s" % node,
                     where,
@@ -97,7 +97,7 @@ def check_make_node(context):
             problems.append(
                 Problem(
                     "BadMakeNode",
-                    "make_node uses an output of an earlier node: outputs have to be new variables",
+                    "make_node uses an output of an earlier node: the outputs of a node have to be new variables",
                     "node %s" % node,
                     where,
                 )
@@ -157,7 +157,7 @@ def check_props(context):
             )
         )
     if hash_of(op) != hash_of(op):
-        problems.append(Problem("BadHash", "the hash is another one each time", location=target.location("__hash__")))
+        problems.append(Problem("BadHash", "the hash changes between calls", location=target.location("__hash__")))
     try:
         if not op == op or op != op:
             problems.append(Problem("BadEquality", "the Op does not equal itself", location=where))
@@ -170,7 +170,9 @@ def check_props(context):
     if not has_equality(op):
         if problems:
             return context.verdict(_first_of_each(problems), 1)
-        return context.skipped("Ops of this class equal only themselves: neither __props__ nor __eq__")
+        return context.skipped(
+            "each Op of this class equals only itself: the class defines neither __props__ nor __eq__"
+        )
     for way, other in _equals(context):
         tried += 1
         problems += compare_equal(op, other, way, where, target)
@@ -247,7 +249,7 @@ def _equals(context):
     if case.op is not op:
         from theano_ng.audit.targets import Built
 
-        yield "what the case makes the second time", Built(context.target, context.target.base.types).op
+        yield "the Op that the case makes when it is called again", Built(context.target, context.target.base.types).op
     rebuilt = _rebuild(op, {})
     if rebuilt is not None and _same_attributes(op, rebuilt):
         yield "one built with the same arguments", rebuilt
@@ -344,7 +346,7 @@ def _differs(context, other):
         return ""  # the value is not valid for the argument
     mine, theirs = [v.type for v in built.node.outputs], [v.type for v in node.outputs]
     if mine != theirs:
-        return "makes outputs of types %s, not %s" % (theirs, mine)
+        return "gives outputs of types %s, not %s" % (theirs, mine)
     for name in ("destroy_map", "view_map"):
         if (getattr(built.op, name, None) or {}) != (getattr(other, name, None) or {}):
             return "has another %s" % name
@@ -361,7 +363,7 @@ def _differs(context, other):
             continue
         i = first_difference(built.node.outputs, outcome, outputs)
         if i is not None:
-            return "computes something else: %r, not %r" % (outputs[i], outcome[i])
+            return "computes another result: %r, not %r" % (outputs[i], outcome[i])
     return ""
 
 
@@ -394,7 +396,7 @@ def check_pickle(context):
         if type(again) is not type(op):
             problems.append(Problem("BadPickle", "unpickling gives a %s" % type(again).__name__, location=where))
         elif has_equality(op):
-            for problem in compare_equal(op, again, "what unpickling gives", where, target):
+            for problem in compare_equal(op, again, "the unpickled Op", where, target):
                 problems.append(
                     Problem(
                         "BadPickle" if problem.error == "BadEquality" else problem.error,
@@ -411,7 +413,7 @@ def check_pickle(context):
 def _why_not_importable(cls):
     """Return the reason why pickle cannot import a class, or ""."""
     if "<locals>" in cls.__qualname__:
-        return "the class is local to a function"
+        return "the class is defined inside a function"
     found = sys.modules.get(cls.__module__)
     for part in cls.__qualname__.split("."):
         found = getattr(found, part, None)
@@ -487,14 +489,14 @@ def _bad_map(name, table, inputs, outputs):
         return "%s is %s, not a dict" % (name, type(table).__name__)
     for key, places in table.items():
         if not isinstance(key, (int, np.integer)) or isinstance(key, bool) or not 0 <= key < outputs:
-            return "%s names output %r; there are %d" % (name, key, outputs)
+            return "%s names output %r; the node has %d outputs" % (name, key, outputs)
         if not isinstance(places, (list, tuple)):
             return "%s[%d] is %s, not a list" % (name, key, type(places).__name__)
         for place in places:
             if not isinstance(place, (int, np.integer)) or isinstance(place, bool) or not 0 <= place < inputs:
-                return "%s[%d] names input %r; there are %d" % (name, key, place, inputs)
+                return "%s[%d] names input %r; the node has %d inputs" % (name, key, place, inputs)
         if name == "view_map" and len(places) > 1:
-            return "view_map[%d] names %d inputs; an output is a view of one" % (key, len(places))
+            return "view_map[%d] names %d inputs; an output can be a view of one input only" % (key, len(places))
     return ""
 
 
@@ -567,7 +569,7 @@ def check_cache_version(context):
             problems.append(
                 Problem(
                     "BadCacheVersion",
-                    "the C code is another text each time: it is compiled again and again",
+                    "the C code changes between calls, so that it is compiled again in each process",
                     "node %s" % built.node,
                     target.location("c_code"),
                 )
@@ -577,7 +579,12 @@ def check_cache_version(context):
             again = built.op.c_code_cache_version_apply(built.node)
         except Exception as failure:
             problems.append(
-                Problem("BadCacheVersion", "the version raises %s" % one_line(failure), "node %s" % built.node, where)
+                Problem(
+                    "BadCacheVersion",
+                    "c_code_cache_version raises %s" % one_line(failure),
+                    "node %s" % built.node,
+                    where,
+                )
             )
             continue
         problems += [
@@ -602,11 +609,11 @@ def _bad_version(version, again):
         yield "the version is %s, not a tuple" % type(version).__name__
         return
     if not version:
-        yield "the version is empty: each process compiles the code again"
+        yield "the version is empty, so that each process compiles the code again"
     try:
         hash(version)
     except TypeError as failure:
-        yield "the version has no hash: %s" % failure
+        yield "the version is not hashable: %s" % failure
         return
     if version != again:
-        yield "the version is another one each time"
+        yield "the version changes between calls"

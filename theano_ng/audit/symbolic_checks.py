@@ -77,14 +77,14 @@ def check_infer_shape(context):
             if tuple(int(n) for n in lengths) != shape:
                 raise Problem(
                     "BadInferShape",
-                    "output %d has shape %s, inferred is %s" % (i, shape, tuple(int(n) for n in lengths)),
+                    "output %d has shape %s, but the inferred shape is %s" % (i, shape, tuple(int(n) for n in lengths)),
                     "node %s" % built.node,
                     where,
                 )
 
     verdict = context.find(attempt, layouts=False, mild=True)
     if verdict.status == "skipped" and functions and not any(functions.values()):
-        return context.skipped("infer_shape leaves all shapes open")
+        return context.skipped("infer_shape determines no shape")
     return verdict
 
 
@@ -120,7 +120,7 @@ def _shape_function(built, where):
     if not isinstance(answer, (list, tuple)) or len(answer) != len(node.outputs):
         raise Problem(
             "BadInferShape",
-            "infer_shape returned %r; it has to be a list with one shape for each of %d outputs"
+            "infer_shape returned %r; expected a list with one shape for each of %d outputs"
             % (answer, len(node.outputs)),
             "node %s" % node,
             where,
@@ -144,7 +144,7 @@ def _shape_function(built, where):
         if len(shape) != rank:
             raise Problem(
                 "BadInferShape",
-                "the inferred shape of output %d has %d lengths; it has %d dimensions" % (i, len(shape), rank),
+                "the inferred shape of output %d has %d lengths; the output has %d dimensions" % (i, len(shape), rank),
                 "node %s, shape %s" % (node, shape),
                 where,
             )
@@ -195,7 +195,7 @@ def pattern_of(node):
 def check_connection_pattern(context):
     """Check the form of the pattern, and check that floating-point inputs declared as disconnected have no effect."""
     if not hasattr(context.op, "connection_pattern"):
-        return context.skipped("no connection_pattern: all is connected")
+        return context.skipped("the Op has no connection_pattern: all inputs count as connected")
     where = context.target.location("connection_pattern")
     for built in context.target.built:
         _check_pattern_form(built.node, where)
@@ -223,7 +223,7 @@ def check_connection_pattern(context):
                 if not pattern[i][k] and _continuous(out) and not out.type.values_eq(outputs[k], changed[k]):
                     raise Problem(
                         "BadConnectionPattern",
-                        "input %d is said to be disconnected from output %d, but changes it" % (i, k),
+                        "input %d is declared as disconnected from output %d, but changes it" % (i, k),
                         "connection_pattern = %r\n%r\n%r" % (pattern, outputs[k], changed[k]),
                         where,
                     )
@@ -241,7 +241,7 @@ def _check_pattern_form(node, where):
         raise Problem(
             "BadConnectionPattern", "connection_pattern raises %s" % one_line(failure), "node %s" % node, where
         ) from None
-    expected = "it has to be a list over %d inputs of lists over %d outputs of bools" % (
+    expected = "expected a list over %d inputs of lists over %d outputs of bools" % (
         len(node.inputs),
         len(node.outputs),
     )
@@ -312,7 +312,7 @@ class Gradients:
             self.terms.append(None if not whole or not mine else mine[0] if len(mine) == 1 else tensor.add(*mine))
         self.places = [i for i, t in enumerate(self.terms) if t is not None]
         if not self.outs or not self.places:
-            self.reason = "no output of floating point depends differentiably on an input"
+            self.reason = "no floating-point output depends differentiably on an input"
             return
         try:
             self.function = _compile(list(built.variables) + self.weights, [self.terms[i] for i in self.places])
@@ -351,7 +351,10 @@ class Gradients:
             text = str(failure)
             error = "BadConnectionPattern" if "connection_pattern" in text else "BadGradientType"
             raise Problem(
-                error, "asking for the gradient raises %s" % one_line(failure), "node %s\n%s" % (node, text), where
+                error,
+                "computing the graph of the gradient raises %s" % one_line(failure),
+                "node %s\n%s" % (node, text),
+                where,
             ) from None
         floats = {
             v.type.dtype
@@ -365,9 +368,9 @@ class Gradients:
             dtype = getattr(term.type, "dtype", None)
             problem = ""
             if rank != expected:
-                problem = "has %s dimensions, the input %s" % (rank, expected)
+                problem = "has %s dimensions, but the input has %s" % (rank, expected)
             elif _continuous(v) and dtype not in ("float16", "float32", "float64"):
-                problem = "has dtype %s, the input %s" % (dtype, v.type.dtype)
+                problem = "has dtype %s, but the input has dtype %s" % (dtype, v.type.dtype)
             elif (
                 _continuous(v)
                 and len(floats) == 1
@@ -375,7 +378,7 @@ class Gradients:
                 and (v.type.dtype, dtype) != ("float16", "float32")
             ):
                 # Constants may promote float16 to float32, which loses nothing.
-                problem = "has dtype %s; all inputs and outputs have %s" % (dtype, v.type.dtype)
+                problem = "has dtype %s, but all inputs and outputs have dtype %s" % (dtype, v.type.dtype)
             if problem:
                 raise Problem(
                     "BadGradientType",
@@ -428,7 +431,8 @@ def check_grad(context):
                     raise Reject()
                 raise Problem(
                     "BadGradient",
-                    "the gradient of input %d has shape %s, the input %s" % (i, np.shape(g), np.shape(values[i])),
+                    "the gradient of input %d has shape %s, but the input has shape %s"
+                    % (i, np.shape(g), np.shape(values[i])),
                     "node %s" % node,
                     where,
                 )
@@ -528,7 +532,7 @@ def _compare_coarse(context, example, gradients, analytic, weights, tolerance, w
             at = tuple(int(k) for k in np.argwhere(wrong)[0])
             raise Problem(
                 "BadGradient",
-                "the gradient of input %d at %s is %s, in float64 it is %s" % (i, list(at), g[at], e[at]),
+                "the gradient of input %d at %s is %s, but in float64 it is %s" % (i, list(at), g[at], e[at]),
                 "%s\n%s" % (g, e),
                 where,
             )
@@ -613,7 +617,8 @@ def _compare_numeric(context, example, found, values, weights, outputs, analytic
                 at = [int(k) for k in np.unravel_index(place, np.shape(values[i]))]
                 raise Problem(
                     "BadGradient",
-                    "the gradient of input %d at %s is %.6g, finite differences give %.6g" % (i, at, symbolic, numeric),
+                    "the gradient of input %d at %s is %.6g, but finite differences give %.6g"
+                    % (i, at, symbolic, numeric),
                     "node %s\ngradient %s\nweights %s" % (built.node, g, weights),
                     where,
                 )
@@ -683,7 +688,8 @@ def check_rop(context):
                 if np.shape(t) != np.shape(outputs[k]):
                     raise Problem(
                         "BadRop",
-                        "R_op of output %d has shape %s, the output %s" % (k, np.shape(t), np.shape(outputs[k])),
+                        "R_op of output %d has shape %s, but the output has shape %s"
+                        % (k, np.shape(t), np.shape(outputs[k])),
                         "node %s" % built.node,
                         where,
                     )
@@ -706,7 +712,7 @@ def _rop_functions(built, where):
     free = [i for i, v in enumerate(built.variables) if _continuous(v)]
     outs = [k for k, out in enumerate(node.outputs) if _continuous(out)]
     if not free or not outs:
-        return "no output of floating point, or no such input"
+        return "no floating-point output, or no floating-point input"
     choices = [free] + [[i] for i in free if len(free) > 1]
     for moving in choices:
         points = {built.variables[i]: built.variables[i].type("d%d" % i) for i in moving}
@@ -723,7 +729,7 @@ def _rop_functions(built, where):
         if not isinstance(tangents, (list, tuple)) or len(tangents) != len(node.outputs):
             raise Problem(
                 "BadRop",
-                "R_op returned %r; it has to be a list with one entry for each of %d outputs"
+                "R_op returned %r; expected a list with one entry for each of %d outputs"
                 % (tangents, len(node.outputs)),
                 "node %s" % node,
                 where,
@@ -745,7 +751,10 @@ def _rop_functions(built, where):
             t, out = tangents[k].type, node.outputs[k].type
             if getattr(t, "ndim", None) != out.ndim or not _continuous(tangents[k]):
                 raise Problem(
-                    "BadRop", "R_op of output %d is of %s, the output of %s" % (k, t, out), "node %s" % node, where
+                    "BadRop",
+                    "the result of R_op for output %d is of %s, but the output is of %s" % (k, t, out),
+                    "node %s" % node,
+                    where,
                 )
         if not given:
             continue
@@ -794,7 +803,7 @@ def _compare_tangents(context, built, values, outputs, directions, moving, outs,
             at = tuple(int(n) for n in np.argwhere(wrong)[0])
             raise Problem(
                 "BadRop",
-                "R_op of output %d at %s is %.6g, the directional derivative %.6g%s"
+                "R_op of output %d at %s is %.6g, but the directional derivative is %.6g%s"
                 % (
                     k,
                     list(at),

@@ -72,7 +72,7 @@ class Slot:
         self.varied = (self.tensor or self.sparse) and self.fixed is None
         if self.value is None and self.fixed is None and not self.tensor and not hasattr(self.type, "dtype"):
             raise ValueError(
-                "input %d is of %s, for which values cannot be made up: give a pair (type, example value)"
+                "input %d is of %s, for which no values can be generated: give a pair (type, example value)"
                 % (index, self.type)
             )
 
@@ -98,7 +98,7 @@ def _typed(value, index):
         return shared(value).type, value
     except TypeError:
         raise TypeError(
-            "input %d: no Type is known for the example %r; give a pair (type, value)" % (index, value)
+            "input %d: the example %r has no known Type; give a pair (type, value)" % (index, value)
         ) from None
 
 
@@ -133,7 +133,7 @@ class Built:
         outputs = target.case.op(*given)
         first = outputs[0] if isinstance(outputs, (list, tuple)) and outputs else outputs
         if not isinstance(first, Variable) or first.owner is None:
-            raise TypeError("%s made %r, which is not the output of a node" % (target.case.name, outputs))
+            raise TypeError("%s returned %r, which is not the output of a node" % (target.case.name, outputs))
         self.given, node = given, first.owner
         self.made, self._prepare = node, None
         free = [v for v in node.inputs if not isinstance(v, Constant)]

@@ -49,9 +49,15 @@ def _wrong(t, values):
         valid.append(value)
         try:
             if t.filter(value, strict=True) is not value:
-                yield "filter with strict=True gives another object; it has to give the very value, or raise", "filter"
+                yield (
+                    "filter with strict=True returns another object; it has to return the same object or raise an error",
+                    "filter",
+                )
         except Exception as failure:
-            yield "filter with strict=True refuses what is_valid_value accepts: %s" % one_line(failure), "filter"
+            yield (
+                "filter with strict=True refuses a value that is_valid_value accepts: %s" % one_line(failure),
+                "filter",
+            )
         for name in ("values_eq", "values_eq_approx"):
             try:
                 same = getattr(t, name)(value, value)
@@ -60,12 +66,12 @@ def _wrong(t, values):
                 continue
             # In `values_eq`, NaN may differ from itself, as with ==.
             if not same and not (name == "values_eq" and _has_nan(value)):
-                yield "%s calls a value different from itself" % name, name
+                yield "%s reports that a value differs from itself" % name, name
     for one, other in zip(valid, valid[1:]):
         if _far_apart(one, other):
             try:
                 if t.values_eq_approx(one, other):
-                    message = "values_eq_approx calls %s and %s equal: errors of values stay hidden"
+                    message = "values_eq_approx reports that %s and %s are equal, so that wrong values are not detected"
                     yield message % (_brief(one), _brief(other)), "values_eq_approx"
                     return
             except Exception as failure:
@@ -77,9 +83,9 @@ def _wrong_identity(t):
         yield "the Type does not equal itself", "__eq__"
     try:
         if hash(t) != hash(t):
-            yield "the hash is another one each time", "__hash__"
+            yield "the hash changes between calls", "__hash__"
     except TypeError:
-        yield "the Type has no hash: a class that defines __eq__ has to define __hash__", "__eq__"
+        yield "the Type is not hashable: a class that defines __eq__ has to define __hash__", "__eq__"
         return
     if type(t).__eq__ in (Type.__eq__, object.__eq__):
         return  # equality by identity is allowed

@@ -177,7 +177,7 @@ def check_output_types(context):
                     )
 
     if context.runner(context.target.base, "py") is None and runner_or_none(context, context.target.base) is None:
-        return context.skipped("neither perform nor C code")
+        return context.skipped("the Op has neither perform nor C code")
     return context.find(attempt, contents=False)
 
 
@@ -190,14 +190,14 @@ def wrong_type(kind, value):
         if not isinstance(value, np.ndarray) and (isinstance(kind, TensorType) or not kind.is_valid_value(value)):
             return "is %s, not an array" % type(value).__name__
         if str(value.dtype) != kind.dtype:
-            return "has dtype %s, declared %s" % (value.dtype, kind.dtype)
+            return "has dtype %s, but %s is declared" % (value.dtype, kind.dtype)
         if value.ndim != kind.ndim:
             return "has %d dimensions, declared %d" % (value.ndim, kind.ndim)
         for axis, (one, n) in enumerate(zip(kind.broadcastable, value.shape)):
             if one and n != 1:
-                return "has length %d along dimension %d, declared to broadcast" % (n, axis)
+                return "has length %d along dimension %d, which is declared broadcastable" % (n, axis)
     if not kind.is_valid_value(value):
-        return "is not a value of %s: %s" % (kind, first_line(kind.value_validity_msg(value)))
+        return "is not a valid value of %s: %s" % (kind, first_line(kind.value_validity_msg(value)))
     return ""
 
 
@@ -282,7 +282,7 @@ class DebugRun:
         except Exception as failure:
             raise Problem(
                 "BadThunkOutput",
-                "fails when its output cells hold memory of other calls, or on DebugMode's copies of the inputs: "
+                "fails if its output cells contain arrays of earlier calls, or on DebugMode's copies of the inputs: "
                 + one_line(failure),
                 str(failure),
                 where,
@@ -309,12 +309,13 @@ def summary(failure):
         parts = ["%s and %s give different values" % (failure.thunk1, failure.thunk2)]
         parts.append(compared(failure.val1, failure.val2))
     elif hasattr(failure, "perform"):
-        parts = ["%s changed input %d, which destroy_map does not name" % (failure.perform, failure.idx)]
+        parts = ["%s changed input %d, which destroy_map does not declare" % (failure.perform, failure.idx)]
     elif hasattr(failure, "output_idx"):
         shared = ["input %d" % i for i in failure.in_alias_idx or ()]
         shared += ["output %d" % failure.out_alias_idx] if failure.out_alias_idx is not None else []
         parts = [
-            "output %d shares memory with %s, which view_map does not name" % (failure.output_idx, " and ".join(shared))
+            "output %d shares memory with %s, which view_map does not declare"
+            % (failure.output_idx, " and ".join(shared))
         ]
     elif hasattr(failure, "specific_hint"):
         parts = ["%s: %s" % (failure.hint, first_line(failure.specific_hint))]
@@ -338,7 +339,7 @@ def compared(one, other):
     if not len(places):
         return ""
     place = tuple(int(k) for k in places[0])
-    return "%d of %d elements, first at %s: %s against %s" % (
+    return "%d of %d elements differ, first at %s: %s and %s" % (
         len(places),
         one.size,
         list(place),
@@ -366,7 +367,9 @@ def check_perform(context):
         _agree(context, outcome, again, "perform", "perform again", example, where, "NonDeterministic")
         _agree(context, plain, outcome, "perform on contiguous copies", "perform", example, where)
         again = run_or_error(context, "py", example, keep=True)
-        _agree(context, outcome, again, "perform", "perform with the memory of the last call", example, where)
+        _agree(
+            context, outcome, again, "perform", "perform with the output arrays of the previous call", example, where
+        )
         if example.built.index not in debug:
             debug[example.built.index] = DebugRun(context, example.built, True, False)
         debug[example.built.index](example, where)
@@ -381,7 +384,7 @@ def _agree(context, one, other, name1, name2, example, where, error="BadThunkOut
             raise Reject()
         refusing, fine, failure = (name1, name2, one) if isinstance(one, Exception) else (name2, name1, other)
         raise Problem(
-            error, "%s refuses what %s accepts: %s" % (refusing, fine, one_line(failure)), str(failure), where
+            error, "%s refuses inputs that %s accepts: %s" % (refusing, fine, one_line(failure)), str(failure), where
         )
     i = different(context, example, one, other, error == "NonDeterministic")
     if i is not None:
@@ -423,7 +426,7 @@ def check_c_code(context):
                 )
                 raise Problem(
                     "PythonCDisagree",
-                    "%s refuses what %s accepts: %s" % (refusing, fine, one_line(failure)),
+                    "%s refuses inputs that %s accepts: %s" % (refusing, fine, one_line(failure)),
                     str(failure),
                     where,
                 )
@@ -431,9 +434,9 @@ def check_c_code(context):
         plain = run_or_error(context, "c", example, plain=True)
         _agree(context, plain, c, "C code on contiguous copies", "C code", example, where)
         again = run_or_error(context, "c", example)
-        _agree(context, c, again, "C code", "C code again", example, where, "NonDeterministic")
+        _agree(context, c, again, "C code", "C code in a second call", example, where, "NonDeterministic")
         again = run_or_error(context, "c", example, keep=True)
-        _agree(context, c, again, "C code", "C code with the memory of the last call", example, where)
+        _agree(context, c, again, "C code", "C code with the output arrays of the previous call", example, where)
         if built.index not in debug:
             debug[built.index] = DebugRun(context, built, python, True)
         debug[built.index](example, where)

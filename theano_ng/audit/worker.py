@@ -189,7 +189,7 @@ def program_of(node):
     if code is not None:
         return Program(outputs, native=code, layouts=tuple(array_layout(v.type) for v in (*node.inputs, *node.outputs)))
     if meets_unknown_halves(node):
-        raise MethodNotDefined("c_code is not used for float16, as _f16_ok is not set")
+        raise MethodNotDefined("c_code is not used for float16, because _f16_ok is not set")
     node.op.prepare_node(node, storage_map={v: [None] for v in node.inputs + node.outputs}, compute_map={}, impl="c")
     linker = CLinker().accept(FunctionGraph(node.inputs, node.outputs))
     source = linker.get_src_code()
@@ -333,9 +333,9 @@ def run_example(loaded, packed, set_fill):
         if _differences(first, again):  # the result differs in every call, which is another error
             record["uninitialized"] = []
     for kind, words in (
-        ("same", "given an output of an earlier call"),
-        ("smaller", "given an output of an earlier call on less"),
-        ("reversed", "given memory with negative strides for its output"),
+        ("same", "with an output of an earlier call as memory"),
+        ("smaller", "with an output of an earlier call on smaller inputs as memory"),
+        ("reversed", "with memory with negative strides for its output"),
     ):
         given = [_given(kind, value, description) for value, description in zip(first, loaded.program.outputs)]
         if any(value is not None for value in given):
@@ -350,7 +350,7 @@ def _run_kept(loaded, packed, set_fill):
         inputs, outputs = [[None] for _ in packed[1]], [[None] for _ in loaded.program.outputs]
         loaded.kept = loaded.thunk(inputs, outputs), inputs
     thunk, inputs = loaded.kept
-    _say("by a thunk that has computed other inputs before")
+    _say("by a thunk that has already computed other inputs")
     values = unpack(packed)
     _kept.append([[value] * 64 for value in values])
     for cell, value in zip(inputs, values):

@@ -36,10 +36,12 @@ def _parser():
     )
     parser.add_argument("--seconds", type=float, metavar="N", help="start no further rule after N seconds")
     parser.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="number of rules that are tried at the same time (1)"
+        "--processes", type=int, default=1, metavar="N", help="number of rules that are tested at the same time (1)"
     )
-    parser.add_argument("--effort", choices=list(EFFORTS), default="full", help="how many graphs to try (full)")
-    parser.add_argument("--devices", action="store_true", help="also try the rules about arrays on devices")
+    parser.add_argument(
+        "--effort", choices=list(EFFORTS), default="full", help="effort, which determines the number of graphs (full)"
+    )
+    parser.add_argument("--devices", action="store_true", help="also test the rules about arrays on devices")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (0)")
     parser.add_argument("--json", metavar="FILE", help="write the verdicts as JSON; - for the standard output")
     parser.add_argument("--page", metavar="FILE", help="write the page of the manual")
@@ -163,7 +165,7 @@ def main(argv=None):
     if arguments.json != "-":
         print(page.summary(verdicts))
         if left:
-            print("no time was left for %d rules: %s" % (len(left), ", ".join(left)))
+            print("the time limit left %d rules untested: %s" % (len(left), ", ".join(left)))
     return 1 if any(verdict.findings for verdict in verdicts) else 0
 
 

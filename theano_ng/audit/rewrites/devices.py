@@ -95,7 +95,7 @@ class DeviceJudge(Judge):
             self.verdict.reason = "there is no device: pip install 'theano_ng[opencl]'"
         elif any(isinstance(db, GraphToGPUDB) for db in self.one.databases) and len(self.one.databases) == 1:
             self.verdict.reason = (
-                "the same rule as the rule of this name for single nodes; the pass that moves whole graphs applies it"
+                "the rule for single nodes has the same name and content; the pass that moves whole graphs applies it"
             )
         else:
             return self._tried()

@@ -287,7 +287,7 @@ class Judge:
         if verdict.findings:
             verdict.status = "wrong"
         elif not verdict.graphs:
-            verdict.reason = "it applied to none of the graphs that were tried"
+            verdict.reason = "the rule applied to none of the graphs that were tried"
         else:
             verdict.status = self._status(own)
         return verdict
@@ -295,7 +295,7 @@ class Judge:
     def _status(self, own):
         """Return the weakest status among all examples and kinds of dtypes."""
         left = [text for text in own if text not in self.covered]
-        left = ["it does not apply alone to the example %s" % text for text in left]
+        left = ["the rule alone does not apply to the example %s" % text for text in left]
         status = "proved"
         for text, by_kinds in self.covered.items():
             for kinds, coverages in by_kinds.items():
@@ -312,7 +312,7 @@ class Judge:
         self.verdict.proofs, self.verdict.over = (
             tuple(sorted(set(one))) for one in (self.verdict.proofs, self.verdict.over)
         )
-        self.verdict.reason = "; ".join(dict.fromkeys(left)) or ("" if own else "it has no example")
+        self.verdict.reason = "; ".join(dict.fromkeys(left)) or ("" if own else "the rule has no example")
         return "sampled" if self.verdict.reason else status
 
 
@@ -320,7 +320,7 @@ def _why_not(example):
     """Return the reason why an example is only sampled. The text contains %s for the kinds of its inputs."""
     inputs = build(example).inputs if build(example) is not None else []
     if inputs and not varies(inputs):
-        return "no length varies, and the elements of %s inputs have too many values"
+        return "no axis has a variable length, and the elements of %s inputs have too many values"
     return "too many values or lengths of %s inputs"
 
 

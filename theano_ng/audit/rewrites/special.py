@@ -125,7 +125,7 @@ def _candidates(dtype, variables, rng):
     if whole is not None and (variables == 1 or dtype == "bool"):
         return whole, "values of %s" % dtype
     if variables == 2 and dtype == "float16":
-        return small_floats(), "floats of eight bits (E5M2)"
+        return small_floats(), "eight-bit floats (E5M2)"
     if whole is not None and len(whole) <= 256 and variables <= 2:
         return whole, "values of %s" % dtype
     chosen = special(dtype) if variables <= 2 else _few(dtype, int(MOST_COMBINATIONS ** (1 / variables) + 1e-6))

@@ -165,7 +165,7 @@ class TestWrong(unittest.TestCase):
     def test_infer_shape(self):
         found = self.finding(OneShapeForAll(), "infer_shape")
         self.assertEqual(found.error, "BadInferShape")
-        self.assertRegex(found.message, r"output 0 has shape \(0, 1\), inferred is \(0, 0\)")
+        self.assertRegex(found.message, r"output 0 has shape \(0, 1\), but the inferred shape is \(0, 0\)")
         self.assertRegex(found.inputs[0], r"float64, matrix\) \(0, 1\) C: \[\]")
         self.assertRegex(found.location, r"test_checks.py:\d+$")
 
@@ -185,7 +185,7 @@ class TestWrong(unittest.TestCase):
     def test_refusals(self):
         found = self.finding(RefusesLess(), "c_code")
         self.assertEqual(found.error, "PythonCDisagree")
-        self.assertIn("perform refuses what C code accepts: ValueError: nothing there", found.message)
+        self.assertIn("perform refuses inputs that C code accepts: ValueError: nothing there", found.message)
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_compile_error(self):

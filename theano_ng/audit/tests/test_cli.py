@@ -134,7 +134,7 @@ class TestTargets(unittest.TestCase):
             ("theano_ng.misc.doubleop:Nothing", "has no 'Nothing'; it has DoubleOp"),
             ("theano_ng.misc.doubleop", "no function audit_cases.*say for example theano_ng.misc.doubleop:DoubleOp"),
             ("nowhere.py", "there is no file"),
-            (__name__ + ":NeedsAxis", "cannot be made without arguments.*Name an instance"),
+            (__name__ + ":NeedsAxis", "cannot be created without arguments.*Name an instance"),
             (__name__ + ":FILE", "neither an Op, nor a class"),
             ("", "there is no module ''"),
         ):
@@ -207,8 +207,8 @@ class TestProgram(unittest.TestCase):
             ([DOUBLE, "--examples", "-1"], "--examples is -1"),
             ([DOUBLE, "--processes", "0"], "--processes is 0"),
             ([DOUBLE, "--time", "0"], "--time is 0"),
-            ([DOUBLE, DOUBLE, "--inputs", "dvector"], "--inputs goes with one target"),
-            ([self.file, "--inputs", "dvector"], "--inputs goes with one Op"),
+            ([DOUBLE, DOUBLE, "--inputs", "dvector"], "--inputs needs exactly one target"),
+            ([self.file, "--inputs", "dvector"], "--inputs applies to one Op"),
             ([self.file + ":number"], "neither an Op"),
             ([DOUBLE, "--checks=maps", "--junit", os.path.join(self.folder, "no", "where.xml")], "cannot be written"),
         ):

@@ -271,7 +271,7 @@ class TestDriver(unittest.TestCase):
         self.assertEqual(in_child(lambda: (1, "a")), ("ended", (1, "a")))
         self.assertEqual(in_child(lambda: os.kill(os.getpid(), signal.SIGSEGV)), ("signal SIGSEGV", None))
         self.assertEqual(in_child(lambda: os._exit(3)), ("exit code 3", None))
-        self.assertEqual(in_child(signal.pause, 0.2), ("it was still running after 0 s", None))
+        self.assertEqual(in_child(signal.pause, 0.2), ("the check was still running after 0 s", None))
         with self.assertRaisesRegex(AuditError, "ZeroDivisionError"):
             in_child(lambda: 1 // 0)
 

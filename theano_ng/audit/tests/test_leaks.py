@@ -139,11 +139,7 @@ class TestC(unittest.TestCase):
         for body, name, message in (
             ("Py_INCREF(%(x)s);", "ReferenceLeak", "c_code keeps 1 reference to input 0 in each call"),
             ("Py_INCREF(%(z)s);", "ReferenceLeak", "c_code keeps 1 reference to output 0 in each call"),
-            (
-                "Py_DECREF(%(x)s);",
-                "ReferenceUnderflow",
-                "c_code gives back 1 reference to input 0 too many in each call",
-            ),
+            ("Py_DECREF(%(x)s);", "ReferenceUnderflow", "c_code releases 1 reference to input 0 too many in each call"),
             (
                 "if (PyArray_SIZE(%(x)s) == 0) { Py_INCREF(%(x)s); Py_INCREF(%(x)s); %(fail)s }",
                 "ReferenceLeak",

@@ -55,7 +55,7 @@ class TestFormerHomes(unittest.TestCase):
                 statement = form.format(package=package, path=path, parent=parent, name=name)
                 program += [statement, statement]
                 expected.append(
-                    "<string>:%d: DeprecationWarning: theano_ng.%s is a former home: import from %s"
+                    "<string>:%d: DeprecationWarning: theano_ng.%s is a former module path: import from %s"
                     % (len(program) - 1, path, home)
                 )
             with self.subTest(form):
@@ -98,7 +98,7 @@ class TestFormerGPUs(unittest.TestCase):
             self.cuda.use("gpu0", force=True)
 
     def test_other_names_say_why_they_are_gone(self):
-        said = r"theano_ng.sandbox.cuda.\S+ is gone: it was part of the GPU back-end before theano_ng.gpuarray"
+        said = r"theano_ng.sandbox.cuda.\S+ was removed: it was part of the GPU back-end before theano_ng.gpuarray"
         for statement in (
             "from theano_ng.sandbox.cuda import GpuOp",
             "import theano_ng.sandbox.cuda.basic_ops",
