@@ -106,14 +106,14 @@ class OpFromGraph(Op):
         self.grad_overrides = self._checked_overrides(grad_overrides, len(inputs), "grad_overrides")
         self.rop_overrides = self._checked_overrides(rop_overrides, len(outputs), "rop_overrides")
         if not _is_default(self.lop_overrides) and not _is_default(self.grad_overrides):
-            raise ValueError("lop_overrides and grad_overrides are mutually exclusive: give one of them")
+            raise ValueError("lop_overrides and grad_overrides exclude each other: give only one of them")
         if connection_pattern is not None:
             rows = len(connection_pattern)
             if rows not in (len(inputs), len(self.local_inputs)) or any(
                 len(row) != len(outputs) for row in connection_pattern
             ):
                 raise ValueError(
-                    "connection_pattern has a row for each of %d inputs with a column for each of %d outputs, not %r"
+                    "connection_pattern must have a row for each of %d inputs, with a column for each of %d outputs; got %r"
                     % (len(inputs), len(outputs), connection_pattern)
                 )
         self._given_pattern = connection_pattern
@@ -125,7 +125,7 @@ class OpFromGraph(Op):
     local_outputs = outputs = property(lambda self: self.inner_graph.outputs, doc="The graph's outputs.")
     shared_inputs = property(lambda self: self.inner_graph.shared, doc="The shared variables that the graph reads.")
     kwargs = property(lambda self: self.inner_graph.arguments, doc="The arguments for `function`.")
-    fn = property(lambda self: self.inner_graph.fn, doc="The compiled graph; None as long as nobody needed it.")
+    fn = property(lambda self: self.inner_graph.fn, doc="The compiled graph; None until it is first needed.")
 
     @staticmethod
     def _checked_overrides(overrides, count, what):
@@ -141,7 +141,7 @@ class OpFromGraph(Op):
             if isinstance(one, Variable):
                 if not is_absent(one):
                     raise ValueError(
-                        "%s: a variable has to be of NullType or DisconnectedType, not of type %s" % (what, one.type)
+                        "%s: a variable must be of NullType or DisconnectedType, not of type %s" % (what, one.type)
                     )
             elif not callable(one):
                 raise TypeError(
@@ -192,7 +192,7 @@ class OpFromGraph(Op):
         """
         n = len(self.input_types)
         if len(inputs) not in (n, len(self.local_inputs)):
-            raise ValueError("Wrong number of inputs for %s: %d given, %d needed" % (self, len(inputs), n))
+            raise ValueError("Wrong number of inputs for %s: %d given, %d expected" % (self, len(inputs), n))
         given = [local.type.filter_variable(i) for i, local in zip(inputs, self.local_inputs)]
         if len(inputs) == n:
             given += self.shared_inputs
@@ -342,7 +342,7 @@ class OpFromGraph(Op):
         if not isinstance(result, (list, tuple)):
             result = [result]
         if len(result) != count:
-            raise ValueError("the override %s returned %d variables, %d are needed" % (override, len(result), count))
+            raise ValueError("the override %s returned %d variables, %d are expected" % (override, len(result), count))
         return list(result)
 
     def L_op(self, inputs, outputs, output_grads):

@@ -142,12 +142,12 @@ def function(
     if isinstance(outputs, dict):
         for key in outputs:
             if not isinstance(key, str):
-                raise AssertionError("the keys of an output dictionary are strings, not %r" % (key,))
+                raise AssertionError("the keys of an output dictionary must be strings, not %r" % (key,))
         output_keys = sorted(outputs)
         outputs = [outputs[key] for key in output_keys]
     if isinstance(updates, str) or not (updates is None or isinstance(updates, Iterable)):
         raise (ValueError if isinstance(updates, str) else TypeError)(
-            "updates are a dictionary or a list of pairs, not %r" % (updates,)
+            "updates must be a dictionary or a list of pairs, not %r" % (updates,)
         )
     updates, givens = (list(updates.items()) if type(updates) is dict else _collected(updates)), _collected(givens)
     if not isinstance(inputs, (list, tuple)):

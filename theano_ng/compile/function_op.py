@@ -73,7 +73,7 @@ class FromFunctionOp(Op):
                 cell[0] = otype.filter(value)
             except (TypeError, ValueError) as refused:
                 raise TypeError(
-                    "%s: the function returned %r (%s) as output %d, which is no value of %s: %s"
+                    "%s: the function returned %r (%s) as output %d, which is not a valid value of %s: %s"
                     % (self, value, type(value).__name__, i, otype, refused.args[0] if refused.args else refused)
                 ) from refused
 

@@ -133,19 +133,17 @@ class InnerGraph:
                 )
         for forbidden in ("updates", "givens"):
             if forbidden in arguments:
-                raise TypeError(
-                    "%s are not allowed here: the Op computes the outputs from its inputs, and nothing else" % forbidden
-                )
+                raise TypeError("%s are not allowed here: the Op only computes the outputs from its inputs" % forbidden)
         unknown = set(arguments) - set(function.__code__.co_varnames[2 : function.__code__.co_argcount])
         if unknown:
-            raise TypeError("%s: no argument of %s or of function" % (", ".join(sorted(unknown)), op_name))
+            raise TypeError("%s: neither %s nor function has such an argument" % (", ".join(sorted(unknown)), op_name))
         if len(set(inputs)) != len(inputs):
             raise TypeError("an input is given twice: %s" % (inputs,))
         for variable in inputs:
             if isinstance(variable, (Constant, SharedVariable)):
                 raise TypeError(
-                    "%s cannot be an input: constants and shared variables have their values; give a free variable"
-                    % variable
+                    "%s cannot be an input, because constants and shared variables already have values; give a variable "
+                    "without a value" % variable
                 )
 
     @classmethod

@@ -48,16 +48,16 @@ class SymbolicInput:
         implicit=False,
     ):
         if implicit is None:
-            raise InputError("implicit is True or False")
+            raise InputError("implicit must be True or False")
         if not isinstance(variable, Variable):
-            raise TypeError("the variable of an input is a symbolic variable, not %r" % (variable,))
+            raise TypeError("the variable of an input must be a symbolic variable, not %r" % (variable,))
         self.variable = variable
         self.name = variable.name if autoname and name is None else name
         try:
             hash(self.name)
         except TypeError:
             raise TypeError(
-                "the name of an input is a key, so it has to be hashable; %r is not" % (self.name,)
+                "the name of an input is used as a key and must be hashable; %r is not" % (self.name,)
             ) from None
         self.update = update
         if update is not None and getattr(update, "type", None) != variable.type:
@@ -118,13 +118,13 @@ class In(SymbolicInput):
             borrow = mutable
         if mutable and not borrow:
             raise InputError(
-                "In(%s): an input that the function may change (mutable=True, or with an update) is necessarily borrowed; "
-                "leave borrow out or set it to True" % variable
+                "In(%s): the function may change this input (mutable=True, or it has an update), so it is always "
+                "borrowed; omit borrow or set it to True" % variable
             )
         if implicit is None:
             implicit = isinstance(value, Container)
         if implicit and value is None:
-            raise InputError("In(%s): an implicit input needs a value, as callers may not give one" % variable)
+            raise InputError("In(%s): an implicit input needs a value, because callers cannot give one" % variable)
         super().__init__(variable, name, update, mutable, strict, allow_downcast, autoname, implicit)
         self.borrow = borrow
         self.value = value

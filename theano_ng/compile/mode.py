@@ -332,8 +332,8 @@ class Mode(object):
         link, opt = self.provided_linker, self._optimizer
         if not isinstance(opt, Query):
             raise TypeError(
-                "This mode has the optimizer %s, which is not a Query: tags cannot be applied to it. "
-                "Make the mode with a name or a Query as optimizer." % (opt,)
+                "This mode has the optimizer %s, which is not a Query: tags cannot be applied to it. Make the mode "
+                "with the name of an optimizer or with a Query." % (opt,)
             )
         return link, opt
 

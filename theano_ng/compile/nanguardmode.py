@@ -207,8 +207,8 @@ class NanGuardMode(Mode):
         lines.append("Value: %s" % str(value)[:1000])
         if node is not None:
             lines.append(
-                "HINT: NanGuardMode, with optimizer_including=alloc_empty_to_zeros, rules out memory that nobody wrote; "
-                "v.tag.nan_guard_mode_check = False exempts a variable v."
+                "HINT: NanGuardMode with optimizer_including=alloc_empty_to_zeros excludes values of uninitialized "
+                "memory; v.tag.nan_guard_mode_check = False exempts a variable v."
             )
         return "\n".join(lines)
 

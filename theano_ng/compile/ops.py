@@ -104,8 +104,8 @@ class _RegisteredCode(NativeOp):
         version = self.c_code_and_version[typ][-1]
         if not version:
             warnings.warn(
-                "Type %s has C code for %s, but it has no version: every process compiles it anew. You should add a 'version' keyword arg"
-                " when calling the register function." % (typ, type(self).__name__),
+                "Type %s has C code for %s, but it has no version: every process compiles it again. You should add a "
+                "'version' keyword arg when calling the register function." % (typ, type(self).__name__),
                 stacklevel=3,
             )
             return ()
@@ -330,10 +330,10 @@ class Shape_i(_RegisteredCode, Op):
 
     def make_node(self, x):
         if not isinstance(x, Variable):
-            raise TypeError("Shape_i needs a Variable with an ndim, not %r" % (x,))
+            raise TypeError("Shape_i needs a variable with an ndim, not %r" % (x,))
         ndim = getattr(x.type, "ndim", None)
         if ndim is None:
-            raise TypeError("Shape_i needs a Variable with an ndim, not one of type %s" % (x.type,))
+            raise TypeError("Shape_i needs a variable with an ndim, not one of type %s" % (x.type,))
         if not 0 <= self.i < ndim:
             raise TypeError("x has too few dimensions for Shape_i", (x, self.i))
         return Apply(self, [x], [ports.size_type(0)()])
@@ -483,9 +483,9 @@ class Rebroadcast(_RegisteredCode, Op):
                 raise TypeError("Rebroadcast needs bool for new broadcast pattern. Got %s" % (item[1],))
         self.axis = {int(i): bool(flag) for i, flag in sorted(axis)}
         if min(self.axis, default=0) < 0:
-            raise ValueError("Rebroadcast got the axis %d: axes count from 0" % min(self.axis))
+            raise ValueError("Rebroadcast got the axis %d, but axes must not be negative" % min(self.axis))
         if len(self.axis) != len({(int(i), bool(flag)) for i, flag in axis}):
-            raise ValueError("Rebroadcast got two patterns for one axis: %s" % (axis,))
+            raise ValueError("Rebroadcast got two patterns for the same axis: %s" % (axis,))
 
     def __eq__(self, other):
         return type(self) is type(other) and self.axis == other.axis
@@ -602,8 +602,7 @@ class SpecifyShape(_RegisteredCode, Op):
         if isinstance(shape, (list, tuple)):
             if any(size is None for size in shape):
                 raise TypeError(
-                    "SpecifyShape needs the complete shape, got %s: there is no way to leave a dimension open"
-                    % (shape,)
+                    "SpecifyShape needs the complete shape, got %s: every dimension needs a size" % (shape,)
                 )
             if x.ndim != len(shape):
                 raise AssertionError(

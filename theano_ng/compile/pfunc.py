@@ -21,7 +21,7 @@ def iter_over_pairs(pairs):
     pairs = list(pairs)  # an iterator can be read only once
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise ValueError("expected a dictionary or a list of pairs, but the list has the element %s" % (pair,))
+            raise ValueError("expected a dictionary or a list of pairs, but the list contains the element %s" % (pair,))
     return pairs
 
 
@@ -54,9 +54,10 @@ def _tell_of_other_meaning(node, inputs):
     if key not in _told:
         _told.add(key)
         warnings.warn(
-            "%s is another function after the replacement: its input %s has the type %s instead of %s. Only elementwise Ops do the same to "
-            "arrays with other numbers of dimensions; a product of vectors becomes one of matrices, and a sum or an index uses another axis. %sWrite the "
-            "expression for the new type, or map over its additional dimension with scan."
+            "%s cannot be computed after the replacement: its input %s has the type %s instead of %s. Only "
+            "elementwise Ops have the same meaning for arrays with another number of dimensions; a product of vectors "
+            "would become a product of matrices, and a sum or an index would use another axis. %sWrite the expression "
+            "for the new type, or map over its additional dimension with scan."
             % (
                 node,
                 old,
@@ -148,7 +149,7 @@ class _Rebuild:
 def _check_replacement(old, new, rebuild_strict):
     """Check that a value or variable may replace a variable, and return it as a variable."""
     if not isinstance(old, Variable):
-        raise TypeError("givens: only variables are replaced, not %r of type %s" % (old, type(old).__name__))
+        raise TypeError("givens: only variables can be replaced, not %r of type %s" % (old, type(old).__name__))
     if not isinstance(new, Variable):
         new = shared(new)
     if rebuild_strict:
@@ -157,8 +158,8 @@ def _check_replacement(old, new, rebuild_strict):
                 new = old.type.filter_variable(new)
         except TypeError as failure:
             raise TypeError(
-                "givens: %s has type %s and cannot stand for %s of type %s; cast or reshape it, or pass rebuild_strict=False"
-                % (new, new.type, old, old.type)
+                "givens: %s has type %s and cannot replace %s of type %s; cast or reshape it, or pass "
+                "rebuild_strict=False" % (new, new.type, old, old.type)
             ) from failure
     return new
 
@@ -296,7 +297,7 @@ def clone_with_replacements(outputs, replace=None, strict=True, share_inputs=Tru
     for old, new in iter_over_pairs(replace or []):
         new = _check_replacement(old, new, strict)
         if old in rebuild.clone_d:
-            raise AssertionError("clone: two replacements for %s, of which the second is %s; give one" % (old, new))
+            raise AssertionError("clone: %s has two replacements, the second is %s; give only one" % (old, new))
         rebuild.clone_d[old] = rebuild.replacement(new)
     return _clone_outputs(rebuild, outputs)
 

@@ -216,8 +216,9 @@ class ProfileStats:
     def __init__(self, atexit_print=True, flag_time_thunks=None, gpu_checks=True, **kwargs):
         if gpu_checks and str(config.device).startswith(("cuda", "opencl")) and not config.gpuarray.sync:
             _logger.warning(
-                "You are running the profiler on a GPU without synchronisation, so times of nodes are those of starting "
-                "them. Set the environment variable CUDA_LAUNCH_BLOCKING=1, or the flag gpuarray.sync."
+                "You are running the profiler on a GPU without synchronisation, so the times of nodes include only "
+                "the launch of their kernels. Set the environment variable CUDA_LAUNCH_BLOCKING=1, or the flag "
+                "gpuarray.sync."
             )
         self.apply_time, self.apply_callcount, self.apply_cimpl = {}, {}, {}
         self.apply_interpreted = {}
@@ -449,7 +450,7 @@ class ProfileStats:
         if self.apply_interpreted:
             runs = sum(self.apply_interpreted.values())
             nodes = len(self.apply_interpreted)
-            print("  Runs of nodes that were interpreted: %d, of %d nodes" % (runs, nodes), file=file)
+            print("  Runs of nodes by the interpreter: %d, of %d nodes" % (runs, nodes), file=file)
         print(file=file)
 
     def _summary_compile(self, file):
@@ -647,7 +648,7 @@ class ProfileStats:
         if slow:
             tips.append("These Ops ran Python code: %s." % ", ".join(slow[:10]))
         if config.mode in ("DebugMode", "DEBUG_MODE"):
-            tips.append("DebugMode computes everything several times; its times say nothing about other modes.")
+            tips.append("DebugMode computes each node several times; its times are not those of other modes.")
         return tips
 
     def print_tips(self, file):

@@ -190,7 +190,7 @@ def memory_report(profile, file, n_apply=None):
     print("    Memory of the inputs: %s" % kilobytes(max(sum(m.inputs.values()) for m in memories)), file=file)
     if config.profiling.min_peak_memory:
         least = max(min(m.peak(), m.peak(m.frugal_order())) for m in memories)
-        print("    Min peak memory of the orders tried: %s" % kilobytes(least), file=file)
+        print("    Min peak memory of the execution orders that were tried: %s" % kilobytes(least), file=file)
     print(file=file)
     print("    <Sum apply outputs (bytes)> <Apply outputs shape> <created/inplace/view> <Apply node>", file=file)
 

@@ -41,7 +41,7 @@ class SharedVariable(Variable):
         super().__init__(type=type, name=name, owner=None, index=None)
         if container is not None:
             if value is not None:
-                raise TypeError("a shared variable is made of a value or of a container; both were given")
+                raise TypeError("a shared variable needs either a value or a container; both were given")
             self.container = container
         else:
             self.container = Container(
@@ -152,7 +152,9 @@ def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
         return variable
     hint = ""
     if kwargs.get("target", "cpu") != "cpu":
-        hint = " Targets other than 'cpu' are contexts, which the flags device and contexts define, for arrays and no other values."
+        hint = (
+            " Targets other than 'cpu' are contexts, which the flags device and contexts define; they hold arrays only."
+        )
     raise TypeError(
         "No suitable SharedVariable constructor could be found. Are you sure all kwargs are supported? "
         "We do not support the parameter dtype or type. value=%r. parameters=%r%s"

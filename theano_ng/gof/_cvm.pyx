@@ -455,7 +455,7 @@ cdef class CLazyLinker:
             needed = checked_request(self.nodes[i], needed, step.n_inputs)
             needed = [j for j in needed if not self.computed[step.ins[<int>j]]]
             if not needed:
-                raise RuntimeError("the lazy thunk of %s asks for inputs that are computed already" % (self.nodes[i],))
+                raise RuntimeError("the lazy thunk of %s asks for inputs that are already computed" % (self.nodes[i],))
         except BaseException:
             self.position_of_error = i
             raise

@@ -40,7 +40,7 @@ class CallCache:
         if filename is None:
             filename = self.filename
         if filename is None:
-            raise ValueError("CallCache.persist needs a filename: none was given to the constructor either")
+            raise ValueError("CallCache.persist needs a filename: neither this call nor the constructor got one")
         with open(filename, "wb") as f:
             pickle.dump(self.cache, f, protocol=pickle.HIGHEST_PROTOCOL)
         trust.close_to_others(filename)

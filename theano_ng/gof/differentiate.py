@@ -253,7 +253,8 @@ def _check_cost(cost, known_grads):
         raise ValueError("Can't differentiate a NaN cost. cost is NaN because " + cost.type.why_null)
     if cost.type.ndim != 0:
         raise TypeError(
-            "cost must be a scalar; %s has %d dimensions. Reduce it, e.g. by sum()" % (cost, cost.type.ndim)
+            "cost must be a scalar, but %s has %d dimensions. Reduce it, for example with sum()"
+            % (cost, cost.type.ndim)
         )
 
 
@@ -270,8 +271,8 @@ def _check_known_gradient(variable, gradient):
         )
     if getattr(gradient.type, "ndim", 0) > getattr(variable.type, "ndim", 0):
         raise ValueError(
-            "known_grads has a gradient of %d dimensions, %s, for %s, which has %d: a gradient has the shape of its variable"
-            % (gradient.type.ndim, gradient, variable, variable.type.ndim)
+            "known_grads has a gradient of %d dimensions, %s, for %s, which has %d: a gradient must have the shape of "
+            "its variable" % (gradient.type.ndim, gradient, variable, variable.type.ndim)
         )
 
 
@@ -500,8 +501,8 @@ def input_gradients(node, output_grads):
     new_grads = [_in_dtype_of(out, g) for out, g in zip(node.outputs, known_grads)]
     if type(op).L_op is PureOp.L_op and not hasattr(op, "grad"):
         raise AttributeError(
-            "'%s' object has no attribute 'grad': the Op %s cannot be differentiated. Define grad (or L_op) in its class, or keep gradients"
-            " from flowing through it by disconnected_grad" % (type(op).__name__, op)
+            "'%s' object has no attribute 'grad': the Op %s cannot be differentiated. Define grad (or L_op) in its "
+            "class, or exclude the variable from the gradient with disconnected_grad" % (type(op).__name__, op)
         )
     input_grads = op.L_op(list(node.inputs), list(node.outputs), new_grads)
     if input_grads is None:

@@ -56,7 +56,7 @@ class Node(Drawable, object2):
 
     def get_parents(self):
         """Return a new list of the parents of this node."""
-        raise NotImplementedError("%s has to define get_parents" % type(self).__name__)
+        raise NotImplementedError("%s must define get_parents" % type(self).__name__)
 
     def __getstate__(self):
         state = self.__dict__.copy()

@@ -236,7 +236,7 @@ def map_storage(fgraph, order, input_storage, output_storage, storage_map=None):
     for r, cell in zip(fgraph.inputs, input_storage):
         known = storage_map.setdefault(r, cell)
         if known is not cell:
-            raise ValueError("input %s has another cell in storage_map" % r)
+            raise ValueError("input %s has a different cell in storage_map" % r)
 
     if output_storage is not None:
         if len(fgraph.outputs) != len(output_storage):

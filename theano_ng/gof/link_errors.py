@@ -122,7 +122,7 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
         text = _message(node, thunk, trace, storage_map)
     except Exception as failure:
         # A user's __str__ or a value's shape may raise. The original error is more important.
-        text = "\nIt happened in a node of %s. (Describing it failed: %r)" % (type(node.op).__name__, failure)
+        text = "\nIt happened in a node of %s. (Describing the node failed: %r)" % (type(node.op).__name__, failure)
     new_value = with_text(exc_type, exc_value, text)
     new_value.__thunk_trace__ = trace
     new_value.__op_instance__ = node

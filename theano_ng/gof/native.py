@@ -87,7 +87,7 @@ class ForeignKernel:
         -------
         list of LoadedKernel
         """
-        raise NotImplementedError("%s does not say how its kernels are built" % cls.__name__)
+        raise NotImplementedError("%s does not define how its kernels are built" % cls.__name__)
 
 
 def obtain_kernels(kernels):

@@ -50,7 +50,7 @@ class Record:
             length, closed, rest = length.partition("]")
             readable = (word + length).isidentifier() and closed == ("]" if bracket else "") and not rest
             if not readable or self.tail is not None:
-                raise ValueError("%s: cannot read %r in the declaration of its words, %r" % (name, field, text))
+                raise ValueError("%s: cannot parse %r in the declaration of its words, %r" % (name, field, text))
             self.offsets[word] = offset
             if length.isdigit() or not bracket:
                 self._lengths[word] = int(length) if bracket else None
@@ -60,8 +60,7 @@ class Record:
                 self.row = Record("%s, %s" % (name, word), texts[length], texts) if length else None
                 if [*self._lengths.items()][-1:] != [("n_" + word, None)]:
                     raise ValueError(
-                        "%s: %s in the declaration of its words, %r, needs n_%s in front of it"
-                        % (name, field, text, word)
+                        "%s: %s in the declaration of its words, %r, must come after n_%s" % (name, field, text, word)
                     )
                 del self._lengths["n_" + word]
         names = [*self._lengths, *[self.tail] * (self.tail is not None)]
@@ -131,15 +130,17 @@ class Record:
                 except TypeError:
                     return TypeError("%s: the word %s must be an integer, not %r" % (self.name, name, value))
                 if not -(2**63) <= number < 2**63:
-                    return ValueError("%s: the word %s does not fit 64 bits: %d" % (self.name, name, number))
+                    return ValueError(
+                        "%s: the value of the word %s does not fit into 64 bits: %d" % (self.name, name, number)
+                    )
 
     def _wrong_names(self, words):
         missing = [name for name in self.given if name not in words]
         unknown = [name for name in words if name not in self.given]
-        parts = ["does not know %s" % ", ".join(unknown)] * bool(unknown) + ["misses %s" % ", ".join(missing)] * bool(
+        parts = ["has no word %s" % ", ".join(unknown)] * bool(unknown) + ["misses %s" % ", ".join(missing)] * bool(
             missing
         )
-        return "%s %s: the words that it reads are %s" % (
+        return "%s %s: the words that it declares are %s" % (
             self.name,
             " and ".join(parts),
             ", ".join(self.given) or "none",

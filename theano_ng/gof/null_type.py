@@ -27,7 +27,7 @@ class NullType(Type):
 
     @staticmethod
     def values_eq(a, b, force_same_dtype=True):
-        raise ValueError("NullType has no values to compare")
+        raise ValueError("NullType has no values that could be compared")
 
     # The reason is not part of a type's identity.
     def __eq__(self, other):

@@ -229,7 +229,7 @@ class DB(object):
 
     def _build(self, q):
         """Build the optimizer for a query."""
-        raise NotImplementedError("%s does not define what a query gives" % type(self).__name__)
+        raise NotImplementedError("%s must define query" % type(self).__name__)
 
     def query(self, *tags, **kwtags):
         """Return an optimizer that combines the selected optimizations. The kind of database determines its class.
@@ -428,7 +428,7 @@ class EquilibriumDB(DB):
         final_opt = kwtags.pop("final_opt", False)
         cleanup = kwtags.pop("cleanup", False)
         if final_opt and cleanup:
-            raise ValueError("an optimization is either final_opt or cleanup, not both", name)
+            raise ValueError("an optimization can be final_opt or cleanup, not both", name)
         super().register(name, obj, *tags, **kwtags)
         self.__final__[name] = final_opt
         self.__cleanup__[name] = cleanup

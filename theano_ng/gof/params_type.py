@@ -364,7 +364,7 @@ class ParamsType(Type):
                 filtered[field] = kind.filter(value, strict, allow_downcast)
             except (TypeError, ValueError) as refused:
                 raise TypeError(
-                    "ParamsType: the field %s (%s) cannot hold %r (%s): %s"
+                    "ParamsType: the field %s (%s) does not accept %r (%s): %s"
                     % (field, kind, value, type(value).__name__, refused.args[0] if refused.args else refused)
                 ) from refused
             changed = changed or filtered[field] is not value

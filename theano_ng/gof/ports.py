@@ -59,7 +59,7 @@ class Port:
         function = self._function
         if function is None:
             raise UnfilledPortError(
-                "port %s is not filled: %s does that when it is imported. What is missing: %s"
+                "port %s is not filled: import %s, which fills it. The port provides: %s"
                 % (self.name, self.filled_by, self.__doc__)
             )
         if isinstance(function, str):
@@ -75,15 +75,13 @@ class Port:
 
 
 as_variable = Port(
-    "as_variable",
-    "theano_ng.tensor.constant",
-    """The variable that a value stands for, as ``as_tensor_variable(x)``.""",
+    "as_variable", "theano_ng.tensor.constant", "The variable for a value, as ``as_tensor_variable(x)``."
 )
 
 constant_value = Port(
     "constant_value",
     "theano_ng.tensor.constant",
-    """``constant_value(x)``: the number that a 0-d expression is known to have; None when it is not known.""",
+    "``constant_value(x)``: the value of a 0-d expression if it is known to be constant; otherwise None.",
 )
 
 compile_function = Port(
@@ -105,13 +103,14 @@ label_graph = Port(
 graph_picture = Port(
     "graph_picture",
     "theano_ng.printing",
-    """``graph_picture(thing)``: a picture of a graph for notebooks, as the text of an SVG; None where there is none.""",
+    "``graph_picture(thing)``: a picture of a graph for notebooks, as SVG source; None if no picture can be made.",
 )
 
 graph_outline = Port(
     "graph_outline",
     "theano_ng.printing",
-    """``graph_outline(thing)``: an outline of a graph for notebooks, as HTML; None where there is none, or a picture.""",
+    "``graph_outline(thing)``: an outline of a graph for notebooks, as HTML; None if there is neither an outline nor "
+    "a picture.",
 )
 
 cdata_op = Port(
@@ -123,7 +122,7 @@ cdata_op = Port(
 link_node_in_c = Port(
     "link_node_in_c",
     "theano_ng.gof.codegen.clinker",
-    """``link_node_in_c(node, storage_map, no_recycling)``: a thunk that runs a node's own C code, compiled.""",
+    "``link_node_in_c(node, storage_map, no_recycling)``: a thunk that runs the compiled C code of a node.",
 )
 
 size_type = Port(
@@ -133,7 +132,7 @@ size_type = Port(
 shape_feature = Port(
     "shape_feature",
     "theano_ng.tensor.compile_ops",
-    """``shape_feature()``: a new Feature that finds symbolic shapes by the `infer_shape` of Ops.""",
+    "``shape_feature()``: a new Feature that finds symbolic shapes with the `infer_shape` of Ops.",
 )
 
 scalar_from_tensor = Port("scalar_from_tensor", "theano_ng.tensor.shaping", """The scalar variable in a 0-d tensor.""")
@@ -141,7 +140,7 @@ scalar_from_tensor = Port("scalar_from_tensor", "theano_ng.tensor.shaping", """T
 sparse_from_rows = Port(
     "sparse_from_rows",
     "theano_ng.sparse.rows",
-    """``sparse_from_rows(x, rows, positions)``: a sparse matrix of the shape of x with those rows.""",
+    "``sparse_from_rows(x, rows, positions)``: a sparse matrix with the shape of x and the given rows.",
 )
 
 shared = Port(
@@ -159,5 +158,5 @@ softplus = Port("softplus", "theano_ng.tensor.nnet.sigmoids", """``softplus(x)``
 scan = Port(
     "scan",
     "theano_ng.scan.front",
-    """``scan(fn, sequences=..., non_sequences=...)``: jacobian and hessian loop over the rows of an expression with it.""",
+    "``scan(fn, sequences=..., non_sequences=...)``: the loop over the rows of an expression in jacobian and hessian.",
 )

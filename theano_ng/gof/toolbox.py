@@ -424,8 +424,8 @@ class ReplaceValidate(History, Validator):
                 fgraph.revert(chk)
                 if warn:
                     print(
-                        "WARNING: a rewrite had to remove a node but did not; this may block fusion and the removal of other nodes."
-                        " Please report it. Rewrite: %s, replacements: %s" % (reason, replacements),
+                        "WARNING: a rewrite had to remove a node but did not remove it; this may prevent fusion and the removal "
+                        "of other nodes. Please report it. Rewrite: %s, replacements: %s" % (reason, replacements),
                         file=sys.stderr,
                     )
                 raise ReplacementDidntRemovedError()

@@ -76,7 +76,7 @@ def complete_stack_traces(fgraph, replacements, reason=None):
                 if traces:
                     continue
                 # The replaced variable has no traces either (for example after StripPickler): no trace was lost.
-                traces = [[("", 0, "%s, in place of a variable without stack trace" % (reason,), "")]]
+                traces = [[("", 0, "%s, which replaces a variable without stack trace" % (reason,), "")]]
             new.tag.trace = traces
         if new.owner in seen or getattr(new.owner, "fgraph", None) is fgraph:
             continue

@@ -305,7 +305,7 @@ def general_toposort(outputs, deps, debug_print=False, compute_deps_cache=None, 
             return deps_cache[node]
 
     elif deps_cache is None:
-        raise ValueError("deps_cache has to be given together with compute_deps_cache")
+        raise ValueError("deps_cache needs compute_deps_cache: give both")
     reachable, inverse = stack_search(deque(outputs), compute_deps_cache, "dfs", True)
     if clients is not None:
         clients.update(inverse)
@@ -642,7 +642,7 @@ def equal_computations(xs, ys, in_xs=None, in_ys=None):
     in_xs, in_ys = in_xs or [], in_ys or []
     if len(in_xs) != len(in_ys):
         raise ValueError(
-            "in_xs and in_ys correspond to one another, but there are %d and %d" % (len(in_xs), len(in_ys))
+            "in_xs and in_ys must have the same length, but they have %d and %d elements" % (len(in_xs), len(in_ys))
         )
     if len(xs) != len(ys) or any(x.type != y.type for x, y in zip(list(xs) + list(in_xs), list(ys) + list(in_ys))):
         return False

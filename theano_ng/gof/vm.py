@@ -210,7 +210,7 @@ class LoopGC(VM):
         super().__init__(nodes, thunks, pre_call_clear)
         self.post_thunk_clear = post_thunk_clear
         if len(nodes) != len(post_thunk_clear):
-            raise ValueError("%d nodes, but %d lists of cells to clear" % (len(nodes), len(post_thunk_clear)))
+            raise ValueError("got %d nodes, but %d lists of cells to clear" % (len(nodes), len(post_thunk_clear)))
 
     @classmethod
     def of(cls, program):
@@ -484,7 +484,7 @@ class Stack(VM):
                 needed = [node.inputs[k] for k in checked_request(node, needed, len(node.inputs))]
                 needed = [r for r in needed if not self.compute_map[r][0]]
                 if not needed:
-                    raise RuntimeError("the lazy thunk of %s asks for inputs that are computed already" % node)
+                    raise RuntimeError("the lazy thunk of %s asks for inputs that are already computed" % node)
                 return needed
         except BaseException:
             self.position_of_error = self.node_idx[node]

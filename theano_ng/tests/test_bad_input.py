@@ -103,7 +103,7 @@ class TestCompiling(unittest.TestCase):
                 "updates are a number",
                 lambda: function([x], x, updates=3),
                 TypeError,
-                "updates are a dictionary or a list of pairs",
+                "updates must be a dictionary or a list of pairs",
             ),
             (
                 "given of another type",
@@ -121,7 +121,7 @@ class TestCompiling(unittest.TestCase):
                 "given for a number",
                 lambda: function([y], x + 1, givens=[(3, y)]),
                 TypeError,
-                "only variables are replaced",
+                "only variables can be replaced",
             ),
             (
                 "no_default_updates",

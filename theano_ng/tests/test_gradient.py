@@ -208,7 +208,7 @@ class TestGrad(unittest.TestCase):
     def test_known_grads_of_other_dimensions(self):
         v, m, s = T.dvector("v"), T.dmatrix("m"), T.dscalar("s")
         for variable, gradient in ((v, m), (s, m), (s, v)):
-            with self.assertRaisesRegex(ValueError, "has the shape of its variable"):
+            with self.assertRaisesRegex(ValueError, "must have the shape of its variable"):
                 grad(None, variable, known_grads={variable * 2: gradient})
 
     def test_known_grads_and_subgraph(self):

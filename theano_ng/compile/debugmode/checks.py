@@ -143,8 +143,8 @@ def check_valid(r, value, finite, hint, specific_hint, client_node=None):
                 value,
                 client_node,
                 hint,
-                "the value has NaN or infinite elements; DebugMode(check_isfinite=False)"
-                " or the flag DebugMode.check_finite=False allows them",
+                "the value contains NaN or infinite elements; DebugMode(check_isfinite=False) or the flag "
+                "DebugMode.check_finite=False allows them",
             )
 
 

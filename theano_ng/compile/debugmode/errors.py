@@ -163,8 +163,9 @@ class AddressError(BadThunkOutput):
             "  output  : shape %s, dtype %s" % (getattr(self.val1, "shape", None), getattr(self.val1, "dtype", None)),
             "  Inputs Shape: %s" % [getattr(v, "shape", None) for v in self.inputs_val],
             "  Inputs Strides: %s" % [getattr(v, "strides", None) for v in self.inputs_val],
-            "  hint    : what is in output_storage may have any strides, and the shape of another call; use it when shape, dtype and "
-            "strides are those that the code expects, and replace it otherwise",
+            "  hint    : output_storage may contain an array with any strides, and with the shape of another call; "
+            "use this array only if its shape, dtype and strides are those that the code expects, and replace it "
+            "otherwise",
         ]
         return "\n".join(lines)
 
@@ -197,7 +198,7 @@ class BadDestroyMap(DebugModeError):
     def __str__(self):
         lines = [
             "BadDestroyMap",
-            "  %s changed input %d, which the Op's destroy_map does not announce" % (self.perform, self.idx),
+            "  %s changed input %d, which the Op's destroy_map does not declare" % (self.perform, self.idx),
         ]
         lines += _node_lines(self.node) + ["  destroy_map: %s" % getattr(self.node.op, "destroy_map", {})]
         lines += (

@@ -160,7 +160,7 @@ class _Maker(FunctionMaker):
         """Raise StochasticOrder if two runs of rewriting did not make the same changes in the same order."""
         if first == other:
             return
-        lines = ["Rewriting the same graph again did not do the same things in the same order; the runs part here:"]
+        lines = ["Rewriting the same graph again did not apply the same steps in the same order. The first difference:"]
         for i in range(max(len(first), len(other))):
             a, b = (events[i] if i < len(events) else None for events in (first, other))
             if a != b:
@@ -275,14 +275,14 @@ class DebugMode(Mode):
     50.0
     """
 
-    stability_patience = _Setting("patience", "How often a graph is rewritten.")
+    stability_patience = _Setting("patience", "The number of times that a graph is rewritten.")
     check_c_code = _Setting("check_c", "Whether C code runs.")
     check_py_code = _Setting("check_py", "Whether `perform` runs.")
-    check_isfinite = _Setting("check_finite", "Whether NaN and infinities are errors.")
-    require_matching_strides = _Setting("check_strides", "0, 1 or 2: no matter, warning or error when strides differ.")
+    check_isfinite = _Setting("check_finite", "Whether NaN and infinities raise an error.")
+    require_matching_strides = _Setting("check_strides", "What to do if strides differ: 0 nothing, 1 warn, 2 raise.")
     check_preallocated_output = _Setting(
         "check_preallocated_output",
-        "Kinds of memory that outputs find.",
+        "Kinds of memory that output cells contain before a node runs.",
         lambda text: [kind for kind in text.split(":") if kind],
     )
 
@@ -309,12 +309,12 @@ class DebugMode(Mode):
         self.require_matching_strides = require_matching_strides
         super().__init__(linker=default_linker, optimizer=optimizer)
         if not (self.check_c_code or self.check_py_code):
-            raise ValueError("DebugMode has to check at least one of c and py code")
+            raise ValueError("DebugMode has to check at least one of C and Python code")
 
     def function_maker(self, i, o, m, *args, **kwargs):
         """Return the maker of a function of this mode. `m` must be this mode."""
         if m is not self:
-            raise ValueError("the mode of the function is another one: %s" % (m,))
+            raise ValueError("the function has another mode: %s" % (m,))
         return _Maker(i, o, self, *args, **kwargs)
 
     def __getstate__(self):

@@ -132,12 +132,13 @@ class _Runs:
         node = self.node
         if node.op is not op or list(node.inputs) != inputs or list(node.outputs) != outputs:
             raise DebugModeError(
-                "Compiling or running changed the node: it was %s of %s, it is %s" % (op, inputs, node)
+                "Compiling or running changed the node: it was %s of %s, and now is %s" % (op, inputs, node)
             )
         if hash(op) != hashed:
             raise DebugModeError(
-                "Compiling or running the node %s changed the Op: its hash was another one before. What `__props__` names must not change; "
-                "Ops that were equal, and were merged, are different now." % node
+                "Compiling or running the node %s changed the Op: its hash is different now. Attributes that "
+                "`__props__` names must not change: Ops that were equal, and therefore were merged, are different now."
+                % node
             )
 
     def call(self, thunk):
@@ -150,7 +151,9 @@ class _Runs:
             if not getattr(thunk, "lazy", False) or not missing:
                 break
             if set(missing) <= asked:
-                raise RuntimeError("the lazy thunk of %s keeps asking for inputs that are there" % (self.node,))
+                raise RuntimeError(
+                    "the lazy thunk of %s keeps asking for inputs that are already computed" % (self.node,)
+                )
             asked.update(missing)
         for r in self.node.outputs:
             self.compute_map[r][0] = True
@@ -363,7 +366,7 @@ class _Call:
 
         They differ if the first run left state behind, or if the code reads memory that it never wrote.
         """
-        cells, again = self.cells, kind + ", called again"
+        cells, again = self.cells, kind + ", in a second call"
         before = [cells[r][0] for r in node.outputs]
         self._fill(node, r_vals)
         with _filled_memory(_SECOND_FILL):
@@ -386,8 +389,8 @@ class _Call:
                     thunk2=again,
                     val2=cells[r][0],
                     inputs_val=[r_vals[i] for i in node.inputs],
-                    hint="both runs returned the same memory: what the first returned changes, or is changed by others, when the second "
-                    "runs. Outputs are new memory, or that found in output_storage.",
+                    hint="both calls returned the same array, so that the second call overwrites the result of the first one. "
+                    "Outputs must be new arrays, or the arrays that output_storage contained.",
                 )
 
     def _check_outputs(self, node, kind, finite):

@@ -71,7 +71,7 @@ class _VariableEquivalenceTracker(Feature):
 
     def on_attach(self, fgraph):
         if self.fgraph is not None:
-            raise ValueError("a tracker serves one graph")
+            raise ValueError("a tracker can be used for one graph only")
         self.fgraph = fgraph
         self.reasons, self.inserted, self.all_variables_ever, self.event_list = {}, {}, {}, []
         for node in fgraph.toposort():

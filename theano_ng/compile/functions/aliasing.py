@@ -153,7 +153,7 @@ def insert_deepcopy(fgraph, wrapped_inputs, wrapped_outputs):
     """
     reason = "insert_deepcopy"
     if len(wrapped_inputs) != len(fgraph.inputs) or len(wrapped_outputs) != len(fgraph.outputs):
-        raise ValueError("one specification for each input and output of the graph is needed")
+        raise ValueError("one specification is needed for each input and each output of the graph")
     specs = dict(zip(fgraph.inputs, wrapped_inputs))
     destroyed = destroyed_roots(fgraph)
     outputs = list(fgraph.outputs)

@@ -21,9 +21,9 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
     variables = {spec.variable: spec for spec in maker.inputs}
     for old, new in swap.items():
         if old not in variables or not isinstance(variables[old].value, link.Container):
-            raise ValueError("SharedVariable: %s not found: it is no shared variable of this function" % old)
+            raise ValueError("SharedVariable: %s not found: it is not a shared variable of this function" % old)
         if not isinstance(new, SharedVariable):
-            raise TypeError("swap: %s cannot be replaced by %r, which is no shared variable" % (old, new))
+            raise TypeError("swap: %s cannot be replaced by %r, which is not a shared variable" % (old, new))
         if old.type != new.type:
             raise TypeError("swap: %s has type %s, but %s has type %s" % (old, old.type, new, new.type))
     if swap and len(set(swap.values()) | (set(variables) - set(swap))) != len(variables):

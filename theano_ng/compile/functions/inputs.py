@@ -66,8 +66,8 @@ def convert_function_input(input):
             return In(variable, name=name, update=update)
         if isinstance(value, Variable):
             raise TypeError(
-                "%s: the default value of an input cannot be a variable (%s). With an update it is written as "
-                "((variable, update), value)" % (input, value)
+                "%s: the default value of an input must not be a variable (%s). For an update, write ((variable, "
+                "update), value)" % (input, value)
             )
         return In(variable, name=name, value=value, update=update)
     raise TypeError("Unknown input type: %s, expected Variable instance" % type(input), input)

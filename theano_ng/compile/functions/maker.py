@@ -215,7 +215,7 @@ def fgraph_updated_vars(fgraph, expanded_inputs):
     updated = {}
     left = list(fgraph.outputs)
     if len(expanded_inputs) != len(fgraph.inputs):
-        raise ValueError("%d input specifications for %d inputs" % (len(expanded_inputs), len(fgraph.inputs)))
+        raise ValueError("got %d input specifications for %d inputs" % (len(expanded_inputs), len(fgraph.inputs)))
     for spec, variable in reversed(list(zip(expanded_inputs, fgraph.inputs))):
         if spec.update is not None:
             updated[variable] = left.pop()
@@ -335,7 +335,7 @@ class FunctionMaker:
         # Do not access the optimizer of a Mode here: that would load all rules, which a function does not need if its
         # rewritten graph is in the cache.
         if not isinstance(mode, Mode) and not (hasattr(mode, "optimizer") and hasattr(mode, "linker")):
-            raise TypeError("mode is the name of a mode or a Mode, not %r" % (mode,))
+            raise TypeError("mode must be the name of a mode or a Mode, not %r" % (mode,))
         self.return_none = outputs is None
         unpack_single = True
         if outputs is None:
@@ -348,7 +348,9 @@ class FunctionMaker:
         outputs = [self.wrap_out(o) for o in outputs]
         for spec in inputs:
             if isinstance(spec.variable, Constant):
-                raise TypeError("A constant cannot be an input of a function; its value is fixed", spec.variable)
+                raise TypeError(
+                    "A constant cannot be an input of a function, because its value is fixed", spec.variable
+                )
         check_unused_inputs(inputs, outputs, on_unused_input)
 
         self.mode = mode
@@ -559,8 +561,8 @@ class FunctionMaker:
             else:
                 if required and value is not None and not trustme:
                     raise TypeError(
-                        "A value was given for input %s, which callers must give: it has no default. Use In(variable, value=...) to "
-                        "make one." % spec.variable,
+                        "A value was given for input %s, but this input has no default value: only callers give it values. Use "
+                        "In(variable, value=...) to give it a default." % spec.variable,
                         value,
                     )
                 cells.append([None])

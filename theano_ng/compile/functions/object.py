@@ -275,7 +275,7 @@ class Function(Drawable, FunctionBase):
                 item = keys.index(item)
             if not isinstance(item, int) or not -n_returned <= item < n_returned:
                 raise ValueError(
-                    "output_subset: %r is no output of this function; it has %s"
+                    "output_subset: %r is not an output of this function; it has %s"
                     % (item, "the keys %s" % keys if keys is not None else "%d outputs" % n_returned)
                 )
             numbers.append(item % n_returned)

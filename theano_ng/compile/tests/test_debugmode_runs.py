@@ -26,7 +26,7 @@ class TestSecondRun(unittest.TestCase):
 
         with self.assertRaises(BadThunkOutput) as caught:
             run(op(counts), V)
-        self.assertEqual((caught.exception.thunk1, caught.exception.thunk2), ("perform", "perform, called again"))
+        self.assertEqual((caught.exception.thunk1, caught.exception.thunk2), ("perform", "perform, in a second call"))
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_state_that_c_code_leaves_behind(self):
@@ -41,7 +41,7 @@ class TestSecondRun(unittest.TestCase):
         )
         with self.assertRaises(BadThunkOutput) as caught:
             run(wrong, V, check_c_code=True)
-        self.assertEqual(caught.exception.thunk2, "c_code, called again")
+        self.assertEqual(caught.exception.thunk2, "c_code, in a second call")
 
     def test_memory_that_is_handed_out_twice(self):
         buffer = np.empty(4)
@@ -52,7 +52,7 @@ class TestSecondRun(unittest.TestCase):
 
         with self.assertRaises(BadThunkOutput) as caught:
             run(op(reuses), V)
-        self.assertIn("same memory", str(caught.exception))
+        self.assertIn("the same array", str(caught.exception))
 
     def test_memory_that_was_never_written(self):
         def forgets_last(inputs, outputs):
@@ -68,7 +68,7 @@ class TestSecondRun(unittest.TestCase):
         text = C_ADD_ONE.replace("i < PyArray_DIM(%(x)s, 0)", "i < PyArray_DIM(%(x)s, 0) - 1")
         with self.assertRaises(BadThunkOutput) as caught:
             run(op(set0(lambda x: x + 1), **c_code(text, c="1")), V, check_c_code=True, check_py_code=False)
-        self.assertEqual(caught.exception.thunk2, "c_code, called again")
+        self.assertEqual(caught.exception.thunk2, "c_code, in a second call")
 
     def test_ops_and_nodes_that_change(self):
         class Counts(Op):

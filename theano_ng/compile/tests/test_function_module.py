@@ -323,7 +323,7 @@ class TestCopies(unittest.TestCase):
         self.assertEqual(g.get_shared(), [new])
         self.assertRaises(ValueError, f.copy, swap={new: s})
         self.assertRaises(TypeError, f.copy, swap={s: shared([1.0], "b", buffer)})
-        self.assertRaisesRegex(TypeError, "3, which is no shared variable", f.copy, swap={s: 3})
+        self.assertRaisesRegex(TypeError, "3, which is not a shared variable", f.copy, swap={s: 3})
 
     def test_every_combination(self):
         f, s, t = self.f, self.s, shared(0.0, "t")

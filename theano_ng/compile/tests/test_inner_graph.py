@@ -60,9 +60,9 @@ class TestInnerGraph(unittest.TestCase):
             ([x], x, {}, TypeError, "outputs must be list"),
             ([x], [1], {}, TypeError, "should be Variable"),
             ([x, x], [x], {}, TypeError, "given twice"),
-            ([s], [s + 1], {}, TypeError, "shared variables have their values"),
+            ([s], [s + 1], {}, TypeError, "shared variables already have values"),
             ([x], [x], {"updates": []}, TypeError, "not allowed"),
-            ([x], [x], {"mood": 1}, TypeError, "mood: no argument of Loop"),
+            ([x], [x], {"mood": 1}, TypeError, "mood: neither Loop nor function has such an argument"),
             ([x], [x + y], {}, MissingInputError, "depend on y"),
         ]:
             with self.subTest(text=text), self.assertRaisesRegex(error, text):

@@ -25,7 +25,7 @@ class TestIn(unittest.TestCase):
         self.assertTrue(In(x, mutable=True).borrow)
         # an input that may be destroyed must be borrowed
         for error in (TypeError, ValueError, AssertionError):
-            self.assertRaisesRegex(error, "necessarily borrowed", In, x, mutable=True, borrow=False)
+            self.assertRaisesRegex(error, "always borrowed", In, x, mutable=True, borrow=False)
             self.assertRaisesRegex(error, "needs a value", In, x, implicit=True)
         # an update changes the function's stored value
         self.assertTrue(In(x, value=1.0, update=x + 1).mutable)

@@ -184,7 +184,7 @@ class TestMemory(unittest.TestCase):
         for line in (
             "Max peak memory if allow_gc is True: 16KB",
             "Max peak memory if allow_gc is False: 24KB",
-            "Min peak memory of the orders tried: 16KB",
+            "Min peak memory of the execution orders that were tried: 16KB",
             "Memory of the inputs: 8KB",
         ):
             self.assertIn(line, text)

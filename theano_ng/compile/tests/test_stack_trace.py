@@ -145,7 +145,7 @@ class TestRules(unittest.TestCase):
         x, y = pickle.loads(text.getvalue())
         with change_flags(check_stack_trace="raise", on_opt_error="raise", cache_graphs=False):
             f = function([x], y)
-        self.assertIn("in place of a variable without stack trace", str(f.maker.fgraph.outputs[0].tag.trace))
+        self.assertIn("which replaces a variable without stack trace", str(f.maker.fgraph.outputs[0].tag.trace))
 
     def test_no_tag_asks_for_the_check(self):
         for name in ("fast_run", "fast_compile"):

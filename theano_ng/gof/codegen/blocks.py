@@ -475,7 +475,9 @@ def module_comment(nodes):
         "C++ code of %s."
         % (ops[0] if len(ops) == 1 else "a graph of %d nodes: %s" % (len(ops), ", ".join(dict.fromkeys(ops)))),
         "",
-        'Comments name the method that a piece of text came from. For example, "// Fibby.c_code: node_0(V1) -> V3" and',
-        '"// end of Fibby.c_code" would be around what c_code of an Op class Fibby returned for a node whose input is V1',
-        "and whose output V3. A type's method is followed by the variable it was asked for. Everything else is the linker's.",
+        'Comments name the method that returned a piece of this text. For example, "// Fibby.c_code: node_0(V1) -> '
+        'V3" and',
+        '"// end of Fibby.c_code" enclose the result of c_code of an Op class Fibby for a node whose input is V1',
+        "and whose output is V3. For a method of a Type, the comment names the variable. The linker wrote all other "
+        "parts.",
     ]

@@ -116,9 +116,10 @@ def _no_c_code(what, missing):
     """Return the error for an Op or Type without C code. `missing` is the error of the method."""
     name = ", ".join(str(arg) for arg in missing.args[:1])
     return MethodNotDefined(
-        "%s has no C code%s. Linker 'c' makes one C++ module of a graph, so it needs C code for every Op, and for the Type of every "
-        "variable. Linker 'c|py' (C where there is some, otherwise Python) and 'cvm' (the same in the virtual machine; the default) run "
-        "such graphs: mode=Mode(linker='cvm', optimizer='fast_run'). Or give it C code (c_code of Ops, c_declare and the like of Types)."
+        "%s has no C code%s. Linker 'c' makes one C++ module of a graph, so it needs C code for every Op, and for the "
+        "Type of every variable. Use linker 'c|py' (C where C code exists, otherwise Python) or 'cvm' (the same in "
+        "the virtual machine; the default): mode=Mode(linker='cvm', optimizer='fast_run'). Or write the C code "
+        "(c_code of Ops; c_declare and other methods of Types)."
         % (what[:1].upper() + what[1:], " (%s is not defined)" % name if name else "")
     )
 
@@ -298,8 +299,8 @@ class CLinker(Linker):
             struct_sub["params"] = run_sub["params"] = symbol[self.node_params[node]]
         if meets_unknown_halves(node) and native_code_of(node) is None:
             raise NotImplementedError(
-                "the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can "
-                "run its perform, such as 'cvm', will do so" % (node,)
+                "the C code of %s must not be used for float16, because the Op does not set _f16_ok. Use a linker "
+                "that can run its perform, such as 'cvm'" % (node,)
             )
         if native_code_of(node) is None:
             for r in node.inputs:
@@ -621,8 +622,8 @@ class CLinker(Linker):
                 without = [str(node) for node in order if not node.op.c_code_cache_version_apply(node)]
                 cmodule.warn_once(
                     ("version", tuple(without)),
-                    "the C code of these nodes is compiled anew in every process, because "
-                    "they (or their types) have no c_code_cache_version: %s" % ", ".join(without or ["(types)"]),
+                    "the C code of these nodes is compiled again in every process, because they (or their types) have no "
+                    "c_code_cache_version: %s" % ", ".join(without or ["(types)"]),
                 )
             return (), tuple(signature)
         return tuple(versions), tuple(signature)

@@ -127,7 +127,7 @@ def icc_module_compile_str(*args):
         Always. If Intel's compiler accepts g++'s arguments, set `config.cxx` to it.
     """
     raise NotImplementedError(
-        "Intel's compiler has no driver of its own; set config.cxx to it if it takes g++'s arguments"
+        "Intel's compiler has no separate driver; if it accepts the arguments of g++, set config.cxx to its name"
     )
 
 

@@ -63,7 +63,7 @@ def writers(data):
         If `data` is not a list of the only known version.
     """
     if len(data) < _HEADER.size or _HEADER.unpack_from(data)[0] != _VERSION or (len(data) - _HEADER.size) % _ENTRY.size:
-        raise ValueError("no access control list of version %d" % _VERSION)
+        raise ValueError("access control lists of version %d are not supported" % _VERSION)
     entries = list(_ENTRY.iter_unpack(data[_HEADER.size :]))
     mask = next((permissions for tag, permissions, _ in entries if tag == _MASK), _WRITE)
     found = {_USER: [], _GROUP: [], _GROUP_OBJECT: []}

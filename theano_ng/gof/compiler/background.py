@@ -317,7 +317,7 @@ class Background:
             for key in job.kernels:
                 self._launch(job.part(key))
         else:
-            self._give_up(job, failure or "the compiler was killed")
+            self._give_up(job, failure or "a signal ended the compiler")
         return True
 
     def _swap(self, job):
@@ -344,7 +344,7 @@ class Background:
             self.stand_ins.pop(key, None)
         warn_once(
             ("background", str(reason)),
-            "%d kernels could not be compiled, and their functions stay interpreted: %s" % (len(job.kernels), reason),
+            "%d kernels could not be compiled, and their functions remain interpreted: %s" % (len(job.kernels), reason),
         )
 
     def after_fork(self):

@@ -111,7 +111,7 @@ def _print_untrusted():
     if found:
         print()
         print_title(
-            "Not loaded: only files that belong to %s or to root, and that nobody else can write, are"
+            "Not loaded, because only files that belong to %s or to root, and that no other user can write, are loaded:"
             % trust.user_name(os.geteuid()),
             underline="-",
         )
@@ -147,7 +147,7 @@ def _purge(folder):
 def _print_left(paths):
     """Print the files that a purge has not deleted, if there are any."""
     if paths:
-        print("Left, since the cache has not made it:")
+        print("Kept, because the cache has not made it:")
         for path in paths:
             print("    %s" % path)
 

@@ -293,7 +293,7 @@ class ModuleCache:
             warn_once(
                 ("key", key_pkl),
                 "the key of %s is not equal to a copy of itself. A type or Op in it has no __eq__ and __hash__ "
-                "(declare __props__); its compiled code will be looked up by its text only." % key_pkl,
+                "(declare __props__); its compiled code is found by its text only." % key_pkl,
             )
         self.time_spent_in_check_key += time.time() - start
 
@@ -324,7 +324,7 @@ class ModuleCache:
             try:
                 return self.module_from_name[self.entry_from_key[key]]
             except KeyError:
-                raise ValueError("this key has no module yet, and there is no linker to make one", key) from None
+                raise ValueError("this key has no module yet, and no linker was given to make one", key) from None
         arguments = (
             tuple(lnk.compile_args()),
             tuple(lnk.header_dirs()),
@@ -460,8 +460,8 @@ class ModuleCache:
             hint = ""
             if "undefined symbol" in str(error):
                 hint = (
-                    ". Something in the C code is declared, but not defined: name the library that defines it in c_libraries, and "
-                    "where that is in c_lib_dirs"
+                    ". The C code declares a name that is not defined: list the library that defines it in c_libraries, and "
+                    "the directory of the library in c_lib_dirs"
                 )
             raise ImportError(
                 "The module with the C code of %s was compiled, but cannot be loaded: %s%s"
@@ -634,7 +634,7 @@ def _rmtree(parent, ignore_nocleanup=False, msg="", level=10, ignore_if_missing=
         logger.log(level, "deleted %s (%s)", parent, msg)
     except FileNotFoundError:
         if not ignore_if_missing:
-            logger.log(level, "%s was gone already (%s)", parent, msg)
+            logger.log(level, "%s was already deleted (%s)", parent, msg)
     except OSError as error:
         logger.warning("could not delete %s: %s", parent, error)
 

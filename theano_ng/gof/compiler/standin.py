@@ -81,7 +81,7 @@ class StandIn:
         """
         if digest != self.digest:
             raise WrongKernel(
-                "A program for the kernel %s was about to run in the place of the kernel %s. %s"
+                "A program for the kernel %s was about to run instead of the kernel %s. %s"
                 % (self.digest, digest, _OURS)
             )
         return LoadedKernel(self.interpretation.address, self.program)

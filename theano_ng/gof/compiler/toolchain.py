@@ -115,7 +115,7 @@ class CompileError(Exception):
         first, others = said[0], said[1 : self._shown]
         parts = ["Compilation failed (return status=%s). %s" % (self.status, self._where())]
         if len(said) > self._shown:
-            parts.append("%d more errors are there." % (len(said) - self._shown))
+            parts.append("%d more errors follow." % (len(said) - self._shown))
         parts += others
         if self.node is not None:
             parts.append("Apply node that the code belongs to: %s" % (self.node,))
@@ -138,7 +138,7 @@ class CompileError(Exception):
             place = locate(self.source, number) if generated else None
             if place is not None:
                 in_file = locate_file(self.source, number)
-                text = " is line %d of what %s.%s returned%s%s" % (
+                text = " is line %d of the result of %s.%s%s%s" % (
                     place[2],
                     place[0],
                     place[1],
@@ -186,8 +186,8 @@ class CompileError(Exception):
                 with open(handle, "w", encoding="utf-8") as file:
                     file.write(self.listing())
             except OSError as failure:
-                return "(%s: no file for the listing can be written)\n%s" % (failure, self.listing())
-        return "The code, the command and all that the compiler said are in %s" % self._listing
+                return "(%s: the listing cannot be written to a file)\n%s" % (failure, self.listing())
+        return "The code, the command and the complete output of the compiler are in %s" % self._listing
 
 
 class OutOfDisk(OSError):
@@ -517,16 +517,16 @@ def compiler_available():
     if config.cxx:
         warn_once(
             "compiler",
-            "The C++ compiler %r (config.cxx) is not there. Elementwise operations are interpreted, and Ops that have C code of their own need it."
-            % (config.cxx,),
+            "The C++ compiler %r (config.cxx) does not exist. Elementwise operations are interpreted; Ops with their "
+            "own C code need a compiler." % (config.cxx,),
         )
     elif "compiler" not in _warned:
         import logging
 
         _warned.add("compiler")
         logging.getLogger("theano_ng.gof.cmodule").info(
-            "There is no C++ compiler: elementwise operations are interpreted. Ops that have C code of their own need one: install g++, or name it "
-            "with THEANO_FLAGS=cxx=/path/to/g++."
+            "There is no C++ compiler: elementwise operations are interpreted. Ops with their own C code need a "
+            "compiler: install g++, or name it with THEANO_FLAGS=cxx=/path/to/g++."
         )
     return False
 

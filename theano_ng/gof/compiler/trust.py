@@ -212,9 +212,9 @@ def directory(path):
     warn_once(
         ("untrusted",) + found,
         (
-            "The compile directory %s is not used: %s %s. Who can write there could have this process run any code; it has to belong to %s or "
-            "to root, and nobody else may write it. Compiled code is kept in %s instead. %s, or choose another directory with "
-            "THEANO_FLAGS=base_compiledir=..."
+            "The compile directory %s is not used: %s %s. Users who can write to it could make this process run any "
+            "code; it has to belong to %s or to root, and no other user may write to it. Compiled code is kept in %s "
+            "instead. %s, or choose another directory with THEANO_FLAGS=base_compiledir=..."
         )
         % (path, place, reason, user_name(os.geteuid()), replacement, _remedy(place, reason)),
     )
@@ -226,11 +226,11 @@ def _remedy(place, reason):
     if reason.startswith("is "):  # a link, or not a regular file
         return "Delete it"
     if "can be written" in reason:
-        return "If nobody has put anything there: %s %s; otherwise delete it" % (
+        return "If no other user has put files there: %s %s; otherwise delete it" % (
             "setfacl -b" if "access control list" in reason else "chmod go-w",
             place,
         )
-    return "If you trust what is there: chown -R %s %s; otherwise delete it" % (os.geteuid(), place)
+    return "If you trust its contents: chown -R %s %s; otherwise delete it" % (os.geteuid(), place)
 
 
 def _replacement(path):
@@ -376,7 +376,7 @@ def _open_checked(path, flags):
         if CHECKED:
             reason = problem(status, descriptor)
             if reason is None and not stat.S_ISREG(status.st_mode):
-                reason = "is no regular file"
+                reason = "is not a regular file"
             if reason is not None:
                 _refuse(path, reason)
     except OSError:
@@ -394,8 +394,8 @@ def _refuse(path, reason, place=None):
     warn_once(
         ("untrusted", os.path.dirname(path), reason),
         (
-            "%s is not loaded, since it could be anybody's code: %s %s. %s. `theano_ng-cache list` names all files of the compile directory "
-            "that are not trusted."
+            "%s is not loaded, because another user may have written it: %s %s. %s. `theano_ng-cache list` names all "
+            "files of the compile directory that are not trusted."
         )
         % (path, place, reason, _remedy(place, reason)),
     )

@@ -282,7 +282,7 @@ class DestroyHandler(toolbox.Bookkeeper):
     def _add_view(self, app, o, places):
         if len(places) != 1:
             raise NotImplementedError(
-                "%s: output %d is declared to be a view of the inputs %s; it can be a view of one"
+                "%s: output %d is declared to be a view of the inputs %s; it can be a view of one input only"
                 % (app.op, o, list(places))
             )
         viewed = app.inputs[places[0]]

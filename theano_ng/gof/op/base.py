@@ -446,7 +446,7 @@ def compute_test_value(node):
             _debug()
         raise
     if required:
-        raise AssertionError("%s asked for more inputs (%s), though all have been given" % (node, required))
+        raise AssertionError("%s asked for more inputs (%s), although all inputs were given" % (node, required))
     for output in node.outputs:
         output.tag.test_value = storage_map[output][0]
 

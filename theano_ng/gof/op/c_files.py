@@ -118,11 +118,11 @@ class COp(Op):
         self.func_files = [self.get_path(f) for f in func_files]
         self.load_c_code(func_files)
         if not self.code_sections:
-            raise ValueError("%s has no sections: give it C files with lines '#section <tag>'" % type(self).__name__)
+            raise ValueError("%s has no sections: its C files need lines '#section <tag>'" % type(self).__name__)
         if self.func_name is not None and "code" in self.code_sections:
             raise ValueError(
-                '%s has a section "code" in its C files %s and a func_name, %r: either one computes the outputs'
-                % (type(self).__name__, ", ".join(func_files), self.func_name)
+                '%s has a section "code" in its C files %s and a func_name, %r: give only one of them, because each '
+                "computes the outputs" % (type(self).__name__, ", ".join(func_files), self.func_name)
             )
 
     def load_c_code(self, func_files):
@@ -142,8 +142,8 @@ class COp(Op):
             except OSError as error:
                 raise type(error)(
                     error.errno,
-                    "%s: the C file %r of %s cannot be read (relative paths start in the directory of the "
-                    "Python file that defines the class)" % (error.strerror, func_file, type(self).__name__),
+                    "%s: cannot read the C file %r of %s (relative paths start in the directory of the Python file that "
+                    "defines the class)" % (error.strerror, func_file, type(self).__name__),
                     path,
                 ) from None
         # Old files are divided into two parts by other markers.

@@ -88,7 +88,7 @@ def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
             if not traces:
                 return False
             if not has_trace(output):
-                message = "Stack trace of output %r of node %s is there but empty: %r" % (output, node, traces)
+                message = "Stack trace of output %r of node %s exists but is empty: %r" % (output, node, traces)
                 if bug_print == "raise":
                     raise Exception(message)
                 if bug_print == "warn":

@@ -231,7 +231,7 @@ class TestForgottenDigest(unittest.TestCase):
             text = _FORGETFUL + "CASES, WAIT = %r, True\n" % cases + _LOOPS
             done = subprocess.run([sys.executable, "-c", text], env=flags, text=True, capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("was about to run in the place of", done.stderr)
+        self.assertIn("was about to run instead of", done.stderr)
 
 
 if __name__ == "__main__":

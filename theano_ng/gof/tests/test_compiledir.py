@@ -107,7 +107,7 @@ class TestCompiledir(InDirectory):
         for purge in (compiledir.compiledir_purge, compiledir.basecompiledir_purge):
             self.fill()
             _, text = self.output(purge)
-            self.assertIn("Left, since the cache has not made it:", text)
+            self.assertIn("Kept, because the cache has not made it:", text)
             self.assertIn(os.path.join("compiledir_here", "thesis"), text)
             self.assertEqual(sorted(os.listdir(self.directory)), ["kernels.txt", "thesis"])
         for path in kept:

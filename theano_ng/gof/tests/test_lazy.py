@@ -406,7 +406,7 @@ class TestUserThunks(unittest.TestCase):
                 self.assertEqual(m.nodes[m.run.position_of_error].op.name, "ask")
                 self.assertEqual(m([1.0])["values"], [2.0])
         for _, m in self.machines([[1], [1]]):
-            with self.assertRaisesRegex(RuntimeError, "asks for inputs that are computed already"):
+            with self.assertRaisesRegex(RuntimeError, "asks for inputs that are already computed"):
                 m([1.0])
 
 

@@ -156,33 +156,33 @@ class TestWords(unittest.TestCase):
             (
                 dict(frist=1),
                 TypeError,
-                "native_echo:echo does not know frist: the words that it reads are first, pair, kernel, last, points",
+                "native_echo:echo has no word frist: the words that it declares are first, pair, kernel, last, points",
             ),
-            (dict(n_points=2), TypeError, "does not know n_points"),
+            (dict(n_points=2), TypeError, "has no word n_points"),
             (dict(pair=(1, 2, 3)), ValueError, r"pair has room for 2 words, not for 3: \(1, 2, 3\)"),
             (dict(pair=(1,)), ValueError, "pair has room for 2 words, not for 1"),
             (dict(pair=bytes(17)), ValueError, "pair has room for 2 words, not for 17"),
             (dict(first=1.0), TypeError, "the word first must be an integer, not 1.0"),
             (dict(first=None), TypeError, "the word first must be an integer, not None"),
             (dict(pair=(1, "2")), TypeError, "the word pair must be an integer, not '2'"),
-            (dict(last=2**63), ValueError, "the word last does not fit 64 bits: 9223372036854775808"),
-            (dict(last=-(2**63) - 1), ValueError, "does not fit 64 bits"),
+            (dict(last=2**63), ValueError, "the value of the word last does not fit into 64 bits: 9223372036854775808"),
+            (dict(last=-(2**63) - 1), ValueError, "does not fit into 64 bits"),
             (
                 dict(points=[dict(row=1)]),
                 TypeError,
-                "native_echo:echo, points misses column: the words that it reads are row, column",
+                "native_echo:echo, points misses column: the words that it declares are row, column",
             ),
-            (dict(points=[dict(row=1, column=2, depth=3)]), TypeError, "native_echo:echo, points does not know depth"),
+            (dict(points=[dict(row=1, column=2, depth=3)]), TypeError, "native_echo:echo, points has no word depth"),
         ):
             with self.assertRaisesRegex(error, message):
                 self.bound(NativeCode("native_echo:echo", **{**good, **change}))
         for name in good:
             with self.assertRaisesRegex(TypeError, "native_echo:echo misses %s: " % name):
                 self.bound(NativeCode("native_echo:echo", **{key: value for key, value in good.items() if key != name}))
-        with self.assertRaisesRegex(TypeError, "does not know scratch and misses before, values"):
+        with self.assertRaisesRegex(TypeError, "has no word scratch and misses before, values"):
             self.bound(NativeCode("native_echo:counted", scratch=1))
         with self.assertRaisesRegex(
-            TypeError, "native_echo:wordless does not know axis: the words that it reads are none"
+            TypeError, "native_echo:wordless has no word axis: the words that it declares are none"
         ):
             self.bound(NativeCode("native_echo:wordless", axis=1))
 

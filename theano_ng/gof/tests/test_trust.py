@@ -316,7 +316,7 @@ class TestFiles(InDirectory):
             trust.open_file(os.path.join(self.base, "link"))
         self.assertFalse(trust.is_trusted(os.path.join(self.base, "link")))
         os.mkfifo(os.path.join(self.base, "fifo"), 0o600)
-        with self.one_warning("no regular file"), self.assertRaises(trust.Untrusted):  # it does not wait for a writer
+        with self.one_warning("not a regular file"), self.assertRaises(trust.Untrusted):  # it does not wait for a writer
             trust.open_file(os.path.join(self.base, "fifo"))
         with self.assertRaises(FileNotFoundError):
             trust.open_file(os.path.join(self.base, "missing"))
@@ -535,7 +535,7 @@ class TestCaches(InDirectory):
             self.assertEqual(trust.directory(folder), said().strip())
         self.assertIn("%s can be written by others" % self.base, said("list"))
         self.file("compiledir", "m" + "0" * 40)
-        self.assertIn("Left, since the cache has not made it", said("purge"))
+        self.assertIn("Kept, because the cache has not made it", said("purge"))
         self.assertEqual(["bad", "good"], sorted(os.listdir(folder)))
 
 

@@ -54,11 +54,11 @@ class CDataType(Type):
         version=None,
     ):
         if not isinstance(ctype, str):
-            raise TypeError("the C type has to be a string, not %r" % (ctype,))
+            raise TypeError("the C type must be a string, not %r" % (ctype,))
         if freefunc is not None and not isinstance(freefunc, str):
-            raise TypeError("freefunc has to be the name of a C function, not %r" % (freefunc,))
+            raise TypeError("freefunc must be the name of a C function, not %r" % (freefunc,))
         if version is not None and not isinstance(version, tuple):
-            raise TypeError("version has to be a tuple, not %r" % (version,))
+            raise TypeError("version must be a tuple, not %r" % (version,))
         self.ctype, self.freefunc, self.extra_support_code, self.version = ctype, freefunc, extra_support_code, version
         self.headers, self.header_dirs = tuple(headers), tuple(header_dirs)
         self.libraries, self.lib_dirs = tuple(libraries), tuple(lib_dirs)
@@ -229,8 +229,8 @@ class CDataTypeConstant(Constant):
     def __reduce_ex__(self, protocol):
         if self.data is not None:
             raise TypeError(
-                "cannot pickle %s of type %s: it holds a C pointer, which means nothing in another process. Make the value"
-                " again there (CDataType.make_value, or an Op that computes it)." % (self, self.type)
+                "cannot pickle %s of type %s: it holds a C pointer, which is invalid in another process. Make the "
+                "value again there (CDataType.make_value, or an Op that computes it)." % (self, self.type)
             )
         return super().__reduce_ex__(protocol)
 

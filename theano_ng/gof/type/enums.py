@@ -296,8 +296,8 @@ def check_enum_constants(types):
                 other = owners.setdefault(name, enum)
                 if repr(other[name]) != repr(enum[name]):
                     raise ValueError(
-                        "The constant %s of two enums has different values in one C module: %s and %s. Give it two names, or use a linker"
-                        " that makes a module for every node (cvm, vm, c|py)." % (name, other, enum)
+                        "The constant %s of two enums has different values in one C module: %s and %s. Rename one of them, or "
+                        "use a linker that makes a module for every node (cvm, vm, c|py)." % (name, other, enum)
                     )
 
 
