@@ -354,7 +354,7 @@ def get_iadd(a, b):
     """
     if a.dtype != b.dtype or b.ndim > a.ndim:
         raise TypeError(
-            "arrays of dtype %s with %d dimensions cannot be added to ones of %s with %d"
+            "arrays of dtype %s with %d dimensions cannot be added to arrays of dtype %s with %d"
             % (b.dtype, b.ndim, a.dtype, a.ndim)
         )
     kernel = kernels.increment(a.dtype.name, a.ndim, a.context).build()

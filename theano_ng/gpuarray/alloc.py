@@ -76,7 +76,7 @@ class GpuAllocEmpty(TwinOp, AllocEmpty):
         super().__init__(dtype)
         self.context_name = context_name
 
-    typecode = property(lambda self: pygpu.dtype_to_typecode(self.dtype), doc="Number of the dtype on devices.")
+    typecode = property(lambda self: pygpu.dtype_to_typecode(self.dtype), doc="Type number of the dtype on devices.")
 
     def __str__(self):
         return "%s<%s>{%s}" % (type(self).__name__, self.context_name, self.dtype)
@@ -120,5 +120,5 @@ def empty_like(var):
         A variable of a GpuArrayType.
     """
     if not isinstance(var, Variable) or not isinstance(var.type, GpuArrayType):
-        raise TypeError("empty_like takes a variable on a device, got %s" % (var,))
+        raise TypeError("empty_like expects a variable on a device, got %s" % (var,))
     return GpuAllocEmpty(var.type.dtype, var.type.context_name)(*[var.shape[i] for i in range(var.ndim)])

@@ -221,7 +221,7 @@ class GpuCAReduceCuda(_GpuReduction):
 
     def __init__(self, scalar_op, axis=None, reduce_mask=None, dtype=None, acc_dtype=None, pre_scalar_op=None):
         if pre_scalar_op is not None and pre_scalar_op.nin != 1:
-            raise ValueError("pre_scalar_op has to be of one input, %s is of %s" % (pre_scalar_op, pre_scalar_op.nin))
+            raise ValueError("pre_scalar_op must have one input, %s has %s" % (pre_scalar_op, pre_scalar_op.nin))
         if reduce_mask is not None:
             reduce_mask = tuple([int(bool(flag)) for flag in reduce_mask])
             masked = tuple([d for d, flag in enumerate(reduce_mask) if flag])
@@ -231,7 +231,7 @@ class GpuCAReduceCuda(_GpuReduction):
         self.reduce_mask = reduce_mask
         self.pre_scalar_op = pre_scalar_op
         if reduce_mask is not None and tuple(sorted(a % max(len(reduce_mask), 1) for a in self.axis)) != masked:
-            raise ValueError("axis %s and reduce_mask %s are not the same" % (self.axis, reduce_mask))
+            raise ValueError("axis %s and reduce_mask %s do not name the same axes" % (self.axis, reduce_mask))
 
     def __str__(self):
         what = (
@@ -274,7 +274,7 @@ class GpuCAReduceCuda(_GpuReduction):
         """
         mask = node.op.reduce_mask
         if N not in (1, 2, 3) or mask != (0,) + (1,) * N:
-            raise ValueError("the pattern of the node is %s, not 0 and %r times 1" % (mask, N))
+            raise ValueError("reduce_mask is %s, but it must be one 0 followed by %r times 1" % (mask, N))
         sio.write(_call_of_native(node, name, x, z, fail))
 
 

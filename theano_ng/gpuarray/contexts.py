@@ -48,7 +48,7 @@ def get_context(name):
         return _contexts[name]
     except KeyError:
         raise ContextNotDefined(
-            "context name %r is not defined; there are: %s. The flag device or contexts defines names"
+            "context name %r is not defined; defined are: %s. The flags device and contexts define names"
             % (name, ", ".join(map(repr, _contexts)) or "none")
         ) from None
 
@@ -63,7 +63,7 @@ def name_of_context(ctx):
     try:
         return _names[ctx.ptr]
     except KeyError:
-        raise ContextNotDefined("%r has no name; reg_context gives it one" % (ctx,)) from None
+        raise ContextNotDefined("the context %r has no name; define one with reg_context" % (ctx,)) from None
 
 
 def unregister(name):

@@ -43,7 +43,7 @@ def pygpu_parse_version(version_string):
     """
     found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?(.*)", version_string)
     if found is None:
-        raise ValueError("%r is no version: three numbers with dots between them are expected" % (version_string,))
+        raise ValueError("%r is not a version: expected three numbers with dots between them" % (version_string,))
     major, minor, patch, revision = found.groups()
     return int(major), int(minor), int(patch or 0), revision
 
@@ -98,8 +98,9 @@ def init_dev(dev, name=None, preallocate=None):
     parent = None if activated else parent_with_gpu()
     if parent is not None:
         raise RuntimeError(
-            "the parent process (%d) has a device open, and children must not open another: start processes before the parent opens one (import with"
-            " device=cpu there), or start them by subprocess with flags of their own" % parent
+            "the parent process (%d) has a device open, so its child processes must not open one: start the processes "
+            "before the parent opens a device (import with device=cpu there), or start them by subprocess with "
+            "separate flags" % parent
         )
     if preallocate is None:
         preallocate = config.gpuarray.preallocate
@@ -153,7 +154,9 @@ def use(device, force=False, default_to_move_computation_to_gpu=True, move_share
         As for `init_dev`.
     """
     if force and not device.startswith(("cuda", "opencl")):
-        raise ValueError("%r is no device that can be forced; expected 'cuda', 'cuda0', 'opencl0:0', ..." % (device,))
+        raise ValueError(
+            "%r is not a device that can be forced; expected 'cuda', 'cuda0', 'opencl0:0', ..." % (device,)
+        )
     if force or None not in list_contexts():
         init_dev(device, preallocate=preallocate)
     if default_to_move_computation_to_gpu:
@@ -185,8 +188,10 @@ def contexts_of_flag(text):
 
 
 _NEXT = {
-    "cuda": "`nvidia-smi` shows the driver and the devices that it finds; pip install 'theano_ng[cuda13]' (or [cuda12]) brings what is needed beside it",
-    "opencl": "pip install 'theano_ng[opencl]' brings a loader, and a device that computes on the processor; `clinfo -l` shows platforms and devices",
+    "cuda": "`nvidia-smi` shows the driver and the devices that it finds; pip install 'theano_ng[cuda13]' (or "
+    "[cuda12]) installs all other required packages",
+    "opencl": "pip install 'theano_ng[opencl]' installs a loader, and a device that computes on the processor; "
+    "`clinfo -l` shows platforms and devices",
 }
 
 
@@ -226,7 +231,7 @@ def _tried(flag, device, action):
         message = "%s: no GPU can be used" % flag
         if config.force_device:
             raise TheanoConfigError(
-                "%s, and force_device is True%s. Use device=cpu, or force_device=False to fall back on the CPU."
+                "%s, and force_device is True%s. Use device=cpu, or use force_device=False to compute on the CPU."
                 % (message, why)
             ) from failure
         TheanoConfigWarning.warn("%s; computations run on the CPU%s" % (message, why), stacklevel=2)

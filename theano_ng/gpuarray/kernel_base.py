@@ -260,8 +260,9 @@ class GpuKernelBase:
         if isinstance(self.params_type, ParamsType) and self.params_type.has_type(gpu_context_type):
             return self.params_type.get_field(gpu_context_type)
         raise TypeError(
-            "%s: the params_type %s has no context for the kernels; use gpu_context_type, or a ParamsType with a field of it, or define get_gpu_context"
-            " and get_gpu_context_c_name" % (type(self).__name__, self.params_type)
+            "%s: the params_type %s contains no context for the kernels; use gpu_context_type, or a ParamsType with a "
+            "field of this type, or define get_gpu_context and get_gpu_context_c_name"
+            % (type(self).__name__, self.params_type)
         )
 
     def gpu_kernels(self, node, name):

@@ -22,7 +22,7 @@ class GpuOp(NativeOp, Op):
 
     def host_op(self, node):
         """Return the Op that computes the same on the host."""
-        raise NotImplementedError("%s does not say which Op on the host does the same" % type(self).__name__)
+        raise NotImplementedError("%s does not define the equivalent Op on the host" % type(self).__name__)
 
     def host_node(self, node):
         """Return a node of `host_op` on host variables that correspond to the node's inputs. It is made once."""

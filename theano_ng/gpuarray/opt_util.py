@@ -234,7 +234,7 @@ def pad_dims(input, leftdims, rightdims):
     (3, 5, 7), 2, 2 gives (1, 3, 5, 7); (3, 5, 7, 9), 2, 2 stays; (3, 5, 7, 9, 11), 2, 2 gives (15, 7, 9, 11).
     """
     if input.ndim < rightdims:
-        raise ValueError("an array of at least %d dimensions is needed, not %d" % (rightdims, input.ndim))
+        raise ValueError("expected an array of at least %d dimensions, got %d" % (rightdims, input.ndim))
     if input.ndim == leftdims + rightdims:
         return input
     missing = leftdims + rightdims - input.ndim

@@ -101,7 +101,7 @@ class HostFromGpu(_Transfer):
 
     def make_node(self, x):
         if not isinstance(x.type, GpuArrayType):
-            raise TypeError("HostFromGpu takes a variable on a device, got %s of type %s" % (x, x.type))
+            raise TypeError("HostFromGpu expects a variable on a device, got %s of type %s" % (x, x.type))
         return Apply(self, [x], [x.type.host_type()()])
 
     def perform(self, node, inputs, output_storage):
@@ -173,7 +173,7 @@ class GpuToGpu(_Transfer):
 
     def make_node(self, x):
         if not isinstance(x.type, GpuArrayType):
-            raise TypeError("GpuToGpu takes a variable on a device, got %s of type %s" % (x, x.type))
+            raise TypeError("GpuToGpu expects a variable on a device, got %s of type %s" % (x, x.type))
         return Apply(self, [x], [GpuArrayType(x.dtype, x.broadcastable, self.context_name)()])
 
     def perform(self, node, inputs, output_storage):

@@ -67,19 +67,19 @@ def header_version():
 
 # The Ops that move arrays are defined in modules that import this one.
 _to_host = Port(
-    "_to_host", "theano_ng.gpuarray.transfers", "The variable on the host that has the value of one on a device."
+    "_to_host", "theano_ng.gpuarray.transfers", "The variable on the host with the value of a variable on a device."
 )
 _to_host.fill("theano_ng.gpuarray.transfers:host_from_gpu")
 _to_context = Port(
     "_to_context",
     "theano_ng.gpuarray.transfers",
-    "``_to_context(variable, context_name)``: a variable of that context with its value.",
+    "``_to_context(variable, context_name)``: a variable in that context with the value of the given variable.",
 )
 _to_context.fill("theano_ng.gpuarray.transfers:as_gpuarray_variable")
 _between_contexts = Port(
     "_between_contexts",
     "theano_ng.gpuarray.transfers",
-    "``_between_contexts(context_name)``: the Op that copies arrays there from other contexts.",
+    "``_between_contexts(context_name)``: the Op that copies arrays from other contexts to this context.",
 )
 _between_contexts.fill("theano_ng.gpuarray.transfers:GpuToGpu")
 
@@ -157,7 +157,8 @@ class GpuArrayType(Type):
             self.broadcastable = tuple([bool(b) for b in broadcastable])
         except TypeError:
             raise TypeError(
-                "GpuArrayType: broadcastable is a sequence of one bool for each dimension, got %r" % (broadcastable,)
+                "GpuArrayType: broadcastable must be a sequence of one bool for each dimension, got %r"
+                % (broadcastable,)
             ) from None
         self.name = name
         self.context_name = context_name
@@ -166,7 +167,10 @@ class GpuArrayType(Type):
     def _derive(self):
         self.ndim = len(self.broadcastable)
         if self.ndim > pygpu.MAX_DIMS:
-            raise TypeError("%s: %d dimensions, devices have %d" % (self.__class__.__name__, self.ndim, pygpu.MAX_DIMS))
+            raise TypeError(
+                "%s: got %d dimensions, but devices support at most %d"
+                % (self.__class__.__name__, self.ndim, pygpu.MAX_DIMS)
+            )
         try:
             self.typecode = pygpu.dtype_to_typecode(self.dtype)
         except (TypeError, ValueError):
@@ -309,7 +313,7 @@ class GpuArrayType(Type):
         if data.context is not self.context:
             if strict:
                 raise TypeError(
-                    "%s: the array is of another context, %s; transfer() it first"
+                    "%s: the array is in another context, %s; transfer() it first"
                     % (self, _context_text(data.context)),
                     data,
                 )
@@ -633,18 +637,19 @@ def gpuarray_shared_constructor(
     if not on_device and not isinstance(value, np.ndarray):
         raise TypeError("Expected a numpy.ndarray or a GpuArray, got %s" % type(value))
     if not on_device and not gpu_supported(value):
-        raise TypeError("arrays of dtype %s are not moved to devices" % value.dtype)
+        raise TypeError("arrays of dtype %s cannot be stored on devices" % value.dtype)
     if target is notset:
         if on_device:
             target = _name_for_ctx(value.context)
         elif not move_to_gpu(value):
-            raise TypeError("single numbers are not moved to a device unless a target is given")
+            raise TypeError("scalar values are stored on a device only if a target is given")
         else:
             target = None
     if target not in list_contexts():
         names = ", ".join(map(repr, list_contexts())) or "none"
         raise TypeError(
-            "context name %r is not defined; there are: %s. The flag device or contexts defines names" % (target, names)
+            "context name %r is not defined; defined are: %s. The flags device and contexts define names"
+            % (target, names)
         )
     if broadcastable is None:
         broadcastable = (False,) * value.ndim
@@ -666,7 +671,7 @@ def shared_on_target(
     Programs that keep their values on the host use this constructor (`config.init_gpu_device`).
     """
     if target is notset and not isinstance(value, pygpu.GpuArray):
-        raise TypeError("shared variables are on the host unless a target is given")
+        raise TypeError("shared variables are stored on the host unless a target is given")
     return gpuarray_shared_constructor(value, name, strict, allow_downcast, borrow, broadcastable, target)
 
 
@@ -686,8 +691,8 @@ def GpuArray_unpickler(npa, ctx_name):
         return npa
     if ctx_name not in list_contexts():
         raise ContextNotDefined(
-            "the pickle holds an array of context %r, which is not defined here; there are: %s. Define it by the flag device or contexts, or set"
-            " experimental.unpickle_gpu_on_cpu=True to get arrays of the host"
+            "the pickle contains an array of context %r, which is not defined here; defined are: %s. Define it by the "
+            "flag device or contexts, or set experimental.unpickle_gpu_on_cpu=True to get arrays on the host"
             % (ctx_name, ", ".join(map(repr, list_contexts())) or "none")
         )
     return pygpu.array(npa, context=get_context(ctx_name))

@@ -151,8 +151,8 @@ def install(force=False):
         if foreign or found is not None:
             where = getattr(sys.modules.get(SERVED), "__file__", None) or found and found.origin or "already imported"
             raise ImportError(
-                "Theano itself is there (%s), and would be hidden by theano_ng; force=True (theano_ng-run --force) does so"
-                % where,
+                "Theano itself is installed (%s), and theano_ng would replace it in this process; force=True "
+                "(theano_ng-run --force) permits this" % where,
                 name=SERVED,
             )
     manager = logging.Logger.manager

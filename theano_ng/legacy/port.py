@@ -29,16 +29,20 @@ def main(argv=None):
     """
     parser = argparse.ArgumentParser(
         prog="theano_ng-port",
-        description="Say, file by file, what Python programs written for Theano need to run on theano_ng: imports, names that NumPy, SciPy and "
-        "Python have lost, Python 2 syntax, flags. Programs can also run unchanged: see theano_ng-run.",
-        epilog="Exit status: 0 when nothing has to change, 1 when something has, 2 when a file cannot be read.",
+        description="Report, for each file, what Python programs written for Theano need to run on theano_ng: imports, "
+        "names that NumPy, SciPy and Python have removed, Python 2 syntax, flags. Programs can also run "
+        "unchanged: see theano_ng-run.",
+        epilog="Exit status: 0 when nothing has to change, 1 when something has to change, 2 when a file cannot be "
+        "read.",
     )
     parser.add_argument(
-        "paths", nargs="+", metavar="PATH", help="file, or folder whose .py and .theanorc files are looked at"
+        "paths", nargs="+", metavar="PATH", help="a file, or a folder whose .py and .theanorc files are read"
     )
-    parser.add_argument("--diff", action="store_true", help="show the changes as a diff")
-    parser.add_argument("--write", action="store_true", help="make the changes; formatting and comments stay")
-    parser.add_argument("--json", action="store_true", help="print the findings for programs")
+    parser.add_argument("--diff", action="store_true", help="print the changes as a diff")
+    parser.add_argument(
+        "--write", action="store_true", help="apply the changes to the files; formatting and comments are kept"
+    )
+    parser.add_argument("--json", action="store_true", help="print the findings in a form that programs can read")
     options = parser.parse_args(argv)
     try:
         require("libcst", "theano_ng-port")
@@ -110,7 +114,7 @@ def show(reports, options):
         needed = [f for report in reports for f in report.findings if f.needed]
         by_itself = sum(f.changes for f in needed)
         done = "made" if options.write else "can be made by --write"
-        print("%d files, %d things to change, of which %d %s" % (len(reports), len(needed), by_itself, done))
+        print("%d files, %d necessary changes, of which %d %s" % (len(reports), len(needed), by_itself, done))
 
 
 def write(path, text):

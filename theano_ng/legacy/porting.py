@@ -178,11 +178,11 @@ def _advice_on_flag(flag, value):
     if flag in ("device", "init_gpu_device", "force_device", "contexts") and value.startswith("gpu"):
         return "%s = %s" % (flag, value.replace("gpu", "cuda", 1))
     if flag not in variables:
-        return None if _of_other_package(flag) else "leave it out: there is no such flag%s" % nearest_flags(flag)
+        return None if _of_other_package(flag) else "remove it: this flag does not exist%s" % nearest_flags(flag)
     try:
         variables[flag].convert(value)
     except TheanoConfigError as error:
-        return "leave it out: %s" % error
+        return "remove it: %s" % error
     return None
 
 
@@ -454,7 +454,7 @@ class _Porter(cst.CSTTransformer):
             "removed name",
             "%s.%s" % (module, name) if module else name,
             "%s, or run the program by theano_ng-run --numpy-names"
-            % ("write it otherwise" if home is None else "it is %s.%s today" % home),
+            % ("replace it by other code" if home is None else "it is %s.%s now" % home),
             changes=False,
         )
 
@@ -466,9 +466,9 @@ class _Porter(cst.CSTTransformer):
         for old, new in MOVED.items():
             if any(path == old or path.startswith(old + ".") for path in paths):
                 works = (
-                    "the old path works"
+                    "the old path still works"
                     if old[len("theano.") :] not in REMOVED
-                    else "the old path says only that it is gone"
+                    else "importing the old path only raises an error that reports its removal"
                 )
                 self.found(node, "moved", old, "%s; %s" % (new, works), changes=False, needed=False)
 

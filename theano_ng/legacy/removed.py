@@ -229,12 +229,15 @@ def _hint(text):
         module = "numpy" if module == "np" else module
         if name in NAMES.get(module, ()):
             replacement = _shown(NAMES[module][name])
-            return "%s.%s was removed: theano_ng-run --numpy-names gives it back, as %s" % (module, name, replacement)
+            return "%s.%s was removed: theano_ng-run --numpy-names restores it, as %s" % (module, name, replacement)
     if text == "'str' object has no attribute 'decode'":
-        return "text that h5py reads is decoded since h5py 3: theano_ng-run --numpy-names lets programs decode it"
+        return (
+            "text that h5py reads is already decoded since h5py 3: with theano_ng-run --numpy-names programs can "
+            "decode it again"
+        )
     found = _NO_MODULE.search(text)
     if found is not None and found[1] in MODULES:
-        return "%s is gone: theano_ng-run --numpy-names gives back what programs used of it" % found[1]
+        return "%s was removed: theano_ng-run --numpy-names restores the parts that programs used" % found[1]
     return None
 
 
@@ -335,7 +338,7 @@ def _place(frame):
 
 
 def _print(name, replacement, file, line):
-    print("%s:%d: %s is gone; it is %s here" % (file, line, name, replacement), file=sys.stderr)
+    print("%s:%d: %s was removed; it is replaced by %s" % (file, line, name, replacement), file=sys.stderr)
 
 
 def _shown(expression):
@@ -481,7 +484,8 @@ class _Tester:
 
     def test(self, *args, **kwargs):
         raise RuntimeError(
-            "numpy.testing.Tester ran tests by nose, which Python has outgrown: run them by another program"
+            "numpy.testing.Tester ran tests by nose, which does not run on this version of Python: run them with "
+            "another program"
         )
 
     bench = test

@@ -35,9 +35,10 @@ def main(argv=None):
     parser.add_argument(
         "--numpy-names",
         action="store_true",
-        help="give back names that NumPy, SciPy and Python have lost (np.float, collections.Iterable ...); each use is reported once",
+        help="restore names that NumPy, SciPy and Python have removed (np.float, collections.Iterable ...); each use "
+        "is reported once",
     )
-    parser.add_argument("--force", action="store_true", help="also where Theano itself is installed")
+    parser.add_argument("--force", action="store_true", help="run also if Theano itself is installed")
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as `python -m` does")
     parser.add_argument("program", nargs="?", metavar="PROGRAM", help="a file")
     own = _own_arguments(argv)

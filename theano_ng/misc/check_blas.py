@@ -133,7 +133,7 @@ def main(argv=None):
         )
     parser.add_argument("--iter", type=int, default=10, help="number of products")
     parser.add_argument("--order", choices=["C", "F"], default="C", help="memory layout")
-    parser.add_argument("-B", "--B", type=int, default=0, help="M, N and K at once")
+    parser.add_argument("-B", "--B", type=int, default=0, help="M, N and K in one argument")
     options = parser.parse_args(argv)
     size = options.B or (5000 if (os.cpu_count() or 1) >= 8 else 2000)
     sizes = {name: getattr(options, name) or size for name in "MNK"}

@@ -48,11 +48,14 @@ def _saying_what(obj, dumps=pickle.dumps):
         short = reprlib.Repr()
         short.maxother = 100
         if isinstance(failure, RecursionError):
-            reason = "it holds objects in objects too deep for Python's recursion limit (sys.setrecursionlimit)"
+            reason = "it contains objects nested too deeply for Python's recursion limit (sys.setrecursionlimit)"
         else:
             reason = str(failure)
             if "lambda" in reason or "local" in reason:
-                reason += ". Lambdas, and functions and classes made inside functions, cannot be pickled: define them in a module"
+                reason += (
+                    ". Lambdas, and functions and classes that are defined inside functions, cannot be pickled: define them "
+                    "in a module"
+                )
         raise pickle.PicklingError(
             "cannot pickle %s (%s of %s): %s"
             % (short.repr(part), ", ".join(reversed(way)) or "all", type(obj).__name__, reason)
@@ -300,7 +303,7 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
             return name
         if not self.allow_duplicates:
             raise ValueError(
-                "Shared variables have the duplicate name %r; give them names of their own, or allow duplicates" % name
+                "Several shared variables have the name %r; give them different names, or allow duplicates" % name
             )
         while True:
             count += 1
@@ -314,7 +317,7 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
             if obj.name:
                 if obj.name == "pkl":
                     raise ValueError(
-                        "can't pickle shared variable with name `pkl`: the archive's member of that name is the pickle"
+                        "can't pickle a shared variable with the name `pkl`: the archive uses this name for the pickle"
                     )
                 value = obj.container.storage[0]
                 # The value itself is written later, with the state of the variable.

@@ -20,12 +20,12 @@ def render_string(string, sub):
         key = failure.args[0]
         at = string.find("%%(%s)" % key)
         raise KeyError(
-            "the template uses %r, which has no value; it follows %r. Given: %s"
+            "the template uses %r, which has no value; it comes after %r. Given: %s"
             % (key, string[max(0, at - 60) : at], ", ".join(sorted(str(k) for k in sub)))
         ) from None
     except (TypeError, ValueError) as failure:
         raise ValueError(
-            "%s; a percent sign of the text has to be doubled. The template is:\n%s" % (failure, string)
+            "%s; write %%%% for a percent sign in the template, which is:\n%s" % (failure, string)
         ) from failure
 
 

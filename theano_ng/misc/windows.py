@@ -31,7 +31,7 @@ def call_subprocess_Popen(command, **params):
         When `stdout` or `stderr` is given.
     """
     if "stdout" in params or "stderr" in params:
-        raise TypeError("call_subprocess_Popen drops the output of the program: stdout and stderr cannot be given")
+        raise TypeError("call_subprocess_Popen discards the output of the program: stdout and stderr cannot be given")
     return subprocess_Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **params).wait()
 
 

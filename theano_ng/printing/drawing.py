@@ -305,7 +305,7 @@ class Reader:
                 value = np.asarray(v.data)
                 text = np.array2string(value, threshold=20, edgeitems=3) if value.dtype != object else repr(v.data)
             except Exception as failure:  # the value of a user's type, which has no text
-                text = "a value without text (%s)" % type(failure).__name__
+                text = "a value that cannot be printed (%s)" % type(failure).__name__
             return shortened(text, 400)
         if v in graph.updates:
             return "new value of %s" % graph.updates[v]

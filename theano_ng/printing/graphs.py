@@ -17,20 +17,12 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 Contents = namedtuple(
     "Contents", "inputs outputs nodes updates shared profile name", defaults=({}, frozenset(), None, None)
 )
-Contents.__doc__ = """A graph that is to be shown.
-
-Attributes
-----------
-inputs, outputs : list of Variable
-nodes : list of Apply
-    In order of execution.
-updates : dict of Variable to Variable
-    Those of `outputs` that are new values of shared variables -> the input that has the old value.
-shared : set of Variable
-    Those of `inputs` that hold values of shared variables.
-profile : ProfileStats or None
-name : str or None
-"""
+Contents.__doc__ = (
+    "A graph to draw.\n\nAttributes\n----------\ninputs, outputs : list of Variable\nnodes : list of "
+    "Apply\n    In order of execution.\nupdates : dict of Variable to Variable\n    The `outputs` that are "
+    "new values of shared variables -> the input with the old value.\nshared : set of Variable\n    The "
+    "`inputs` that hold values of shared variables.\nprofile : ProfileStats or None\nname : str or None\n"
+)
 
 
 def contents(fct, who="pydotprint"):

@@ -119,7 +119,7 @@ def _dot_text(thing):
     if left_out:
         lines.append(
             'graph [label=%s, labelloc=t, fontname="Helvetica", fontsize=11];'
-            % _quoted("the %d ops nearest to the outputs; %s more are left out" % (len(kept), "{:,}".format(left_out)))
+            % _quoted("the %d ops nearest to the outputs; %s more are omitted" % (len(kept), "{:,}".format(left_out)))
         )
     lines.append("}")
     return "\n".join(lines)
@@ -196,7 +196,7 @@ def outline(thing):
         todo.extend((i, depth + 1) for i in reversed(node.inputs))
     left_out = len(graph.nodes) - len(numbers)
     if left_out > 0:
-        parts.append("<div><i>%s more ops are left out</i></div>" % "{:,}".format(left_out))
+        parts.append("<div><i>%s more ops are omitted</i></div>" % "{:,}".format(left_out))
     parts.append("</div>")
     return "\n".join(parts)
 

@@ -186,7 +186,7 @@ def _call(name, inputs):
 
 def _owner_of(printer, output):
     if output.owner is None:
-        raise TypeError("%s cannot print %s, which is not computed by an op" % (type(printer).__name__, output))
+        raise TypeError("%s cannot print %s, because no op computes it" % (type(printer).__name__, output))
     return output.owner
 
 

@@ -51,7 +51,7 @@ class MultinomialFromUniform(NativeOp, Op):
                 raise TypeError("pvals must be real, not %s" % pvals.type)
             pvals = cast(pvals, "float64")
         if unis.dtype not in FLOATS:
-            raise TypeError("unis must be numbers from 0 to 1, not %s" % unis.type)
+            raise TypeError("unis must be real numbers from 0 to 1, not %s" % unis.type)
         n = as_scalar(n)
         if n.dtype not in INTEGERS:
             raise TypeError("the number of samples must be an integer, not %s" % n.type)

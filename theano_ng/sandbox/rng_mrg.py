@@ -100,7 +100,7 @@ class DotModulo(NativeOp, Op):
         inputs = [as_tensor_variable(x, ndim=ndim) for x, ndim in zip((A, s, m, A2, s2, m2), (2, 1, 0) * 2)]
         for x in inputs:
             if x.dtype not in INTEGERS:
-                raise TypeError("DotModulo takes integers, not %s" % x.type)
+                raise TypeError("DotModulo expects integers, not %s" % x.type)
         return Apply(
             self,
             [cast(x, dtype) for x, dtype in zip(inputs, ("int64", "int32", "int64") * 2)],
@@ -115,7 +115,8 @@ class DotModulo(NativeOp, Op):
         for matrix, vector, modulus in ((A, s, m), (A2, s2, m2)):
             if matrix.shape[1] != len(vector):
                 raise ValueError(
-                    "DotModulo: a matrix has %d columns, but its vector %d elements" % (matrix.shape[1], len(vector))
+                    "DotModulo: the matrix has %d columns, but the vector has %d elements"
+                    % (matrix.shape[1], len(vector))
                 )
             if modulus < 1:
                 raise ValueError("the modulus must be positive, not %d" % modulus)
@@ -157,7 +158,7 @@ class mrg_uniform_base(Op):
 
     def __init__(self, output_type, inplace=False):
         if not isinstance(output_type, TensorType) or output_type.dtype not in _KINDS:
-            raise TypeError("numbers of MRG31k3p are float16, float32 or float64, not of type %s" % (output_type,))
+            raise TypeError("samples of MRG31k3p must be float16, float32 or float64, not of type %s" % (output_type,))
         self.output_type = output_type
         self.inplace = inplace
         if inplace:
@@ -203,7 +204,7 @@ class mrg_uniform(NativeOp, mrg_uniform_base):
     def make_node(self, rstate, size):
         rstate = as_tensor_variable(rstate, ndim=2)
         if rstate.dtype != "int32":
-            raise TypeError("states of MRG31k3p are int32 numbers, not %s" % rstate.type)
+            raise TypeError("states of MRG31k3p must be int32 arrays, not %s" % rstate.type)
         size = as_tensor_variable(size)
         if size.ndim != 1 or size.dtype not in INTEGERS:
             raise TypeError("size must be a vector of integers, not %s" % size.type)
@@ -313,7 +314,7 @@ def _at_least_floatx(dtype, *parameters):
     if dtype is None:
         dtype = scalar.upcast(config.floatX, *[x.dtype for x in parameters])
     if dtype not in FLOATS:
-        raise TypeError("the numbers are float16, float32 or float64, not %s" % (dtype,))
+        raise TypeError("samples must be float16, float32 or float64, not %s" % (dtype,))
     return dtype
 
 
@@ -492,7 +493,7 @@ class MRG_RandomStreams:
             sample = u * (high - low) + low
             if u.type.broadcastable != sample.type.broadcastable:
                 raise ValueError(
-                    "size must say all dimensions: low and high make a sample of type %s, size one of type %s"
+                    "size must contain all dimensions: low and high make a sample of type %s, size makes a sample of type %s"
                     % (sample.type, u.type)
                 )
         except BaseException:
@@ -616,7 +617,9 @@ class MRG_RandomStreams:
             stacklevel=2,
         )
         if size is not None:
-            raise ValueError("size is the number of rows of pvals; how many are chosen of each is n")
+            raise ValueError(
+                "size is the number of rows of pvals; n is the number of elements that are chosen from each row"
+            )
         return self.choice(size=n, a=None, replace=False, p=pvals, ndim=ndim, dtype=dtype, nstreams=nstreams, **kwargs)
 
     def normal(self, size, avg=0.0, std=1.0, ndim=None, dtype=None, nstreams=None, truncate=False, **kwargs):
@@ -663,7 +666,7 @@ class MRG_RandomStreams:
         for x in (avg, std):
             if x.ndim > ndim:
                 raise ValueError(
-                    "size must say all dimensions: it has %d, a parameter of type %s more" % (ndim, x.type)
+                    "size must contain all dimensions: it has %d, a parameter of type %s has more" % (ndim, x.type)
                 )
         count = prod(shape, dtype="int64")
         pairs = count + count % 2

@@ -20,7 +20,7 @@ class MakeCData(Op):
 
     def __init__(self, rtype):
         if not isinstance(rtype, CDataType):
-            raise TypeError("rtype has to be a CDataType, not %r" % (rtype,))
+            raise TypeError("rtype must be a CDataType, not %r" % (rtype,))
         self.rtype = rtype
 
     def compiled(self):

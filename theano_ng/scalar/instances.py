@@ -23,7 +23,7 @@ class Instances:
                 type(op).usual = op
 
     def __getattr__(self, name):
-        raise AttributeError("there is no scalar op %s, or `theano_ng.scalar` is not imported whole" % name)
+        raise AttributeError("there is no scalar op %s, or the import of `theano_ng.scalar` is not finished" % name)
 
 
 ops = Instances()

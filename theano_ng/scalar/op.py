@@ -167,7 +167,7 @@ class ScalarOp(Op):
         outputs = [t() for t in self.output_types([x.type for x in inputs])]
         if len(outputs) != self.nout:
             raise TypeError(
-                "%s: its output types are %s, which is not one for each of its %i outputs"
+                "%s: its output types are %s, but it needs one type for each of its %i outputs"
                 % (self, [o.type for o in outputs], self.nout)
             )
         return Apply(self, inputs, outputs)

@@ -279,8 +279,9 @@ def zero_divisor(operation, divisor):
         Description of the divisor that is zero.
     """
     return (
-        "integer %s by zero: %s is 0. Integers have no infinity: divide by what is never 0, as T.switch(T.eq(y, 0), 1, y), or divide "
-        "floats. A switch around the division does not help, it computes both of its branches." % (operation, divisor)
+        "integer %s by zero: %s is 0. Integers have no infinity: use a divisor that is never 0, such as "
+        "T.switch(T.eq(y, 0), 1, y), or divide floats. A switch around the division does not help, because it "
+        "computes both of its branches." % (operation, divisor)
     )
 
 

@@ -61,7 +61,8 @@ class Program:
             if node is None:
                 if not isinstance(variable, Constant):
                     raise ValueError(
-                        "The variable %s of a Composite is neither computed, nor an input, nor a constant" % variable
+                        "The variable %s of a Composite is neither computed by a node, nor an input, nor a constant"
+                        % variable
                     )
                 continue
             if node in done:

@@ -423,9 +423,7 @@ class autocast_float_as:
 
     def __init__(self, *dtypes):
         self.dtypes = dtypes
-        assert config.cast_policy == "custom", (
-            "autocast_float_as has a meaning only with config.cast_policy == 'custom'"
-        )
+        assert config.cast_policy == "custom", "autocast_float_as requires config.cast_policy == 'custom'"
 
     def __enter__(self):
         assert config.cast_policy == "custom"

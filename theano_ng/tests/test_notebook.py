@@ -70,10 +70,10 @@ class TestOutline(unittest.TestCase):
     def test_large(self):
         text = self.outline(chain(3000))
         self.assertLess(len(text), 60000)
-        self.assertRegex(text, r"<i>5,9\d\d more ops are left out</i>")
+        self.assertRegex(text, r"<i>5,9\d\d more ops are omitted</i>")
         wide = T.dvector("x")
         text = self.outline(sum((T.exp(wide * i) for i in range(1000)), wide))
-        self.assertIn("more ops are left out", text)
+        self.assertIn("more ops are omitted", text)
 
 
 @unittest.skipUnless(shutil.which("dot"), "pictures are drawn by Graphviz, whose program dot is not installed")
@@ -97,7 +97,7 @@ class TestPicture(unittest.TestCase):
 
     def test_large(self):
         labels = self.labels(chain(2000))
-        self.assertIn("the 60 ops nearest to the outputs; 3,940 more are left out", labels)
+        self.assertIn("the 60 ops nearest to the outputs; 3,940 more are omitted", labels)
         self.assertEqual(labels.count("tanh"), 30)
         self.assertNotIn("y3", labels)
         self.assertIn("y1999", labels)

@@ -280,7 +280,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         compilers._warned.discard("compiler")
         with (
             config.change_flags(cxx="/no/such/g++"),
-            self.assertWarnsRegex(UserWarning, "'/no/such/g\\+\\+'.*is not there"),
+            self.assertWarnsRegex(UserWarning, "'/no/such/g\\+\\+'.*does not exist"),
         ):
             self.assertFalse(cmodule.compiler_available())
         self.assertTrue(cmodule.compiler_available())

@@ -217,7 +217,7 @@ def scalar_code(op, node, names_in, names_out):
     support = tuple(dict.fromkeys(_for_devices(text) for text in _support_texts(op, node)))
     texts = [body, *support]
     if needs_python or others or environment["libraries"] or any(map(_PYTHON.search, texts)):
-        raise SupportCodeError("%s needs what kernels have not: Python, or the headers %s" % (op, others))
+        raise SupportCodeError("%s needs features that kernels do not have: Python, or the headers %s" % (op, others))
     if any("theano_complex" in text or "#include" in text for text in texts):
         raise SupportCodeError("%s has support code for the host, which kernels cannot use" % (op,))
     body = _rename(body)

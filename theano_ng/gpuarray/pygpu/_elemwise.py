@@ -26,7 +26,7 @@ class arg:
 
     def __init__(self, name, dtype, read=False, write=False, scalar=False):
         if scalar and write:
-            raise ValueError("argument %s is a number, which cannot be written" % name)
+            raise ValueError("argument %s is a scalar, which cannot be written" % name)
         if not (read or write or scalar):
             raise ValueError("argument %s is neither read nor written" % name)
         self.name, self.dtype = name, np.dtype(dtype)
@@ -80,7 +80,7 @@ class GpuElemwise:
     def __init__(self, ctx, expr, args, preamble="", convert_f16=True):
         self.context, self.expr, self.args, self.preamble = ctx, expr, tuple(args), preamble
         if not any(a.write for a in self.args):
-            raise ValueError("the expression %r has no result: no argument is written" % expr)
+            raise ValueError("the expression %r has no result: it writes no argument" % expr)
 
     def __call__(self, *values, broadcast=True, **unused):
         """Compute the expression.
@@ -101,7 +101,7 @@ class GpuElemwise:
         """
         if len(values) != len(self.args):
             raise TypeError(
-                "%d arguments for the expression %r, which has %d" % (len(values), self.expr, len(self.args))
+                "got %d arguments for the expression %r, which has %d" % (len(values), self.expr, len(self.args))
             )
         for a, value in zip(self.args, values):
             if a.scalar == isinstance(value, GpuArray) or not a.scalar and value.dtype != a.dtype:

@@ -21,10 +21,10 @@ def _checked(name, wanted, *arrays):
     for a, ndim in zip(arrays, wanted):
         if a is not None and (not isinstance(a, GpuArray) or a.ndim != ndim or a.dtype.name not in _FLOATS):
             what = "dtype %s and %d axes" % (a.dtype, a.ndim) if isinstance(a, GpuArray) else type(a).__name__
-            raise TypeError("%s: an array of floats with %d axes is needed, not one of %s" % (name, ndim, what))
+            raise TypeError("%s: expected an array of floats with %d axes, got %s" % (name, ndim, what))
     if len({a.dtype for a in arrays if a is not None}) > 1:
         raise TypeError(
-            "%s: arrays of different dtypes: %s" % (name, ", ".join(str(a.dtype) for a in arrays if a is not None))
+            "%s: arrays have different dtypes: %s" % (name, ", ".join(str(a.dtype) for a in arrays if a is not None))
         )
 
 
@@ -82,10 +82,10 @@ def _result(given, overwrite, shape, like, beta):
     """Return the array for a result."""
     if given is None:
         if beta != 0:
-            raise ValueError("beta is %s, and there is nothing to multiply it with" % beta)
+            raise ValueError("beta is %s, but no array was given that it multiplies" % beta)
         return gpuarray.empty(shape, like.dtype, context=like.context, cls=type(like))
     if given.shape != tuple(shape):
-        raise ValueError("the result has shape %s, not %s" % (tuple(shape), given.shape))
+        raise ValueError("the result has shape %s, expected %s" % (tuple(shape), given.shape))
     return given if overwrite else given.copy()
 
 
@@ -112,7 +112,7 @@ def gemm(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, overwrite_
     _checked("gemm", (2, 2, 2), A, B, C)
     A, B = A.T if trans_a else A, B.T if trans_b else B
     if A.shape[1] != B.shape[0]:
-        raise ValueError("gemm: shapes %s and %s do not fit" % (A.shape, B.shape))
+        raise ValueError("gemm: shapes %s and %s do not match" % (A.shape, B.shape))
     out = _result(C, overwrite_c, (A.shape[0], B.shape[1]), A, beta)
     _product(alpha, A[None], B[None], beta, out[None])
     return out
@@ -123,7 +123,7 @@ def gemv(alpha, A, X, beta=0.0, Y=None, trans_a=False, overwrite_y=False):
     _checked("gemv", (2, 1, 1), A, X, Y)
     A = A.T if trans_a else A
     if A.shape[1] != X.shape[0]:
-        raise ValueError("gemv: shapes %s and %s do not fit" % (A.shape, X.shape))
+        raise ValueError("gemv: shapes %s and %s do not match" % (A.shape, X.shape))
     out = _result(Y, overwrite_y, (A.shape[0],), A, beta)
     _product(alpha, A[None], X[None, :, None], beta, out[None, :, None])
     return out
@@ -143,7 +143,7 @@ def dot(X, Y, Z=None, overwrite_z=False):
     if X.ndim == 1 and Y.ndim == 1:
         _checked("dot", (1, 1, 0), X, Y, Z)
         if X.shape != Y.shape:
-            raise ValueError("dot: shapes %s and %s do not fit" % (X.shape, Y.shape))
+            raise ValueError("dot: shapes %s and %s do not match" % (X.shape, Y.shape))
         out = _result(Z, overwrite_z, (), X, 0.0)
         _product(1.0, X[None, None, :], Y[None, :, None], 0.0, out[None, None, None])
         return out
@@ -153,7 +153,7 @@ def dot(X, Y, Z=None, overwrite_z=False):
         return gemv(1.0, Y, X, 0.0, Z, trans_a=True, overwrite_y=overwrite_z)
     if X.ndim == 2 and Y.ndim == 2:
         return gemm(1.0, X, Y, 0.0, Z, overwrite_c=overwrite_z)
-    raise TypeError("dot is for vectors and matrices, not for arrays with %d and %d axes" % (X.ndim, Y.ndim))
+    raise TypeError("dot expects vectors and matrices, got arrays with %d and %d axes" % (X.ndim, Y.ndim))
 
 
 def gemmBatch_3d(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, overwrite_c=False):
@@ -161,7 +161,7 @@ def gemmBatch_3d(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, ov
     _checked("gemmBatch_3d", (3, 3, 3), A, B, C)
     A, B = A.transpose(0, 2, 1) if trans_a else A, B.transpose(0, 2, 1) if trans_b else B
     if A.shape[0] != B.shape[0] or A.shape[2] != B.shape[1]:
-        raise ValueError("gemmBatch_3d: shapes %s and %s do not fit" % (A.shape, B.shape))
+        raise ValueError("gemmBatch_3d: shapes %s and %s do not match" % (A.shape, B.shape))
     out = _result(C, overwrite_c, (A.shape[0], A.shape[1], B.shape[2]), A, beta)
     return _product(alpha, A, B, beta, out)
 

@@ -51,7 +51,7 @@ class GpuCommCliqueId:
             bytearray(uuid.uuid4().bytes.ljust(COMM_ID_BYTES, b"\0")) if comm_id is None else bytearray(comm_id)
         )
         if len(self.comm_id) != COMM_ID_BYTES:
-            raise ValueError("an identifier has %d bytes, not %d" % (COMM_ID_BYTES, len(self.comm_id)))
+            raise ValueError("an identifier must have %d bytes, got %d" % (COMM_ID_BYTES, len(self.comm_id)))
 
     def __eq__(self, other):
         return isinstance(other, GpuCommCliqueId) and self.comm_id == other.comm_id
@@ -89,19 +89,19 @@ class GpuComm:
 
     def __init__(self, cid, ndev, rank):
         if not 0 <= rank < ndev:
-            raise ValueError("member %d of a group of %d" % (rank, ndev))
+            raise ValueError("invalid member number %d in a group of %d" % (rank, ndev))
         self.context, self._rank = cid.context, rank
         with _lock:
             clique = _cliques.setdefault(bytes(cid.comm_id), _Clique(ndev))
             if clique.size != ndev:
                 raise ValueError("the group has %d members, not %d" % (clique.size, ndev))
             if rank in clique.ranks:
-                raise ValueError("member %d of the group is there already" % rank)
+                raise ValueError("member %d has already joined the group" % rank)
             clique.ranks.add(rank)
         self._clique = clique
 
-    count = property(lambda self: self._clique.size, doc="How many members there are.")
-    rank = property(lambda self: self._rank, doc="Which one this is.")
+    count = property(lambda self: self._clique.size, doc="The number of members of the group.")
+    rank = property(lambda self: self._rank, doc="The number of this member.")
 
     def _exchange(self, array):
         """Return the contributions of all members, by index."""
@@ -118,7 +118,7 @@ class GpuComm:
             raise ValueError("unknown operation %r; expected one of %s" % (op, ", ".join(sorted(TO_RED_OP)))) from None
         arrays = self._exchange(src)
         if len({(a.shape, a.dtype) for a in arrays}) > 1:
-            raise ValueError("arrays of different shapes or dtypes: %s" % [(a.shape, a.dtype.name) for a in arrays])
+            raise ValueError("arrays have different shapes or dtypes: %s" % [(a.shape, a.dtype.name) for a in arrays])
         result = arrays[0].copy()
         for a in arrays[1:]:
             result = function(result, a)
@@ -150,7 +150,8 @@ class GpuComm:
         """
         if src.ndim == 0 or src.shape[0] % self.count:
             raise ValueError(
-                "the first axis of an array of shape %s cannot be shared by %d members" % (src.shape, self.count)
+                "the first axis of an array of shape %s cannot be divided evenly between %d members"
+                % (src.shape, self.count)
             )
         part = src.shape[0] // self.count
         result = self._reduced(src, op)[self._rank * part : (self._rank + 1) * part]

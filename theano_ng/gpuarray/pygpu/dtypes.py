@@ -35,7 +35,7 @@ def register_dtype(dtype, c_names):
     dtype = np.dtype(dtype)
     for name in [c_names] if isinstance(c_names, str) else c_names:
         if NAME_TO_DTYPE.setdefault(name, dtype) != dtype:
-            raise RuntimeError("name %r is registered for %s already" % (name, NAME_TO_DTYPE[name]))
+            raise RuntimeError("name %r is already registered for %s" % (name, NAME_TO_DTYPE[name]))
 
 
 for _name, _names in {
@@ -114,7 +114,7 @@ def parse_c_arg_backend(c_arg, scalar_arg_class, vec_arg_class):
     """
     words = c_arg.replace("*", " * ").replace("const", " ").replace("volatile", " ").split()
     if len(words) < 2 or not words[-1].isidentifier():
-        raise ValueError("%r is no argument of C: expected a type and a name" % (c_arg,))
+        raise ValueError("%r is not a C argument: expected a type and a name" % (c_arg,))
     *kind, name = words
     pointer = "*" in kind
     kind = " ".join(word for word in kind if word not in ("*", "GLOBAL_MEM", "__global"))

@@ -210,7 +210,7 @@ BINARY = {
 def _in_place(name, a, b):
     dtype = a.dtype
     if name == "truediv" and dtype.kind != "f":
-        raise TypeError("an array of %s cannot hold a quotient; use //= or a / b" % dtype)
+        raise TypeError("an array of %s cannot store a quotient; use //= or a / b" % dtype)
     texts = {"floordiv": _floor_text("a", dtype), "mod": _remainder_text("a", dtype), "pow": "a = pow(a, b)"}
     symbols = {
         "add": "+",

@@ -49,11 +49,11 @@ class ReductionKernel:
         self.dtype_out = np.dtype(dtype_out)
         self.redux = tuple([bool(flag) for flag in redux])
         if not any(self.redux):
-            raise ValueError("no axis is reduced")
+            raise ValueError("at least one axis must be reduced")
         self.arguments = parse_c_args(arguments) if isinstance(arguments, str) else tuple(arguments)
         arrays = [a for a in self.arguments if a.isarray()]
         if not arrays:
-            raise ValueError("no array is among the arguments")
+            raise ValueError("at least one argument must be an array")
         self.map_expr = "%s[i]" % arrays[0].name if map_expr is None else map_expr
         self.preamble = preamble
         self.nd = len(self.redux)
@@ -74,14 +74,12 @@ class ReductionKernel:
         arrays = [a for a in args if isinstance(a, GpuArray)]
         shape = arrays[0].shape
         if len(shape) != self.nd or any(a.shape != shape for a in arrays):
-            raise ValueError(
-                "arrays of %d axes and one shape are needed, not %s" % (self.nd, [a.shape for a in arrays])
-            )
+            raise ValueError("expected arrays of %d axes and one shape, got %s" % (self.nd, [a.shape for a in arrays]))
         kept = tuple([n for n, reduced in zip(shape, self.redux) if not reduced])
         if out is None:
             out = gpuarray.empty(kept, self.dtype_out, context=self.context, cls=type(arrays[0]))
         elif out.shape != kept or out.dtype != self.dtype_out or not out.flags.c_contiguous:
-            raise ValueError("the result has shape %s and dtype %s, in C order" % (kept, self.dtype_out))
+            raise ValueError("the result must have shape %s and dtype %s, in C order" % (kept, self.dtype_out))
         n = out.size
         if n == 0:
             return out
@@ -217,7 +215,7 @@ def _axes(ary, axis):
     redux = [False] * ary.ndim
     for i in axes:
         if not -ary.ndim <= i < ary.ndim:
-            raise ValueError("axis %d of an array that has %d" % (i, ary.ndim))
+            raise ValueError("axis %d is out of bounds for an array with %d axes" % (i, ary.ndim))
         redux[i] = True
     return redux
 
@@ -265,7 +263,7 @@ def extreme(ary, op, axis=None, out=None):
     """
     redux = _axes(ary, axis)
     if any(n == 0 for n, reduced in zip(ary.shape, redux) if reduced) or ary.size == 0 and not redux:
-        raise ValueError("nothing is the %s of no elements" % ("largest" if op == ">" else "smallest"))
+        raise ValueError("there is no %s of zero elements" % ("largest" if op == ">" else "smallest"))
     dtype = ary.dtype
     if dtype.kind == "f":
         first = "-INFINITY" if op == ">" else "INFINITY"

@@ -149,13 +149,13 @@ def check_args(args, collapse=False, broadcast=False):
     arrays = [a for a in args if isinstance(a, GpuArray)]
     offsets = tuple([a.offset if isinstance(a, GpuArray) else None for a in args])
     if n is None:
-        raise TypeError("no array is among the arguments")
+        raise TypeError("at least one argument must be an array")
     if contiguous and collapse:
         strides = tuple([(a.itemsize,) if isinstance(a, GpuArray) else None for a in args])
         return n, 1, (n,), strides, offsets, True
     shapes = {a.shape for a in arrays}
     if len(shapes) > 1 and not broadcast:
-        raise ValueError("arrays of different shapes: %s" % ", ".join(map(str, sorted(shapes))))
+        raise ValueError("arrays have different shapes: %s" % ", ".join(map(str, sorted(shapes))))
     dims = list(np.broadcast_shapes(*shapes))
     strides = [_strides_in(a, dims) if isinstance(a, GpuArray) else None for a in args]
     if collapse:

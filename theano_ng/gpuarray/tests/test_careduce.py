@@ -233,7 +233,7 @@ class TestNodes(unittest.TestCase):
         self.assertEqual(GpuCAReduceCuda(scalar.add, axis=-1)(x).owner.op.reduce_mask, (0, 1))
         self.assertEqual(GpuCAReduceCuda(scalar.add)(x).owner.op.reduce_mask, (1, 1))
         self.assertEqual(GpuCAReduceCuda(scalar.add, reduce_mask=(0, 0))(x).type, x.type)
-        with self.assertRaisesRegex(ValueError, "not the same"):
+        with self.assertRaisesRegex(ValueError, "not name the same"):
             GpuCAReduceCuda(scalar.add, axis=0, reduce_mask=(0, 1))
         with self.assertRaisesRegex(TypeError, "reduce_mask for 3 axes"):
             GpuCAReduceCuda(scalar.add, reduce_mask=(0, 1, 1))(x)

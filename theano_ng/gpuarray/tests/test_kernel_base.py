@@ -213,7 +213,7 @@ class TestClassicCode(OnDevice):
             params_type = ParamsType(scale=int32)
 
         node = Scaled(1).make_node(GpuArrayType("float32", (False, False), self.name)())
-        with self.assertRaisesRegex(TypeError, "has no context for the kernels"):
+        with self.assertRaisesRegex(TypeError, "contains no context for the kernels"):
             NoContext(1).get_gpu_context_c_name("p")
         self.assertIs(Scaled(1).get_gpu_context(node), get_context(self.name))
         self.assertEqual(Scaled(1).get_gpu_context_c_name("p"), "(p->context)")

@@ -78,7 +78,7 @@ class TestWithoutValues(unittest.TestCase):
             self.assertEqual(GpuArrayType("floatX", ()).dtype, "float32")
         with self.assertRaisesRegex(TypeError, "Unsupported dtype for GpuArrayType: no_such"):
             GpuArrayType("no_such", ())
-        with self.assertRaisesRegex(TypeError, "broadcastable is a sequence"):
+        with self.assertRaisesRegex(TypeError, "broadcastable must be a sequence"):
             GpuArrayType("int8", 3)
 
     def test_specs(self):
@@ -133,7 +133,7 @@ class TestWithoutValues(unittest.TestCase):
                 action()
         with self.assertRaisesRegex(TypeError, "is not a GpuContext"):
             reg_context("new", object())
-        with self.assertRaisesRegex(ContextNotDefined, "the pickle holds an array of context 'elsewhere'"):
+        with self.assertRaisesRegex(ContextNotDefined, "the pickle contains an array of context 'elsewhere'"):
             GpuArray_unpickler(np.ones(2), "elsewhere")
         with change_flags({"experimental.unpickle_gpu_on_cpu": True}):
             np.testing.assert_array_equal(GpuArray_unpickler(np.ones(2), "elsewhere"), np.ones(2))

@@ -172,10 +172,15 @@ class TestChanges(unittest.TestCase):
                 if f.kind != "import"
             ],
             [
-                (1, "removed name", "pkg_resources", "write it otherwise"),
-                (2, "moved", "theano.sandbox.cuda", "theano.gpuarray; the old path says only that it is gone"),
+                (1, "removed name", "pkg_resources", "replace it by other code"),
+                (
+                    2,
+                    "moved",
+                    "theano.sandbox.cuda",
+                    "theano.gpuarray; importing the old path only raises an error that reports its removal",
+                ),
                 (3, "removed name", "scipy.array", "it is numpy.array today"),
-                (4, "moved", "theano.sandbox.neighbours", "theano.tensor.nnet.neighbours; the old path works"),
+                (4, "moved", "theano.sandbox.neighbours", "theano.tensor.nnet.neighbours; the old path still works"),
             ],
         )
 
@@ -245,7 +250,7 @@ class TestCommand(unittest.TestCase):
         self.assertIn("%s:1:1: import: import theano -> import theano_ng as theano" % one, out)
         self.assertIn("%s:1:1: Python 2" % two, out)
         self.assertIn("no_such", out)
-        self.assertIn("3 files, 3 things to change, of which 2 can be made by --write", out)
+        self.assertIn("3 files, 3 necessary changes, of which 2 can be made by --write", out)
         status, out, error = self.call("--diff", os.path.dirname(one))
         self.assertEqual((status, error), (1, ""))
         self.assertIn("-import theano\n+import theano_ng as theano\n", out)

@@ -72,9 +72,9 @@ class TestRun(unittest.TestCase):
         self.assertEqual(
             done.stderr.splitlines(),
             [
-                "%s:6: collections.Iterable is gone; it is collections.abc.Iterable here" % path,
-                "%s:8: numpy.float is gone; it is float here" % path,
-                "%s:10: numpy.product is gone; it is numpy.prod here" % path,
+                "%s:6: collections.Iterable was removed; it is replaced by collections.abc.Iterable" % path,
+                "%s:8: numpy.float was removed; it is replaced by float" % path,
+                "%s:10: numpy.product was removed; it is replaced by numpy.prod" % path,
             ],
         )
 

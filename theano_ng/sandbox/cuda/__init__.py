@@ -32,7 +32,7 @@ def use(device, *args, **kwargs):
         For any other device than 'cpu'.
     """
     if device != "cpu":
-        raise OSError("the GPU back-end of theano.sandbox.cuda is gone, and there is no device %r" % (device,))
+        raise OSError("the GPU back-end of theano.sandbox.cuda was removed, so there is no device %r" % (device,))
 
 
 from theano_ng.sandbox.cuda import dnn  # noqa: E402 (it is asked for as an attribute)

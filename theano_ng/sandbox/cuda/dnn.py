@@ -12,4 +12,4 @@ def dnn_available():
     return False
 
 
-dnn_available.msg = "the GPU back-end of theano.sandbox.cuda is gone"
+dnn_available.msg = "the GPU back-end of theano.sandbox.cuda was removed"

@@ -18,8 +18,8 @@ enum { NO_DIVISOR, DIVISION, MODULO };
 
 /* Keep equal to the text in scalar/ops_arith.py. */
 #define ZERO_ADVICE                                                                                          \
-    "Integers have no infinity: divide by what is never 0, as T.switch(T.eq(y, 0), 1, y), or divide floats. " \
-    "A switch around the division does not help, it computes both of its branches."
+    "Integers have no infinity: use a divisor that is never 0, such as T.switch(T.eq(y, 0), 1, y), or divide floats. " \
+    "A switch around the division does not help, because it computes both of its branches."
 
 #define VECTOR 32 /* bytes */
 
