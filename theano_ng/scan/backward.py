@@ -117,8 +117,8 @@ class Backward:
         for v in variables:
             if not isinstance(v.type, TensorType):
                 raise NotImplementedError(
-                    "The gradient of the loop %s needs the values that %s, of type %s, had in all steps, and these cannot be kept in a tensor"
-                    % (op.name, v, v.type)
+                    "The gradient of the loop %s needs the values of %s, of type %s, in all steps, but these cannot be "
+                    "stored in a tensor" % (op.name, v, v.type)
                 )
         new, at = op.with_results(variables)
         last = 1 + op.n_seqs + op.n_states + op.n_shared_outs + op.n_nit_sot
@@ -203,7 +203,9 @@ class Backward:
         self.nulls = {i: g for i, g in self.inner.items() if isinstance(g.type, NullType)}
         for i, value in zip(shared, op.outer_shared(self.inputs)):
             if i in self.inner:
-                self.nulls[i] = grad_undefined(op, self.inputs.index(value), value, "It changes from step to step.")
+                self.nulls[i] = grad_undefined(
+                    op, self.inputs.index(value), value, "Its value changes from step to step."
+                )
         todo = []
 
         def spread(o, g):
@@ -626,7 +628,7 @@ class Backward:
         return (
             self.nulls[i].type()
             if i in self.nulls
-            else grad_undefined(self.op, self.inputs.index(value), value, "It changes from step to step.")
+            else grad_undefined(self.op, self.inputs.index(value), value, "Its value changes from step to step.")
         )
 
     def _of_other(self, i, value):

@@ -67,7 +67,7 @@ def scan_checkpoints(
     array([ 6, 21, 28])
     """
     if save_every_N < 1:
-        raise ValueError("save_every_N is %d: a block has one step or more" % save_every_N)
+        raise ValueError("save_every_N is %d, but a block must have at least one step" % save_every_N)
     sequences = [as_sequence(_without_taps(s, "input"), i) for i, s in enumerate(as_list(sequences))]
     states = [_without_taps(s, "initial") for s in as_list(outputs_info)]
     others = as_list(non_sequences)
@@ -76,7 +76,7 @@ def scan_checkpoints(
     elif sequences:
         n_steps = sequences[0].shape[0]
     else:
-        raise ValueError("scan_checkpoints: without sequences n_steps says how many steps there are")
+        raise ValueError("scan_checkpoints: without sequences, n_steps must be given")
     n_blocks = int_div(n_steps + (save_every_N - 1), save_every_N)
     # The last block has only the remaining steps.
     lengths = minimum(n_steps - arange(n_blocks) * save_every_N, save_every_N)
@@ -101,11 +101,12 @@ def scan_checkpoints(
         result = fn(*arguments)
         if get_updates_and_outputs(result)[0] is not None:
             raise ValueError(
-                "scan_checkpoints: the step returns a condition, and only loops of a known number of steps are possible"
+                "scan_checkpoints: the step returns a condition, but only loops with a known number of steps are "
+                "possible"
             )
         return result
 
-    as_long = AssertShape("scan_checkpoints: all sequences have one length, which is also n_steps")
+    as_long = AssertShape("scan_checkpoints: all sequences must have the same length, and n_steps must equal it")
     sequences = [as_long(s, eq(s.shape[0], n_steps)) for s in sequences]
     blocks = [_in_blocks(s, n_blocks, save_every_N, padding) for s in sequences]
     return scan(block, sequences=[lengths, *blocks], outputs_info=states, non_sequences=others, name=name)
@@ -117,7 +118,8 @@ def _without_taps(given, key):
         return given
     if given.get("taps") is not None:
         raise RuntimeError(
-            "scan_checkpoints doesn't work with taps. A step reads the rows of its own step and what the step before returned"
+            "scan_checkpoints doesn't work with taps. A step reads the rows of its own step and the results of the "
+            "previous step"
         )
     return given.get(key)
 

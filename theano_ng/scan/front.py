@@ -131,8 +131,7 @@ def scan(
     for i, output in enumerate(outputs):
         if not isinstance(output.type, TensorType):
             raise TypeError(
-                "Output %d of the step, %s, has type %s: a loop makes tensors of the values of all steps"
-                % (i, output, output.type)
+                "Output %d of the step, %s, has type %s, but a loop can collect only tensors" % (i, output, output.type)
             )
     step = _Step(outputs, updates, condition, arguments, others, strict)
 
@@ -217,7 +216,7 @@ class _Sequence:
         self.taps = [0] if taps is None else _as_taps(taps)
         if not self.taps:
             raise ValueError(
-                "Sequence %d has no taps: give the offsets of the rows that a step reads, or leave the key out" % i
+                "Sequence %d has no taps: give the offsets of the rows that a step reads, or omit the key" % i
             )
         self.variable = as_sequence(given, i)
         self.ordered = self.variable[::-1] if go_backwards else self.variable
@@ -301,8 +300,8 @@ class _State:
         initial = as_tensor_variable(initial)
         if taps != [-1] and initial.ndim == 0:
             raise ValueError(
-                "Output %d has the taps %s, and its initial state %s is a scalar: the rows before step 0 are expected, with a dimension more "
-                "than the output" % (i, taps, initial)
+                "Output %d has the taps %s, and its initial state %s is a scalar: it must contain the rows before "
+                "step 0, so it needs one dimension more than the output" % (i, taps, initial)
             )
         return cls(initial, taps, i)
 
@@ -400,8 +399,8 @@ def _missing_input(shared, variables):
     """Return the error for a shared variable that a strict loop was not given."""
     users = [v.owner for v in variables if v.owner is not None and shared in v.owner.inputs]
     return MissingInputError(
-        "An input of the graph, used to compute %s, was not provided and not given a value: ScanOp is missing an input: %s. With strict=True "
-        "all shared variables that the step uses are in `sequences` or `non_sequences`"
+        "An input of the graph, used to compute %s, was not provided and not given a value: ScanOp is missing an "
+        "input: %s. With strict=True, list all shared variables that the step uses in `sequences` or `non_sequences`"
         % (users[0] if users else "what the step returns", shared),
         variable=shared,
     )
@@ -411,10 +410,13 @@ def as_sequence(given, i):
     """Return a sequence as a variable with a leading dimension."""
     given = tensor_or_other(np.asarray(given) if isinstance(given, range) else given)
     if not isinstance(given.type, TensorType):
-        raise TypeError("Sequence %d, %s, has type %s: the steps run over the rows of tensors" % (i, given, given.type))
+        raise TypeError(
+            "Sequence %d, %s, has type %s, but the steps iterate over the rows of a tensor" % (i, given, given.type)
+        )
     if given.ndim == 0:
         raise ValueError(
-            "Sequence %d, %s, is a scalar: the steps run over the leading dimension, so it needs one" % (i, given)
+            "Sequence %d, %s, is a scalar, but the steps iterate over the leading dimension: it needs at least one "
+            "dimension" % (i, given)
         )
     return given
 
@@ -427,7 +429,7 @@ def _warn_of_unknown(given, known, what):
     unknown = [key for key in given if key not in known]
     if unknown:
         warnings.warn(
-            "%s: the keys %s are not known and ignored; known are %s" % (what, unknown, list(known)), stacklevel=4
+            "%s: the unknown keys %s are ignored; known keys are %s" % (what, unknown, list(known)), stacklevel=4
         )
 
 
@@ -442,8 +444,8 @@ def _number_of_steps(n_steps, sequences):
         n_steps = integer_scalar(n_steps, "n_steps")
         if (_known(n_steps) or 0) < 0:
             raise ValueError(
-                "n_steps is %d: negative numbers of steps are not supported; go_backwards=True runs through the sequences from their ends"
-                % _known(n_steps)
+                "n_steps is %d: negative numbers of steps are not supported; use go_backwards=True to read the "
+                "sequences backwards" % _known(n_steps)
             )
         return n_steps
     if not sequences:

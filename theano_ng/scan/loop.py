@@ -37,8 +37,8 @@ def check_lengths(op, n_steps, arguments):
     for i, sequence in enumerate(op.outer_seqs(arguments)):
         if len(sequence) < n_steps:
             raise ValueError(
-                "Sequence %d of the loop %s is shorter than the required number of steps: it has %d rows, and there are %d steps"
-                % (i, op.name, len(sequence), n_steps)
+                "Sequence %d of the loop %s is shorter than the required number of steps: it has %d rows, but there "
+                "are %d steps" % (i, op.name, len(sequence), n_steps)
             )
     states = arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]
     for i, buffer in enumerate(states):
@@ -47,7 +47,7 @@ def check_lengths(op, n_steps, arguments):
         needed = op.lead(i) + n_steps + max(taps) if i < op.n_mit_mot else max(1, op.lead(i))
         if n_steps and len(buffer) < needed:
             raise ValueError(
-                "State %d of the loop %s has %d rows, and its taps need %d" % (i, op.name, len(buffer), needed)
+                "State %d of the loop %s has %d rows, but its taps need %d" % (i, op.name, len(buffer), needed)
             )
 
 
@@ -276,7 +276,7 @@ def assign(op, buffer, place, value, number):
     """
     if buffer.shape[1:] != np.shape(value):
         raise ValueError(
-            "Output %d of the loop %s has rows of shape %s, and a step gave a value of shape %s"
+            "Output %d of the loop %s has rows of shape %s, but a step returned a value of shape %s"
             % (number, op.name, buffer.shape[1:], np.shape(value))
         )
     buffer[place] = value
@@ -305,5 +305,5 @@ def raise_in_step(op, step, failure, machine=None):
             )
         except Exception as told:
             failure = told
-    text = "\nThat was in step %d of the loop %s." % (step, op)
+    text = "\nThe error occurred in step %d of the loop %s." % (step, op)
     raise with_text(type(failure), failure, text).with_traceback(failure.__traceback__) from failure.__cause__

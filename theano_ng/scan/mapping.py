@@ -108,7 +108,7 @@ def _other_graph(op, inputs, outputs):
     derivatives = dict(lop_overrides=op.lop_overrides, grad_overrides=op.grad_overrides, rop_overrides=op.rop_overrides)
     if len(inputs) > len(op.inner_graph.inputs) and any(given != "default" for given in derivatives.values()):
         raise NotImplementedError(
-            "%s has derivatives of its own for %d inputs, and the replacements inside depend on other variables: make these inputs of the Op"
-            % (op, len(op.inner_graph.inputs))
+            "%s has overridden derivatives for %d inputs, but the replacements inside depend on other variables: make "
+            "these variables inputs of the Op" % (op, len(op.inner_graph.inputs))
         )
     return OpFromGraph(inputs, outputs, inline=op.is_inline, name=op.name, **derivatives, **op.kwargs)

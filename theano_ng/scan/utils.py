@@ -41,7 +41,8 @@ class until:
         self.condition = as_tensor_variable(condition)
         if self.condition.ndim != 0:
             raise TypeError(
-                "until: the condition is a scalar, not of type %s; use all() or any() of it" % self.condition.type
+                "until: the condition must be a scalar, not of type %s; reduce it with all() or any()"
+                % self.condition.type
             )
 
 

@@ -130,7 +130,9 @@ class AddSSData(Op):
     def make_node(self, x, y):
         x, y = compressed(x, self), compressed(y, self)
         if x.type != y.type:
-            raise NotImplementedError("%s: expected two matrices of one type, got %s and %s" % (self, x.type, y.type))
+            raise NotImplementedError(
+                "%s: expected two matrices of the same type, got %s and %s" % (self, x.type, y.type)
+            )
         return Apply(self, [x, y], [x.type()])
 
     def perform(self, node, inputs, outputs):
@@ -223,7 +225,7 @@ structured_add_s_v = StructuredAddSV()
 
 def _one_for_each_column(op, x, y):
     if x.shape[1] != len(y):
-        raise ValueError("%s: a matrix of shape %s does not go with a vector of %d elements" % (op, x.shape, len(y)))
+        raise ValueError("%s: a matrix of shape %s and a vector of %d elements do not match" % (op, x.shape, len(y)))
 
 
 class MulSS(Op):
@@ -343,7 +345,9 @@ def _operands(what, x, y):
     x, y = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)
     kinds = isinstance(x.type, SparseType), isinstance(y.type, SparseType)
     if not any(kinds):
-        raise TypeError("sparse.%s: one of the operands has to be sparse; got %s and %s" % (what, x.type, y.type))
+        raise TypeError(
+            "sparse.%s: at least one of the operands must be sparse; got %s and %s" % (what, x.type, y.type)
+        )
     return x, y, kinds
 
 

@@ -197,25 +197,19 @@ def _comparison(symbol, name, both, sparse_first, dense_first):
         x, y = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)
         x_is, y_is = isinstance(x.type, SparseType), isinstance(y.type, SparseType)
         if not x_is and not y_is:
-            raise TypeError("sparse.%s: one of the operands has to be sparse; got %s and %s" % (name, x.type, y.type))
+            raise TypeError(
+                "sparse.%s: at least one of the operands must be sparse; got %s and %s" % (name, x.type, y.type)
+            )
         if x_is and y_is:
             return both(x, y)
         return sparse_first(x, y) if x_is else dense_first(y, x)
 
     compare.__name__ = compare.__qualname__ = name
     compare.__doc__ = (
-        """``x %s y`` for two matrices of which one at least is sparse. There is no gradient.
-
-    Parameters
-    ----------
-    x, y : SparseVariable or tensor matrix
-
-    Returns
-    -------
-    SparseVariable or TensorVariable
-        Of uint8, 1 where it is true; sparse when both operands are, and dense otherwise.
-    """
-        % symbol
+        "``x %s y`` for two matrices, of which at least one is sparse. There is no gradient.\n\n    Parameters\n    "
+        "----------\n    x, y : SparseVariable or tensor matrix\n\n    Returns\n    -------\n    SparseVariable or "
+        "TensorVariable\n        Of dtype uint8, with 1 where the comparison is true; sparse if both operands are "
+        "sparse, otherwise dense.\n    " % symbol
     )
     return compare
 

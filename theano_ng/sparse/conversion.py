@@ -65,7 +65,7 @@ def as_int32(what, array):
     if array.dtype == np.int32:
         return array
     if array.size and (array.max() > np.iinfo("int32").max or array.min() < np.iinfo("int32").min):
-        raise ValueError("%s of a sparse matrix are too big for int32: up to %s" % (what, array.max()))
+        raise ValueError("%s of a sparse matrix are too large for int32: up to %s" % (what, array.max()))
     return array.astype("int32")
 
 

@@ -60,7 +60,7 @@ class _OnParts(NativeOp, Op):
             ndim = {"v": 1, "i": 1, "m": 2, "n": 0}[letter]
             if one.ndim != ndim or (letter in "in" and one.dtype not in INTEGERS):
                 raise TypeError(
-                    "%s: input %d has to be a %d-d tensor%s, not %s"
+                    "%s: input %d must be a %d-d tensor%s, not %s"
                     % (self, len(variables), ndim, " of integers" if letter in "in" else "", one.type)
                 )
             variables.append(one)
@@ -94,7 +94,7 @@ def _meets(length, given, what):
     """Raise ValueError if a length of the sparse matrix is given and differs from that of the dense operand."""
     if given and int(given[0]) != length:
         raise ValueError(
-            "shape mismatch: the sparse matrix has %d %s, the dense operand %d" % (int(given[0]), what, length)
+            "shape mismatch: the sparse matrix has %d %s, but the dense operand has %d" % (int(given[0]), what, length)
         )
 
 
@@ -183,10 +183,12 @@ class UsmmCscDense(_OnParts):
         inputs = self._variables(alpha, x_val, x_ind, x_ptr, x_nrows, y, z)
         alpha, data, _, _, _, y, z = inputs
         if not all(alpha.broadcastable):
-            raise TypeError("%s: alpha has to be a number, not %s" % (self, alpha.type))
+            raise TypeError("%s: alpha must be a scalar, not %s" % (self, alpha.type))
         dtype = upcast(alpha.dtype, data.dtype, y.dtype, z.dtype)
         if self.inplace and z.dtype != dtype:
-            raise TypeError("%s: z is of %s, the result of %s: it cannot be written over z" % (self, z.dtype, dtype))
+            raise TypeError(
+                "%s: z is of %s, but the result is of %s, so that it cannot be written into z" % (self, z.dtype, dtype)
+            )
         return Apply(self, inputs, [TensorType(dtype, (False, y.broadcastable[1]))()])
 
     def native_code(self, node):
@@ -338,7 +340,7 @@ class AddSD_ccode(_OnParts):
 
     def __init__(self, format, inplace=False, *args, **kwargs):
         if args or kwargs:
-            raise TypeError("AddSD_ccode takes a format and inplace, and nothing else: %s %s" % (args, kwargs))
+            raise TypeError("AddSD_ccode takes only the arguments format and inplace, got %s %s" % (args, kwargs))
         if format not in ("csr", "csc"):
             raise ValueError("format must be one of: 'csr', 'csc'", format)
         self.format, self.inplace = format, inplace
@@ -360,7 +362,9 @@ class AddSD_ccode(_OnParts):
         data, y = inputs[0], inputs[3]
         dtype = upcast(data.dtype, y.dtype)
         if self.inplace and y.dtype != dtype:
-            raise TypeError("%s: the result is of %s, and cannot be written over %s" % (self, dtype, y.type))
+            raise TypeError(
+                "%s: the result is of %s and cannot be written into the operand, which is of %s" % (self, dtype, y.type)
+            )
         return Apply(self, inputs, [TensorType(dtype, y.broadcastable)()])
 
     def native_code(self, node):

@@ -41,7 +41,7 @@ def _positions(op, which, index):
     """Convert an index to a variable, and check that it is a vector of integers."""
     index = as_tensor_variable(index)
     if index.ndim != 1 or index.dtype not in INTEGERS:
-        raise TypeError("%s: the %s have to be a vector of integers, not %s" % (op, which, index.type))
+        raise TypeError("%s: the %s must be a vector of integers, not %s" % (op, which, index.type))
     return index
 
 
@@ -155,7 +155,7 @@ class GetItem2Lists(Op):
     def perform(self, node, inp, outputs):
         x, rows, columns = inp
         if len(rows) != len(columns):
-            raise ValueError("%s: %d rows and %d columns do not make pairs" % (self, len(rows), len(columns)))
+            raise ValueError("%s: %d rows and %d columns cannot be paired" % (self, len(rows), len(columns)))
         rows, columns = _checked("row", rows, x.shape[0]), _checked("column", columns, x.shape[1])
         outputs[0][0] = np.array(matrix_of(x)[rows, columns], dtype=x.dtype).reshape(-1)
 
@@ -186,7 +186,7 @@ class GetItem2ListsGrad(Op):
     def make_node(self, x, ind1, ind2, gz):
         x, gz = compressed(x, self), as_tensor_variable(gz)
         if gz.ndim != 1:
-            raise TypeError("%s: the gradient has to be a vector, not %s" % (self, gz.type))
+            raise TypeError("%s: the gradient must be a vector, not %s" % (self, gz.type))
         inputs = [x, _positions(self, "rows", ind1), _positions(self, "columns", ind2), gz]
         return Apply(self, inputs, [SparseType(format=x.format, dtype=gz.dtype)()])
 
@@ -194,7 +194,8 @@ class GetItem2ListsGrad(Op):
         x, rows, columns, gz = inp
         if not len(rows) == len(columns) == len(gz):
             raise ValueError(
-                "%s: %d rows, %d columns and %d numbers do not go together" % (self, len(rows), len(columns), len(gz))
+                "%s: the numbers of rows, columns and elements must be equal; got %d, %d and %d"
+                % (self, len(rows), len(columns), len(gz))
             )
         rows, columns = _checked("row", rows, x.shape[0]), _checked("column", columns, x.shape[1])
         outputs[0][0] = _scattered(gz, rows, columns, x)
@@ -262,7 +263,7 @@ class GetItem2d(Op):
         if not isinstance(index, tuple):
             index = (index,)
         if len(index) > 2:
-            raise ValueError("%s: a sparse matrix has two dimensions, %d were indexed" % (self, len(index)))
+            raise ValueError("%s: a sparse matrix has two dimensions, but got %d indices" % (self, len(index)))
         inputs = [x]
         for one in (*index, *[slice(None)] * (2 - len(index))):
             if isinstance(one, slice):
@@ -343,7 +344,7 @@ class GetItemScalar(Op):
         if more:
             index = (index, *more)  # the arguments are the inputs of an existing node
         if len(index) != 2:
-            raise ValueError("%s: an element has two indices, not %d" % (self, len(index)))
+            raise ValueError("%s: an element needs two indices, got %d" % (self, len(index)))
         inputs = [x]
         for one in index:
             if isinstance(one, slice):
@@ -413,7 +414,9 @@ def index_sparse(x, index):
     """
     index = index if isinstance(index, tuple) else (index,)
     if not 1 <= len(index) <= 2:
-        raise IndexError("a sparse matrix is indexed by one or two slices, numbers or lists, not by %d" % len(index))
+        raise IndexError(
+            "a sparse matrix is indexed by one or two slices, integers or lists, got %d indices" % len(index)
+        )
     kinds = [_kind(one) for one in index]
     for one, kind in zip(index, kinds):
         if kind is None:

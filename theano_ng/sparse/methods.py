@@ -10,7 +10,7 @@ class _Methods:
 
     T = property(lambda self: shaping.transpose(self), doc="The transpose, in the other format.")
     shape = property(lambda self: shape(self), doc="The shape, as an int64 vector.")
-    size = property(lambda self: conversion.csm_properties(self)[0].shape[0], doc="How many entries are stored.")
+    size = property(lambda self: conversion.csm_properties(self)[0].shape[0], doc="The number of stored elements.")
 
     def __neg__(self):
         return arithmetic.neg(self)

@@ -93,7 +93,9 @@ class Dot(Op):
     def make_node(self, x, y):
         x, y = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)
         if not (_is_sparse(x) or _is_sparse(y)):
-            raise TypeError("theano.sparse.Dot: one of the operands has to be sparse; got %s and %s" % (x.type, y.type))
+            raise TypeError(
+                "theano.sparse.Dot: at least one of the operands must be sparse; got %s and %s" % (x.type, y.type)
+            )
         for i, v in enumerate((x, y)):
             if v.type.ndim not in (1, 2):
                 raise TypeError(
@@ -167,7 +169,7 @@ def dot(x, y):
     """
     x, y = _operand(x), _operand(y)
     if not (_is_sparse(x) or _is_sparse(y)):
-        raise TypeError("sparse.dot: one of the operands has to be sparse; got %s and %s" % (x.type, y.type))
+        raise TypeError("sparse.dot: at least one of the operands must be sparse; got %s and %s" % (x.type, y.type))
     return _dot(x, y)
 
 
@@ -283,10 +285,10 @@ class _StructuredDotGrad(NativeOp, Op):
         a_indices, a_indptr, b, g_ab = (as_tensor_variable(v) for v in (a_indices, a_indptr, b, g_ab))
         for what, v in (("a_indices", a_indices), ("a_indptr", a_indptr)):
             if v.ndim != 1 or v.dtype not in INTEGERS:
-                raise TypeError("%s: %s has to be a vector of integers, not %s" % (self, what, v.type))
+                raise TypeError("%s: %s must be a vector of integers, not %s" % (self, what, v.type))
         for what, v in (("b", b), ("g_ab", g_ab)):
             if v.ndim != 2:
-                raise TypeError("%s: %s has to be a matrix, not %s" % (self, what, v.type))
+                raise TypeError("%s: %s must be a matrix, not %s" % (self, what, v.type))
         return Apply(self, [a_indices, a_indptr, b, g_ab], [TensorType(upcast(b.dtype, g_ab.dtype), (False,))()])
 
     def native_code(self, node):
@@ -300,7 +302,8 @@ class _StructuredDotGrad(NativeOp, Op):
         lines, minor = (b, g_ab) if self.format == "csc" else (g_ab, b)
         if b.shape[1] != g_ab.shape[1]:
             raise ValueError(
-                "shape mismatch: the dense operand has %d columns, the gradient %d" % (b.shape[1], g_ab.shape[1])
+                "shape mismatch: the dense operand has %d columns, but the gradient has %d"
+                % (b.shape[1], g_ab.shape[1])
             )
         pattern = _Pattern(indices, indptr, (len(lines), len(minor)))
         check_pattern(pattern)
@@ -425,7 +428,7 @@ class TrueDot(Op):
     def make_node(self, x, y):
         x, y = compressed(x, self), as_sparse_or_tensor_variable(y)
         if x.dtype != y.dtype:
-            raise NotImplementedError("%s: operands of two dtypes, %s and %s" % (self, x.dtype, y.dtype))
+            raise NotImplementedError("%s: the operands have different dtypes, %s and %s" % (self, x.dtype, y.dtype))
         if y.type.ndim not in (1, 2):
             raise TypeError("%s: expected a matrix, got %s" % (self, y.type))
         return Apply(self, [x, y], [SparseType(dtype=x.dtype, format=x.format)()])
@@ -485,7 +488,9 @@ def true_dot(x, y, grad_preserves_dense=True):
     """
     x, y = _operand(x), _operand(y)
     if not (_is_sparse(x) or _is_sparse(y)):
-        raise TypeError("sparse.true_dot: one of the operands has to be sparse; got %s and %s" % (x.type, y.type))
+        raise TypeError(
+            "sparse.true_dot: at least one of the operands must be sparse; got %s and %s" % (x.type, y.type)
+        )
     if _is_sparse(x):
         return TrueDot(grad_preserves_dense)(x, y)
     return transpose(TrueDot(grad_preserves_dense)(transpose(y), x.T))
@@ -507,7 +512,7 @@ class SamplingDot(Op):
         x, y, p = as_tensor_variable(x), as_tensor_variable(y), compressed(p, self)
         for what, v in (("x", x), ("y", y)):
             if v.ndim not in (1, 2):
-                raise TypeError("%s: %s has to be a matrix, not %s" % (self, what, v.type))
+                raise TypeError("%s: %s must be a matrix, not %s" % (self, what, v.type))
         # A vector becomes a matrix of one row.
         x, y = (v if v.ndim == 2 else v.dimshuffle("x", 0) for v in (x, y))
         return Apply(self, [x, y, p], [p.type()])
@@ -565,12 +570,12 @@ class Usmm(Op):
     def make_node(self, alpha, x, y, z):
         x, y = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)
         if not (_is_sparse(x) or _is_sparse(y)):
-            raise TypeError("%s: one of the operands has to be sparse; got %s and %s" % (self, x.type, y.type))
+            raise TypeError("%s: at least one of the operands must be sparse; got %s and %s" % (self, x.type, y.type))
         alpha, z = as_tensor_variable(alpha), as_tensor_variable(z)
         if not all(alpha.broadcastable):
-            raise TypeError("%s: alpha has to be a number, not %s" % (self, alpha.type))
+            raise TypeError("%s: alpha must be a scalar, not %s" % (self, alpha.type))
         if z.ndim != 2:
-            raise TypeError("%s: z has to be a matrix, not %s" % (self, z.type))
+            raise TypeError("%s: z must be a matrix, not %s" % (self, z.type))
         if x.type.ndim != 2 or y.type.ndim != 2:
             raise TypeError("%s: expected two matrices, got %s and %s" % (self, x.type, y.type))
         dtype = upcast(alpha.dtype, x.dtype, y.dtype, z.dtype)

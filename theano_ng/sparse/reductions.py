@@ -34,7 +34,7 @@ class SpSum(Op):
 
     def __init__(self, axis=None, sparse_grad=True):
         if axis not in (None, 0, 1) or isinstance(axis, bool):
-            raise ValueError("Illegal value for self.axis: %r; it is None, 0 or 1" % (axis,))
+            raise ValueError("Illegal value for self.axis: %r; it must be None, 0 or 1" % (axis,))
         self.axis = axis
         # This attribute is not in __props__, because it does not change the result.
         self.structured = sparse_grad
@@ -108,13 +108,13 @@ class _Scale(Op):
             raise ValueError("x was not a csc matrix: %s is of type %s" % (x, x.type))
         s = as_tensor_variable(s)
         if s.ndim != 1:
-            raise TypeError("%s: the factors have to be a vector, not %s" % (self, s.type))
+            raise TypeError("%s: the factors must be a vector, not %s" % (self, s.type))
         return Apply(self, [x, s], [x.type()])
 
     def _check(self, x, s):
         if len(s) != x.shape[self.axis]:
             raise ValueError(
-                "%s: a matrix of shape %s has %d %s, and there are %d factors"
+                "%s: a matrix of shape %s has %d %s, but there are %d factors"
                 % (self, x.shape, x.shape[self.axis], "columns" if self.axis == 1 else "rows", len(s))
             )
 

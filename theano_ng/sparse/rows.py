@@ -51,16 +51,17 @@ class ConstructSparseFromList(Op):
     def perform(self, node, inp, out_):
         lengths, values, places = inp
         if len(lengths) != 2:
-            raise ValueError("%s: the shape of a matrix has two lengths, not %d" % (self, len(lengths)))
+            raise ValueError("%s: the shape of a matrix must have two lengths, not %d" % (self, len(lengths)))
         rows, columns = (int(n) for n in lengths)
         if values.shape != (len(places), columns):
             raise ValueError(
-                "%s: %d places and %d columns need values of shape %s, not %s"
+                "%s: %d row numbers and %d columns need values of shape %s, not %s"
                 % (self, len(places), columns, (len(places), columns), values.shape)
             )
         if len(places) and not (-rows <= places.min() and places.max() < rows):
             raise IndexError(
-                "%s: rows from %d to %d of a matrix that has %d" % (self, places.min(), places.max(), rows)
+                "%s: row numbers go from %d to %d, but the matrix has %d rows"
+                % (self, places.min(), places.max(), rows)
             )
         at = np.where(places < 0, places.astype("int64") + rows, places).astype("int64")
         indices = np.tile(np.arange(columns, dtype="int32"), len(at))

@@ -65,18 +65,11 @@ def _structured(name, tensor_op, what):
     takes_number = name in ("structured_pow", "structured_minimum", "structured_maximum", "structured_add")
     described = (lambda x, y: None) if takes_number else (lambda x: None)
     described.__name__ = described.__qualname__ = name
-    described.__doc__ = """%s of the entries of a sparse matrix; what is not stored stays zero. The gradient is structured.
-
-    Parameters
-    ----------
-    x : SparseVariable
-        Of format csr or csc.%s
-
-    Returns
-    -------
-    SparseVariable
-        In the format of the matrix.
-    """ % (what, "\n    y : scalar" if takes_number else "")
+    described.__doc__ = (
+        "%s of the stored elements of a sparse matrix; elements that are not stored remain zero. The gradient "
+        "is structured.\n\n    Parameters\n    ----------\n    x : SparseVariable\n        In format csr or "
+        "csc.%s\n\n    Returns\n    -------\n    SparseVariable\n        In the format of the matrix.\n    "
+    ) % (what, "\n    y : scalar" if takes_number else "")
     return structured_monoid(tensor_op)(described)
 
 

@@ -73,17 +73,17 @@ def check_pattern(value):
         major, minor = major // height, minor // width
     if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu" or indices.ndim != 1 or indptr.ndim != 1:
         raise ValueError(
-            "indices and indptr of a sparse matrix have to be vectors of integers, not %d-d %s and %d-d %s"
+            "indices and indptr of a sparse matrix must be vectors of integers, not %d-d %s and %d-d %s"
             % (indices.ndim, indices.dtype, indptr.ndim, indptr.dtype)
         )
     if len(indptr) != major + 1 or not len(indptr):
         raise ValueError(
-            "index pointer size (%d) should be (%d): a %s matrix of shape %s has one for each %s, and one more"
-            % (len(indptr), major + 1, value.format, shape, "column" if value.format == "csc" else "row")
+            "index pointer size (%d) should be (%d): a %s matrix of shape %s has one index pointer for each %s, and "
+            "one more" % (len(indptr), major + 1, value.format, shape, "column" if value.format == "csc" else "row")
         )
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise ValueError(
-            "indptr of a sparse matrix has to start with 0 and must not decrease; it starts with %s" % indptr[:5]
+            "indptr of a sparse matrix must start with 0 and must not decrease; it starts with %s" % indptr[:5]
         )
     entries = int(indptr[-1])
     if entries > min(len(indices), len(value.data)):

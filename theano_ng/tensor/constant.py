@@ -142,10 +142,9 @@ def as_tensor_variable(x, name=None, ndim=None):
 
     if isinstance(x, bool):
         raise AsTensorError(
-            "Cannot take the Python value %s as a tensor variable; write "
-            "np.array(%s) if this constant is meant. It often is the result "
-            "of `v == w` on variables, which compares identities: use "
-            "theano.tensor.eq(v, w) for the elementwise comparison." % (x, x)
+            "Cannot take the Python value %s as a tensor variable; write np.array(%s) if you need this constant. Such "
+            "a value often is the result of `v == w` on variables, which compares identities: use theano.tensor.eq(v, "
+            "w) for the elementwise comparison." % (x, x)
         )
 
     try:
@@ -280,7 +279,7 @@ def constant(x, name=None, ndim=None, dtype=None):
     data = _as_constant_array(x, dtype)
     if ndim is not None:
         if data.ndim > ndim:
-            raise ValueError("A constant with shape %s was given where ndim=%d was asked." % (data.shape, ndim))
+            raise ValueError("A constant has shape %s, but ndim=%d was requested." % (data.shape, ndim))
         if data.ndim < ndim:
             data = data.reshape((1,) * (ndim - data.ndim) + data.shape)
 
@@ -317,9 +316,7 @@ def _is_small(data):
 def _as_constant_array(x, dtype):
     """Return a new C-contiguous array of a supported dtype with the value of `x`."""
     if isinstance(x, Variable):
-        raise TypeError(
-            "Expected a value to make a constant of, but got the symbolic variable %s of type %s" % (x, x.type)
-        )
+        raise TypeError("Expected a value for a constant, but got the symbolic variable %s of type %s" % (x, x.type))
     if isinstance(x, (list, tuple)):
         try:
             data = np.array(x, dtype=dtype)

@@ -108,18 +108,12 @@ def _multi(*fns):
                     made.append(fn(name))
             return made
 
-        several.__doc__ = """Make several variables at once.
-
-        Parameters
-        ----------
-        *names : int or str
-            An integer n gives n variables without names, several strings one of each name, a single string one for each letter.
-
-        Returns
-        -------
-        list of TensorVariable
-            A bare variable for a single letter.
-        """
+        several.__doc__ = (
+            "Make several variables at once.\n\n        Parameters\n        ----------\n        *names : int or "
+            "str\n            An integer n gives n variables without names. Several strings give one variable for "
+            "each name, a single string one variable for each letter.\n\n        Returns\n        -------\n        "
+            "list of TensorVariable\n            A bare variable for a single letter.\n        "
+        )
         return several
 
     made = [plural(fn) for fn in fns]

@@ -65,7 +65,7 @@ class _RealTransform(Op):
             )
         if min(s) < 1 or 0 in a.shape[1:]:
             raise ValueError(
-                "%s: there is no transform of nothing: the lengths are %s, for an array of shape %s"
+                "%s: there is no transform of zero elements: the lengths are %s, for an array of shape %s"
                 % (type(self).__name__, s, a.shape)
             )
         return s

@@ -40,7 +40,7 @@ class Fourier(Op):
             pattern = (False,) * a.ndim
         else:
             if not -a.ndim <= position < a.ndim:
-                raise ValueError("Fourier: axis %d of an array of %d dimensions" % (position, a.ndim))
+                raise ValueError("Fourier: axis %d is out of bounds for an array of %d dimensions" % (position, a.ndim))
             pattern = [b and i != position % a.ndim for i, b in enumerate(a.broadcastable)]
         return Apply(self, [a, n, axis], [TensorType("complex128", pattern)()])
 
@@ -60,7 +60,7 @@ class Fourier(Op):
         try:
             axis = self._axis(node)
         except NotScalarConstantError:
-            raise ShapeError("Fourier: the axis is not known")
+            raise ShapeError("Fourier: the axis must be a constant")
         shape = list(in_shapes[0])
         shape[axis] = node.inputs[1]
         return [tuple(shape)]

@@ -147,7 +147,7 @@ def _mpi():
     try:
         return require("mpi4py.MPI", "Sending and receiving arrays")
     except ImportError as error:
-        raise RuntimeError("%s\nThat brings an MPI library too; start the program with mpiexec." % error) from error
+        raise RuntimeError("%s\nThis also installs an MPI library; start the program with mpiexec." % error) from error
 
 
 def _find_mpi():
@@ -164,7 +164,8 @@ def _request_and_data(op, request, data):
     """Check the inputs of an Op that waits, and return them as variables."""
     if not isinstance(request, Variable) or not isinstance(request.type, Generic):
         raise TypeError(
-            "%s: the first input must be the request, of type Generic, that isend or irecv gave; got %s" % (op, request)
+            "%s: the first input must be the request, of type Generic, that isend or irecv returned; got %s"
+            % (op, request)
         )
     return [request, as_tensor_variable(data)]
 

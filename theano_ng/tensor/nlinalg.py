@@ -149,15 +149,15 @@ class TensorSolve(Op):
         """Return the axes of the first input with the chosen `axes` moved to the end."""
         axes = self.axes or ()
         if len(set(axes)) != len(axes) or any(not 0 <= axis < ndim for axis in axes):
-            raise ValueError("%s: axes must be different ones out of 0..%d" % (self, ndim - 1))
+            raise ValueError("%s: axes must be distinct integers from 0 to %d" % (self, ndim - 1))
         return [axis for axis in range(ndim) if axis not in axes] + list(axes)
 
     def make_node(self, a, b):
         a, b = as_linalg_inputs(self, a, b)
         if a.ndim < b.ndim:
             raise ValueError(
-                "%s: the first input, the coefficients, has %d dimension(s), fewer than the %d of the right-hand side"
-                % (self, a.ndim, b.ndim)
+                "%s: the first input, the coefficients, has %d dimension(s), which are fewer than the %d of the "
+                "right-hand side" % (self, a.ndim, b.ndim)
             )
         pattern = [a.broadcastable[axis] for axis in self._order(a.ndim)[b.ndim :]]
         return Apply(self, [a, b], [TensorType(a.dtype, pattern)()])
@@ -251,7 +251,7 @@ class lstsq(Op):
         x, y = as_linalg_inputs(self, x, y)
         if x.ndim != 2 or y.ndim not in (1, 2):
             raise TypeError(
-                "lstsq takes a matrix and a vector or matrix, not inputs of %d and %d dimension(s)" % (x.ndim, y.ndim)
+                "lstsq expects a matrix and a vector or matrix, not inputs of %d and %d dimension(s)" % (x.ndim, y.ndim)
             )
         if rcond is None or NoneConst.equals(rcond):
             rcond = NoneConst
@@ -432,7 +432,7 @@ def matrix_power(M, n):
     """
     M = as_tensor_variable(M)
     if M.ndim != 2:
-        raise TypeError("matrix_power takes a matrix, not a tensor of type %s" % (M.type,))
+        raise TypeError("matrix_power expects a matrix, not a tensor of type %s" % (M.type,))
     try:
         exponent = n.__index__()
     except (AttributeError, TypeError):
@@ -499,7 +499,8 @@ def norm(x, ord):
     if x.ndim == 2:
         return _matrix_norm(x, ord)
     raise ValueError(
-        "Improper number of dimensions to norm: ord=%r takes a vector or matrix, not %d dimensions" % (ord, x.ndim)
+        "Improper number of dimensions to norm: ord=%r applies to a vector or matrix, not to %d dimensions"
+        % (ord, x.ndim)
     )
 
 

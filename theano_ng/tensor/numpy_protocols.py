@@ -157,8 +157,8 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
         )
     if kwargs:
         raise TypeError(
-            "numpy.%s on the symbolic variable %s takes no %s: nothing is computed yet that could be written or selected; assign the "
-            "result, and use switch and cast" % (name, self, ", ".join("%s=" % key for key in sorted(kwargs)))
+            "numpy.%s on the symbolic variable %s does not support %s, because the variable has no value yet; assign "
+            "the result, and use switch and cast" % (name, self, ", ".join("%s=" % key for key in sorted(kwargs)))
         )
     first = isinstance(inputs[0], Variable)
     if name in ("equal", "not_equal") and not first and np.ndim(inputs[0]) == 0:
@@ -207,8 +207,8 @@ class _Counterpart:
         options = {name: given.pop(name) for name in self.named if name in given}
         if given:
             raise TypeError(
-                "numpy.%s on symbolic variables takes no %s; theano_ng.tensor.%s computes it, with the arguments that it documents"
-                % (self.name, ", ".join("%s=" % key for key in given), self.ours)
+                "numpy.%s on symbolic variables does not support %s; theano_ng.tensor.%s computes it, with the "
+                "arguments in its documentation" % (self.name, ", ".join("%s=" % key for key in given), self.ours)
             )
         return _ours(self.ours)(*values, **options)
 
@@ -221,7 +221,7 @@ def _constant_answers():
 
     def rounded(a, decimals=0, out=None):
         if decimals != 0 or out is not None:
-            raise TypeError("numpy.round on symbolic variables rounds to whole numbers and takes no out=")
+            raise TypeError("numpy.round on symbolic variables rounds to integers and does not support out=")
         return _ours("round_half_to_even")(a)
 
     def expand_dims(a, axis):
@@ -261,8 +261,8 @@ def _array_function(self, func, types, args, kwargs):
     counterpart = _functions.get(func)
     if counterpart is None:
         raise TypeError(
-            "numpy.%s has no counterpart for symbolic variables such as %s; see theano_ng.tensor for what there is"
-            % (func.__name__, self)
+            "numpy.%s has no counterpart for symbolic variables such as %s; theano_ng.tensor contains the available "
+            "functions" % (func.__name__, self)
         )
     return counterpart(func, args, kwargs)
 

@@ -108,7 +108,7 @@ def infer_ndim_bcast(ndim, shape, *args):
         template = args[0] if len(args) == 1 else add(*args)
         if ndim is not None and ndim != template.ndim:
             raise ValueError(
-                "ndim is %s, but the parameters have %d dimension(s) and no size is given" % (ndim, template.ndim)
+                "ndim is %s, but the parameters have %d dimension(s), and size is not given" % (ndim, template.ndim)
             )
         ndim, vector, bcast = template.ndim, template.shape, template.broadcastable
     else:

@@ -191,7 +191,7 @@ class RandomFunction(Op):
         elif self.fn is multinomial_helper:
             sample.append(i_shapes[3][-1])
         elif self.ndim_added:
-            raise ShapeError("what the function adds to the shape is not known")
+            raise ShapeError("the dimensions that the function adds to the shape are not known")
         return [None, sample]
 
     def perform(self, node, inputs, out_):
@@ -274,7 +274,7 @@ def binomial(random_state, size=None, n=1, p=0.5, ndim=None, dtype="int64", prob
     `prob` is an old name of `p`. The other parameters, and the results, are those of :func:`uniform`.
     """
     if prob is not None:
-        warnings.warn("The parameter prob of binomial is called p.", DeprecationWarning, stacklevel=2)
+        warnings.warn("The parameter prob of binomial is now called p.", DeprecationWarning, stacklevel=2)
         p = prob
     n, p = as_tensor_variable(n), as_tensor_variable(p)
     ndim, size, bcast = infer_ndim_bcast(ndim, size, n, p)
@@ -458,13 +458,13 @@ def multinomial_helper(random_state, n, pvals, size):
     """
     n, pvals = np.asarray(n), np.asarray(pvals, "float64")
     if pvals.ndim == 0:
-        raise ValueError("pvals must have at least one dimension, along which the probabilities are")
+        raise ValueError("pvals must have at least one dimension, the one of the probabilities")
     if size is None:
         size = np.broadcast_shapes(n.shape, pvals.shape[:-1])
     size = tuple(size)
     if max(n.ndim, pvals.ndim - 1) > len(size):
         raise ValueError(
-            "size must have at least %d elements for n of shape %s and pvals of shape %s, it is %s"
+            "size must have at least %d elements for n of shape %s and pvals of shape %s, but it is %s"
             % (max(n.ndim, pvals.ndim - 1), n.shape, pvals.shape, size)
         )
     n = n.reshape((1,) * (len(size) - n.ndim) + n.shape)
@@ -514,9 +514,7 @@ def multinomial(random_state, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype
         pvals = p_vals
     n, pvals = as_tensor_variable(n), as_tensor_variable(pvals)
     if pvals.ndim == 0:
-        raise TypeError(
-            "pvals must have at least one dimension, along which the probabilities are, got %s" % pvals.type
-        )
+        raise TypeError("pvals must have at least one dimension, the one of the probabilities, got %s" % pvals.type)
     # `size` broadcasts with n and with the probabilities of a single category.
     ndim, size, bcast = infer_ndim_bcast(ndim, size, n, pvals.T[0].T)
     outtype = TensorType(dtype, bcast + (pvals.type.broadcastable[-1],))
@@ -534,7 +532,7 @@ class RandomStreamsBase:
     def binomial(self, size=None, n=1, p=0.5, ndim=None, dtype="int64", prob=None):
         """Sample the number of successes in n trials of success probability p. `prob` is an old name of p."""
         if prob is not None:
-            warnings.warn("The parameter prob of binomial is called p.", DeprecationWarning, stacklevel=2)
+            warnings.warn("The parameter prob of binomial is now called p.", DeprecationWarning, stacklevel=2)
             p = prob
         return self.gen(binomial, size, n, p, ndim=ndim, dtype=dtype)
 

@@ -54,7 +54,7 @@ def tensor_constructor(
         If `value` is not an ndarray, or the target is not 'cpu'.
     """
     if target != "cpu":
-        raise TypeError("tensor_constructor makes shared variables for target 'cpu', not %r" % (target,))
+        raise TypeError("tensor_constructor makes shared variables for target 'cpu' only, not %r" % (target,))
     if not isinstance(value, np.ndarray):
         raise TypeError("Expected a numpy.ndarray, got %s" % type(value))
     if broadcastable is None:
@@ -88,7 +88,7 @@ def scalar_constructor(value, name=None, strict=False, allow_downcast=None, borr
         If `value` is not a number, or the target is not 'cpu'.
     """
     if target != "cpu":
-        raise TypeError("scalar_constructor makes shared variables for target 'cpu', not %r" % (target,))
+        raise TypeError("scalar_constructor makes shared variables for target 'cpu' only, not %r" % (target,))
     if not isinstance(value, (numbers.Number, np.number, np.bool_)):
         raise TypeError("Expected a number, got %s" % type(value))
     data = np.asarray(value)

@@ -225,7 +225,10 @@ def _topk_py_impl(op, x, k, axis, idx_dtype):
     """
     n = x.shape[axis]
     if k == 0 or abs(k) > n:
-        raise ValueError("topk: k must be between 1 and the length of the axis (%d), or minus that; got %d" % (n, k))
+        raise ValueError(
+            "topk: k must be between 1 and the length of the axis (%d), or the negative of such a number; got %d"
+            % (n, k)
+        )
     count = abs(k)
     # NaN sorts last, so it counts as the largest. Flipping before the sort takes the first of equal elements.
     if k > 0:

@@ -31,8 +31,8 @@ def transfer(var, target):
         for function in transfer._others
     ]
     raise ValueError(
-        "Can't transfer %s to target %s. 'cpu' is always known; the registered functions that were asked: %s. Is the back end"
-        " that provides the target loaded?" % (var, target, ", ".join(asked) or "none")
+        "Can't transfer %s to target %s. 'cpu' is always known; other targets were looked up in these registered "
+        "functions: %s. Is the back end that provides the target loaded?" % (var, target, ", ".join(asked) or "none")
     )
 
 

@@ -98,7 +98,7 @@ class TensorType(Type):
             self.broadcastable = tuple([bool(b) for b in broadcastable])
         except TypeError:
             raise TypeError(
-                "TensorType: broadcastable is a sequence of one bool for each dimension, got %r" % (broadcastable,)
+                "TensorType: broadcastable must be a sequence of one bool for each dimension, got %r" % (broadcastable,)
             ) from None
         self.name = name
         self.sparse_grad = sparse_grad

@@ -42,7 +42,7 @@ class MakeSlice(NativeOp, Op):
     def make_node(self, slc, stop=None, step=None):
         if isinstance(slc, slice):
             if stop is not None or step is not None:
-                raise TypeError("MakeSlice takes a slice, or start, stop and step; not both.")
+                raise TypeError("MakeSlice takes either a slice, or start, stop and step.")
             fields = [slc.start, slc.stop, slc.step]
         else:
             fields = [slc, stop, step]

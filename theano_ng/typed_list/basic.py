@@ -63,13 +63,13 @@ class _typed_list_py_operators:
 
     def __bool__(self):
         raise TypeError(
-            "The truth value of a typed list is not known when the graph is built; use typed_list.length(x) in the graph."
+            "The truth value of a typed list is unknown when the graph is built; use typed_list.length(x) in the graph."
         )
 
     def __iter__(self):
         raise TypeError(
-            "A typed list cannot be iterated over when the graph is built: its length is not known. Use scan over"
-            " arange(length(x), dtype='int64') with the list among the non_sequences."
+            "A typed list cannot be iterated over when the graph is built, because its length is unknown. Use scan "
+            "over arange(length(x), dtype='int64') with the list among the non_sequences."
         )
 
     def append(self, toAppend):
@@ -632,7 +632,8 @@ class MakeList(_ListOp):
             raise TypeError("MakeList: expected a tuple or list of variables, got %s" % _described(a))
         if not a:
             raise TypeError(
-                "MakeList: an empty list has no type of elements. Make a constant: TypedListType(ttype).make_constant([])"
+                "MakeList: the type of the elements of an empty list is unknown. Make a constant: "
+                "TypedListType(ttype).make_constant([])"
             )
         # Values are converted to the type of the variables.
         ttype = next((x.type for x in a if isinstance(x, Variable)), None)
@@ -643,7 +644,7 @@ class MakeList(_ListOp):
         for i, x in enumerate(elements):
             if x.type != elements[0].type:
                 raise TypeError(
-                    "MakeList: all elements must have one type. Element 0 is %s, element %d is %s"
+                    "MakeList: all elements must have the same type. Element 0 is %s, element %d is %s"
                     % (_described(elements[0]), i, _described(x))
                 )
         return Apply(self, elements, [TypedListType(elements[0].type)()])

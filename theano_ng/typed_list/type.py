@@ -43,9 +43,7 @@ class TypedListType(Type):
 
     def __init__(self, ttype, depth=0):
         if not isinstance(depth, int) or depth < 0:
-            raise ValueError(
-                "TypedListType: the depth is the number of lists around the lists, 0 or more, not %r" % (depth,)
-            )
+            raise ValueError("TypedListType: depth must be the number of enclosing lists, 0 or more, not %r" % (depth,))
         if not isinstance(ttype, Type):
             raise TypeError(
                 "TypedListType: expected the Type of the elements, such as tensor.fvector, got %r of type %s"
@@ -121,7 +119,7 @@ class TypedListType(Type):
                 elements.append(self.ttype.filter(element, strict=strict, allow_downcast=allow_downcast))
             except (TypeError, ValueError) as failure:
                 # The new message is the first argument; the other arguments of the element's error follow.
-                message = "%s: element %d is no value of type %s: %s" % (
+                message = "%s: element %d is not a valid value of type %s: %s" % (
                     self,
                     i,
                     self.ttype,

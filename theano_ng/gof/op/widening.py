@@ -25,7 +25,7 @@ def other_dtype(variable, value):
     expected, given = getattr(variable.type, "dtype", None), getattr(value, "dtype", None)
     if variable.owner is None or expected is None or given is None or given == expected:
         return None
-    text = "%s gave a value of dtype %s for its output %d, which has dtype %s." % (
+    text = "%s gave a value of dtype %s for its output %d, whose type is %s." % (
         variable.owner,
         given,
         variable.index,

@@ -203,7 +203,7 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
         return 0;
     if (reduced.count == 0 && !words->has_identity) {
         PyErr_Format(PyExc_ValueError,
-                     "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity to return for no elements", empty);
+                     "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity, so that it has no result for zero elements", empty);
         return -1;
     }
     join_axes(&kept);

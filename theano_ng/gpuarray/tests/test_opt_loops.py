@@ -184,7 +184,7 @@ class TestLoops(unittest.TestCase):
         values = [self.values[w].astype(w.dtype) for w in (x, v)]
         f(*values, 3)
         before = total.get_value()
-        with self.assertRaisesRegex(ValueError, r"(?s)Apply node.*That was in step 0 of the loop"):
+        with self.assertRaisesRegex(ValueError, r"(?s)Apply node.*The error occurred in step 0 of the loop"):
             f(*values, 2)
         np.testing.assert_array_equal(total.get_value(), before)
         f(*values, 3)

@@ -343,7 +343,7 @@ def checked(v, args):
     for other in conditions[1:]:
         condition = and_(condition, other)
     return Assert(
-        "The loop %s was asked for a negative number of steps, or a sequence is shorter than that number"
+        "The loop %s got a negative number of steps, or a sequence that is shorter than the number of steps"
         % args.other_info.get("name")
     )(v, condition)
 

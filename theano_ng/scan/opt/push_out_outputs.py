@@ -298,7 +298,7 @@ class Ends:
     def _total(self, total, buffer):
         value = add(initial_row(buffer), *(self._sum(v) for v in total.terms))
         if not total.any_steps and number(self.args.n_steps) is None:
-            value = Assert("The last state of a loop is read, and there is none: the loop has no steps")(
+            value = Assert("The last state of a loop is read, but it does not exist: the loop has no steps")(
                 value, gt(self.args.n_steps, 0)
             )
         return value

@@ -113,8 +113,8 @@ class TestCheckpoints(unittest.TestCase):
         for arguments, error, text in (
             (dict(sequences=dict(input=x, taps=[0, 1])), RuntimeError, "scan_checkpoints doesn't work with taps"),
             (dict(sequences=x, outputs_info=dict(initial=x, taps=[-2])), RuntimeError, "doesn't work with taps"),
-            (dict(outputs_info=h0), ValueError, "n_steps says how many steps there are"),
-            (dict(sequences=x, save_every_N=0), ValueError, "a block has one step or more"),
+            (dict(outputs_info=h0), ValueError, "without sequences, n_steps must be given"),
+            (dict(sequences=x, save_every_N=0), ValueError, "a block must have at least one step"),
             (dict(sequences=T.dscalar()), ValueError, "Sequence 0, .* is a scalar"),
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
@@ -123,7 +123,7 @@ class TestCheckpoints(unittest.TestCase):
             scan_checkpoints(lambda a: (a, until(a.sum() > 1)), x)
         found, _ = scan_checkpoints(lambda a, b: a + b, [x, v], save_every_N=2)
         for length in (1, 4, 6):
-            with self.assertRaisesRegex(ValueError, "all sequences have one length"):
+            with self.assertRaisesRegex(ValueError, "all sequences must have the same length"):
                 run(found, {x: X, v: np.ones(length)})
         with self.assertRaisesRegex(ValueError, "reshape"):
             run(scan_checkpoints(step, x, h0, save_every_N=2, padding=False)[0], {x: X, h0: X[0]})

@@ -237,9 +237,9 @@ class TestSequences(unittest.TestCase):
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 scan(lambda *a: a[0], given)
-        with self.assertWarnsRegex(UserWarning, r"Sequence 0: the keys \['tap'\] are not known and ignored"):
+        with self.assertWarnsRegex(UserWarning, r"Sequence 0: the unknown keys \['tap'\] are ignored"):
             scan(lambda a: a, dict(input=x, tap=[1]))
-        with self.assertRaisesRegex(ValueError, "4 rows, and there are 9 steps"):
+        with self.assertRaisesRegex(ValueError, "4 rows, but there are 9 steps"):
             run(scan(lambda a: a, x, n_steps=9)[0], {x: X})
 
 
@@ -331,7 +331,7 @@ class TestStates(unittest.TestCase):
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 scan(step, x, info)
-        with self.assertWarnsRegex(UserWarning, r"Output 0: the keys \['foo'\] are not known"):
+        with self.assertWarnsRegex(UserWarning, r"Output 0: the unknown keys \['foo'\]"):
             scan(add, x, dict(initial=h0, foo=1))
 
 
@@ -439,7 +439,7 @@ class TestStepFunctions(unittest.TestCase):
             (lambda a: (until(a.sum() > 1), a), ValueError, "Scan cannot parse the return value"),
             (lambda a: (a, until(a.sum() > 1), {count: count + 1}), ValueError, "Scan cannot parse the return value"),
             (lambda a: until(a.sum() > 1), ValueError, "Scan cannot parse the return value"),
-            (lambda a: (a, until(a > 1)), TypeError, "the condition is a scalar"),
+            (lambda a: (a, until(a > 1)), TypeError, "the condition must be a scalar"),
             (lambda a: (a, {x: a}), TypeError, "update target must be a SharedVariable"),
             (lambda a: {count: a}, TypeError, "An update must have the same type as the original shared variable"),
             (lambda a: [(count, count), (count, count + 1)], ValueError, "already has an update expression"),

@@ -323,7 +323,7 @@ class TestArrays(unittest.TestCase):
             self.same(functions, given, X[0])
         for given, at in (([0, 1, 3, 0], 3), ([-4, 0], 1), ([0, 2**62, 0], 2), ([-(2**63), 0], 1)):
             text = self.same_failure(functions, IndexError, given, X[0])
-            self.assertIn("That was in step %d of the loop" % at, text)
+            self.assertIn("The error occurred in step %d of the loop" % at, text)
             self.assertIn("test_loop_faults.py", text)
             self.same(functions, [0, 2], X[0])
 
@@ -469,7 +469,7 @@ class TestFailures(unittest.TestCase):
         a = T.dvector()
         f = function(Scan([a], [a * 2], info(n_seqs=1, n_nit_sot=1)), [FIVE, A, FIVE], "FAST_RUN")
         for _ in range(2):
-            with self.assertRaisesRegex(ValueError, "(?s)shorter.*5 rows, and there are 6"):
+            with self.assertRaisesRegex(ValueError, "(?s)shorter.*5 rows, but there are 6"):
                 f(6, A, 6)
             np.testing.assert_array_equal(f(5, A, 5)[0], A * 2)
 

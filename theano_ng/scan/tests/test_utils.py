@@ -188,7 +188,7 @@ class TestMapVariables(unittest.TestCase):
         (found,) = scan_utils.map_variables(self.replacer({"ab": q}), [op(a, b)])
         self.assertEqual(theano.function([a, b, q], found, mode=MODE, on_unused_input="ignore")(1, 2, 5), 10)
         custom = theano.OpFromGraph([a, b], [ab * 2], lop_overrides=lambda i, o, g: [g[0], g[0]])
-        with self.assertRaisesRegex(NotImplementedError, "has derivatives of its own for 2 inputs"):
+        with self.assertRaisesRegex(NotImplementedError, "has overridden derivatives for 2 inputs"):
             scan_utils.map_variables(self.replacer({"ab": q}), [custom(a, b)])
 
     def test_replacements_of_the_variables_that_an_op_was_made_of(self):

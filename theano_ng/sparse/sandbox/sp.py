@@ -31,7 +31,9 @@ def _image_shape(inshp):
     """Return (channels, height, width) for an image shape; if it has no channels, their number is 1."""
     inshp = tuple(int(n) for n in np.asarray(inshp))
     if len(inshp) not in (2, 3) or min(inshp) < 1:
-        raise ValueError("the shape of an image is (height, width) or (channels, height, width), not %s" % (inshp,))
+        raise ValueError(
+            "the shape of an image must be (height, width) or (channels, height, width), not %s" % (inshp,)
+        )
     return inshp if len(inshp) == 3 else (1, *inshp)
 
 
@@ -91,9 +93,9 @@ class ConvolutionIndices(Op):
         if not ws:
             raise Exception("ws is obsolete and it must be always True")
         if mode not in ("valid", "full"):
-            raise ValueError("mode is 'valid' or 'full', not %r" % (mode,))
+            raise ValueError("mode must be 'valid' or 'full', not %r" % (mode,))
         if nkern < 1:
-            raise ValueError("nkern is the number of kernels, not %r" % (nkern,))
+            raise ValueError("nkern must be the number of kernels, not %r" % (nkern,))
         channels, height, width = _image_shape(inshp)
         (tall, wide), (dx, dy) = (int(n) for n in kshp), (int(n) for n in strides)
         border = (tall - 1, wide - 1) if mode == "full" else (0, 0)
@@ -126,7 +128,7 @@ class ConvolutionIndices(Op):
         inputs = [as_tensor_variable(v) for v in (inshp, kshp)]
         for v in inputs:
             if v.ndim != 1 or not v.dtype.startswith(("int", "uint")):
-                raise TypeError("%s: shapes are vectors of integers, not %s" % (self, v.type))
+                raise TypeError("%s: shapes must be vectors of integers, not %s" % (self, v.type))
         vector = TensorType("int64", (False,))
         return Apply(self, inputs, [vector() for _ in range(4)])
 

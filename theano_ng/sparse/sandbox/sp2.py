@@ -135,17 +135,17 @@ class Binomial(_Random):
     def make_node(self, n, p, shape):
         n, p, shape = (as_tensor_variable(v) for v in (n, p, shape))
         if n.ndim != 0 or n.dtype not in INTEGERS:
-            raise TypeError("%s: the number of experiments has to be a 0-d integer, not %s" % (self, n.type))
+            raise TypeError("%s: the number of experiments must be a 0-d integer, not %s" % (self, n.type))
         if p.ndim != 0:
-            raise TypeError("%s: the probability has to be 0-d, not %s" % (self, p.type))
+            raise TypeError("%s: the probability must be 0-d, not %s" % (self, p.type))
         if shape.ndim != 1 or shape.dtype not in INTEGERS:
-            raise TypeError("%s: the shape has to be a vector of integers, not %s" % (self, shape.type))
+            raise TypeError("%s: the shape must be a vector of integers, not %s" % (self, shape.type))
         return Apply(self, [n, p, shape], [SparseType(dtype=self.dtype, format=self.format)()])
 
     def perform(self, node, inputs, outputs):
         n, p, shape = inputs
         if len(shape) != 2:
-            raise ValueError("%s: the shape of a matrix has two lengths, not %d" % (self, len(shape)))
+            raise ValueError("%s: the shape of a matrix must have two lengths, not %d" % (self, len(shape)))
         rows, columns = (int(length) for length in shape)
         # Draw blocks of rows. The numbers do not depend on the size of the blocks.
         at_once = max(1, _AT_ONCE // max(columns, 1))
@@ -194,9 +194,9 @@ class Multinomial(_Random):
     def make_node(self, n, p):
         n, p = as_tensor_variable(n), compressed(p, self)
         if p.format != "csr":
-            raise NotImplementedError("%s works for csr matrices alone, not for %s" % (self, p.type))
+            raise NotImplementedError("%s supports only csr matrices, not %s" % (self, p.type))
         if n.ndim > 1:
-            raise TypeError("%s: the number of experiments is 0-d or a vector, not %s" % (self, n.type))
+            raise TypeError("%s: the number of experiments must be 0-d or a vector, not %s" % (self, n.type))
         return Apply(self, [n, p], [p.type()])
 
     def perform(self, node, inputs, outputs):

@@ -208,7 +208,7 @@ class TestPatterns(unittest.TestCase):
         too_wide = sp.csr_matrix(
             (np.ones(1), np.array([2**33], dtype="int64"), np.array([0, 1], dtype="int64")), shape=(1, 2**34)
         )
-        with self.assertRaisesRegex(ValueError, "too big for int32"):
+        with self.assertRaisesRegex(ValueError, "too large for int32"):
             theano.function([x], sparse.csm_indices(x))(too_wide)
         self.assertEqual(theano.function([x], sparse.sp_sum(x))(too_wide), 1)
 

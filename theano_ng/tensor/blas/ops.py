@@ -98,7 +98,7 @@ class BlasOp(NativeOp, Op):
         """
         if len(inputs) != len(self.ranks):
             raise TypeError(
-                "%s takes %d inputs (%s); %d were given" % (self, len(self.ranks), ", ".join(self.names), len(inputs))
+                "%s takes %d inputs (%s), got %d" % (self, len(self.ranks), ", ".join(self.names), len(inputs))
             )
         inputs = [as_tensor_variable(i) for i in inputs]
         for name, rank, i in zip(self.names, self.ranks, inputs):
@@ -398,7 +398,7 @@ class BatchedDot(BlasOp):
 
     def make_node(self, *inputs):
         if len(inputs) != 2:
-            raise TypeError("%s takes 2 inputs; %d were given" % (self, len(inputs)))
+            raise TypeError("%s takes 2 inputs, got %d" % (self, len(inputs)))
         inputs = [as_tensor_variable(i) for i in inputs]
         for name, i in zip(("first", "second"), inputs):
             if i.ndim not in (2, 3):

@@ -79,9 +79,9 @@ def _check_openmp(ldflags):
         import warnings
 
         warnings.warn(
-            "blas.ldflags=%r brings Intel's OpenMP library and openmp=True the compiler's; the two can give wrong results together. Link "
-            "mkl_gnu_thread instead of mkl_intel_thread, or set openmp=False; blas.check_openmp=False silences this warning."
-            % ldflags
+            "blas.ldflags=%r loads Intel's OpenMP library and openmp=True the compiler's; together they can give "
+            "wrong results. Link mkl_gnu_thread instead of mkl_intel_thread, or set openmp=False; "
+            "blas.check_openmp=False silences this warning." % ldflags
         )
 
 
@@ -104,7 +104,7 @@ def addresses():
         return _linked_addresses(config.blas.ldflags)
     except Exception as failure:
         raise RuntimeError(
-            "blas.ldflags=%r does not give a BLAS (%s); leave blas.ldflags empty to use the one inside SciPy"
+            "blas.ldflags=%r does not link a BLAS (%s); leave blas.ldflags empty to use the BLAS inside SciPy"
             % (config.blas.ldflags, getattr(failure, "output", str(failure)).strip())
         ) from failure
 

@@ -723,7 +723,8 @@ def _lift_graph(root, lifted, ndim):
                 continue
             if not hasattr(variable, "data"):
                 raise ValueError(
-                    "The gradient of a scalar op uses a variable that is no input, output or constant: %s" % variable
+                    "The gradient of a scalar op uses a variable that is not an input, an output or a constant: %s"
+                    % variable
                 )
             value = constant(np.asarray(variable.data, dtype=variable.type.dtype))
             lifted[variable] = DimShuffle((), ["x"] * ndim)(value) if ndim else value

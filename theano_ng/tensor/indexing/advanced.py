@@ -386,7 +386,7 @@ class BaseAdvancedSubtensor(NativeOp, Op):
             else:
                 fields = slice_of(entry)
                 if fields is None:
-                    raise ShapeError("the length of the slice %s is not known before run time" % (entry,))
+                    raise ShapeError("the length of the slice %s is known only at run time" % (entry,))
                 sizes.append(as_tensor_variable(slice_length(fields, ishapes[0][axis])))
         shapes = {id(inp): shp for inp, shp in zip(index, ishapes[1:])}
         # Each joint dimension has the length of the arrays that are not broadcastable in it. At run time, the length of

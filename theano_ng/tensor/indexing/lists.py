@@ -116,7 +116,7 @@ def checked(value):
         If it does not fit an int64.
     """
     if clipped(value) != value:
-        raise IndexError("cannot fit the index %d into an index-sized integer" % value)
+        raise IndexError("the index %d does not fit into an index-sized integer" % value)
     return int(value)
 
 

@@ -234,10 +234,10 @@ class RavelMultiIndex(NativeOp, Op):
         if dims.ndim != 1:
             raise TypeError("RavelMultiIndex: dims must be a vector, got %s" % (dims.type,))
         if not coordinates:
-            raise ValueError("ravel_multi_index: no index was given")
+            raise ValueError("ravel_multi_index: at least one index must be given")
         if not isinstance(self.mode, str) and len(self.mode) != len(coordinates):
             raise ValueError(
-                "ravel_multi_index: %d mode(s) were given for %d coordinates; expected one for each, or one for all"
+                "ravel_multi_index: got %d mode(s) for %d coordinates; expected one for each, or one for all"
                 % (len(self.mode), len(coordinates))
             )
         ndim = max(x.ndim for x in coordinates)

@@ -153,7 +153,7 @@ class Choose(NativeOp, Op):
             raise TypeError("choose: the first argument holds indices and must have an integer dtype, not %s" % a.dtype)
         if isinstance(choices, (tuple, list)) and len(choices) != 1:
             if not choices:
-                raise ValueError("choose: there is nothing to choose from")
+                raise ValueError("choose: there are no choices")
             choices = [as_tensor_variable(c) for c in choices]
             dtype = upcast(*[c.dtype for c in choices])
             patterns = [c.broadcastable for c in choices]
@@ -189,12 +189,13 @@ class Choose(NativeOp, Op):
         )
         result = np.empty(shape, dtype=node.outputs[0].dtype)
         if result.size and n == 0:
-            raise ValueError("choose: there is nothing to choose from")
+            raise ValueError("choose: there are no choices")
         if result.size and self.mode == "raise":
             wrong = a[(a < 0) | (a >= n)]
             if wrong.size:
                 raise ValueError(
-                    "choose: index %d is outside of [0, %d]; see mode='wrap' and mode='clip'" % (wrong[0], n - 1)
+                    "choose: index %d is outside of [0, %d]; mode='wrap' and mode='clip' accept such an index"
+                    % (wrong[0], n - 1)
                 )
         elif result.size:
             # A small dtype such as int8 may not hold the number of choices.

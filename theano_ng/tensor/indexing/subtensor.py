@@ -254,7 +254,8 @@ class Subtensor(_BasicIndexing):
             return scal.get_scalar_type(type_.dtype)
         if is_integer(entry):
             raise TypeError(
-                "Python scalar in idx_list: %r. Give the type of the index, and the index as an input." % (entry,)
+                "Python scalar in idx_list: %r. Put the type of the index into idx_list, and give the index as an "
+                "input." % (entry,)
             )
         raise AdvancedIndexingError("Invalid index type or slice for Subtensor: %s" % (entry,))
 

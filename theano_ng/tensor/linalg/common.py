@@ -123,7 +123,7 @@ def matrix_dot(*args):
         If there is no argument.
     """
     if not args:
-        raise TypeError("matrix_dot needs one matrix or more")
+        raise TypeError("matrix_dot needs at least one matrix")
     rval = as_tensor_variable(args[0])
     for a in args[1:]:
         rval = T.dot(rval, a)

@@ -31,7 +31,9 @@ from theano_ng.tensor.type import TensorType
 
 def _no_complex_gradient(op, x):
     return [
-        grad_not_implemented(op, 0, x, "Phases of complex vectors are free: take the gradient of a real formulation.")
+        grad_not_implemented(
+            op, 0, x, "The phases of complex vectors are arbitrary: take the gradient of a real formulation."
+        )
     ]
 
 
@@ -57,8 +59,8 @@ def _vectors_determined(op, x, *rests):
     """
     check = CheckAndRaise(
         np.linalg.LinAlgError,
-        "%s: the cost depends on vectors beyond the smaller side of the matrix. They are any basis of a null space and "
-        "have no gradient: use the reduced form." % op,
+        "%s: the cost depends on vectors beyond the smaller side of the matrix. These vectors are an arbitrary basis "
+        "of a null space and have no gradient: use the reduced form." % op,
     )
     return check(x, *[T.eq(rest, 0).all() for rest in rests])
 
@@ -236,8 +238,8 @@ class EighGrad(Op):
         inputs = as_linalg_inputs(self, x, w, v, gw, gv)
         if [i.ndim for i in inputs] != [2, 1, 2, 1, 2] or inputs[0].dtype.startswith("complex"):
             raise TypeError(
-                "%s takes a real matrix, its eigenvalues (a vector) and eigenvectors (a matrix), and gradients of these, not %s"
-                % (self, [str(i.type) for i in inputs])
+                "%s expects a real matrix, its eigenvalues (a vector) and eigenvectors (a matrix), and gradients with "
+                "respect to these, not %s" % (self, [str(i.type) for i in inputs])
             )
         return Apply(self, inputs, [TensorType(inputs[0].dtype, (False, False))()])
 

@@ -51,7 +51,7 @@ def _check_pencil(op, matrices):
     shape = matrices[0].shape
     if shape[0] != shape[1] or any(m.shape != shape for m in matrices):
         raise np.linalg.LinAlgError(
-            "%s needs square matrices of one shape, but these are of shape %s"
+            "%s needs two square matrices of the same shape, but their shapes are %s"
             % (op, " and ".join(str(m.shape) for m in matrices))
         )
 
@@ -319,7 +319,7 @@ class ExpmGrad(Op):
     def make_node(self, A, gw):
         A, gw = scipy_inputs(self, A, gw)
         if A.ndim != 2 or gw.ndim != 2:
-            raise TypeError("%s takes two matrices, not %s and %s" % (self, A.type, gw.type))
+            raise TypeError("%s expects two matrices, not %s and %s" % (self, A.type, gw.type))
         return Apply(self, [A, gw], [A.type()])
 
     def perform(self, node, inputs, outputs):
@@ -327,7 +327,8 @@ class ExpmGrad(Op):
         _check_exponent(self, A)
         if gw.shape != A.shape:
             raise ValueError(
-                "%s: the matrix has shape %s, but the gradient by its exponential %s" % (self, A.shape, gw.shape)
+                "%s: the matrix has shape %s, but the gradient with respect to its exponential has shape %s"
+                % (self, A.shape, gw.shape)
             )
         result = (
             scipy_linalg().expm_frechet(A.conj().T, gw, compute_expm=False, check_finite=False) if A.size else A.copy()

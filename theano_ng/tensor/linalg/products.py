@@ -29,7 +29,7 @@ class Dot(NativeOp, Op):
 
     def make_node(self, *inputs):
         if len(inputs) != 2:
-            raise TypeError("Dot takes 2 inputs, %d were given" % len(inputs))
+            raise TypeError("Dot takes 2 inputs, got %d" % len(inputs))
         x, y = (as_tensor_variable(z) for z in inputs)
         for name, z in (("first", x), ("second", y)):
             if z.ndim not in (1, 2):
@@ -159,8 +159,8 @@ def _axes_pair(a, b, axes, first, name):
         for operand, x in (("first", a), ("second", b)):
             if axes > x.ndim - first:
                 raise ValueError(
-                    "%s: %d axes to sum over are more than the %s operand has "
-                    "(%d%s)" % (name, axes, operand, x.ndim - first, " without the batch axis" if first else "")
+                    "%s: %d axes to sum over, but the %s operand has only %d%s"
+                    % (name, axes, operand, x.ndim - first, " without the batch axis" if first else "")
                 )
         return (list(range(a.ndim - axes, a.ndim)), list(range(first, first + axes)))
     axes = list(axes)

@@ -242,8 +242,8 @@ class CholeskyGrad(Op):
         inputs = scipy_inputs(self, x, l, dz)
         if any(i.ndim != 2 for i in inputs) or is_complex(inputs[0]):
             raise TypeError(
-                "%s takes three real matrices: x, its Cholesky factor and the gradient by the factor; got %s"
-                % (self, ", ".join(str(i.type) for i in inputs))
+                "%s expects three real matrices: x, its Cholesky factor and the gradient with respect to the factor; "
+                "got %s" % (self, ", ".join(str(i.type) for i in inputs))
             )
         return Apply(self, inputs, [inputs[0].type()])
 
@@ -256,7 +256,7 @@ class CholeskyGrad(Op):
         x, factor, dz = inputs
         if not x.shape == factor.shape == dz.shape or x.shape[0] != x.shape[1]:
             raise ValueError(
-                "%s needs three square matrices of one shape, but these are of shapes %s, %s and %s"
+                "%s needs three square matrices of the same shape, but their shapes are %s, %s and %s"
                 % (self, x.shape, factor.shape, dz.shape)
             )
         lower, f = (factor, np.tril(dz)) if self.lower else (factor.T, np.triu(dz).T.copy())

@@ -107,7 +107,7 @@ static int refuse_count(double count)
 {
     if (fabs(count) <= 0x1p62)
         return 0;
-    PyErr_SetString(PyExc_ValueError, "arange: there are more elements between start and stop than an array can have");
+    PyErr_SetString(PyExc_ValueError, "arange: an array cannot have so many elements as there are between start and stop");
     return -1;
 }
 

@@ -148,7 +148,7 @@ static npy_int64 *read_labels(PyArrayObject *a, npy_intp batch, npy_intp symbols
                 continue;
             if (label == 0 || label >= symbols) {
                 PyErr_Format(PyExc_ValueError,
-                             "ctc: labels[%zd, %zd] is %lld, but labels are from 1 to %zd: 0 is the blank, negative numbers are padding",
+                             "ctc: labels[%zd, %zd] is %lld, but labels must be from 1 to %zd: 0 is the blank, negative numbers are padding",
                              (Py_ssize_t)i, (Py_ssize_t)j, (long long)label, (Py_ssize_t)(symbols - 1));
                 PyMem_Free(labels);
                 return NULL;
@@ -171,13 +171,13 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
     double *costs = NULL;
     (void)nin;
     if (PyArray_DIM((PyArrayObject *)in[1], 0) != batch || PyArray_DIM((PyArrayObject *)in[2], 0) != batch) {
-        PyErr_Format(PyExc_ValueError, "ctc: activations are of %zd examples, labels of %zd, and there are %zd input lengths",
+        PyErr_Format(PyExc_ValueError, "ctc: the numbers of examples differ: %zd in activations, %zd in labels, %zd in input_lengths",
                      (Py_ssize_t)batch, (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[1], 0),
                      (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[2], 0));
         return -1;
     }
     if (symbols == 0) {
-        PyErr_SetString(PyExc_ValueError, "ctc: activations have no symbols, not even the blank");
+        PyErr_SetString(PyExc_ValueError, "ctc: activations have no symbols; at least the blank is needed");
         return -1;
     }
     const int flags = NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST;
@@ -188,7 +188,7 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
     const npy_int64 *lengths = PyArray_DATA(length_array);
     for (npy_intp i = 0; i < batch; ++i)
         if (lengths[i] < 0 || lengths[i] > time) {
-            PyErr_Format(PyExc_ValueError, "ctc: input_lengths[%zd] is %lld, but there are activations of %zd time steps", (Py_ssize_t)i,
+            PyErr_Format(PyExc_ValueError, "ctc: input_lengths[%zd] is %lld, but there are activations for %zd time steps", (Py_ssize_t)i,
                          (long long)lengths[i], (Py_ssize_t)time);
             goto done;
         }

@@ -184,7 +184,7 @@ static int tng_recurrence(int nin, int nout, PyObject **in, PyObject **out, cons
     (void)nin;
     (void)nout;
     if (!PyArray_CompareLists(PyArray_DIMS((PyArrayObject *)in[0]), dims, nd)) {
-        PyErr_SetString(PyExc_ValueError, "LinearRecurrence: the factors and the terms have to have the same shape");
+        PyErr_SetString(PyExc_ValueError, "LinearRecurrence: the factors and the terms must have the same shape");
         return -1;
     }
     PyArrayObject *z = native_alloc(out, nd, dims, type);

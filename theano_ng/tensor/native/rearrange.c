@@ -342,7 +342,7 @@ static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, c
         }
     int64_t *to[NPY_MAXDIMS];
     if (nout > NPY_MAXDIMS) {
-        PyErr_Format(PyExc_ValueError, "unravel_index: %d dimensions are more than the %d of NumPy", nout, NPY_MAXDIMS);
+        PyErr_Format(PyExc_ValueError, "unravel_index: %d dimensions are more than NumPy's maximum of %d", nout, NPY_MAXDIMS);
         goto finish;
     }
     for (int k = 0; k < nout; ++k) {
@@ -419,7 +419,7 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
         goto finish;
     }
     if (ndim > NPY_MAXDIMS) {
-        PyErr_Format(PyExc_ValueError, "ravel_multi_index: %d dimensions are more than the %d of NumPy", ndim, NPY_MAXDIMS);
+        PyErr_Format(PyExc_ValueError, "ravel_multi_index: %d dimensions are more than NumPy's maximum of %d", ndim, NPY_MAXDIMS);
         goto finish;
     }
     if (dims == NULL || read_lengths(dims, "ravel_multi_index", ndim, &total) < 0)

@@ -404,7 +404,7 @@ static PyArrayObject *provide_result(Reduction *r, const struct reduction_words 
     r->count = PyArray_SIZE(result);
     if (empty >= 0 && r->count > 0 && !words->has_identity) {
         PyErr_Format(PyExc_ValueError,
-                     "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity to return for no elements",
+                     "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity, so that it has no result for zero elements",
                      empty);
         return NULL;
     }

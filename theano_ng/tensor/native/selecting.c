@@ -339,7 +339,7 @@ static int choose_all(Operands *o, int mode, PyArrayObject *z)
     npy_intp number[CHUNK], place[DIMS] = {0}, size = PyArray_ITEMSIZE(z);
     npy_int64 many = o->listed ? PyArray_DIM(o->array[1], 0) : o->count - 1;
     if (many == 0) {
-        PyErr_SetString(PyExc_ValueError, "choose: there is nothing to choose from");
+        PyErr_SetString(PyExc_ValueError, "choose: there are no choices");
         return -1;
     }
     join_dimensions(o);
@@ -351,7 +351,7 @@ static int choose_all(Operands *o, int mode, PyArrayObject *z)
             npy_intp n = length - i < CHUNK ? length - i : CHUNK;
             npy_intp wrong = read(o->at[0] + i * o->step[0], o->step[0], n, many, mode, number);
             if (wrong >= 0) {
-                PyErr_Format(PyExc_ValueError, "choose: index %zd is outside of [0, %zd]; see mode='wrap' and mode='clip'",
+                PyErr_Format(PyExc_ValueError, "choose: index %zd is outside of [0, %zd]; mode='wrap' and mode='clip' accept such an index",
                              (Py_ssize_t)number[wrong], (Py_ssize_t)(many - 1));
                 return -1;
             }

@@ -524,7 +524,7 @@ static int tng_sum_to_shape(int nin, int nout, PyObject **in, PyObject **out, co
         if (dims[i] == PyArray_DIM(x, i))
             continue;
         if (dims[i] != 1) {
-            PyErr_Format(PyExc_ValueError, "SumToShape: dimension %d of x is %zd long, which is to be summed to %zd, not 1", i,
+            PyErr_Format(PyExc_ValueError, "SumToShape: dimension %d of x has length %zd and cannot be summed to length %zd; expected 1 or the full length", i,
                          (Py_ssize_t)PyArray_DIM(x, i), (Py_ssize_t)dims[i]);
             return -1;
         }
@@ -566,7 +566,7 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const stru
     }
     for (int i = 0; i < nd; ++i) {
         if (reps[i] < 0) {
-            PyErr_Format(PyExc_ValueError, "Tile: repetitions must not be negative, but those of dimension %d are %zd", i,
+            PyErr_Format(PyExc_ValueError, "Tile: repetitions must not be negative, but the repetition of dimension %d is %zd", i,
                          (Py_ssize_t)reps[i]);
             return -1;
         }
@@ -646,7 +646,7 @@ static int tng_permute_rows(int nin, int nout, PyObject **in, PyObject **out, co
     for (int i = 0; i < nd; ++i) {
         npy_intp a = PyArray_DIM(x, i), b = PyArray_DIM(y, i);
         if (a != b && (i == nd - 1 || (a != 1 && b != 1))) {
-            PyErr_Format(PyExc_ValueError, "PermuteRowElements: dimension %d of the values is %zd long, of the permutations %zd", i,
+            PyErr_Format(PyExc_ValueError, "PermuteRowElements: dimension %d of the values has length %zd, but the permutations have length %zd", i,
                          (Py_ssize_t)a, (Py_ssize_t)b);
             goto done;
         }

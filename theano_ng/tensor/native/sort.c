@@ -258,7 +258,7 @@ static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, const stru
         goto finish;
     npy_intp n = PyArray_DIM(x, axis), dims[NPY_MAXDIMS];
     if (k == 0 || k > n || k < -n) {
-        PyErr_Format(PyExc_ValueError, "topk: k must be between 1 and the length of the axis (%zd), or minus that; got %lld", (Py_ssize_t)n,
+        PyErr_Format(PyExc_ValueError, "topk: k must be between 1 and the length of the axis (%zd), or the negative of such a number; got %lld", (Py_ssize_t)n,
                      (long long)k);
         goto finish;
     }

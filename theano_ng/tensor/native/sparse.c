@@ -293,7 +293,7 @@ static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out, 
 {
     PyArrayObject *y = (PyArrayObject *)in[5], *given = (PyArrayObject *)in[6], *b = NULL, *z, *rest = NULL;
     if (PyArray_SIZE((PyArrayObject *)in[0]) != 1) {
-        PyErr_Format(PyExc_ValueError, "alpha has to be one number, not %zd", (Py_ssize_t)PyArray_SIZE((PyArrayObject *)in[0]));
+        PyErr_Format(PyExc_ValueError, "alpha must be one number, not %zd", (Py_ssize_t)PyArray_SIZE((PyArrayObject *)in[0]));
         return -1;
     }
     /* Multiply each entry by alpha, instead of each element of the product. */

@@ -163,8 +163,8 @@ class SparseBlockGemv(_Blocks):
         of_h = sparse_block_gemv(h.zeros_like(), W.dimshuffle(1, 0, 3, 2), go, outputIdx, inputIdx)
         return [
             *_of_floats((o, W, h), (go, of_W, of_h)),
-            grad_undefined(self, 3, inputIdx, "grad of inputIdx makes no sense"),
-            grad_undefined(self, 4, outputIdx, "grad of outputIdx makes no sense"),
+            grad_undefined(self, 3, inputIdx, "the gradient with respect to inputIdx is not defined"),
+            grad_undefined(self, 4, outputIdx, "the gradient with respect to outputIdx is not defined"),
         ]
 
     def R_op(self, inputs, eval_points):
@@ -255,8 +255,8 @@ class SparseBlockOuter(_Blocks):
         of_y = sparse_block_gemv(y.zeros_like(), go, x * weight, xIdx, yIdx)
         return [
             *_of_floats((o, x, y), (go, of_x, of_y)),
-            grad_undefined(self, 3, xIdx, "grad of xIdx makes no sense"),
-            grad_undefined(self, 4, yIdx, "grad of yIdx makes no sense"),
+            grad_undefined(self, 3, xIdx, "the gradient with respect to xIdx is not defined"),
+            grad_undefined(self, 4, yIdx, "the gradient with respect to yIdx is not defined"),
             DisconnectedType()() if alpha.dtype in DISCRETE else cast(of_alpha, alpha.dtype),
         ]
 

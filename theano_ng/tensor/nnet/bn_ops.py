@@ -90,7 +90,7 @@ class _OverAxes(Op):
         if not dtype.startswith("float"):
             dtype = upcast(dtype, config.floatX)
         if any(not 0 <= a < x.ndim for a in self.axes):
-            raise ValueError("%s: axes %s of an input with %d dimensions" % (name, self.axes, x.ndim))
+            raise ValueError("%s: axes %s are invalid for an input with %d dimensions" % (name, self.axes, x.ndim))
         if epsilon.ndim != 0:
             raise TypeError("%s: epsilon must be a scalar, got %s" % (name, epsilon.type))
         result = [in_dtype(x, dtype)]

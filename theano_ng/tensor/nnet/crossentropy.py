@@ -332,8 +332,8 @@ def categorical_crossentropy(coding_dist, true_dist):
     if true_dist.ndim == coding_dist.ndim - 1:
         return crossentropy_categorical_1hot(coding_dist, true_dist)
     raise TypeError(
-        "rank mismatch between coding and true distributions: %d and %d; the true distributions have the rank of the "
-        "coding ones, or are labels of one rank less" % (coding_dist.ndim, true_dist.ndim)
+        "rank mismatch between coding and true distributions: %d and %d; the true distributions must have the rank of "
+        "the coding distributions, or be labels with one dimension less" % (coding_dist.ndim, true_dist.ndim)
     )
 
 

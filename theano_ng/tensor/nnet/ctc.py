@@ -146,20 +146,20 @@ class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
         time, batch, symbols = activations.shape
         if labels.shape[0] != batch or lengths.shape[0] != batch:
             raise ValueError(
-                "ctc: activations are of %d examples, labels of %d, and there are %d input lengths"
+                "ctc: the numbers of examples differ: %d in activations, %d in labels, %d in input_lengths"
                 % (batch, labels.shape[0], lengths.shape[0])
             )
         if symbols == 0:
-            raise ValueError("ctc: activations have no symbols, not even the blank")
+            raise ValueError("ctc: activations have no symbols; at least the blank is needed")
         for i, n in enumerate(lengths):
             if not 0 <= n <= time:
                 raise ValueError(
-                    "ctc: input_lengths[%d] is %d, but there are activations of %d time steps" % (i, n, time)
+                    "ctc: input_lengths[%d] is %d, but there are activations for %d time steps" % (i, n, time)
                 )
         for i, j in np.argwhere((labels == 0) | (labels >= symbols))[:1]:
             raise ValueError(
-                "ctc: labels[%d, %d] is %d, but labels are from 1 to %d: 0 is the blank, negative numbers are padding"
-                % (i, j, labels[i, j], symbols - 1)
+                "ctc: labels[%d, %d] is %d, but labels must be from 1 to %d: 0 is the blank, negative numbers are "
+                "padding" % (i, j, labels[i, j], symbols - 1)
             )
         costs, gradients = np.zeros(batch, activations.dtype), np.zeros_like(activations, order="C")
         for i, n in enumerate(lengths):

@@ -98,7 +98,7 @@ def local_fill_sink(node):
 local_useless_fill = register_canonicalize("fast_compile")(
     rule(
         "local_useless_fill",
-        "A value that has the broadcastable pattern of the result, and so the shape.",
+        "A value with the broadcastable pattern of the result has its shape, too.",
         (fill(y, x), x),
         same_type=True,
     )

@@ -65,7 +65,9 @@ def constant_folding(node):
     else:
         return False
     if required:
-        raise AssertionError("constant folding: %s asks for inputs %s although all were given" % (node, required))
+        raise AssertionError(
+            "constant folding: %s asks for inputs %s, although all inputs were given" % (node, required)
+        )
     rval = []
     for output in node.outputs:
         value = storage_map[output][0]

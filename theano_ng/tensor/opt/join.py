@@ -144,7 +144,7 @@ def local_useless_split(node):
     if node.op.len_splits != 1:
         return False
     x, axis, splits = node.inputs
-    guard = Assert("Split: the only part must have the whole length of the axis")
+    guard = Assert("Split: a single part must have the whole length of the axis")
     new = guard(x, T.eq(splits.shape[0], 1), T.eq(x.shape[axis], splits[0]))
     if new.type != node.outputs[0].type:
         return False

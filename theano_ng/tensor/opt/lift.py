@@ -32,7 +32,7 @@ class LiftedViews(Feature):
 
     def on_attach(self, fgraph):
         if hasattr(fgraph, "lifted_views"):
-            raise AlreadyThere("This FunctionGraph already has a LiftedViews")
+            raise AlreadyThere("This FunctionGraph already has a LiftedViews feature")
         self.unpickle(fgraph)
 
     def unpickle(self, fgraph):

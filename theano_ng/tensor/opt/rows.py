@@ -158,7 +158,10 @@ def rule(name, text, *rows, same_type=False):
         by_op.setdefault(pattern[0], []).append((arguments_matcher(pattern, allow_multiple_clients=True), new))
     tracks = list(by_op)
     if len(tracks) > 1 and any(isinstance(op, type) for op in tracks):
-        raise ValueError("The rule %s: a class of ops must be the outermost of all rows, got %s" % (name, tracks))
+        raise ValueError(
+            "The rule %s: if the outermost op of a row is a class, it must be the outermost op of all rows, got %s"
+            % (name, tracks)
+        )
     # With one op, no lookup is necessary: the rule is called only with nodes of this op.
     only = by_op[tracks[0]] if len(tracks) == 1 else None
 

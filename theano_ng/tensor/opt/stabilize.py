@@ -208,8 +208,8 @@ def _everywhere(name, text, pattern, new):
     return register_specialize(register_stabilize(register_canonicalize(made, "fast_compile")))
 
 
-_FOR_LARGE = "For large x, erf(x) is rounded to 1, and erfc(x) keeps its digits."
-_BACK = "erf needs no detour by erfc."
+_FOR_LARGE = "For large x, erf(x) is rounded to 1, but erfc(x) is accurate."
+_BACK = "erf(x) replaces an expression of erfc(x)."
 # erf accepts complex numbers, but erfc does not. The negatives of integers may wrap around. The variants of a rule are
 # the forms that a negation may have after canonicalization.
 local_one_minus_erf = _everywhere("local_one_minus_erf", _FOR_LARGE, 1 - erf(real_x), erfc(real_x))

@@ -197,8 +197,8 @@ class CAReduce(NativeOp, Op):
             and all(n for d, n in enumerate(x.shape) if d not in axes)
         ):
             raise ValueError(
-                "Reduction: the input has length 0 in dimension %d, and the reduced operation %s has no identity to return for no "
-                "elements" % (next(d for d in axes if x.shape[d] == 0), self.scalar_op)
+                "Reduction: the input has length 0 in dimension %d, and the reduced operation %s has no identity, so "
+                "that it has no result for zero elements" % (next(d for d in axes if x.shape[d] == 0), self.scalar_op)
             )
         kept = [n for d, n in enumerate(x.shape) if d not in axes]
         with np.errstate(all="ignore"):
@@ -459,8 +459,8 @@ class CAReduceDtype(CAReduce):
         dtype, acc_dtype = self._output_dtype(idtype), self._acc_dtype(idtype)
         if idtype[0] == "c" and dtype[0] != "c":
             raise TypeError(
-                "Cannot build %s node with input dtype %s and dtype %s: a complex number has no value of that dtype. Take real or abs "
-                "of the input, or leave dtype out." % (self, idtype, dtype)
+                "Cannot build %s node with input dtype %s and dtype %s: a complex number cannot be converted to that "
+                "dtype. Reduce real or abs of the input, or omit dtype." % (self, idtype, dtype)
             )
         op = self
         if (dtype, acc_dtype) != (self.dtype, self.acc_dtype):

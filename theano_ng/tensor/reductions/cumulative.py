@@ -62,8 +62,8 @@ class LinearRecurrence(NativeOp, Op):
         dtype = scal.upcast(a.dtype, b.dtype)
         if a.ndim != b.ndim or not 0 <= self.axis < a.ndim or dtype in DISCRETE:
             raise TypeError(
-                "LinearRecurrence takes two floating point or complex tensors of as many dimensions, of which axis %s is one; got %s and %s"
-                % (self.axis, a.type, b.type)
+                "LinearRecurrence expects two floating-point or complex tensors with the same number of dimensions, "
+                "which have axis %s; got %s and %s" % (self.axis, a.type, b.type)
             )
         flags = [p or q for p, q in zip(a.broadcastable, b.broadcastable)]
         return Apply(self, [cast(a, dtype), cast(b, dtype)], [TensorType(dtype, flags)()])
@@ -76,7 +76,7 @@ class LinearRecurrence(NativeOp, Op):
     def perform(self, node, inputs, output_storage):
         a, b = inputs
         if a.shape != b.shape:
-            raise ValueError("LinearRecurrence: the factors and the terms have to have the same shape")
+            raise ValueError("LinearRecurrence: the factors and the terms must have the same shape")
         result = np.array(b, order="C")
         a, z = np.moveaxis(a, self.axis, 0), np.moveaxis(result, self.axis, 0)
         for k in range(1, len(z)):

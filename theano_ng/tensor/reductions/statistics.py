@@ -72,7 +72,11 @@ class Mean(CAReduce):
         return self.grad(inp, grads)  # not the L_op of CAReduce, which is for sums
 
     def grad(self, inp, grads):
-        return [grad_not_implemented(self, 0, inp[0], "mean(op=True) is for evaluation only; use mean()")]
+        return [
+            grad_not_implemented(
+                self, 0, inp[0], "mean(op=True) has no gradient and is for evaluation only; use mean()"
+            )
+        ]
 
 
 def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None):
@@ -101,13 +105,13 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
     if op:
         if dtype not in (None, "float64"):
             raise NotImplementedError(
-                "The Mean op does not support the dtype argument, it always "
-                "uses float64. Leave op=False to give dtype %r." % (dtype,)
+                "The Mean op does not support the dtype argument, it always uses float64. Use op=False for dtype %r."
+                % (dtype,)
             )
         if acc_dtype not in (None, "float64"):
             raise NotImplementedError(
-                "The Mean op does not support the acc_dtype argument, it "
-                "always uses float64. Leave op=False to give acc_dtype %r." % (acc_dtype,)
+                "The Mean op does not support the acc_dtype argument, it always uses float64. Use op=False for "
+                "acc_dtype %r." % (acc_dtype,)
             )
         out = Mean(axes_or_none(input, axis))(input)
         return makeKeepDims(input, out, axis) if keepdims else out

@@ -163,7 +163,7 @@ class AllocEmpty(NativeOp, Op):
             raise TypeError("AllocEmpty needs the name of a dtype, got %r" % (dtype,))
         self.dtype = dtype
 
-    typecode = property(lambda self: np.dtype(self.dtype).num, doc="NumPy's number of the dtype; a param.")
+    typecode = property(lambda self: np.dtype(self.dtype).num, doc="NumPy's type number of the dtype; a param.")
 
     def make_node(self, *shape):
         sizes, broadcastable = alloc_validate_shape(shape)
@@ -249,8 +249,8 @@ class SumToShape(NativeOp, Op):
         for axis, (length, size) in enumerate(zip(x.shape, shape)):
             if size not in (1, length):
                 raise ValueError(
-                    "SumToShape: dimension %d of x is %d long, which is to be summed to %d, not 1"
-                    % (axis, length, size)
+                    "SumToShape: dimension %d of x has length %d and cannot be summed to length %d; expected 1 or the full "
+                    "length" % (axis, length, size)
                 )
         if x.shape == shape:
             outputs[0][0] = x

@@ -365,7 +365,7 @@ class ARange(NativeOp, Op):
             raise ZeroDivisionError("arange: step must not be zero")
         if abs((stop - start) / step) > 2.0**62:
             # Check here, since the count may overflow in NumPy.
-            raise ValueError("arange: there are more elements between start and stop than an array can have")
+            raise ValueError("arange: an array cannot have so many elements as there are between start and stop")
         if self._kind(node) != "int":
             out_[0][0] = np.arange(start, stop, step, dtype=self.dtype)
             return

@@ -500,10 +500,12 @@ class Tile(NativeOp, Op):
     def perform(self, node, inp, out_):
         x, reps = inp
         if len(reps) != self.ndim:
-            raise ValueError("Tile: %d repetitions given, expected %d" % (len(reps), self.ndim))
+            raise ValueError("Tile: got %d repetitions, expected %d" % (len(reps), self.ndim))
         for i, rep in enumerate(reps):
             if rep < 0:
-                raise ValueError("Tile: repetitions must not be negative, but those of dimension %d are %d" % (i, rep))
+                raise ValueError(
+                    "Tile: repetitions must not be negative, but the repetition of dimension %d is %d" % (i, rep)
+                )
         sizes = (1,) * (self.ndim - x.ndim) + x.shape
         # Allocate the result here, since the size overflows silently in NumPy's tile.
         result = np.empty([int(rep) * size for rep, size in zip(reps, sizes)], dtype=x.dtype)
@@ -661,7 +663,7 @@ class PermuteRowElements(NativeOp, Op):
         x, y, inverse = inp
         if x.shape[-1] != y.shape[-1]:
             raise ValueError(
-                "PermuteRowElements: dimension %d of the values is %d long, of the permutations %d"
+                "PermuteRowElements: dimension %d of the values has length %d, but the permutations have length %d"
                 % (x.ndim - 1, x.shape[-1], y.shape[-1])
             )
         x, y = np.broadcast_arrays(x, y)

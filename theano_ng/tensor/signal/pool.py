@@ -85,8 +85,9 @@ def _pool(name, ndim, input, ws, ignore_border, stride, pad, mode, ds, st, paddi
         raise NotImplementedError("%s requires a dimension >= %d, got %s" % (name, ndim, input.type))
     if ignore_border is None:
         warnings.warn(
-            "%s() was called without ignore_border, which is False then: windows that go beyond the border are cut. Give ignore_border=True"
-            " to leave them out, as other libraries do, or ignore_border=False to silence this warning." % name,
+            "%s() was called without ignore_border. It is False by default, so that windows which extend beyond the "
+            "border are cut. Give ignore_border=True to omit such windows, as other libraries do, or "
+            "ignore_border=False to silence this warning." % name,
             stacklevel=3,
         )
         ignore_border = False
@@ -272,7 +273,7 @@ class _Pooling(NativeOp, OpenMPOp):
         for t in tensors:
             if t.ndim != tensors[0].ndim or t.ndim < self.ndim:
                 raise TypeError(
-                    "%s: tensors of the same number of dimensions, at least %d, are needed; got %s"
+                    "%s: expected tensors with the same number of dimensions, at least %d; got %s"
                     % (self, self.ndim, ", ".join(str(t.type) for t in tensors))
                 )
             if t.dtype.startswith("complex"):
@@ -320,7 +321,7 @@ class _Pooling(NativeOp, OpenMPOp):
         for array in outputs:
             if array.shape != shape:
                 raise ValueError(
-                    "%s: pooling an image of shape %s makes an output of shape %s, but got one of shape %s"
+                    "%s: pooling an image of shape %s gives an output of shape %s, but got one of shape %s"
                     % (self, image.shape, shape, array.shape)
                 )
         return shape
@@ -573,7 +574,7 @@ def _sums_at_maxima(op, x, maxout, direction, numbers):
 
 def _same_shape(op, x, direction):
     if x.shape != direction.shape:
-        raise ValueError("%s: image and direction differ in shape: %s and %s" % (op, x.shape, direction.shape))
+        raise ValueError("%s: image and direction have different shapes: %s and %s" % (op, x.shape, direction.shape))
 
 
 class DownsampleFactorMaxGradGrad(_Pooling):

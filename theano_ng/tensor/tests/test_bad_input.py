@@ -264,7 +264,7 @@ class TestShapes(BadInput):
                 T.permute_row_elements(x, T.arange(n + 2)),
                 [a, b, good[2], 2, [3, 2]],
                 ValueError,
-                "is 3 long, of the permutations 4",
+                "has length 3, but the permutations have length 4",
             ),
             ("arange", T.arange(0, 5, n), [a, b, good[2], 0, [3, 2]], ZeroDivisionError, "step must not be zero"),
             ("assert", T.opt.Assert("n is one")(x, T.eq(n, 1)), [a, b, good[2], 2, [3, 2]], AssertionError, "n is one"),

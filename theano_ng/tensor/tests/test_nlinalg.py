@@ -229,7 +229,7 @@ class TestGradients(unittest.TestCase):
             (nlinalg.qr(x, "complete")[0].sum(), sample(4, 2)),
         ):
             f = theano_ng.function([x], T.grad(cost, x), mode="FAST_COMPILE")
-            with self.assertRaisesRegex(np.linalg.LinAlgError, "any basis of a null space"):
+            with self.assertRaisesRegex(np.linalg.LinAlgError, "an arbitrary basis of a null space"):
                 f(value)
             self.assertTrue(np.isfinite(f(sample(3, 3))).all())
 

@@ -182,7 +182,7 @@ class TestSumToShape(unittest.TestCase):
     def test_errors(self):
         x, n = T.vector(), T.lscalar()
         for impl in ("c", "py"):
-            with self.assertRaisesRegex(ValueError, "dimension 0 of x is 3 long, which is to be summed to 2"):
+            with self.assertRaisesRegex(ValueError, "dimension 0 of x has length 3 and cannot be summed to length 2"):
                 run_node(sum_to_shape(x, n), {x: np.arange(3.0), n: np.array(2)}, impl)
         with self.assertRaisesRegex(TypeError, "a size for each of the 1 dimensions of x, got 2"):
             sum_to_shape(x, n, n)

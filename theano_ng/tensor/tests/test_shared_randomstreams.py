@@ -156,7 +156,7 @@ class TestStreams(unittest.TestCase):
                     np.testing.assert_array_equal(found, draw(r))
 
     def test_old_names(self):
-        with self.assertWarnsRegex(DeprecationWarning, "is called p"):
+        with self.assertWarnsRegex(DeprecationWarning, "is now called p"):
             b = RandomStreams(7).binomial((3,), n=10, prob=0.3)
         np.testing.assert_array_equal(function([], b, mode=PLAIN)(), next(generators(7)).binomial(10, 0.3, 3))
 

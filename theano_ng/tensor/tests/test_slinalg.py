@@ -551,7 +551,9 @@ class TestExpm(Checked):
         )
         self.assertEqual(f(np.empty((0, 0))).shape, (0, 0))
         g = theano_ng.function([x], ExpmGrad()(x, x[1:]))
-        with self.assertRaisesRegex(ValueError, r"\(2, 2\), but the gradient by its exponential \(1, 2\)"):
+        with self.assertRaisesRegex(
+            ValueError, r"\(2, 2\), but the gradient with respect to its exponential has shape \(1, 2\)"
+        ):
             g(np.eye(2))
         self.assertEqual(Expm(), expm)
 

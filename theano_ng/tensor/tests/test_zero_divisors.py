@@ -37,7 +37,9 @@ def notes_zeros(node):
 
 
 class Divides(unittest.TestCase):
-    def refused(self, f, *arguments, says="integer (division|modulo) by zero: .* is 0. .* divide by what is never 0"):
+    def refused(
+        self, f, *arguments, says="integer (division|modulo) by zero: .* is 0. .* use a divisor that is never 0"
+    ):
         with self.assertRaisesRegex(ZeroDivisionError, says) as caught:
             f(*arguments)
         return str(caught.exception)

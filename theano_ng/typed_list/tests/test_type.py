@@ -99,7 +99,7 @@ class TestFilter(unittest.TestCase):
             (None, "NoneType"),
             ({}, "dict"),
             (np.array(1.0), "ndarray"),
-            ([[1], [[2]]], "element 1 is no value of type .*vector"),
+            ([[1], [[2]]], "element 1 is not a valid value of type .*vector"),
             ([[1], ["a"]], "element 1"),
         ):
             with self.assertRaisesRegex(TypeError, text):

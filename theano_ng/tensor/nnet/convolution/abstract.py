@@ -171,11 +171,12 @@ class BaseAbstractConv(Op):
         self.convdim = convdim
         self.unshared = bool(unshared)
         if self.unshared and convdim != 2:
-            raise ValueError("unshared convolution is for 2 dimensions, got %d" % convdim)
+            raise ValueError("unshared convolution is supported for 2 dimensions only, got %d" % convdim)
         modes = axis_modes(border_mode, convdim)
         if convdim == 3 and any(not isinstance(mode, str) and mode[0] != mode[1] for mode in modes):
             raise ValueError(
-                "invalid border_mode %s: padding that differs before and after is for 2 dimensions" % (border_mode,)
+                "invalid border_mode %s: different padding before and after is supported for 2 dimensions only"
+                % (border_mode,)
             )
         if not all(isinstance(mode, str) or is_int(mode[0]) and is_int(mode[1]) for mode in modes):
             raise ValueError(

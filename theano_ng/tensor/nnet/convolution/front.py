@@ -185,7 +185,7 @@ def _lengths_of(shape, name, rank):
     Only the first entries (of batch and channels, for example) may be None; raise ValueError for other shapes.
     """
     if shape is None:
-        raise ValueError("%s must be given: several shapes have the same convolution" % name)
+        raise ValueError("%s must be given, because several shapes have the same convolution" % name)
     shape = tuple(shape)
     if len(shape) not in rank:
         raise ValueError("%s must have %s elements, got %s" % (name, " or ".join(map(str, rank)), shape))
@@ -616,7 +616,9 @@ def causal_conv1d(
     if filters.ndim != rank:
         raise ValueError("Filters should be %dD for causal convolution, got %s" % (rank, filters.type))
     if filter_shape is None or len(filter_shape) != rank or filter_shape[-1] is None:
-        raise ValueError("filter_shape must have %d entries, of which the last is known, got %s" % (rank, filter_shape))
+        raise ValueError(
+            "filter_shape must have %d entries, and the last one must be known, got %s" % (rank, filter_shape)
+        )
     if input_shape is not None and len(input_shape) != 3:
         raise ValueError("input_shape must have 3 entries, got %s" % (input_shape,))
     length = known(filter_shape[-1])

@@ -44,7 +44,7 @@ def _divisor(number, size, name):
     if number is None or size is None or size % number == 0:
         return number
     smaller = next(n for n in range(min(number, size), 0, -1) if size % n == 0)
-    warnings.warn("ConvOp: %s=%d is no divisor of %d, %d is taken" % (name, number, size, smaller), stacklevel=4)
+    warnings.warn("ConvOp: %s=%d is not a divisor of %d, so %d is used" % (name, number, size, smaller), stacklevel=4)
     return smaller
 
 
@@ -56,7 +56,7 @@ def _gaps(length, logical, top_aligned=True):
     step = -(-logical // length)
     offset = 0 if top_aligned else (logical - length * step + step - 1) % step
     if len(range(offset, logical, step)) != length:
-        raise ValueError("%d elements cannot be spread evenly over %d" % (length, logical))
+        raise ValueError("%d elements cannot be distributed evenly over %d" % (length, logical))
     return offset, step
 
 
@@ -305,7 +305,9 @@ class ConvOp(NativeOp, OpenMPOp):
         if real == logical:
             return x
         if None in real[first:]:
-            raise ValueError("the lengths of %s must be given to ConvOp where logical ones are, got %s" % (x, real))
+            raise ValueError(
+                "the lengths of %s must be given to ConvOp if logical lengths are given, got %s" % (x, real)
+            )
         (row, row_step), (column, column_step) = (
             _gaps(own, asked, top_aligned) for own, asked in zip(real[first:], logical[first:])
         )

@@ -382,7 +382,7 @@ def assert_shape(x, expected_shape, msg="Unexpected shape."):
     if expected_shape is None:
         return x
     if len(expected_shape) != x.ndim:
-        raise ValueError("%d lengths are expected of %s, which has %d dimensions" % (len(expected_shape), x, x.ndim))
+        raise ValueError("expected %d lengths of %s, which has %d dimensions" % (len(expected_shape), x, x.ndim))
     shape = x.shape
     checks = [eq(shape[i], length) for i, length in enumerate(expected_shape) if length is not None]
     return Assert(msg)(x, *checks) if checks else x

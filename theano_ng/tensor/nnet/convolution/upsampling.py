@@ -129,7 +129,7 @@ def _fractions(frac_ratio):
     for pair in pairs:
         if len(pairs) != 2 or len(pair) != 2 or not all(is_int(n) and n > 0 for n in pair):
             raise ValueError(
-                "frac_ratio must be a pair of positive integers (numerator, denominator), or two of them, got %s"
+                "frac_ratio must be a pair of positive integers (numerator, denominator), or two such pairs, got %s"
                 % (frac_ratio,)
             )
         divisor = gcd(*map(int, pair))

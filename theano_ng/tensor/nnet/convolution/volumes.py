@@ -17,7 +17,7 @@ __all__ = ["conv3D", "convGrad3D", "convTransp3D"]
 def _channels_first(x, name):
     x = as_tensor_variable(x)
     if x.ndim != 5:
-        raise ValueError("%s must have five dimensions (the last are channels), got %s" % (name, x.type))
+        raise ValueError("%s must have five dimensions (the last dimension is for channels), got %s" % (name, x.type))
     return x.dimshuffle(0, 4, 1, 2, 3)
 
 

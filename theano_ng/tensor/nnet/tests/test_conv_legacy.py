@@ -123,7 +123,7 @@ class TestConvOp(unittest.TestCase):
                 ConvOp()(x, w)
 
     def test_unrolling(self):
-        with self.assertWarnsRegex(UserWarning, "unroll_batch=3 is no divisor of 4"):
+        with self.assertWarnsRegex(UserWarning, "unroll_batch=3 is not a divisor of 4"):
             op = ConvOp(bsize=4, nkern=6, unroll_batch=3, unroll_kern=2)
         self.assertEqual((op.unroll_batch, op.unroll_kern, op.unroll_patch), (2, 2, None))
         self.assertTrue(ConvOp().unroll_patch)

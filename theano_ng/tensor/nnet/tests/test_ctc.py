@@ -151,11 +151,11 @@ class TestValues(unittest.TestCase):
         for mode in (None, UNREWRITTEN):
             f = theano.function(names, ctc(*names), mode=mode)
             for values, message in (
-                ((x, labels[:1], lengths), "activations are of 2 examples, labels of 1, and there are 2 input lengths"),
-                ((x, labels, lengths[:1]), "there are 1 input lengths"),
-                ((x, labels, lengths + 1), r"input_lengths\[0\] is 5, but there are activations of 4 time steps"),
+                ((x, labels[:1], lengths), "2 in activations, 1 in labels, 2 in input_lengths"),
+                ((x, labels, lengths[:1]), "1 in input_lengths"),
+                ((x, labels, lengths + 1), r"input_lengths\[0\] is 5, but there are activations for 4 time steps"),
                 ((x, labels, -lengths), r"input_lengths\[0\] is -4"),
-                ((x, labels + 1, lengths), r"labels\[1, 0\] is 3, but labels are from 1 to 2: 0 is the blank"),
+                ((x, labels + 1, lengths), r"labels\[1, 0\] is 3, but labels must be from 1 to 2: 0 is the blank"),
                 ((x, labels - 1, lengths), r"labels\[0, 0\] is 0"),
                 ((x[:, :, :0], labels, lengths), "activations have no symbols"),
             ):
