@@ -45,8 +45,8 @@ test: $(STAMP)
 # the stubs, which do not depend on the card, are left out.
 GPU ?= cuda0
 CUDA_EXTRA ?= $(if $(filter cuda%,$(GPU)),cuda13,opencl)
-GPU_TESTS ?= theano_ng/gpuarray/tests --except "theano_ng/gpuarray/tests/test_nvrtc.py=needs no card" \
-	--except "theano_ng/gpuarray/tests/test_oclgrind.py=needs no card"
+GPU_TESTS ?= theano_ng/gpuarray/tests --except "theano_ng/gpuarray/tests/test_nvrtc.py=does not use a graphics card" \
+	--except "theano_ng/gpuarray/tests/test_oclgrind.py=does not use a graphics card"
 test-gpu: $(STAMP)
 	$(VENV)/bin/pip install --quiet --editable '.[test,$(CUDA_EXTRA)]'
 	$(VENV)/bin/python -c "from theano_ng.gpuarray.pygpu import gpuarray; print(gpuarray.init('$(GPU)').devname)"
@@ -61,9 +61,9 @@ test-gpu: $(STAMP)
 # The excluded tests have no function in the default mode. In the last DEBUG_NDIM dimensions all combinations of strides
 # and lengths are tried.
 DEBUG_TESTS ?= --theano --except "theano_ng/audit=each of its tests chooses the mode of every function" \
-	--except "theano_ng/compile/tests/test_debugmode.py=about DebugMode, with settings of its own" \
-	--except "theano_ng/compile/tests/test_debugmode_runs.py=about DebugMode, with settings of its own" \
-	--except "theano_ng/tests/test_runner.py=compiles nothing"
+	--except "theano_ng/compile/tests/test_debugmode.py=tests DebugMode with its own settings" \
+	--except "theano_ng/compile/tests/test_debugmode_runs.py=tests DebugMode with its own settings" \
+	--except "theano_ng/tests/test_runner.py=compiles no functions"
 DEBUG_MEMORY ?= ALL
 DEBUG_NDIM ?= 3
 DEBUG_FLAGS = mode=DebugMode,DebugMode.check_preallocated_output=$(DEBUG_MEMORY),DebugMode.check_preallocated_output_ndim=$(DEBUG_NDIM)

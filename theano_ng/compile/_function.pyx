@@ -119,7 +119,7 @@ cdef class CallGate:
                 if self.waits_for(me):
                     raise RuntimeError(
                         "%s cannot be called here: the thread that runs it waits for a function that this thread runs, so both "
-                        "would wait for ever. Ops in these functions call each other's functions; let them call copies "
+                        "threads would wait forever. Ops in these functions call each other's functions; let them call copies "
                         "(function.copy())." % (function,))
                 with nogil:
                     status = PyThread_acquire_lock_timed(mine.lock, -1, 1)

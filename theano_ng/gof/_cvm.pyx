@@ -148,7 +148,7 @@ cdef int set_thunk(Step *step, thunk) except -1:
     if step.lazy and isinstance(thunk, LazyBranch):
         # the machine takes the variables from the node, by their positions in the branch
         if 1 + 2 * (<LazyBranch>thunk).branch_size != step.n_inputs or (<LazyBranch>thunk).branch_size != step.n_out:
-            raise ValueError("the branches have %d values each, the node %d inputs and %d outputs" % (
+            raise ValueError("the branches have %d values each, but the node has %d inputs and %d outputs" % (
                 (<LazyBranch>thunk).branch_size, step.n_inputs, step.n_out))
         step.branch = step.thunk
     if isinstance(thunk, CThunk) and (step.branch != NULL or not step.lazy):
@@ -181,7 +181,7 @@ cdef class CLazyLinker:
 
     def __init__(self, program):
         if self.steps != NULL:
-            raise RuntimeError("a CLazyLinker is built once")
+            raise RuntimeError("a CLazyLinker can be built only once")
         self.nodes, self.thunks = list(program.nodes), list(program.thunks)
         self.pre_call_clear = program.cells(program.clear_before)
         self.storage_map, self.compute_map = program.storage_map, program.compute_map

@@ -234,7 +234,7 @@ cdef const NativeEntry *entry_of(capsule) except NULL:
 
 cdef int64_t scratch_needed(const NativeEntry *native, int nin, int nout, const int64_t *words) except -1:
     if native.scratch == NULL:
-        raise SystemError("a native function with a word called scratch is listed by NATIVE_ENTRY_WITH_SCRATCH")
+        raise SystemError("a native function with a word called scratch must be listed by NATIVE_ENTRY_WITH_SCRATCH")
     return native.scratch(nin, nout, words)
 
 
@@ -438,7 +438,7 @@ cdef class LazyBranch(CThunk):
     def __cinit__(self, list inputs, list outputs, list input_flags, list output_flags, bint view, copy):
         cdef Py_ssize_t i, n = len(outputs)
         if len(inputs) != 1 + 2 * n or len(input_flags) != len(inputs) or len(output_flags) != n:
-            raise ValueError("a condition and two branches of %d values are expected, got %d inputs" % (n, len(inputs)))
+            raise ValueError("expected a condition and two branches of %d values, got %d inputs" % (n, len(inputs)))
         for cell in (*inputs, *outputs, *input_flags, *output_flags):
             cell_of(cell)
         self.inputs, self.outputs, self.lazy, self.branch_size, self.view, self.copy = inputs, outputs, True, n, view, copy
@@ -562,7 +562,7 @@ def dlopen_symbols(str path, names, bint partly=False):
         address = dlsym(handle, encoded)
         if address == NULL and not partly:
             dlclose(handle)
-            raise OSError("%s: no symbol %s" % (path, name))
+            raise OSError("%s has no symbol %s" % (path, name))
         addresses.append(<intptr_t>address)
     return addresses
 

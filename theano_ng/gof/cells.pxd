@@ -21,7 +21,7 @@ cdef inline PyObject *cell_of(cell) except NULL:
     Refuse any object but a list of one element: the functions below do not check.
     """
     if type(cell) is not list or len(<list>cell) != 1:
-        raise TypeError("a cell is a list of one element, not %r" % (cell,))
+        raise TypeError("a cell must be a list of one element, not %r" % (cell,))
     return <PyObject *>cell
 
 

@@ -544,7 +544,7 @@ class TestThreads(unittest.TestCase):
         self.assertFalse(any(t.is_alive() for t in threads))
         told = [result for result in results.values() if result != -1.0]
         self.assertEqual(len(told), 1)
-        self.assertIn("both would wait for ever", told[0])
+        self.assertIn("both threads would wait forever", told[0])
         self.assertEqual([f(-3) for f in functions.values()], [-3.0] * 3)
 
 

@@ -94,7 +94,7 @@ int GpuArray_empty(GpuArray *a, gpucontext *ctx, int typecode, unsigned nd, cons
         empty |= dims[i] == 0;
     for (unsigned i = 0; i < nd && !empty; ++i)
         if (__builtin_mul_overflow(size, dims[i], &size) || size > PTRDIFF_MAX)
-            return context_failed(ctx, GA_XLARGE_ERROR, "an array with more bytes than can be counted");
+            return context_failed(ctx, GA_XLARGE_ERROR, "the size of the array in bytes overflows");
     if (empty)
         size = 0;
     if (array_axes(a, nd) != GA_NO_ERROR)
@@ -141,10 +141,10 @@ int GpuArray_fromdata(GpuArray *a, gpudata *data, size_t offset, int typecode, u
             empty = 1;
         else if (dims[i] > PTRDIFF_MAX || __builtin_mul_overflow((ssize_t)dims[i] - 1, strides[i], &reach)
                  || __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
-            return context_failed(data->context, GA_XLARGE_ERROR, "an array with more bytes than can be counted");
+            return context_failed(data->context, GA_XLARGE_ERROR, "the size of the array in bytes overflows");
     }
     if (empty ? offset > data->size : (ssize_t)offset + low < 0 || offset + (size_t)high + item > data->size)
-        return context_failed(data->context, GA_VALUE_ERROR, "an array of bytes %zd to %zu of memory that has %zu", (ssize_t)offset + low,
+        return context_failed(data->context, GA_VALUE_ERROR, "the array needs bytes %zd to %zu, but the memory has %zu bytes", (ssize_t)offset + low,
                               offset + (size_t)high + item, data->size);
     if (array_axes(a, nd) != GA_NO_ERROR)
         return context_failed(data->context, GA_MEMORY_ERROR, "out of memory");
@@ -209,7 +209,7 @@ int GpuArray_transpose(GpuArray *r, const GpuArray *a, const unsigned *axes)
     for (unsigned i = 0; i < a->nd; ++i) {
         unsigned axis = axes == NULL ? a->nd - 1 - i : axes[i];
         if (axis >= a->nd || seen >> axis & 1)
-            return context_failed(a->data->context, GA_VALUE_ERROR, "the axes of a transposition have to be each of 0 to %d once", (int)a->nd - 1);
+            return context_failed(a->data->context, GA_VALUE_ERROR, "the axes of a transposition must be a permutation of 0 to %d", (int)a->nd - 1);
         seen |= (uint32_t)1 << axis;
         dims[i] = a->dimensions[axis];
         strides[i] = a->strides[axis];
@@ -266,7 +266,7 @@ int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *
     for (unsigned i = 0; i < nd; ++i)
         size *= dims[i];
     if (size != elements(a))
-        return context_failed(a->data->context, GA_VALUE_ERROR, "an array of %zu elements cannot be one of %zu", elements(a), size);
+        return context_failed(a->data->context, GA_VALUE_ERROR, "an array of %zu elements cannot be reshaped to %zu elements", elements(a), size);
     if (order == GA_F_ORDER) {
         /* Reshape the reversed axes in C order. */
         GpuArray flipped, result;
@@ -292,7 +292,7 @@ int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *
     else if (!reshaped_strides(a, nd, dims, strides)) {
         GpuArray copy;
         if (nocopy)
-            return context_failed(a->data->context, GA_COPY_ERROR, "the array is not in one piece: to reshape it needs a copy");
+            return context_failed(a->data->context, GA_COPY_ERROR, "the array is not contiguous: reshaping needs a copy");
         int code = GpuArray_copy(&copy, a, GA_C_ORDER);
         if (code != GA_NO_ERROR)
             return code;
@@ -519,17 +519,17 @@ int GpuArray_setarray(GpuArray *a, const GpuArray *v)
     gpucontext *ctx = a->data->context;
     ssize_t strides[GA_MAX_DIMS];
     if (!GpuArray_ISWRITEABLE(a))
-        return context_failed(ctx, GA_READONLY_ERROR, "the array can only be read");
+        return context_failed(ctx, GA_READONLY_ERROR, "the array is read-only");
     if (v->data->context != ctx)
-        return context_failed(ctx, GA_INVALID_ERROR, "arrays of two contexts, %s and %s", ctx->name, v->data->context->name);
+        return context_failed(ctx, GA_INVALID_ERROR, "the arrays belong to different contexts, %s and %s", ctx->name, v->data->context->name);
     if (!GpuArray_ISALIGNED(a) || !GpuArray_ISALIGNED(v))
-        return context_failed(ctx, GA_UNALIGNED_ERROR, "an array whose elements are not aligned cannot be converted or copied by a kernel");
+        return context_failed(ctx, GA_UNALIGNED_ERROR, "kernels cannot convert or copy an array whose elements are not aligned");
     if (is_complex(v->typecode) && !is_complex(a->typecode))
         return context_failed(ctx, GA_VALUE_ERROR, "complex numbers cannot be put into an array of reals");
     for (unsigned i = 0; i < v->nd; ++i) {
         unsigned axis = a->nd - v->nd + i;
         if (v->dimensions[i] != 1 && (v->nd > a->nd + i || v->dimensions[i] != a->dimensions[axis]))
-            return context_failed(ctx, GA_VALUE_ERROR, "lengths that do not fit: axis %u of the value has %zu elements", i, v->dimensions[i]);
+            return context_failed(ctx, GA_VALUE_ERROR, "the shapes do not match: axis %u of the value has %zu elements", i, v->dimensions[i]);
     }
     for (unsigned axis = 0; axis < a->nd; ++axis) {
         int i = (int)axis - (int)a->nd + (int)v->nd;
@@ -553,7 +553,7 @@ int GpuArray_move(GpuArray *to, const GpuArray *from)
     for (unsigned i = 0; same && i < to->nd; ++i)
         same = to->dimensions[i] == from->dimensions[i];
     if (!same)
-        return context_failed(to->data->context, GA_VALUE_ERROR, "arrays of different lengths");
+        return context_failed(to->data->context, GA_VALUE_ERROR, "the arrays have different lengths");
     return GpuArray_setarray(to, from);
 }
 
@@ -573,9 +573,9 @@ static int whole(const GpuArray *a, size_t size)
 {
     gpucontext *ctx = a->data->context;
     if (!GpuArray_ISONESEGMENT(a))
-        return context_failed(ctx, GA_UNSUPPORTED_ERROR, "the array is not in one piece");
+        return context_failed(ctx, GA_UNSUPPORTED_ERROR, "the array is not contiguous");
     if (size != elements(a) * GpuArray_ITEMSIZE(a))
-        return context_failed(ctx, GA_VALUE_ERROR, "%zu bytes for an array of %zu", size, elements(a) * GpuArray_ITEMSIZE(a));
+        return context_failed(ctx, GA_VALUE_ERROR, "got %zu bytes for an array of %zu bytes", size, elements(a) * GpuArray_ITEMSIZE(a));
     return GA_NO_ERROR;
 }
 
@@ -583,7 +583,7 @@ int GpuArray_write(GpuArray *to, const void *from, size_t size)
 {
     int code = whole(to, size);
     if (code == GA_NO_ERROR && !GpuArray_ISWRITEABLE(to))
-        code = context_failed(to->data->context, GA_READONLY_ERROR, "the array can only be read");
+        code = context_failed(to->data->context, GA_READONLY_ERROR, "the array is read-only");
     return code != GA_NO_ERROR ? code : gpudata_write(to->data, to->offset, from, size);
 }
 
@@ -599,7 +599,7 @@ int GpuArray_memset(GpuArray *a, int byte)
     size_t size = elements(a) * GpuArray_ITEMSIZE(a);
     int code = whole(a, size);
     if (code == GA_NO_ERROR && !GpuArray_ISWRITEABLE(a))
-        code = context_failed(ctx, GA_READONLY_ERROR, "the array can only be read");
+        code = context_failed(ctx, GA_READONLY_ERROR, "the array is read-only");
     if (code == GA_NO_ERROR)
         code = context_usable(ctx);
     if (code != GA_NO_ERROR || size == 0)
@@ -614,7 +614,7 @@ int GpuArray_transfer(GpuArray *to, const GpuArray *from)
     if (code == GA_NO_ERROR)
         code = whole(from, size);
     if (code == GA_NO_ERROR && to->typecode != from->typecode)
-        code = context_failed(to->data->context, GA_VALUE_ERROR, "arrays of different types");
+        code = context_failed(to->data->context, GA_VALUE_ERROR, "the arrays have different dtypes");
     return code != GA_NO_ERROR ? code : gpudata_transfer(to->data, to->offset, from->data, from->offset, size);
 }
 

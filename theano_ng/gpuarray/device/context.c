@@ -103,7 +103,7 @@ int context_usable(gpucontext *ctx)
 {
     if (__builtin_expect(of_a_parent(ctx), 0))
         return context_failed(ctx, GA_INVALID_ERROR,
-                              "the device %s was opened before this process was forked, and drivers do not survive that; start worker processes by"
+                              "the device %s was opened before this process was forked, and drivers cannot be used after a fork; start worker processes by"
                               " 'spawn' or 'forkserver', or before the device is used",
                               ctx->name);
     if (__builtin_expect(ctx->device == NULL, 0))
@@ -123,20 +123,20 @@ static const char *sentence(int code)
     switch (code) {
     case GA_NO_ERROR: return "no error";
     case GA_MEMORY_ERROR: return "out of memory";
-    case GA_VALUE_ERROR: return "an argument cannot be right";
-    case GA_INVALID_ERROR: return "an object that cannot be used, or is of another context";
+    case GA_VALUE_ERROR: return "an argument is invalid";
+    case GA_INVALID_ERROR: return "an object is invalid, or belongs to another context";
     case GA_UNSUPPORTED_ERROR: return "not supported by this kind of device";
-    case GA_SYS_ERROR: return "a call of the operating system failed";
-    case GA_RUN_ERROR: return "a kernel failed while it ran";
+    case GA_SYS_ERROR: return "a system call failed";
+    case GA_RUN_ERROR: return "a kernel failed during execution";
     case GA_DEVSUP_ERROR: return "the device has no such capability";
-    case GA_READONLY_ERROR: return "it can only be read";
-    case GA_WRITEONLY_ERROR: return "it can only be written";
+    case GA_READONLY_ERROR: return "the memory is read-only";
+    case GA_WRITEONLY_ERROR: return "the memory is write-only";
     case GA_BLAS_ERROR: return "a BLAS call failed";
-    case GA_UNALIGNED_ERROR: return "memory that is not aligned";
-    case GA_COPY_ERROR: return "a copy would be needed";
+    case GA_UNALIGNED_ERROR: return "the memory is not aligned";
+    case GA_COPY_ERROR: return "a copy is needed";
     case GA_NODEV_ERROR: return "no such device";
     case GA_COMM_ERROR: return "communication between devices failed";
-    case GA_XLARGE_ERROR: return "more elements than can be counted";
+    case GA_XLARGE_ERROR: return "the number of elements overflows";
     case GA_LOAD_ERROR: return "a shared library cannot be loaded";
     default: return "the device reported an error";
     }
@@ -174,7 +174,7 @@ gpucontext *gpucontext_open(const char *name, int flags, double preallocate, int
     const device_table *table = table_of(name);
     *code = GA_VALUE_ERROR;
     if (table == NULL) {
-        snprintf(text, size, "'%s' names no device; expected cuda, cudaN, opencl, openclP or openclP:D", name);
+        snprintf(text, size, "'%s' is not a device name; expected cuda, cudaN, opencl, openclP or openclP:D", name);
         return NULL;
     }
     gpucontext *ctx = calloc(1, sizeof *ctx);
@@ -233,7 +233,7 @@ int gpucontext_property(gpucontext *ctx, int property, void *value)
     case GA_CTX_PROP_MAXLSIZE: *(size_t *)value = ctx->info.max_group; break;
     case GA_CTX_PROP_MAXGSIZE: *(size_t *)value = ctx->info.max_groups; break;
     case GA_CTX_PROP_LARGEST_MEMBLOCK: *(size_t *)value = ctx->info.largest; break;
-    default: return context_failed(ctx, GA_INVALID_ERROR, "there is no property %d of contexts", property);
+    default: return context_failed(ctx, GA_INVALID_ERROR, "contexts have no property %d", property);
     }
     return GA_NO_ERROR;
 }
@@ -329,7 +329,7 @@ static int inside(gpudata *data, size_t offset, size_t size)
 {
     if (size <= data->size && offset <= data->size - size)
         return GA_NO_ERROR;
-    return context_failed(data->context, GA_VALUE_ERROR, "bytes %zu to %zu of memory that has %zu", offset, offset + size, data->size);
+    return context_failed(data->context, GA_VALUE_ERROR, "bytes %zu to %zu are out of bounds for memory of %zu bytes", offset, offset + size, data->size);
 }
 
 int gpudata_move(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size)
@@ -344,7 +344,7 @@ int gpudata_move(gpudata *to, size_t to_offset, gpudata *from, size_t from_offse
     if (code != GA_NO_ERROR || size == 0)
         return code;
     if (to == from && to_offset < from_offset + size && from_offset < to_offset + size)
-        return context_failed(ctx, GA_VALUE_ERROR, "memory that overlaps itself is copied: %zu bytes from %zu to %zu", size, from_offset, to_offset);
+        return context_failed(ctx, GA_VALUE_ERROR, "source and target of a copy overlap: %zu bytes from offset %zu to offset %zu", size, from_offset, to_offset);
     return context_checked(ctx, ctx->table->copy(ctx->device, to->memory, to_offset, from->memory, from_offset, size));
 }
 
@@ -464,7 +464,7 @@ int gpukernel_build(gpucontext *ctx, const char *text, int flags, const char *op
         *log = NULL;
     USABLE(ctx);
     if (flags & GA_USE_DOUBLE && !ctx->info.has_double)
-        return context_failed(ctx, GA_DEVSUP_ERROR, "%s has no double precision", ctx->info.name);
+        return context_failed(ctx, GA_DEVSUP_ERROR, "%s does not support double precision", ctx->info.name);
     device_program program = {0};
     int code = program_built(ctx, text, flags, options, &program);
     if (log != NULL)
@@ -561,7 +561,7 @@ int gpukernel_call(gpukernel *k, unsigned nd, const size_t *groups, const size_t
         if (k->types[i] == GA_BUFFER) {
             gpudata *data = args[i];
             if (data->context != ctx)
-                return context_failed(ctx, GA_INVALID_ERROR, "argument %u of the kernel is memory of %s, the kernel is one of %s", i, data->context->name,
+                return context_failed(ctx, GA_INVALID_ERROR, "argument %u of the kernel is memory of %s, but the kernel belongs to %s", i, data->context->name,
                                       ctx->name);
             values[i] = &data->memory;
             sizes[i] = sizeof data->memory;
@@ -584,7 +584,7 @@ int gpukernel_property(gpukernel *k, int property, void *value)
     case GA_KERNEL_PROP_PREFLSIZE: *(size_t *)value = k->kernel.preferred; break;
     case GA_KERNEL_PROP_NUMARGS: *(unsigned *)value = k->count; break;
     case GA_KERNEL_PROP_TYPES: *(const int **)value = k->types; break;
-    default: return context_failed(k->context, GA_INVALID_ERROR, "there is no property %d of kernels", property);
+    default: return context_failed(k->context, GA_INVALID_ERROR, "kernels have no property %d", property);
     }
     return GA_NO_ERROR;
 }
@@ -651,7 +651,7 @@ int GpuKernel_call(GpuKernel *kernel, unsigned nd, const size_t *groups, const s
 int GpuKernel_setarg(GpuKernel *kernel, unsigned i, void *value)
 {
     if (i >= kernel->k->count)
-        return context_failed(kernel->k->context, GA_VALUE_ERROR, "the kernel has %u arguments, there is no number %u", kernel->k->count, i);
+        return context_failed(kernel->k->context, GA_VALUE_ERROR, "the kernel has %u arguments and no argument number %u", kernel->k->count, i);
     kernel->args[i] = value;
     return GA_NO_ERROR;
 }
@@ -678,7 +678,7 @@ char *numbered_listing(const char *text, const char *log)
         text += length + (text[length] == '\n');
     }
     if (log != NULL)
-        sprintf(end, "\nThe compiler said:\n%s\n", log);
+        sprintf(end, "\nOutput of the compiler:\n%s\n", log);
     else
         *end = '\0';
     return listing;

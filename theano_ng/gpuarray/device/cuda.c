@@ -40,19 +40,19 @@ int cuda_failed(cuda_device *d, CUresult status, const char *what)
     if (!name)
         name = "an unknown error";
     if (!text)
-        text = "the driver does not say what it is";
+        text = "the driver does not describe the error";
     if (status == CUDA_ERROR_OUT_OF_MEMORY)
         return device_failed(&d->base, GA_MEMORY_ERROR, "%s: %s (%s)", what, name, text);
     if (is_lasting(status)) {
         d->lost = 1;
         return device_failed(&d->base, GA_RUN_ERROR,
-                             "%s: %s (%s). It was found here, and caused by this or by a kernel that was launched before. The device cannot be used any more in this "
+                             "%s: %s (%s). This call, or a kernel that was launched earlier, caused the error. The device cannot be used any longer in this "
                              "process",
                              what, name, text);
     }
     if (status == CUDA_ERROR_DEVICE_UNAVAILABLE)
-        return device_failed(&d->base, GA_NODEV_ERROR, "%s: %s (%s): another process has the device for itself (compute mode EXCLUSIVE_PROCESS), or nobody may use it "
-                             "(PROHIBITED); nvidia-smi -q -d COMPUTE shows it", what, name, text);
+        return device_failed(&d->base, GA_NODEV_ERROR, "%s: %s (%s): another process uses the device exclusively (compute mode EXCLUSIVE_PROCESS), or its use is prohibited "
+                             "(PROHIBITED); nvidia-smi -q -d COMPUTE shows the mode", what, name, text);
     return device_failed(&d->base, GA_IMPL_ERROR, "%s: %s (%s)", what, name, text);
 }
 
@@ -74,7 +74,7 @@ static int load_driver(device *d)
     *(void **)&found.cuDriverGetVersion = dlsym(loaded, "cuDriverGetVersion");
     if (!found.cuDriverGetVersion || found.cuDriverGetVersion(&version) != CUDA_SUCCESS) {
         dlclose(loaded);
-        return device_failed(d, GA_LOAD_ERROR, "%s is no driver of NVIDIA's", path);
+        return device_failed(d, GA_LOAD_ERROR, "%s is not NVIDIA's driver", path);
     }
     const char *missing = NULL;
 #define X(name, arguments)                                     \
@@ -101,7 +101,7 @@ static int start_driver(cuda_device *d, int *count)
     if (status == CUDA_SUCCESS)
         status = cuda.cuDeviceGetCount(count);
     if (status == CUDA_ERROR_NO_DEVICE || (status == CUDA_SUCCESS && *count == 0))
-        return device_failed(&d->base, GA_NODEV_ERROR, "NVIDIA's driver is there, but finds no device (the environment variable CUDA_VISIBLE_DEVICES may hide it)");
+        return device_failed(&d->base, GA_NODEV_ERROR, "NVIDIA's driver is installed, but finds no device (the environment variable CUDA_VISIBLE_DEVICES may hide it)");
     if (status == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)
         return device_failed(&d->base, GA_NODEV_ERROR, "libcuda and the driver in the kernel are of different versions, as after an update: restart the machine");
     if (status == CUDA_ERROR_STUB_LIBRARY)
@@ -139,12 +139,12 @@ static int open_named(cuda_device *d, const char *name, int flags)
     long number = strncmp(name, "cuda", 4) == 0 ? strtol(digits, &end, 10) : -1;
     int count = 0;
     if (!end || *end || number < 0 || (*digits && (*digits < '0' || *digits > '9')))
-        return device_failed(&d->base, GA_VALUE_ERROR, "'%s' names no CUDA device; expected cuda, or cuda and its number", name);
+        return device_failed(&d->base, GA_VALUE_ERROR, "'%s' is not the name of a CUDA device; expected cuda, or cuda and its number", name);
     int code = start_driver(d, &count);
     if (code != GA_NO_ERROR)
         return code;
     if (*digits && number >= count)
-        return device_failed(&d->base, GA_NODEV_ERROR, "there is no %s: the driver has %d device%s, the last is cuda%d", name, count, count == 1 ? "" : "s", count - 1);
+        return device_failed(&d->base, GA_NODEV_ERROR, "%s does not exist: the driver has %d device%s, the last is cuda%d", name, count, count == 1 ? "" : "s", count - 1);
     if (*digits)
         return open_number(d, (int)number, flags);
     for (int i = 0; i < count; ++i)
@@ -429,7 +429,7 @@ static int cuda_graph(device *base, enum device_graph_step step, void **graph)
     CUDA_ENTER(d);
     switch (step) {
     case DEVICE_GRAPH_BEGIN:
-        CUDA_NOT_CAPTURING(d, "recording another graph");
+        CUDA_NOT_CAPTURING(d, "recording a second graph");
         *graph = NULL;
         CUDA_CHECK(d, cuda.cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
         d->capturing = 1;
@@ -437,7 +437,7 @@ static int cuda_graph(device *base, enum device_graph_step step, void **graph)
     case DEVICE_GRAPH_END:
         *graph = NULL;
         if (!d->capturing)
-            return device_failed(base, GA_INVALID_ERROR, "nothing is being recorded");
+            return device_failed(base, GA_INVALID_ERROR, "no graph is being recorded");
         return end_capture(d, graph);
     case DEVICE_GRAPH_RUN: CUDA_CHECK(d, cuda.cuGraphLaunch(*graph, d->stream), "cuGraphLaunch"); break;
     case DEVICE_GRAPH_RELEASE:

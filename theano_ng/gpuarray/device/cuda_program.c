@@ -34,7 +34,7 @@ struct cuda_kernel {
 
 /* ---- the compiler ---- */
 
-#define ADVICE "pip install 'theano_ng[cuda12]' or 'theano_ng[cuda13]', whichever is not above the CUDA version that nvidia-smi shows, brings it"
+#define ADVICE "pip install 'theano_ng[cuda12]' or 'theano_ng[cuda13]', whichever is not newer than the CUDA version that nvidia-smi shows, installs it"
 
 static int load_compiler(device *d)
 {
@@ -79,7 +79,7 @@ static int architecture(cuda_device *d, char *text, size_t size, int *is_virtual
     int count = 0, known[128], newest = 0, oldest = 0, exact = 0;
     if (nvrtc.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count > (int)(sizeof known / sizeof *known)
         || nvrtc.nvrtcGetSupportedArchs(known) != NVRTC_SUCCESS)
-        return device_failed(&d->base, GA_IMPL_ERROR, "CUDA's compiler does not say what it compiles for");
+        return device_failed(&d->base, GA_IMPL_ERROR, "CUDA's compiler does not report its compute capabilities");
     for (int i = 0; i < count; ++i) {
         exact |= known[i] == d->capability;
         if (known[i] <= d->capability && known[i] > newest)
@@ -126,10 +126,10 @@ static int take_binary(cuda_device *d, nvrtcProgram program, int is_virtual, dev
 {
     nvrtcResult status = is_virtual ? nvrtc.nvrtcGetPTXSize(program, &made->binary_size) : nvrtc.nvrtcGetCUBINSize(program, &made->binary_size);
     if (status == NVRTC_SUCCESS && !(made->binary = malloc(made->binary_size)))
-        return device_failed(&d->base, GA_MEMORY_ERROR, "no memory for a program");
+        return device_failed(&d->base, GA_MEMORY_ERROR, "out of host memory for a program");
     if (status == NVRTC_SUCCESS)
         status = is_virtual ? nvrtc.nvrtcGetPTX(program, made->binary) : nvrtc.nvrtcGetCUBIN(program, made->binary);
-    return status == NVRTC_SUCCESS ? GA_NO_ERROR : device_failed(&d->base, GA_IMPL_ERROR, "NVRTC has compiled a program and does not give it (error %d)", status);
+    return status == NVRTC_SUCCESS ? GA_NO_ERROR : device_failed(&d->base, GA_IMPL_ERROR, "NVRTC compiled a program but does not return it (error %d)", status);
 }
 
 static int compile_text(cuda_device *d, const char *text, const char *const *words, int count, int is_virtual, device_program *made)
@@ -167,7 +167,7 @@ static int compile(cuda_device *d, const char *text, int flags, const char *opti
     whole = malloc(strlen(front) + strlen(text) + 1);
     copy = options ? strdup(options) : NULL;
     if (!whole || (options && !copy))
-        code = device_failed(&d->base, GA_MEMORY_ERROR, "no memory for the text of a program");
+        code = device_failed(&d->base, GA_MEMORY_ERROR, "out of host memory for the source of a program");
     if (code == GA_NO_ERROR) {
         strcpy(stpcpy(whole, front), text);
         code = split_options(d, copy, words, &count);
@@ -215,10 +215,10 @@ static int load_module(cuda_device *d, const void *binary, size_t size, int fres
     int keys[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
     if (!is_whole(binary, size))
-        return device_failed(&d->base, GA_INVALID_ERROR, "the binary of a program is not one of this device, or not whole");
+        return device_failed(&d->base, GA_INVALID_ERROR, "the binary of a program is for another device, or incomplete");
     struct cuda_program *program = malloc(sizeof *program);
     if (!program)
-        return device_failed(&d->base, GA_MEMORY_ERROR, "no memory for a program");
+        return device_failed(&d->base, GA_MEMORY_ERROR, "out of host memory for a program");
     CUresult status = cuda.cuModuleLoadDataEx(&program->module, binary, 2, keys, values);
     if (status != CUDA_SUCCESS) {
         free(program);
@@ -240,7 +240,7 @@ int cuda_build(device *base, const char *text, int flags, const char *options, c
     cuda_device *d = (cuda_device *)base;
     memset(made, 0, sizeof *made);
     if (flags & GA_USE_OPENCL)
-        return device_failed(base, GA_UNSUPPORTED_ERROR, "the kernel is OpenCL's (its flags say so), the device is CUDA's");
+        return device_failed(base, GA_UNSUPPORTED_ERROR, "the kernel is an OpenCL kernel (by its flags), but the device is a CUDA device");
     CUDA_NOT_CAPTURING(d, "building a program");
     CUDA_ENTER(d);
     int fresh = binary == NULL, code = GA_NO_ERROR;
@@ -266,7 +266,7 @@ int cuda_kernel(device *base, void *program, const char *name, device_kernel *ke
     CUDA_ENTER(d);
     struct cuda_kernel *made = malloc(sizeof *made + strlen(name) + 1);
     if (!made)
-        return device_failed(base, GA_MEMORY_ERROR, "no memory for a kernel");
+        return device_failed(base, GA_MEMORY_ERROR, "out of host memory for a kernel");
     strcpy(made->name, name);
     CUresult status = cuda.cuModuleGetFunction(&made->function, ((struct cuda_program *)program)->module, name);
     if (status == CUDA_SUCCESS)
@@ -324,7 +324,7 @@ int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups,
     (void)count, (void)sizes; /* the driver knows them from the binary */
     for (unsigned i = 0; i < ndim; ++i) {
         if (__builtin_expect(groups[i] > UINT32_MAX || group[i] > UINT32_MAX, 0))
-            return device_failed(base, GA_VALUE_ERROR, "%s is launched with %zu groups of %zu threads, more than there can be", kernel->name, groups[i], group[i]);
+            return device_failed(base, GA_VALUE_ERROR, "the launch of %s has %zu groups of %zu threads, which exceeds the limits of the device", kernel->name, groups[i], group[i]);
         g[i] = (unsigned)groups[i];
         t[i] = (unsigned)group[i];
     }

@@ -193,7 +193,7 @@ static int opencl_load(device *d)
     const char *path = device_library("opencl");
     void *loaded = dlopen(path != NULL ? path : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (loaded == NULL)
-        return device_failed(d, GA_LOAD_ERROR, "OpenCL cannot be loaded (%s); pip install 'theano_ng[opencl]' brings a loader and a driver for processors",
+        return device_failed(d, GA_LOAD_ERROR, "OpenCL cannot be loaded (%s); pip install 'theano_ng[opencl]' installs a loader and a driver for processors",
                              dlerror());
 #define X(result, name, arguments)                                                                                              \
     if ((*(void **)&cl.name = dlsym(loaded, #name)) == NULL) {                                                                  \
@@ -247,7 +247,7 @@ static int opencl_find(opencl_device *d, const char *name)
 {
     unsigned platform, number;
     if (opencl_numbers(name, &d->platform_number, &d->number) < 0)
-        return device_failed(&d->base, GA_VALUE_ERROR, "'%s' names no OpenCL device; expected opencl, openclPLATFORM or openclPLATFORM:DEVICE", name);
+        return device_failed(&d->base, GA_VALUE_ERROR, "'%s' is not the name of an OpenCL device; expected opencl, openclPLATFORM or openclPLATFORM:DEVICE", name);
     platform = d->platform_number;
     number = d->number;
     int code = opencl_load(&d->base);
@@ -256,10 +256,10 @@ static int opencl_find(opencl_device *d, const char *name)
     cl_uint n = 0;
     cl_int status = cl.clGetPlatformIDs(0, NULL, &n);
     if (status == CL_PLATFORM_NOT_FOUND_KHR || n == 0)
-        return device_failed(&d->base, GA_NODEV_ERROR, "OpenCL has no platform: no driver is installed; pip install 'theano_ng[opencl]' brings one for processors");
+        return device_failed(&d->base, GA_NODEV_ERROR, "OpenCL has no platform: no driver is installed; pip install 'theano_ng[opencl]' installs one for processors");
     CHECK(d, status, "clGetPlatformIDs");
     if (platform >= n)
-        return device_failed(&d->base, GA_NODEV_ERROR, "OpenCL has %u platform(s), there is no number %u", n, platform);
+        return device_failed(&d->base, GA_NODEV_ERROR, "OpenCL has %u platform(s), but no platform number %u", n, platform);
     cl_platform_id platforms[64];
     CHECK(d, cl.clGetPlatformIDs(n < 64 ? n : 64, platforms, NULL), "clGetPlatformIDs");
     d->platform = platforms[platform < 64 ? platform : 0];
@@ -267,7 +267,7 @@ static int opencl_find(opencl_device *d, const char *name)
     cl_uint n_devices = 0;
     status = cl.clGetDeviceIDs(d->platform, CL_DEVICE_TYPE_ALL, 64, devices, &n_devices);
     if (status != CL_SUCCESS || number >= n_devices)
-        return device_failed(&d->base, GA_NODEV_ERROR, "platform %u of OpenCL has %u device(s), there is no number %u", platform, n_devices, number);
+        return device_failed(&d->base, GA_NODEV_ERROR, "platform %u of OpenCL has %u device(s), but no device number %u", platform, n_devices, number);
     d->id = devices[number];
     return GA_NO_ERROR;
 }
@@ -483,14 +483,14 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
     cl_program program;
     memset(made, 0, sizeof *made);
     if (flags & GA_USE_CUDA)
-        return device_failed(base, GA_UNSUPPORTED_ERROR, "the kernel is CUDA's (its flags say so), the device is OpenCL's");
+        return device_failed(base, GA_UNSUPPORTED_ERROR, "the kernel is a CUDA kernel (by its flags), but the device is an OpenCL device");
     if (binary != NULL) {
         const unsigned char *bytes = binary;
         program = cl.clCreateProgramWithBinary(d->context, 1, &d->id, &binary_size, &bytes, &accepted, &status);
         if (program == NULL || status != CL_SUCCESS || accepted != CL_SUCCESS || cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL) != CL_SUCCESS) {
             if (program != NULL)
                 cl.clReleaseProgram(program);
-            return device_failed(base, GA_INVALID_ERROR, "the binary of a program is not one for this device");
+            return device_failed(base, GA_INVALID_ERROR, "the binary of a program is for another device");
         }
     }
     else {
@@ -595,7 +595,7 @@ static int opencl_sync(device *base)
 static int opencl_graph(device *base, enum device_graph_step step, void **graph)
 {
     (void)step, (void)graph;
-    return device_failed(base, GA_UNSUPPORTED_ERROR, "OpenCL has no graphs of launches");
+    return device_failed(base, GA_UNSUPPORTED_ERROR, "OpenCL does not support graphs of launches");
 }
 
 const device_table device_opencl = {

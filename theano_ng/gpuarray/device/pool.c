@@ -445,7 +445,7 @@ static int out_of_memory(struct pool *pool, size_t size)
     largest_of(pool, &largest, &pieces);
     char limit[96] = "";
     if (info.largest && size > info.largest)
-        snprintf(limit, sizeof limit, " It gives no more than %zu bytes at once.", info.largest);
+        snprintf(limit, sizeof limit, " The driver allocates at most %zu bytes at once.", info.largest);
     return context_failed(context, GA_MEMORY_ERROR,
                           "Error allocating %zu bytes of device memory (out of memory). Driver report %zu bytes free and %zu total.%s %s holds %zu bytes in %zu "
                           "arrays (at most %zu bytes until now), and keeps %zu bytes for more in %zu pieces, the largest of %zu bytes.",
@@ -568,7 +568,7 @@ int pool_open(gpucontext *context, double preallocate)
 {
     struct pool *pool = calloc(1, sizeof *pool);
     if (!pool)
-        return context_failed(context, GA_MEMORY_ERROR, "no memory for the pool of a device");
+        return context_failed(context, GA_MEMORY_ERROR, "out of host memory for the pool of a device");
     pool->context = context;
     pool->keeps = !(preallocate < 0);
     pool->random = 2463534242u;

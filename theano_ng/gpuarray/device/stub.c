@@ -307,7 +307,7 @@ static int stub_build(device *base, const char *text, int flags, const char *opt
     if (!binary && state_of(base)->recording)
         note_program(stub->number, text);
     if (binary && (binary_size < sizeof MAGIC || memcmp(binary, MAGIC, sizeof MAGIC - 1) != 0))
-        return device_failed(base, GA_INVALID_ERROR, "the binary of a program is not one for this device");
+        return device_failed(base, GA_INVALID_ERROR, "the binary of a program is for another device");
     if (!binary) {
         const char *wrong = strstr(text, "#error");
         if (wrong) {
@@ -416,7 +416,7 @@ static int stub_graph(device *base, enum device_graph_step step, void **graph)
         break;
     case DEVICE_GRAPH_END:
         if (!stub->capturing)
-            return device_failed(base, GA_INVALID_ERROR, "nothing is being recorded");
+            return device_failed(base, GA_INVALID_ERROR, "no graph is being recorded");
         *(uint64_t *)*graph = *launches - *(uint64_t *)*graph;
         *launches -= *(uint64_t *)*graph; /* they were recorded, not run */
         stub->capturing = 0;

@@ -193,7 +193,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
         if (a[i] == NULL)
             return -1;
         if (a[i]->context != ctx) {
-            PyErr_Format(PyExc_ValueError, "input[%d] is an array of another context than the node: transfer() it first", i);
+            PyErr_Format(PyExc_ValueError, "input[%d] is an array in another context than the node: transfer() it first", i);
             return -1;
         }
         if (!GpuArray_ISALIGNED(&a[i]->ga)) {

@@ -32,7 +32,7 @@ static inline int gpu_same_context(PyGpuArrayObject *a, PyGpuArrayObject *b)
 {
     if (__builtin_expect(a->context == b->context, 1))
         return 1;
-    PyErr_SetString(PyExc_ValueError, "arrays of two contexts: transfer() one of them first");
+    PyErr_SetString(PyExc_ValueError, "the arrays are in different contexts: transfer() one of them first");
     return 0;
 }
 

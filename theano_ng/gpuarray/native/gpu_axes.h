@@ -85,7 +85,7 @@ static inline int gpu_aligned(const GpuArray *a, const char *who)
 {
     if (__builtin_expect(GpuArray_ISALIGNED(a), 1))
         return 0;
-    PyErr_Format(PyExc_ValueError, "%s: an array whose elements are not aligned; copy it first", who);
+    PyErr_Format(PyExc_ValueError, "%s: the elements of an array are not aligned; copy it first", who);
     return -1;
 }
 

@@ -305,7 +305,7 @@ static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
     int64_t wrong = 0;
     Arguments args = {0};
     if (g->n_joint * (1 + g->n_arrays) + 5 * g->n_arrays + 4 > sizeof args.at / sizeof *args.at) {
-        PyErr_Format(PyExc_ValueError, "%u index arrays of %u dimensions on a device are too many; give them on the host", g->n_arrays, g->n_joint);
+        PyErr_Format(PyExc_ValueError, "%u index arrays of %u dimensions exceed the limit for devices; give them on the host", g->n_arrays, g->n_joint);
         return -1;
     }
     for (unsigned i = 0; i < g->n_arrays; ++i) {

@@ -176,7 +176,7 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     if (x == NULL)
         return -1;
     if (x->context != ctx) {
-        PyErr_SetString(PyExc_ValueError, "the input is an array of another context than the node: transfer() it first");
+        PyErr_SetString(PyExc_ValueError, "the input is an array in another context than the node: transfer() it first");
         return -1;
     }
     if (!GpuArray_ISALIGNED(&x->ga)) {

@@ -38,7 +38,7 @@ static int tng_shape_i(int nin, int nout, PyObject **in, PyObject **out, const s
     if (x == NULL)
         return -1;
     if (words->axis >= (int64_t)x->ga.nd) {
-        PyErr_Format(PyExc_TypeError, "Number of dimensions lower than expected: %u, and axis %lld is asked for", x->ga.nd, (long long)words->axis);
+        PyErr_Format(PyExc_TypeError, "Number of dimensions lower than expected: %u, but axis %lld is requested", x->ga.nd, (long long)words->axis);
         return -1;
     }
     PyArrayObject *size = native_alloc(out, 0, NULL, NPY_INT64);

@@ -80,7 +80,7 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
     cdef int code, flags = GA_CTX_SINGLE_STREAM
     name = dev.encode()
     if sched not in ("default", "single", "multi"):
-        raise ValueError("sched is 'default', 'single' or 'multi', not %r" % (sched,))
+        raise ValueError("sched must be 'default', 'single' or 'multi', not %r" % (sched,))
     flags |= {"default": 0, "single": GA_CTX_SCHED_SINGLE, "multi": GA_CTX_SCHED_MULTI}[sched]
     if checked:
         flags |= GA_CTX_CHECKED

@@ -56,7 +56,7 @@ def dtype_to_typecode(dtype):
         return dtype
     code = _TYPECODES.get(np.dtype(dtype))
     if code is None:
-        raise ValueError("arrays on devices have no elements of dtype %s" % np.dtype(dtype))
+        raise ValueError("arrays on devices do not support dtype %s" % np.dtype(dtype))
     return code
 
 
@@ -64,7 +64,7 @@ def typecode_to_dtype(typecode):
     """Return the dtype of a C type code. Raise ValueError if there is none."""
     dtype = _DTYPES.get(typecode)
     if dtype is None:
-        raise ValueError("%r is the number of no type of elements" % (typecode,))
+        raise ValueError("no element type has the number %r" % (typecode,))
     return dtype
 
 
@@ -78,7 +78,7 @@ def dtype_to_ctype(dtype):
     """
     name = _CTYPES.get(np.dtype(dtype).name)
     if name is None:
-        raise ValueError("arrays on devices have no elements of dtype %s" % np.dtype(dtype))
+        raise ValueError("arrays on devices do not support dtype %s" % np.dtype(dtype))
     return name
 
 

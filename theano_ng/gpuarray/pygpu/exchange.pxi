@@ -82,7 +82,7 @@ def from_dlpack(x, context=None):
     cdef int i, code
     theirs = tuple(map(int, x.__dlpack_device__()))
     if theirs != _dl_device(ctx):
-        raise ValueError("the array is on device %s of DLPack, the context on %s" % (theirs, _dl_device(ctx)))
+        raise ValueError("the array is on DLPack device %s, but the context is on %s" % (theirs, _dl_device(ctx)))
     capsule = x.__dlpack__()
     tensor = <DLManagedTensor *>PyCapsule_GetPointer(capsule, "dltensor")
     kind = {number: kind for kind, number in _DL_CODES.items()}.get(tensor.dl_tensor.dtype.code)
@@ -90,7 +90,7 @@ def from_dlpack(x, context=None):
         dtype = np.dtype("bool" if kind == "b" else "%s%d" % (kind, tensor.dl_tensor.dtype.bits // 8))
         typecode = dtype_to_typecode(dtype)
     except (TypeError, ValueError):
-        raise ValueError("arrays on devices have no elements of type %s of DLPack" % ((tensor.dl_tensor.dtype.code, tensor.dl_tensor.dtype.bits),)) from None
+        raise ValueError("arrays on devices do not support the DLPack type %s" % ((tensor.dl_tensor.dtype.code, tensor.dl_tensor.dtype.bits),)) from None
     if tensor.dl_tensor.dtype.lanes != 1 or tensor.dl_tensor.ndim > GA_MAX_DIMS:
         raise ValueError("elements of %d lanes in %d dimensions" % (tensor.dl_tensor.dtype.lanes, tensor.dl_tensor.ndim))
     step = dtype.itemsize
@@ -102,7 +102,7 @@ def from_dlpack(x, context=None):
         high += max(reach, 0)
         low += min(reach, 0)
     if <ssize_t>tensor.dl_tensor.byte_offset + low < 0:
-        raise ValueError("the array begins in front of its memory")
+        raise ValueError("the array begins before its memory")
     data = gpudata_wrap(ctx.ctx, <size_t>tensor.dl_tensor.data, tensor.dl_tensor.byte_offset + high + dtype.itemsize, tensor, _drop_imported, &code)
     pygpu_raise(ctx.ctx, code)
     PyCapsule_SetName(capsule, "used_dltensor")
@@ -120,7 +120,7 @@ cdef GpuArray _of_cuda_interface(interface, owner, GpuContext ctx):
     cdef gpudata *data
     cdef int i, code, nd = _dims(interface["shape"], dims)
     if interface.get("mask") is not None:
-        raise ValueError("masked arrays cannot be taken over")
+        raise ValueError("masked arrays are not supported")
     dtype = np.dtype(interface["typestr"])
     typecode = dtype_to_typecode(dtype)
     address, read_only = interface["data"]

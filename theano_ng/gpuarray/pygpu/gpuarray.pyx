@@ -243,7 +243,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         if not axes:
             return pygpu_transpose(self, NULL)
         if len(axes) != self.ga.nd:
-            raise ValueError("%d axes for an array of %d" % (len(axes), self.ga.nd))
+            raise ValueError("got %d axes for an array with %d axes" % (len(axes), self.ga.nd))
         for i, axis in enumerate(axes):
             order[i] = axis + <int>self.ga.nd if axis < 0 else axis
         return pygpu_transpose(self, order)
@@ -321,11 +321,11 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         if isinstance(value, GpuArray):
             source = value
             if source.context is not self.context:
-                raise ValueError("arrays of two contexts: transfer() the value first")
+                raise ValueError("the arrays are in different contexts: transfer() the value first")
         else:
             value = np.asarray(value)
             if value.dtype != self.dtype and not np.can_cast(value.dtype, self.dtype, "unsafe" if value.ndim == 0 else "same_kind"):
-                raise TypeError("values of dtype %s cannot be put into an array of %s" % (value.dtype, self.dtype))
+                raise TypeError("values of dtype %s cannot be stored in an array of %s" % (value.dtype, self.dtype))
             source = array(value.astype(self.dtype), context=self.context)
         pygpu_raise(self.context.ctx, GpuArray_setarray(&place.ga, &source.ga))
 
@@ -377,9 +377,9 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         cdef int code
         host = np.asarray(src, dtype=self.dtype)
         if host.shape != self.shape:
-            raise ValueError("an array of shape %s is written into one of %s" % (host.shape, self.shape))
+            raise ValueError("an array of shape %s cannot be written into an array of shape %s" % (host.shape, self.shape))
         if not self.ga.flags & (GA_C_CONTIGUOUS | GA_F_CONTIGUOUS):
-            raise ValueError("only arrays in one piece can be written as a whole")
+            raise ValueError("only contiguous arrays can be written as a whole")
         host = np.ascontiguousarray(host if self.ga.flags & GA_C_CONTIGUOUS else host.T)
         if size == 0:
             return
@@ -396,10 +396,10 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         cdef size_t size = self.nbytes
         cdef int code
         if not isinstance(dst, np.ndarray) or dst.shape != self.shape or dst.dtype != self.dtype:
-            raise ValueError("an array of shape %s and dtype %s is needed" % (self.shape, self.dtype))
+            raise ValueError("expected an array of shape %s and dtype %s" % (self.shape, self.dtype))
         contiguous = self.ga.flags & GA_C_CONTIGUOUS and dst.flags.c_contiguous
         if not contiguous and not (self.ga.flags & GA_F_CONTIGUOUS and dst.flags.f_contiguous):
-            raise ValueError("both arrays have to be in one piece, and in the same order")
+            raise ValueError("both arrays must be contiguous, in the same order")
         if not dst.flags.writeable:
             raise ValueError("the array that is read into is read-only")
         if size == 0:
@@ -448,12 +448,12 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         cdef GpuArray array = self
         cdef unsigned i, itemsize = gpuarray_get_elsize(self.ga.typecode)
         if dl_device is not None and tuple(dl_device) != _dl_device(self.context):
-            raise BufferError("the array is on device %s of DLPack, not on %s" % (_dl_device(self.context), tuple(dl_device)))
+            raise BufferError("the array is on DLPack device %s, not on %s" % (_dl_device(self.context), tuple(dl_device)))
         if copy:
             array = pygpu_copy(self, GA_C_ORDER)
         for i in range(array.ga.nd):
             if array.ga.strides[i] % <ssize_t>itemsize:
-                raise BufferError("strides of %s bytes are no multiples of the %d of an element" % (self.strides, itemsize))
+                raise BufferError("strides of %s bytes are not multiples of the element size, %d bytes" % (self.strides, itemsize))
         if stream != -1 and stream not in (None, 1, 2):
             self.context.sync()
         tensor = <DLManagedTensor *>malloc(sizeof(DLManagedTensor))
@@ -480,7 +480,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
-            raise ValueError("an array on a device has to be copied")
+            raise ValueError("an array on a device must be copied")
         cdef GpuArray whole = self
         if not self.ga.flags & (GA_C_CONTIGUOUS | GA_F_CONTIGUOUS):
             whole = pygpu_copy(self, GA_C_ORDER)
@@ -635,7 +635,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
 
     def _one(self):
         if self.size != 1:
-            raise TypeError("only arrays of one element are numbers, this one has %d" % self.size)
+            raise TypeError("only arrays of one element can be converted to a scalar, this array has %d" % self.size)
         return np.asarray(self).item()
 
     def item(self):
@@ -653,7 +653,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
 
     def __index__(self):
         if self.dtype.kind not in "iu":
-            raise TypeError("an array of %s is no index" % self.dtype)
+            raise TypeError("an array of %s cannot be used as an index" % self.dtype)
         return int(self._one())
 
     def tolist(self):
@@ -668,7 +668,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return "gpuarray." + text if text.startswith("array(") else text
 
     def __reduce__(self):
-        raise TypeError("arrays on devices are pickled by what knows their context; pickle numpy.asarray(a) instead")
+        raise TypeError("only the variables of theano_ng know how to pickle an array with its context; pickle numpy.asarray(a) instead")
 
 
 cdef int _swap(GpuArray a, GpuArray b) except -1:
@@ -684,4 +684,4 @@ include "kernels.pxi"
 pygpu_array_type = <PyTypeObject *>GpuArray
 pygpu_context_type = <PyTypeObject *>GpuContext
 if symbols_for_all() < 0:
-    raise ImportError("the symbols of %s cannot be made known to C code of Ops" % __name__)
+    raise ImportError("the symbols of %s cannot be exported to the C code of Ops" % __name__)

@@ -79,7 +79,7 @@ cdef class GpuKernel:
         cdef int i, nd
         cdef bytes number
         if len(args) != len(self.types):
-            raise TypeError("kernel %s has %d arguments, %d were given" % (self.name, len(self.types), len(args)))
+            raise TypeError("kernel %s has %d arguments, got %d" % (self.name, len(self.types), len(args)))
         for i, (value, kind) in enumerate(zip(args, self.types)):
             if kind is None:
                 if not isinstance(value, GpuArray):
@@ -95,7 +95,7 @@ cdef class GpuKernel:
         if nd > 3:
             raise ValueError("a kernel runs along 1 to 3 axes, not %d" % nd)
         if not sizes[0] and not sizes[1]:
-            raise ValueError("how often kernel %s runs is not said: n, or gs and ls" % self.name)
+            raise ValueError("the number of threads of kernel %s is missing: give n, or gs and ls" % self.name)
         for i in range(nd):
             groups[i] = sizes[1][i] if i < len(sizes[1]) else 0
             group[i] = sizes[2][i] if i < len(sizes[2]) else 0

@@ -30,7 +30,7 @@ cdef ga_order _order(order) except *:
     try:
         return orders[order.upper()]
     except (KeyError, AttributeError):
-        raise ValueError("order is 'C', 'F', 'A' or 'K', not %r" % (order,)) from None
+        raise ValueError("order must be 'C', 'F', 'A' or 'K', not %r" % (order,)) from None
 
 
 cdef public GpuArray pygpu_empty(unsigned int nd, const size_t *dims, int typecode, ga_order order, GpuContext context, object cls):
@@ -255,7 +255,7 @@ def from_gpudata(size_t data, offset, dtype, shape, context=None, strides=None, 
             steps[i] = step
             step *= dims[i]
     elif len(strides) != nd:
-        raise ValueError("%d strides for %d axes" % (len(strides), nd))
+        raise ValueError("got %d strides for %d axes" % (len(strides), nd))
     else:
         for i in range(nd):
             steps[i] = strides[i]

@@ -296,7 +296,7 @@ static PyObject *fill(PyObject *self, PyObject *arg)
     if (byte == -1 && PyErr_Occurred())
         return NULL;
     if (byte < 0 || byte > 255) {
-        PyErr_Format(PyExc_ValueError, "a byte is wanted, from 0 to 255, not %ld", byte);
+        PyErr_Format(PyExc_ValueError, "expected a byte from 0 to 255, got %ld", byte);
         return NULL;
     }
     PyObject *previous = PyDataMem_SetHandler(fill_capsule);
@@ -322,9 +322,9 @@ static PyObject *restore(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"empty", empty, METH_VARARGS, "empty(shape, dtype): as `numpy.empty`; memory of large arrays of numbers is recycled."},
-    {"fill", fill, METH_O, "fill(byte): fill the memory of new arrays with a byte; returns what `restore` wants."},
-    {"restore", restore, METH_VARARGS, "restore(previous): end what `fill` began."},
-    {"trim", trim, METH_NOARGS, "Give the kept blocks back to the system."},
+    {"fill", fill, METH_O, "fill(byte): fill the memory of new arrays with a byte; return the argument for `restore`."},
+    {"restore", restore, METH_VARARGS, "restore(previous): end the filling of memory that `fill` began."},
+    {"trim", trim, METH_NOARGS, "Return the kept blocks to the system."},
     {"stats", stats, METH_NOARGS, "Return a dict: kept_bytes, kept_blocks, hits, misses."},
     {NULL, NULL, 0, NULL},
 };

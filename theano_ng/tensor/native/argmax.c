@@ -260,7 +260,7 @@ static int search(PyObject *input, PyObject **best, PyObject **place, int64_t ax
         return -1;
     Find find = find_find(PyArray_TYPE(x), smallest);
     if (find.stretch == NULL) {
-        PyErr_SetString(PyExc_TypeError, "argmax: dtypes without an order have no C code");
+        PyErr_SetString(PyExc_TypeError, "argmax: C code supports only dtypes with an order");
         goto done;
     }
     for (int d = 0; d < nd; ++d)

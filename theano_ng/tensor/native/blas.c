@@ -43,7 +43,7 @@ static int check_same(int nin, PyObject **in, int type, int first, int last)
     for (int i = first; i <= last && i < nin; ++i) {
         if (!PyArray_Check(in[i]) || blas_type((PyArrayObject *)in[i]) != type) {
             if (!PyErr_Occurred())
-                PyErr_Format(PyExc_TypeError, "input %d has another dtype than input %d", i, first);
+                PyErr_Format(PyExc_TypeError, "the dtype of input %d differs from the dtype of input %d", i, first);
             return -1;
         }
     }
@@ -59,7 +59,7 @@ static int check_rank(PyObject *array, int nd, const char *name)
     }
     for (int i = 0; i < nd; ++i)
         if (PyArray_DIM((PyArrayObject *)array, i) > INT_MAX) {
-            PyErr_Format(PyExc_ValueError, "%s has a dimension beyond what BLAS can index", name);
+            PyErr_Format(PyExc_ValueError, "%s has a dimension that is too large for the index type of BLAS", name);
             return -1;
         }
     return 0;
@@ -616,7 +616,7 @@ static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, con
         dims[nd++] = PyArray_DIM(y, 2);
     for (int i = 1; i < 3; ++i)
         if ((x_nd > i && PyArray_DIM(x, i) > INT_MAX) || (y_nd > i && PyArray_DIM(y, i) > INT_MAX)) {
-            PyErr_SetString(PyExc_ValueError, "batched_dot: a dimension is beyond what BLAS can index");
+            PyErr_SetString(PyExc_ValueError, "batched_dot: a dimension is too large for the index type of BLAS");
             return -1;
         }
     PyArrayObject *z = native_alloc(out, nd, dims, PyArray_TYPE(x));

@@ -44,7 +44,7 @@ static inline int blas_type(PyArrayObject *a)
     case NPY_CFLOAT: return TYPE_C;
     case NPY_CDOUBLE: return TYPE_Z;
     default:
-        PyErr_Format(PyExc_TypeError, "BLAS and LAPACK have no type number %d", PyArray_TYPE(a));
+        PyErr_Format(PyExc_TypeError, "BLAS and LAPACK do not support type number %d", PyArray_TYPE(a));
         return -1;
     }
 }

@@ -152,7 +152,7 @@ static int pads_of(const struct correlate_words *words, int axis, int64_t kernel
     *after = words->pads[2 * axis + 1];
     if (__builtin_mul_overflow(kernel - 1, words->dilation[axis], extent) || *extent > NPY_MAX_INTP / 8
         || *before > NPY_MAX_INTP / 8 || *after > NPY_MAX_INTP / 8) {
-        PyErr_SetString(PyExc_MemoryError, "a kernel or a padding of that extent has no memory");
+        PyErr_SetString(PyExc_MemoryError, "there is not enough memory for a kernel or padding of this extent");
         return -1;
     }
     *extent += 1;
@@ -225,7 +225,7 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
             if (pads_of(words, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
                 return -1;
             if (__builtin_mul_overflow(top.dims[2 + i] - 1, words->stride[i], &span) || span > NPY_MAX_INTP / 8) {
-                PyErr_SetString(PyExc_MemoryError, "an image of that length has no memory");
+                PyErr_SetString(PyExc_MemoryError, "there is not enough memory for an image of this length");
                 return -1;
             }
             bottom.dims[2 + i] = known ? lengths[i] : span + extent[i] - before[i] - after[i];
@@ -260,7 +260,7 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
     expected.dims[1] = weights.dims[0];
     for (int i = 0; i < n; ++i) {
         if (bottom.dims[2 + i] > NPY_MAX_INTP / 8) {
-            PyErr_SetString(PyExc_MemoryError, "an image of that length has no memory");
+            PyErr_SetString(PyExc_MemoryError, "there is not enough memory for an image of this length");
             return -1;
         }
         expected.dims[2 + i] = floor_div(bottom.dims[2 + i] + before[i] + after[i] - extent[i], words->stride[i]) + 1;
@@ -394,7 +394,7 @@ static int finish_frame(struct frame *frame, int64_t item, int64_t slack)
         frame->borrowed &= frame->start[i] == 0 && frame->stride[i] == 1 && frame->pitch[i] == frame->length[i];
     }
     if (size >= NPY_MAX_INTP / 64) {
-        PyErr_SetString(PyExc_MemoryError, "the padded image has no memory");
+        PyErr_SetString(PyExc_MemoryError, "there is not enough memory for the padded image");
         return -1;
     }
     frame->slack = slack;
@@ -489,7 +489,7 @@ static int tng_correlate(int nin, int nout, PyObject **in, PyObject **out, const
         dims[i] = shape.dims[i];
     int type = PyArray_TYPE((PyArrayObject *)in[0]), wide = type == NPY_FLOAT16 ? NPY_FLOAT32 : type;
     if ((wide != NPY_FLOAT32 && wide != NPY_FLOAT64) || PyArray_TYPE((PyArrayObject *)in[1]) != type) {
-        PyErr_SetString(PyExc_TypeError, "correlation: two arrays of one floating-point type are expected");
+        PyErr_SetString(PyExc_TypeError, "correlation: expected two arrays of the same floating-point type");
         return -1;
     }
     PyArrayObject *result = native_alloc(out, shape.n, dims, type), *to = result, *a = NULL, *b = NULL;

@@ -121,7 +121,7 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, cons
     (void)nin;
     (void)nout;
     if (!PyArray_Check(in[0]) || axis >= PyArray_NDIM(x)) {
-        PyErr_Format(PyExc_TypeError, "Cumulative sum or product: an array with more than %d dimensions is needed", axis);
+        PyErr_Format(PyExc_TypeError, "Cumulative sum or product: expected an array with more than %d dimensions", axis);
         return -1;
     }
     npy_intp outer = 1, n = PyArray_SIZE(x), inner = 1;

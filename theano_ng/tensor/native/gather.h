@@ -403,7 +403,7 @@ static int join_arrays(Gather *g)
             g->nb = 0;
     for (int k = 0; g->nb != 0 && k < g->bnd; ++k)
         if (__builtin_mul_overflow(g->nb, g->bdim[k], &g->nb)) {
-            PyErr_SetString(PyExc_ValueError, "the index arrays broadcast together to more positions than there can be");
+            PyErr_SetString(PyExc_ValueError, "the index arrays broadcast together to too many positions");
             return -1;
         }
     /* If there are no positions, only the 0-d integers are checked. */

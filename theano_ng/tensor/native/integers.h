@@ -10,7 +10,7 @@ static inline int read_integers(PyObject *vector, npy_intp *value, int capacity,
     PyArrayObject *v = (PyArrayObject *)vector;
     npy_intp n = PyArray_SIZE(v);
     if (PyArray_NDIM(v) > 1 || n > capacity) {
-        PyErr_Format(PyExc_ValueError, "%s: a vector of at most %d integers is needed, got %zd in %d dimensions", who, capacity,
+        PyErr_Format(PyExc_ValueError, "%s: expected a vector of at most %d integers, got %zd in %d dimensions", who, capacity,
                      (Py_ssize_t)n, PyArray_NDIM(v));
         return -1;
     }
@@ -53,7 +53,7 @@ static inline int read_axis(PyObject *value, int nd, int64_t *axis, const char *
 static inline int read_sizes(int n, PyObject **in, npy_intp *dims, int most, const char *who)
 {
     if (n > most) {
-        PyErr_Format(PyExc_ValueError, "%s: arrays have at most %d dimensions, %d were asked for", who, most, n);
+        PyErr_Format(PyExc_ValueError, "%s: arrays have at most %d dimensions, but %d were requested", who, most, n);
         return -1;
     }
     for (int i = 0; i < n; ++i) {

@@ -416,7 +416,7 @@ static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const str
         return -1;
     PyArrayObject *a = (PyArrayObject *)in[0], *b = (PyArrayObject *)in[1];
     if (!PyArray_Check(in[1]) || PyArray_TYPE(b) != PyArray_TYPE(a) || PyArray_NDIM(b) < 1 || PyArray_NDIM(b) > 2) {
-        PyErr_SetString(PyExc_TypeError, "solve needs as b a vector or matrix of the dtype of A");
+        PyErr_SetString(PyExc_TypeError, "solve: b must be a vector or a matrix with the dtype of A");
         return -1;
     }
     npy_intp n = PyArray_DIM(a, 0), size = PyArray_ITEMSIZE(a), k = PyArray_NDIM(b) == 1 ? 1 : PyArray_DIM(b, 1);
@@ -426,7 +426,7 @@ static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const str
         return -1;
     }
     if (k > INT_MAX) {
-        PyErr_Format(PyExc_ValueError, "solve: %zd right-hand sides are beyond what LAPACK can index", (Py_ssize_t)k);
+        PyErr_Format(PyExc_ValueError, "solve: %zd right-hand sides are too many for the index type of LAPACK", (Py_ssize_t)k);
         return -1;
     }
     if (words->overwrite_b && PyArray_FailUnlessWriteable(b, "the right-hand side that solve overwrites") < 0)
@@ -584,7 +584,7 @@ static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const 
     if (other < 0)
         return -1;
     if (other != type || PyArray_DIM(matrices[1], 0) != n)
-        return linalg_error("eigvalsh needs two matrices of one shape, but these have %d and %zd rows", n,
+        return linalg_error("eigvalsh needs two matrices of the same shape, but these have %d and %zd rows", n,
                             (Py_ssize_t)PyArray_DIM(matrices[1], 0));
     npy_intp size = PyArray_ITEMSIZE(matrices[0]), dims[1] = {n};
     int is_complex = type >= TYPE_C, real_size = (int)size / (is_complex ? 2 : 1);

@@ -80,7 +80,7 @@ static PyArrayObject *rows_of(PyObject *value, int nd, const char *name)
 {
     PyArrayObject *a = (PyArrayObject *)value;
     if (!PyArray_Check(value) || PyArray_NDIM(a) != nd) {
-        PyErr_Format(PyExc_ValueError, "%s: an array of %d dimensions is needed", name, nd);
+        PyErr_Format(PyExc_ValueError, "%s: expected an array of %d dimensions", name, nd);
         return NULL;
     }
     if (PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a)) {
@@ -114,7 +114,7 @@ static int same_type(PyObject *value, int type, const char *name)
 {
     if (PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == type)
         return 0;
-    PyErr_Format(PyExc_TypeError, "%s has another dtype than the first input", name);
+    PyErr_Format(PyExc_TypeError, "the dtype of %s differs from the dtype of the first input", name);
     return -1;
 }
 

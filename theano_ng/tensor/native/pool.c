@@ -349,7 +349,7 @@ static int contiguous_inputs(int count, PyObject **in, PyArrayObject **arrays)
     for (int i = 0; i < count; ++i) {
         PyArrayObject *a = (PyArrayObject *)in[i];
         if (!PyArray_Check(in[i]) || PyArray_TYPE(a) != PyArray_TYPE((PyArrayObject *)in[0])) {
-            PyErr_SetString(PyExc_TypeError, "Pool: arrays of one dtype are needed");
+            PyErr_SetString(PyExc_TypeError, "Pool: the arrays must have the same dtype");
             return -1;
         }
         if (PyArray_TYPE(a) == NPY_HALF)
@@ -370,7 +370,7 @@ static int check_shape(PyArrayObject *a, int nd, const npy_intp *shape, const ch
         return 0;
     PyObject *expected = PyArray_IntTupleFromIntp(nd, shape), *given = PyArray_IntTupleFromIntp(PyArray_NDIM(a), PyArray_DIMS(a));
     if (expected != NULL && given != NULL)
-        PyErr_Format(PyExc_ValueError, "Pool: %s has shape %R, but %R is needed with these windows", what, given, expected);
+        PyErr_Format(PyExc_ValueError, "Pool: %s has shape %R, but these windows need shape %R", what, given, expected);
     Py_XDECREF(expected);
     Py_XDECREF(given);
     return -1;

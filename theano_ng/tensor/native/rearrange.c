@@ -64,7 +64,7 @@ static int tng_repeat(int nin, int nout, PyObject **in, PyObject **out, const st
     }
     const int64_t *each = (const int64_t *)PyArray_DATA(repeats);
     if (PyArray_NDIM(repeats) > 0 && given != 1 && given != n) {
-        PyErr_Format(PyExc_ValueError, "repeat: there are %zd repeats for a length of %zd; expected as many, or one", (Py_ssize_t)given,
+        PyErr_Format(PyExc_ValueError, "repeat: got %zd repeats for a length of %zd; expected one repeat, or one for each element", (Py_ssize_t)given,
                      (Py_ssize_t)n);
         goto finish;
     }
@@ -415,7 +415,7 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
     PyArrayObject *dims = as_integers(in[ndim]), *x[NPY_MAXDIMS] = {NULL};
     int64_t total, weight = 1;
     if (words->n_modes != ndim) {
-        PyErr_Format(PyExc_ValueError, "ravel_multi_index: %lld modes for %d coordinates", (long long)words->n_modes, ndim);
+        PyErr_Format(PyExc_ValueError, "ravel_multi_index: got %lld modes for %d coordinates", (long long)words->n_modes, ndim);
         goto finish;
     }
     if (ndim > NPY_MAXDIMS) {
@@ -455,7 +455,7 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
         weights[k] = weight;
         weight *= lengths[k];
         if (lengths[k] == 0) {
-            PyErr_Format(PyExc_ValueError, "ravel_multi_index: axis %d has length 0, which no coordinate fits", k);
+            PyErr_Format(PyExc_ValueError, "ravel_multi_index: axis %d has length 0, so no coordinate is valid", k);
             goto finish;
         }
         /* Coordinates with fewer elements than the result are broadcast first. */

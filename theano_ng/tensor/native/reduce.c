@@ -348,7 +348,7 @@ static int set_how(How *how, const struct reduction_words *words, fold_fn fold)
         set_lowest(how, acc_type, op == OP_MIN);
     if (how->fold.fold != NULL)
         return 0;
-    PyErr_SetString(PyExc_SystemError, "Reduction: no shipped code for these types and no kernel");
+    PyErr_SetString(PyExc_SystemError, "Reduction: these types have neither shipped code nor a kernel");
     return -1;
 }
 
@@ -715,7 +715,7 @@ static PyMethodDef methods[] = {
      "with the lowest value for a maximum, the highest one for a minimum."},
     {"address_of_fold_box", address_of_fold_box, METH_NOARGS,
      "address_of_fold_box(): of a reduction of C-contiguous elements, int (const int64_t *words, const int64_t *dims, const char *x, char *out)."},
-    {"has_fold", has_fold, METH_VARARGS, "has_fold(operation, element type number, accumulator type number): whether no kernel is needed."},
+    {"has_fold", has_fold, METH_VARARGS, "has_fold(operation, element type number, accumulator type number): True if no kernel is needed."},
     {NULL, NULL, 0, NULL},
 };
 

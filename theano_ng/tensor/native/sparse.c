@@ -103,7 +103,7 @@ typedef struct {
         ONE_TYPE(NPY_COMPLEX64, complex64, pair32, f, C)     \
         ONE_TYPE(NPY_COMPLEX128, complex128, pair64, f, C)   \
     default:                                                 \
-        PyErr_Format(PyExc_TypeError, "no sparse matrices of elements of NumPy's type number %d", (int)(type_num)); \
+        PyErr_Format(PyExc_TypeError, "sparse matrices do not support NumPy's type number %d", (int)(type_num)); \
         status = -1;                                         \
     }
 
@@ -187,7 +187,7 @@ static int same_minor(int nin, PyObject **in, int which, npy_intp length, const 
     if (native_as_int64(in[which], &given) < 0)
         return -1;
     if (given != length) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %lld %s, the dense operand %zd", (long long)given, what, (Py_ssize_t)length);
+        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %lld %s, but the dense operand has %zd", (long long)given, what, (Py_ssize_t)length);
         return -1;
     }
     return 0;
@@ -256,7 +256,7 @@ static int tng_csc_by_dense(int nin, int nout, PyObject **in, PyObject **out, co
     Pattern p = {0};
     int status = data == NULL || native_as_int64(in[3], &rows) < 0 || read_pattern(&p, in[1], in[2], (PyObject *)data, rows) < 0 ? -1 : 0;
     if (status == 0 && p.lines != PyArray_DIM((PyArrayObject *)in[4], 0)) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd columns, the dense operand %zd rows", (Py_ssize_t)p.lines,
+        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd columns, but the dense operand has %zd rows", (Py_ssize_t)p.lines,
                      (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[4], 0));
         status = -1;
     }
@@ -377,14 +377,14 @@ static int tng_dot_grad(int nin, int nout, PyObject **in, PyObject **out, const 
     Pattern p = {0};
     int status = -1;
     if (n != PyArray_DIM((PyArrayObject *)by_place, 1)) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the dense operand has %zd columns, the gradient %zd",
+        PyErr_Format(PyExc_ValueError, "shape mismatch: the dense operand has %zd columns, but the gradient has %zd",
                      (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[2], 1), (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[3], 1));
         goto end;
     }
     if (read_pattern(&p, in[0], in[1], NULL, PyArray_DIM((PyArrayObject *)by_place, 0)) < 0)
         goto end;
     if (p.lines != PyArray_DIM((PyArrayObject *)by_line, 0)) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, the dense matrix that goes with it %zd rows", (Py_ssize_t)p.lines,
+        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, but the dense matrix has %zd rows", (Py_ssize_t)p.lines,
                      words->columns ? "columns" : "rows", (Py_ssize_t)PyArray_DIM((PyArrayObject *)by_line, 0));
         goto end;
     }
@@ -531,7 +531,7 @@ static int tng_mul_s_d(int nin, int nout, PyObject **in, PyObject **out, const s
         || read_pattern(&p, in[1], in[2], (PyObject *)data, PyArray_DIM(b, 1 - major)) < 0)
         goto end;
     if (p.lines != PyArray_DIM(b, major)) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, the dense operand %zd", (Py_ssize_t)p.lines,
+        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, but the dense operand has %zd", (Py_ssize_t)p.lines,
                      major ? "columns" : "rows", (Py_ssize_t)PyArray_DIM(b, major));
         goto end;
     }
@@ -589,7 +589,7 @@ static int tng_add_s_d(int nin, int nout, PyObject **in, PyObject **out, const s
         || read_pattern(&p, in[1], in[2], (PyObject *)data, PyArray_DIM(y, 1 - major)) < 0)
         goto end;
     if (p.lines != PyArray_DIM(y, major)) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, the dense operand %zd", (Py_ssize_t)p.lines,
+        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, but the dense operand has %zd", (Py_ssize_t)p.lines,
                      major ? "columns" : "rows", (Py_ssize_t)PyArray_DIM(y, major));
         goto end;
     }

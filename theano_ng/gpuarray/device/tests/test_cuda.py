@@ -124,7 +124,7 @@ class TestDevices(WithFake):
             with self.subTest(name):
                 code, text = self.refused(name)
                 self.assertEqual(code, native.GA_VALUE_ERROR)
-                self.assertEqual(text, "'%s' names no CUDA device; expected cuda, or cuda and its number" % name)
+                self.assertEqual(text, "'%s' is not the name of a CUDA device; expected cuda, or cuda and its number" % name)
 
     def test_no_such_number(self):
         self.assertEqual(
@@ -136,14 +136,14 @@ class TestDevices(WithFake):
         self.state.devices = 0
         code, text = self.refused("cuda0")
         self.assertEqual(code, native.GA_NODEV_ERROR)
-        self.assertRegex(text, "NVIDIA's driver is there, but finds no device .*CUDA_VISIBLE_DEVICES")
+        self.assertRegex(text, "NVIDIA's driver is installed, but finds no device .*CUDA_VISIBLE_DEVICES")
 
     def test_a_busy_device(self):
         self.state.busy = 3
         for name in ("cuda0", "cuda"):
             code, text = self.refused(name)
             self.assertEqual(code, native.GA_NODEV_ERROR)
-            self.assertRegex(text, "CUDA_ERROR_DEVICE_UNAVAILABLE.*another process has the device for itself")
+            self.assertRegex(text, "CUDA_ERROR_DEVICE_UNAVAILABLE.*another process uses the device exclusively")
 
     def test_a_driver_that_was_updated(self):
         self.fake.fake_fail(b"cuInit", 803, 0)
@@ -154,7 +154,7 @@ class TestDevices(WithFake):
     def test_a_failure_that_has_no_words(self):
         self.fake.fake_fail(b"cuStreamCreate", 12345, 0)
         code, text = self.refused("cuda0")
-        self.assertEqual(text, "cuStreamCreate: an unknown error (the driver does not say what it is)")
+        self.assertEqual(text, "cuStreamCreate: an unknown error (the driver does not describe the error)")
 
     def test_contexts_do_not_leak(self):
         for _ in range(200):
@@ -249,7 +249,7 @@ class TestMemory(WithFake):
         self.assertEqual(caught.exception.code, native.GA_RUN_ERROR)
         self.assertRegex(
             str(caught.exception),
-            r"waiting for the device: CUDA_ERROR_ILLEGAL_ADDRESS \(an illegal memory access was encountered\)\. It was found here",
+            r"waiting for the device: CUDA_ERROR_ILLEGAL_ADDRESS \(an illegal memory access was encountered\)\. This call, or a kernel that was launched earlier, caused the error",
         )
         context.free(data)
         context.close()
@@ -450,7 +450,7 @@ class TestOrder(WithFake):
             self.assertEqual(caught.exception.code, native.GA_INVALID_ERROR)
         self.graph(self.END)
         self.graph(self.RELEASE)
-        with self.assertRaisesRegex(native.DeviceError, "nothing is being recorded"):
+        with self.assertRaisesRegex(native.DeviceError, "no graph is being recorded"):
             self.graph(self.END)
 
     def test_a_graph_that_fails_leaves_nothing(self):
@@ -495,7 +495,7 @@ class TestDriversThatCannotBeUsed(unittest.TestCase):
 
     def test_another_library(self):
         code, text = self.refused(cuda="libm.so.6")
-        self.assertEqual((code, text), (native.GA_LOAD_ERROR, "libm.so.6 is no driver of NVIDIA's"))
+        self.assertEqual((code, text), (native.GA_LOAD_ERROR, "libm.so.6 is not NVIDIA's driver"))
 
     def test_old_drivers(self):
         with tempfile.TemporaryDirectory() as folder:
