@@ -28,7 +28,7 @@ typedef struct {
 typedef void (*tng_inner)(int64_t n, char **ptr, const int64_t *stride);
 typedef int (*tng_box)(const int64_t *words, const int64_t *dims, const char *x, char *out);
 typedef void (*tng_fold)(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride);
-/* Whether a native function did its work, on the arrays that it was given. */
+/* Return 1 if a native function succeeded and wrote into the given output arrays. */
 TNG_INLINE int tng_use(const tng_tool *tool)
 {
     if (tool->function((int)tool->n_ins, (int)tool->n_outs, tool->ins, tool->outs, tool->words))

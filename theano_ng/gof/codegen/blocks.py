@@ -346,7 +346,7 @@ struct %(name)s {
     %(name)s() = default;
     ~%(name)s() { cleanup(); }
 
-    // Runs once per thunk, which holds on to the cells of its variables.
+    // Runs once per thunk. The thunk keeps references to the cells of its variables.
     int init(%(arguments)s) {
 %(adopt)s
 %(init)s

@@ -439,7 +439,7 @@ class CLinker(Linker):
     %(name)s* struct_ptr = new %(name)s();
     if (struct_ptr->init(%(arguments)s) != 0) {
         theano_ng_ensure_exception();
-        // The cleanup must not meet the exception, nor lose it.
+        // The cleanup must run without a pending exception, and the exception must be kept.
         PyObject *kind, *value, *trace;
         PyErr_Fetch(&kind, &value, &trace);
         delete struct_ptr;

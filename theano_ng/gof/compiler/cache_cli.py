@@ -14,14 +14,14 @@ Usage: theano_ng-cache [COMMAND]
 Commands:
   (none)                 print the name of the compile directory that is used
   help                   print this text
-  list                   list the compiled modules and kernels, and what is not loaded because others own it or can write it
-  cleanup                delete what has not been used for long, what cannot be used, and leftovers
+  list                   list the compiled modules and kernels, and the files that are not loaded because other users own or can write them
+  cleanup                delete entries that have not been used for long, unusable entries, and leftovers
   clear                  delete all compiled modules, kernels and headers
   purge                  delete everything that the cache has made in the compile directory
   unlock                 remove lock files
   basecompiledir         list the compile directories of all platforms and versions
-  basecompiledir list    the same
-  basecompiledir purge   the same in the compile directories of all platforms and versions; files of others stay
+  basecompiledir list    the same as basecompiledir
+  basecompiledir purge   purge the compile directories of all platforms and versions; files that the cache has not made are kept
 
 The directories are chosen by THEANO_FLAGS=base_compiledir=... or compiledir=...
 """

@@ -545,7 +545,9 @@ class TestLazyBranch(unittest.TestCase):
 
         x = number("x")
         linker = vm.VM_Linker(use_cloop=True).accept(FunctionGraph([x], [Odd("odd")(x, x)]))
-        self.assertRaisesRegex(ValueError, "the branches have 1 values each, but the node has 2 inputs", linker.make_all)
+        self.assertRaisesRegex(
+            ValueError, "the branches have 1 values each, but the node has 2 inputs", linker.make_all
+        )
 
 
 if __name__ == "__main__":

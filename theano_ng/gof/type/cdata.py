@@ -172,7 +172,7 @@ if (%(name)s == NULL) {
 } else if (%(name)s != %(name)s_owned) {
   PyObject *capsule_%(name)s = PyCapsule_New((void *)%(name)s, NULL, _theano_capsule_destructor);
   if (capsule_%(name)s != NULL) {
-    // Fails only for what is no capsule.
+    // Fails only if the object is not a capsule.
     PyCapsule_SetContext(capsule_%(name)s, (void *)%(freefunc)s);
     %(name)s_owned = %(name)s;
   }

@@ -63,7 +63,7 @@ KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_pie
     tng_z = (GLOBAL_MEM %(Z)s *)((GLOBAL_MEM char *)tng_z + tng_zo);
 #ifdef GA_PROCESSOR
     if (tng_by_column) {
-        /* Neighbouring outputs at once. */
+        /* Compute a block of neighbouring outputs together. */
         const ga_size tng_inner = %(kept_inner)s, tng_blocks = (tng_inner + %(block)d - 1) / %(block)d;
         const ga_size tng_all = tng_outputs / tng_inner * tng_blocks;
         for (ga_size tng_b = GID_0; tng_b < tng_all; tng_b += GDIM_0) {
@@ -132,7 +132,7 @@ KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_pie
             }
             tng_local[tng_slot] = tng_acc;
         }
-        /* The upper half onto the lower one, again and again. */
+        /* Tree reduction: combine the upper half of the accumulators with the lower half, until one remains. */
         for (ga_uint tng_step = tng_many / 2; tng_step > 0; tng_step /= 2) {
             local_barrier();
             if (tng_k < tng_outputs && tng_along < tng_step && tng_along + tng_step < tng_active) {

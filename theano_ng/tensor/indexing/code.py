@@ -22,7 +22,7 @@ HOOKS = (
 _SUPPORT = """
 #ifndef THEANO_NG_CLIPPED_INDEX
 #define THEANO_NG_CLIPPED_INDEX
-// An index of any C type: what no dimension can be as long as is clipped.
+// Convert an index of any C type. Values above the maximum length of a dimension are clipped.
 template <typename T> static inline Py_ssize_t theano_ng_clipped_index(T index)
 {
     if (index > 0 && (npy_uint64)index > (npy_uint64)PY_SSIZE_T_MAX)

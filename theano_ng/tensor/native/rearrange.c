@@ -438,8 +438,8 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
             npy_intp dim = PyArray_DIM(x[k], i);
             if (dim != 1 && shape[at] != 1 && dim != shape[at]) {
                 PyErr_Format(PyExc_ValueError,
-                             "ravel_multi_index: the coordinates do not broadcast: those of axis %d have length %zd in dimension %d, others "
-                             "%zd",
+                             "ravel_multi_index: the coordinates do not broadcast: the coordinates of axis %d have length %zd in dimension %d, other "
+                             "coordinates have length %zd",
                              k, (Py_ssize_t)dim, at, (Py_ssize_t)shape[at]);
                 goto finish;
             }

@@ -124,7 +124,9 @@ class TestDevices(WithFake):
             with self.subTest(name):
                 code, text = self.refused(name)
                 self.assertEqual(code, native.GA_VALUE_ERROR)
-                self.assertEqual(text, "'%s' is not the name of a CUDA device; expected cuda, or cuda and its number" % name)
+                self.assertEqual(
+                    text, "'%s' is not the name of a CUDA device; expected cuda, or cuda and its number" % name
+                )
 
     def test_no_such_number(self):
         self.assertEqual(

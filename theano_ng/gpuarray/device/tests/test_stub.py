@@ -104,7 +104,9 @@ class TestStub(unittest.TestCase):
         self.assertEqual(self.library.stub_text(5), b"fence stub4\n")
         self.assertEqual(self.context.read(b, 30, 10), bytes(range(20, 50)))
         for offsets in ((80, 0), (0, 80)):
-            with self.assertRaisesRegex(native.DeviceError, "bytes 80 to 110 are out of bounds for memory of 100 bytes"):
+            with self.assertRaisesRegex(
+                native.DeviceError, "bytes 80 to 110 are out of bounds for memory of 100 bytes"
+            ):
                 self.context.check(self.library.gpudata_transfer(b, offsets[0], a, offsets[1], 30))
         other.free(a)
         self.context.free(b)
