@@ -138,7 +138,7 @@ def local_useless_split(node):
     """Remove a split into one part, and assert that the part has the whole length.
 
     Split(1)(x, 0, [3])  ->
-        Assert('Split: the only part must have the whole length of the axis')(
+        Assert('Split: a single part must have the whole length of the axis')(
             x, eq(constant([3]).shape[0], 1), eq(x.shape[constant(0)], constant([3])[0]))          [canonicalize, specialize, fast_run]
     """
     if node.op.len_splits != 1:
