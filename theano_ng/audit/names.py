@@ -5,7 +5,7 @@ NAMES = {
     # DebugMode; AddressError is a name of sanitizers, too
     "BadThunkOutput": "two implementations of the Op (perform, C code, with or without preallocated outputs) give different "
     "values",
-    "AddressError": "the C code reads or writes memory outside of its arrays",
+    "AddressError": "the C code accesses memory outside of its arrays",
     "BadDestroyMap": "an input was overwritten that destroy_map does not declare",
     "BadViewMap": "an output shares memory with an input or with another output, and view_map does not declare it",
     "InvalidValueError": "a value is not valid for the Type of its variable: dtype, rank, length of a broadcastable dimension",

@@ -506,7 +506,7 @@ class Rebroadcast(_RegisteredCode, Op):
         if not isinstance(x, Variable):
             x = ports.as_variable(x)
         if getattr(x, "ndim", None) is None:
-            raise TypeError("Rebroadcast needs a Variable with an ndim, not one of type %s" % (x.type,))
+            raise TypeError("Rebroadcast needs a variable with an ndim, not one of type %s" % (x.type,))
         if self.axis and x.ndim <= max(self.axis):
             raise ValueError(
                 "Trying to rebroadcast non-existent dimension: axes %s of a variable with %d dimensions"
@@ -598,7 +598,7 @@ class SpecifyShape(_RegisteredCode, Op):
         if not isinstance(x, Variable):
             x = ports.as_variable(x)
         if getattr(x, "ndim", None) is None:
-            raise TypeError("SpecifyShape needs a Variable with an ndim, not one of type %s" % (x.type,))
+            raise TypeError("SpecifyShape needs a variable with an ndim, not one of type %s" % (x.type,))
         if isinstance(shape, (list, tuple)):
             if any(size is None for size in shape):
                 raise TypeError(

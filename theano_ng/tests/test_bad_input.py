@@ -109,7 +109,7 @@ class TestCompiling(unittest.TestCase):
                 "given of another type",
                 lambda: function([m], x + 1, givens={x: m}),
                 TypeError,
-                "cannot stand for x of type",
+                "cannot replace x of type",
             ),
             (
                 "given for an input",

@@ -115,12 +115,12 @@ class Types(unittest.TestCase):
                 (12, 1e3, "5", "two", "abab", 8),
             )
             for name, bad, message in [
-                ("b", "maybe", "zz.b: 'maybe' is not of type bool"),
-                ("i", "1.5", "zz.i: '1.5' is not of type int"),
-                ("i", 2.5, "zz.i: 2.5 is not of type int"),
-                ("i", -1, "zz.i: -1 is not a value that this flag accepts"),
-                ("f", "x", "zz.f: 'x' is not of type float"),
-                ("f", None, "zz.f: None is not of type float"),
+                ("b", "maybe", "zz.b: 'maybe' cannot be converted to bool"),
+                ("i", "1.5", "zz.i: '1.5' cannot be converted to int"),
+                ("i", 2.5, "zz.i: 2.5 cannot be converted to int"),
+                ("i", -1, "zz.i: this flag does not accept the value -1"),
+                ("f", "x", "zz.f: 'x' cannot be converted to float"),
+                ("f", None, "zz.f: None cannot be converted to float"),
                 ("e", "One", "zz.e: 'One' is not one of 'one', 'two'"),
                 ("e", None, "zz.e: None"),
             ]:
@@ -353,7 +353,7 @@ class Printing(unittest.TestCase):
             self.assertIn("compile.wait (int) \n    Doc:  %s\n    Value:  7\n\n" % doc, str(config))
             self.assertIn("compile.wait (int) ", str(config.compile))
             self.assertNotIn("floatX", str(config.compile))
-        self.assertIn("floatX (('float64', 'float32', 'float16')) \n    Doc:  Default floating-point", text)
+        self.assertIn("floatX (('float64', 'float32', 'float16')) \n    Doc:  Default dtype of Python floats", text)
         heads = [line.split(" ")[0] for line in text.split("\n") if line and not line.startswith("    ")]
         self.assertEqual(heads, [param.fullname for param in configparser._config_var_list])
         self.assertNotIn("<function", text)
@@ -439,9 +439,12 @@ class Sources(unittest.TestCase):
 
     def test_errors_in_theano_flags(self):
         for flags, message in [
-            ("floatX=32,profiling.n_ops=0", "THEANO_FLAGS: flag profiling.n_ops: '0' is not a value"),
+            (
+                "floatX=32,profiling.n_ops=0",
+                "THEANO_FLAGS: flag profiling.n_ops: this flag does not accept the value '0'",
+            ),
             ("gparray.preallocate=1", "there is no flag 'gparray.preallocate'. Did you mean gpuarray.preallocate"),
-            ("device=gpu0", "'gpu0' belongs to the old GPU backend, which was removed; use 'cuda' or 'cuda0'"),
+            ("device=gpu0", "'gpu0' is a device of the old GPU backend, which was removed; use 'cuda' or 'cuda0'"),
             ("compiledir_format=%(host)s", "has the key 'host'; the keys are device, gxx_version, hostname"),
         ]:
             self.assertIn(message, run("import theano_ng.configdefaults", ok=False, THEANO_FLAGS=flags))
@@ -483,7 +486,7 @@ class Sources(unittest.TestCase):
                 PYTHONPATH=folder,
                 THEANO_FLAGS="thirdparty.level=many",
             )
-            self.assertIn("THEANO_FLAGS: flag thirdparty.level: 'many' is not of type int", error)
+            self.assertIn("THEANO_FLAGS: flag thirdparty.level: 'many' cannot be converted to int", error)
         # An undefined flag is an error if no package has the name of its section, if the section belongs to this
         # package, or if it has the name of a module of the standard library.
         for name in ("thirdparty.level", "profiling.level", "warnings.level", "json.level", "level"):

@@ -160,7 +160,7 @@ class TestMachines(unittest.TestCase):
         # the compiler's output.
         self.assertRegex(
             err,
-            r"Apply node that the code belongs to: Twice\(x\)\n.* Twice\.c_code .*\nerror: .*this_is_no_function.*\n$",
+            r"Apply node that the code belongs to: Twice\(x\)\n.* Twice\.c_code: .*\nerror: .*this_is_no_function.*\n$",
         )
         path = re.search(r"are in (\S+)", err).group(1)
         with open(path) as file:

@@ -439,7 +439,7 @@ class NewProcesses(unittest.TestCase):
                 THEANO_FLAGS="blas.ldflags=-lno_such_blas,base_compiledir=" + folder,
             )
             reason = "cannot find -lno_such_blas" if default_cxx() else "no C.. compiler"
-            self.assertRegex(error, r"blas.ldflags='-lno_such_blas' does not give a BLAS \(.*" + reason)
+            self.assertRegex(error, r"blas.ldflags='-lno_such_blas' does not link a BLAS \(.*" + reason)
 
     def test_another_blas(self):
         from theano_ng.gof.compiler import GCC_compiler
@@ -568,7 +568,7 @@ class NewProcesses(unittest.TestCase):
     def test_devices_and_default_rules(self):
         show = "import theano_ng as t; c = t.config; print(c.device)"
         self.assertIn(
-            "init_gpu_device=cuda needs device=cpu",
+            "init_gpu_device=cuda requires device=cpu",
             run(show, ok=False, THEANO_FLAGS="device=cuda0,init_gpu_device=cuda"),
         )
         text = run(

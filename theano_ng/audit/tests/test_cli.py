@@ -131,8 +131,8 @@ class TestTargets(unittest.TestCase):
     def test_errors(self):
         for target, words in (
             ("no_such_package.module:Op", "there is no module 'no_such_package.module'"),
-            ("theano_ng.misc.doubleop:Nothing", "has no 'Nothing'; it has DoubleOp"),
-            ("theano_ng.misc.doubleop", "no function audit_cases.*say for example theano_ng.misc.doubleop:DoubleOp"),
+            ("theano_ng.misc.doubleop:Nothing", "has no attribute 'Nothing'; it has DoubleOp"),
+            ("theano_ng.misc.doubleop", "no function audit_cases.*for example, use theano_ng.misc.doubleop:DoubleOp"),
             ("nowhere.py", "there is no file"),
             (__name__ + ":NeedsAxis", "cannot be created without arguments.*Name an instance"),
             (__name__ + ":FILE", "neither an Op, nor a class"),
@@ -203,7 +203,7 @@ class TestProgram(unittest.TestCase):
             (["--frobnicate"], "--frobnicate"),
             ([DOUBLE, "--checks", "prop"], "there is no check 'prop'; the checks are: make_node"),
             ([DOUBLE, "--inputs", "dvector, dvector"], "refuses the example inputs"),
-            ([DOUBLE, "--inputs", "vektor"], "'vektor' is not understood"),
+            ([DOUBLE, "--inputs", "vektor"], "'vektor' is not a valid input"),
             ([DOUBLE, "--examples", "-1"], "--examples is -1"),
             ([DOUBLE, "--processes", "0"], "--processes is 0"),
             ([DOUBLE, "--time", "0"], "--time is 0"),

@@ -127,7 +127,7 @@ class TestPython(unittest.TestCase):
         self.assertTrue(540 <= per_call <= 600, message)  # a string of 500 characters and some digits
         self.assertRegex(finding.evidence, r"allocated in .*test_leaks\.py:\d+: ")
         ((error, message),), _ = found(KeepsOutputs(), "memory")
-        self.assertEqual((error, message.split()[:2]), ("MemoryLeak", ["perform", "leaves"]))
+        self.assertEqual((error, message.split()[:2]), ("MemoryLeak", ["perform", "leaks"]))
 
 
 @unittest.skipIf(find_toolchain() is None, "no C++ compiler")

@@ -190,7 +190,14 @@ class TestOpFromGraph(unittest.TestCase):
         self.assertRaises(TypeError, OpFromGraph, [x, x], [x])
         self.assertRaises(TypeError, OpFromGraph, [x], [x + 1], updates={})
         self.assertRaises(TypeError, OpFromGraph, [x], [x + 1], givens={})
-        self.assertRaisesRegex(TypeError, "inlined: no argument", OpFromGraph, [x], [x + 1], inlined=True)
+        self.assertRaisesRegex(
+            TypeError,
+            "inlined: neither OpFromGraph nor function has such an argument",
+            OpFromGraph,
+            [x],
+            [x + 1],
+            inlined=True,
+        )
         self.assertRaises(TypeError, OpFromGraph, [x], [x + 1], grad_overrides=3)
         self.assertRaises(ValueError, OpFromGraph, [x], [x + 1], grad_overrides=[])
         self.assertRaises(ValueError, OpFromGraph, [x], [x + 1], grad_overrides=len, lop_overrides=len)

@@ -483,7 +483,7 @@ class TestUserType(unittest.TestCase):
         self.assertRaises(TypeError, ops.Shape_i(3), self.x)
         # This Type has no dimensions.
         for op in (ops.Shape_i(0), ops.Rebroadcast((0, True)), lambda v: ops.specify_shape(v, (1,))):
-            with self.assertRaisesRegex(TypeError, "needs a Variable with an ndim, not one of type Generic"):
+            with self.assertRaisesRegex(TypeError, "needs a variable with an ndim, not one of type Generic"):
                 op(Generic()())
 
     @unittest.skipUnless(cmodule.find_toolchain(), "needs a C++ compiler")

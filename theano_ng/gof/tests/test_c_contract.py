@@ -408,7 +408,8 @@ class TestWhatIsAsked(unittest.TestCase):
             self.assertEqual(said.getvalue(), "Disabling C code for Half due to unsupported float16\n")
             np.testing.assert_array_equal(f(np.ones(3, "float16")), np.full(3, 2.0))
         with self.assertRaisesRegex(
-            NotImplementedError, r"C code of Half\(x\) may not be used for float16: the Op does not set _f16_ok"
+            NotImplementedError,
+            r"C code of Half\(x\) must not be used for float16, because the Op does not set _f16_ok",
         ):
             theano.function([x], Half()(x), mode=theano.Mode(linker="c"))
         self.assertIn("nothing that compiles", linked([x], [HalfInC()(x)]).get_src_code())

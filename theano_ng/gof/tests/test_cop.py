@@ -187,7 +187,7 @@ class TestFiles(Files):
             pass
 
         with self.assertRaisesRegex(
-            FileNotFoundError, r"(?s)'./op.c' of Here cannot be read \(relative paths start in.*gof.tests.op.c"
+            FileNotFoundError, r"(?s)cannot read the C file './op.c' of Here \(relative paths start in.*gof.tests.op.c"
         ):
             Here()
 

@@ -504,7 +504,7 @@ class TestLazyBranch(unittest.TestCase):
         ):
             self.assertRaisesRegex(ValueError, "two branches of", LazyBranch, *lists, False, float)
         self.assertRaisesRegex(
-            TypeError, "a cell is a list", LazyBranch, [(1,), [1], [2]], [[None]], cells, cells[:1], False, float
+            TypeError, "a cell must be a list", LazyBranch, [(1,), [1], [2]], [[None]], cells, cells[:1], False, float
         )
         thunk = self.branch(1, [1.0, 2.0])[0]
         self.assertEqual((thunk.branch_size, thunk.view, len(thunk.inputs), len(thunk.outputs)), (1, False, 3, 1))

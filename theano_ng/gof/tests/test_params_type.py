@@ -384,9 +384,9 @@ class TestParamsType(unittest.TestCase):
         loose = Params(kind, n=3, x=[1, 2])
         self.assertFalse(kind.is_valid_value(loose))
         self.assertEqual(kind.filter(loose).x.dtype, "float64")
-        with self.assertRaisesRegex(TypeError, "field n .int8. cannot hold 3 .int.: int8 expected a"):
+        with self.assertRaisesRegex(TypeError, "field n .int8. does not accept 3 .int.: int8 expected a"):
             kind.filter(loose, strict=True)
-        with self.assertRaisesRegex(TypeError, "field n .* cannot hold 3.5"):
+        with self.assertRaisesRegex(TypeError, "field n .* does not accept 3.5"):
             kind.filter(Params(kind, n=3.5, x=[1]))
         self.assertEqual(kind.filter(Params(kind, n=3.5, x=[1]), allow_downcast=True).n, 3)
         # Any object with the fields is accepted, unless `strict` is set.

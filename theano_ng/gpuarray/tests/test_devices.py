@@ -54,7 +54,7 @@ class TestNoDevice(unittest.TestCase):
         _, err = run("import theano_ng", "device=cuda7000,force_device=True", ok=False)
         self.assertRegex(
             err,
-            "TheanoConfigError: device=cuda7000: no GPU can be used, and force_device is True: .*Use device=cpu, or force_device=False",
+            "TheanoConfigError: device=cuda7000: no GPU can be used, and force_device is True: .*Use device=cpu, or use force_device=False",
         )
 
     def test_forced_cpu(self):
@@ -67,13 +67,13 @@ class TestNoDevice(unittest.TestCase):
 
     def test_contradiction(self):
         _, err = run("import theano_ng", "device=cuda,init_gpu_device=cuda", ok=False)
-        self.assertIn("init_gpu_device=cuda needs device=cpu", err)
+        self.assertIn("init_gpu_device=cuda requires device=cpu", err)
 
     def test_versions(self):
         self.assertEqual(devices.pygpu_parse_version("0.7.6"), (0, 7, 6, ""))
         self.assertEqual(devices.pygpu_parse_version("0.7.6+20.g5a7b5e7"), (0, 7, 6, "+20.g5a7b5e7"))
         self.assertEqual(devices.pygpu_parse_version("1.2"), (1, 2, 0, ""))
-        with self.assertRaisesRegex(ValueError, "'unknown' is no version"):
+        with self.assertRaisesRegex(ValueError, "'unknown' is not a version"):
             gpuarray.pygpu_parse_version("unknown")
 
     def test_contexts_of_the_flag(self):
@@ -83,7 +83,7 @@ class TestNoDevice(unittest.TestCase):
 
     def test_bad_names(self):
         for name in ("gpu0", "quantum"):
-            with self.assertRaisesRegex(ValueError, "'%s' is no device that can be forced" % name):
+            with self.assertRaisesRegex(ValueError, "'%s' is not a device that can be forced" % name):
                 gpuarray.use(name, force=True)
 
 

@@ -179,7 +179,7 @@ class TestChanges(unittest.TestCase):
                     "theano.sandbox.cuda",
                     "theano.gpuarray; importing the old path only raises an error that reports its removal",
                 ),
-                (3, "removed name", "scipy.array", "it is numpy.array today"),
+                (3, "removed name", "scipy.array", "it is numpy.array now"),
                 (4, "moved", "theano.sandbox.neighbours", "theano.tensor.nnet.neighbours; the old path still works"),
             ],
         )

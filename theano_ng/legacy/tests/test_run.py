@@ -64,7 +64,7 @@ class TestRun(unittest.TestCase):
         done = self.call(path)
         self.assertEqual(done.returncode, 1)
         self.assertNotIn("runpy", done.stderr)
-        self.assertIn("hint: collections.Iterable was removed: theano_ng-run --numpy-names gives it back", done.stderr)
+        self.assertIn("hint: collections.Iterable was removed: theano_ng-run --numpy-names restores it", done.stderr)
         done = self.call("--numpy-names", path, "--numpy-names", "-x")
         self.assertEqual(done.stdout, "__main__ ['--numpy-names', '-x'] 6.0 True\n")
         self.assertEqual(done.returncode, 0)
@@ -266,6 +266,6 @@ class TestNames(unittest.TestCase):
         ]:
             with self.subTest(name), self.assertRaises(AttributeError) as caught:
                 getattr(np, name)
-            self.assertIn("--numpy-names gives it back, as %s" % replacement, removed.hint(caught.exception))
+            self.assertIn("--numpy-names restores it, as %s" % replacement, removed.hint(caught.exception))
         self.assertIsNone(removed.hint(AttributeError("other")))
         self.assertIsNone(removed.hint(ValueError("np.float")))

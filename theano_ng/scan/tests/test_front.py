@@ -233,7 +233,7 @@ class TestSequences(unittest.TestCase):
             ([x, 3], ValueError, "Sequence 1, .* is a scalar"),
             (dict(taps=[1]), ValueError, "without the key 'input'"),
             (dict(input=x, taps=[]), ValueError, "Sequence 0 has no taps"),
-            (typed_list.TypedListType(T.dvector)("l"), TypeError, "Sequence 0, l, has type .* rows of tensors"),
+            (typed_list.TypedListType(T.dvector)("l"), TypeError, "Sequence 0, l, has type .* rows of a tensor"),
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 scan(lambda *a: a[0], given)
@@ -443,7 +443,7 @@ class TestStepFunctions(unittest.TestCase):
             (lambda a: (a, {x: a}), TypeError, "update target must be a SharedVariable"),
             (lambda a: {count: a}, TypeError, "An update must have the same type as the original shared variable"),
             (lambda a: [(count, count), (count, count + 1)], ValueError, "already has an update expression"),
-            (lambda a: typed_list.make_list([a]), TypeError, "Output 0 of the step, .* makes tensors"),
+            (lambda a: typed_list.make_list([a]), TypeError, "Output 0 of the step, .* collect only tensors"),
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 scan(returned, x)

@@ -277,7 +277,7 @@ class NativeOps(unittest.TestCase):
                 ("y", blas.BatchedDot(), (few[None], long.T[None])),
                 ("batched_dot:", blas.BatchedDot(), (long.T, long.T)),
             ):
-                says = name + " (has )?a dimension (is )?beyond what BLAS can index"
+                says = name + " (has )?a dimension (that )?is too large for the index type of BLAS"
                 with self.subTest(op=op, name=name), self.assertRaisesRegex(ValueError, says):
                     run(op, *values)
 

@@ -93,7 +93,7 @@ class TestFilledMemory(unittest.TestCase):
 
     def test_what_is_no_byte(self):
         for wrong in (-1, 256, 2**40, -(2**40)):
-            with self.assertRaisesRegex(ValueError, "a byte is wanted, from 0 to 255, not %d" % wrong):
+            with self.assertRaisesRegex(ValueError, "expected a byte from 0 to 255, got %d" % wrong):
                 self.alloc.fill(wrong)
         for wrong in ("a", 1.5, None):
             self.assertRaises(TypeError, self.alloc.fill, wrong)

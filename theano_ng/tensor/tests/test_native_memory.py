@@ -276,6 +276,16 @@ class TestNothingKept(NativeCase):
                 self.results(out, dict(values), "c")
             self.assertLess(self.size() - before, x.nbytes, out.owner)
 
+    @classmethod
+    def setUpClass(cls):
+        """Let each large block have pages of its own (mallopt, M_MMAP_THRESHOLD).
+
+        Otherwise glibc would put blocks of up to 32 MB into its heap. Free blocks there are room that no limit counts.
+        """
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(-3, 1 << 16)
+
     @contextmanager
     def limited(self, room, keep=False):
         """Let the process allocate only `room` more bytes. No cyclic garbage is freed meanwhile, which would be more

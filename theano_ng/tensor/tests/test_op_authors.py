@@ -568,7 +568,7 @@ class Wide(Op):
 
 
 class TestWidening(unittest.TestCase):
-    PATTERN = r"Wide\{factor=2.0\}\(x\) gave a value of dtype float64 for its output 0, which is TensorType\(float32, vector\)\. Since NumPy 2"
+    PATTERN = r"Wide\{factor=2.0\}\(x\) gave a value of dtype float64 for its output 0, whose type is TensorType\(float32, vector\)\. Since NumPy 2"
 
     def test_error_is_that_of_the_op(self):
         x = T.fvector("x")

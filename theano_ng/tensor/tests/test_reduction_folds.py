@@ -135,6 +135,8 @@ class TestFewColumns(unittest.TestCase):
                 for value in (x, np.asfortranarray(x), x[::-1], x[:, ::-1]):
                     want = function.reduce(value, axis=0, dtype=dtype)
                     node, cells = CAReduce(op, axis=0)(variable).owner, [[None]]
+                    if not find_toolchain() and not node.op.reads_blocks(node):
+                        continue  # its loop is a kernel
                     make_native_thunk(node, node.op.native_code(node), [[value]], cells)()
                     np.testing.assert_array_equal(cells[0][0], want, str((op, dtype, value.shape, value.strides)))
 

@@ -518,7 +518,7 @@ class TestUse(ListCase):
             x.tag.test_value, v.tag.test_value = self.value, np.array([9.0])
             self.assertEqual(plain(x.append(v).tag.test_value), self.longer)
             x.tag.test_value = [np.ones((2, 2))]
-            with self.assertRaisesRegex(TypeError, "element 0 is no value"):
+            with self.assertRaisesRegex(TypeError, "element 0 is not a valid value"):
                 x.append(v)
 
     def test_nan_guard(self):

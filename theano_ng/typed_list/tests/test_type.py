@@ -122,7 +122,7 @@ class TestFilter(unittest.TestCase):
     def test_bad_input_of_a_function(self):
         x = self.t("x")
         f = theano.function([x], x[0])
-        with self.assertRaisesRegex(TypeError, "(?s)at index 0.*element 1 is no value"):
+        with self.assertRaisesRegex(TypeError, "(?s)at index 0.*element 1 is not a valid value"):
             f([[1], [[2]]])
 
 

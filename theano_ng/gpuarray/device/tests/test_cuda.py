@@ -131,7 +131,7 @@ class TestDevices(WithFake):
     def test_no_such_number(self):
         self.assertEqual(
             self.refused("cuda7"),
-            (native.GA_NODEV_ERROR, "there is no cuda7: the driver has 2 devices, the last is cuda1"),
+            (native.GA_NODEV_ERROR, "cuda7 does not exist: the driver has 2 devices, the last is cuda1"),
         )
 
     def test_no_device(self):
