@@ -152,7 +152,7 @@ class TestC(unittest.TestCase):
         ((error, message),), (finding,) = found(
             InC("{ static char *volatile lost; lost = (char*)malloc(1000); }"), "memory"
         )
-        self.assertEqual((error, message), ("MemoryLeak", "c_code leaves 1008 bytes in each call"))
+        self.assertEqual((error, message), ("MemoryLeak", "c_code leaks 1008 bytes in each call"))
         self.assertIn("mallinfo2", finding.evidence)
 
 

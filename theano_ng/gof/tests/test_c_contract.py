@@ -560,7 +560,7 @@ class TestCompilation(unittest.TestCase):
             text = str(caught.exception)
             os.unlink(re.search(r"are in (\S+)", text).group(1))
             last = text.split("\n")[-2:]
-            self.assertRegex(last[0], r"^mod.cpp:\d+ is line 2 of what Broken.c_code returned: nonsense\(a\);$")
+            self.assertRegex(last[0], r"^mod.cpp:\d+ is line 2 of the result of Broken.c_code: nonsense\(a\);$")
             mine = [
                 name
                 for name in os.listdir(config.compiledir)

@@ -304,7 +304,7 @@ class TestCLinker(unittest.TestCase):
             self.assertIn(part, text)
         # The Op, the line of C code and the compiler's message come last.
         *_, line, message = text.split("\n")
-        self.assertRegex(line, r"^mod.cpp:\d+ is line 1 of what Bad.c_code returned: this is not C;$")
+        self.assertRegex(line, r"^mod.cpp:\d+ is line 1 of the result of Bad.c_code: this is not C;$")
         self.assertRegex(message, "^error: expected")
         path = re.search(r"are in (\S+)", text).group(1)
         self.addCleanup(os.unlink, path)
