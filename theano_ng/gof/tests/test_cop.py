@@ -342,7 +342,7 @@ int APPLY_SPECIFIC(f)(PyArrayObject* x, PyArrayObject* y, PyArrayObject** z, PAR
         x = T.dvector("x")
         with self.assertRaisesRegex(
             cmodule.CompileError,
-            r"mod.cpp:\d+ is line \d+ of what Wrong.c_support_code_apply returned "
+            r"mod.cpp:\d+ is line \d+ of the result of Wrong.c_support_code_apply "
             r"\(wrong.c, line 5\): return nonsense;\nerror: .*nonsense.*$",
         ):
             theano.function([x], Wrong(path, "APPLY_SPECIFIC(f)")(x))
