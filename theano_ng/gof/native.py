@@ -156,10 +156,33 @@ class NativeCode:
     def __repr__(self):
         return "NativeCode(%s)" % ", ".join([repr(self.function), *["%s=%r" % word for word in self.words.items()]])
 
+    def _records(self):
+        """Yield each group of words that may contain a kernel, and the number of words in front of it: the words of the
+        function, then those of each row of its table.
+        """
+        yield self.words, 0
+        record = native_function(self.function).record
+        for name, rows in self.words.items():
+            if record.row is not None and name == record.tail:
+                for i, row in enumerate(rows):
+                    yield row, record.offsets[name] + i * record.row.size
+
     @property
     def kernels(self):
-        """The kernels among the words."""
-        return tuple([value for value in self.words.values() if isinstance(value, (Kernel, ForeignKernel))])
+        """The kernels among the words and in the rows of a table."""
+        return tuple(
+            [v for words, _ in self._records() for v in words.values() if isinstance(v, (Kernel, ForeignKernel))]
+        )
+
+    def kernel_offsets(self):
+        """Return the number of packed words in front of the address of each of `kernels`."""
+        record = native_function(self.function).record
+        return [
+            before + (record if words is self.words else record.row).offsets[name]
+            for words, before in self._records()
+            for name, value in words.items()
+            if isinstance(value, (Kernel, ForeignKernel))
+        ]
 
     def packed(self, addresses):
         """Return the packed parameter words for C.
@@ -178,15 +201,11 @@ class NativeCode:
         TypeError, ValueError
             If the values do not match the declaration of the C code, see `native_words.Record.pack`.
         """
-        addresses, words = iter(addresses), dict(self.words)
-        for name, value in self.words.items():
-            if isinstance(value, (Kernel, ForeignKernel)):
-                words[name] = next(addresses)
-                if isinstance(words[name], LoadedKernel):
-                    words[name], program = words[name]
-                    if program:
-                        words[PROGRAM] = program
-        return native_function(self.function).record.pack(words)
+        addresses, record = iter(addresses), native_function(self.function).record
+        words, *rows = [_with_addresses(words, addresses) for words, _ in self._records()]
+        if rows:
+            words[record.tail] = rows
+        return record.pack(words)
 
     def bind(self, addresses, inputs, outputs, layouts):
         """Return a thunk that runs the code on cells.
@@ -207,6 +226,19 @@ class NativeCode:
         program = next((a.program for a in addresses if isinstance(a, LoadedKernel) and a.program), 0)
         scratch = function.record.offsets.get(SCRATCH, -1)
         return _native.NativeThunk(function.entry, self.packed(addresses), scratch, inputs, outputs, layouts, program)
+
+
+def _with_addresses(words, addresses):
+    """Return words with an address in place of each kernel, and of its program if the kernel is the interpreter."""
+    found = dict(words)
+    for name, value in words.items():
+        if isinstance(value, (Kernel, ForeignKernel)):
+            found[name] = next(addresses)
+            if isinstance(found[name], LoadedKernel):
+                found[name], program = found[name]
+                if program:
+                    found[PROGRAM] = program
+    return found
 
 
 class NativeFunction(NamedTuple):
@@ -409,9 +441,8 @@ class NativeOp:
         module, _, attribute = code.function.partition(":")
         offsets = native_function(code.function).record.offsets
         words = ["INT64_MIN" if word == -(2**63) else "%dLL" % word for word in code.packed([0] * len(code.kernels))]
-        kernels = [word for word, value in code.words.items() if isinstance(value, Kernel)]
-        for i, word in enumerate(kernels):
-            words[offsets[word]] = "(int64_t)(intptr_t)&%s" % kernel_name(name, i)
+        for i, offset in enumerate(code.kernel_offsets()):
+            words[offset] = "(int64_t)(intptr_t)&%s" % kernel_name(name, i)
         clear = ""
         if SCRATCH in offsets:
             words[offsets[SCRATCH]] = "(int64_t)(intptr_t)scratch_%s" % name

@@ -32,6 +32,10 @@ class Record:
         Name -> number of words in front of it.
     given : dict
         The names that `pack` requires, as keys.
+    size : int
+        The number of words in front of the array or table at the end.
+    row : Record or None
+        The layout of the rows of the table.
 
     Raises
     ------
@@ -63,6 +67,7 @@ class Record:
                         "%s: %s in the declaration of its words, %r, must come after n_%s" % (name, field, text, word)
                     )
                 del self._lengths["n_" + word]
+        self.size = offset
         names = [*self._lengths, *[self.tail] * (self.tail is not None)]
         self.given = dict.fromkeys(word for word in names if word != SCRATCH)
 

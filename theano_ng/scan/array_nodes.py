@@ -23,6 +23,7 @@ from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
 from theano_ng.tensor.reductions.fused import ReducedElemwise
+from theano_ng.tensor.reductions.row_program import RowProgram
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 
@@ -313,6 +314,22 @@ class NodeTexts(Text):
         )
         self.tools.append(Box(tuple(packed)))
 
+    def row_program(self, node):
+        """Write the steps of a program, one after the other."""
+        op, values = node.op, list(node.inputs)
+        for inner in op.nodes(node.inputs):
+            values += inner.outputs
+        made = [values[k] for k in op.outputs]
+        for v, out in zip(made, node.outputs):
+            if out in self.sinks:
+                self.sinks[v] = self.sinks.pop(out)
+        for v in values[len(node.inputs) :]:
+            self.add_node(v.owner)
+        for v, out in zip(made, node.outputs):
+            for where in (self.names, self.arrays):
+                if v in where:
+                    where[out] = where[v]
+
     def reduced_elemwise(self, node):
         op, (out,) = node.op, node.outputs
         inner = op.elemwise.make_node(*node.inputs)
@@ -418,6 +435,7 @@ _WRITERS = {
     IncSubtensor: NodeTexts.inc_subtensor,
     CAReduce: NodeTexts.reduced,
     ReducedElemwise: NodeTexts.reduced_elemwise,
+    RowProgram: NodeTexts.row_program,
     MaxAndArgmax: NodeTexts.argmax,
     Argmax: NodeTexts.argmax,
     Gemv: NodeTexts.matrix_by_vector,

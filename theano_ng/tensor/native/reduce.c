@@ -672,6 +672,7 @@ static int fold_box(const struct reduction_words *words, const int64_t *dims, co
 }
 
 #include "reduce_elemwise.h"
+#include "row_program.h"
 
 /* -- module ------------------------------------------------------------------------------------------------------- */
 
@@ -723,6 +724,8 @@ static const NativeEntry entries[] = {
     NATIVE_ENTRY(reduce),
     NATIVE_ENTRY_WITH_SCRATCH(reduce_elemwise),
     NATIVE_ROW(operand),
+    NATIVE_ENTRY(row_program),
+    NATIVE_ROW(entry),
     {NULL},
 };
 

@@ -198,6 +198,7 @@ from theano_ng.tensor.opt.fusion import (
     local_elemwise_fusion_op,
     local_elemwise_reduction_fusion,
 )
+from theano_ng.tensor.opt.row_fusion import RowFusion
 from theano_ng.tensor.opt.inplace import InplaceElemwiseOptimizer, inplace_elemwise_optimizer
 
 __getattr__, __dir__, _ = lazy_names(
