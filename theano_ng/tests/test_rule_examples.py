@@ -45,6 +45,7 @@ NOT_EXECUTED = {
     "merge2": "see merge",
     "merge3": "see merge",
     "local_elemwise_reduction_fusion": "makes a function of the reduction in C, which has no name for an expression",
+    "row_fusion": "makes a RowProgram, which has no name for an expression",
     "inplace_elemwise_opt": "the op that works in place has no name for an expression",
     "scanOp_make_inplace": "see inplace_elemwise_opt",
     "local_abstractconv_check": "raises an error",

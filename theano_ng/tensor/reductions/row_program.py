@@ -180,8 +180,22 @@ class RowProgram(NativeOp, Op):
         return [*inputs, *[node.outputs[0] for node in self.nodes(inputs)]]
 
     def make_node(self, *inputs):
+        """Apply the Op to tensors.
+
+        Raises
+        ------
+        TypeError
+            If the steps cannot be applied to these types, or not row by row.
+        """
         inputs = [as_tensor_variable(i) for i in inputs]
-        values = self.variables([i.type() for i in inputs])
+        nodes = self.nodes([i.type() for i in inputs])
+        for k, node in enumerate(nodes):
+            if not (can_reduce_rows(node, self.shape) if isinstance(node.op, CAReduce) else can_map(node, self.shape)):
+                raise TypeError(
+                    "RowProgram: step %d, %s, cannot be applied to rows of %s"
+                    % (k, node.op, ", ".join([str(v.type) for v in node.inputs]))
+                )
+        values = [*inputs, *[node.outputs[0] for node in nodes]]
         return Apply(self, inputs, [values[k].type() for k in self.outputs])
 
     def infer_shape(self, node, shapes):

@@ -13,6 +13,7 @@ from theano_ng.tensor import blas, extra_ops, fft, nnet, xlogx
 from theano_ng.tensor.tests import audit_conv, audit_convolution, audit_nlinalg, audit_nnet, audit_slinalg
 from theano_ng.tensor.reductions import cumulative
 from theano_ng.tensor.reductions.fused import ReducedElemwise
+from theano_ng.tensor.reductions.row_program import RowProgram, RowShape
 from theano_ng.tensor.shaping.allocation import SumToShape, sum_to_shape
 from theano_ng.tests import odd_arrays
 
@@ -22,6 +23,21 @@ T3 = RNG.randn(2, 3, 4)
 LABELS = np.array([1, 0, 3])
 LONG = RNG.permutation(700).astype("float32")
 ROW_WISE = np.exp(X) / np.exp(X).sum(1, keepdims=True)
+
+
+def _shares_of_rows():
+    """Return a RowProgram that computes the softmax of rows, and the denominators."""
+    widen = tt.DimShuffle((False,), (0, "x"))
+    steps = [
+        (tt.elemwise.CAReduce(scalar.maximum, axis=(1,)), (0,)),
+        (widen, (1,)),
+        (tt.Elemwise(scalar.sub), (0, 2)),
+        (tt.Elemwise(scalar.exp), (3,)),
+        (tt.elemwise.Sum(axis=(1,)), (4,)),
+        (widen, (5,)),
+        (tt.Elemwise(scalar.true_div), (4, 6)),
+    ]
+    return RowProgram(steps, (7, 5), RowShape((False,), 1))
 
 
 def _elsewhere():
@@ -47,6 +63,8 @@ def _elsewhere():
             [X],
             {},
         ),
+        ("RowProgram", _shares_of_rows(), [X], {}),
+        ("RowProgram of long rows", _shares_of_rows(), [np.vstack([RNG.randn(2100), RNG.randn(2100)])], {}),
         ("CumprodOp", extra_ops.CumOp(axis=0, mode="mul"), [X], {}),
         ("LinearRecurrence", cumulative.LinearRecurrence(1), [X, Y], {}),
         ("LinearRecurrence of float16", cumulative.LinearRecurrence(0), [X.astype("float16"), Y.astype("float16")], {}),
