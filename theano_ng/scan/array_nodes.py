@@ -341,10 +341,11 @@ class NodeTexts(Text):
             raise Impossible
         lengths = [i for i in dims if i is not None]
         whole = any(s is not None and self.is_full(s, dims) for s in sources)
-        if whole and not code.words["folds"]:
-            limits = ["%s > %d / (int64_t)sizeof(%s)" % (self.product(lengths), _BLOCK_BYTES, ctype(between))]
-            limits += ["tng_d%d > %d" % (i, _COLUMNS) for i in lengths]
-            self.setup.append("if (%s) %s" % (" || ".join(limits), LEAVE))
+        if whole and not code.words.get("folds"):
+            if "folds" in code.words:  # native/reduce_elemwise.h folds larger arrays block by block
+                limits = ["%s > %d / (int64_t)sizeof(%s)" % (self.product(lengths), _BLOCK_BYTES, ctype(between))]
+                limits += ["tng_d%d > %d" % (i, _COLUMNS) for i in lengths]
+                self.setup.append("if (%s) %s" % (" || ".join(limits), LEAVE))
             outer = op.reduction.make_node(between)
             self.elemwise(inner)
             self.reduced(outer)

@@ -75,8 +75,6 @@ def can_reduce_rows(node, shape=None):
     shape : RowShape, optional
         If given, the rows must have this shape.
     """
-    from theano_ng.tensor.native.reduce import has_fold
-
     op = node.op
     if not isinstance(op, CAReduce) or not is_own(type(op)):
         return None
@@ -96,8 +94,6 @@ def can_reduce_rows(node, shape=None):
     accumulator, result = words["accumulator_type"], words["result_type"]
     narrowed = (np.dtype("float64").num, np.dtype("float32").num)
     if accumulator != result and (accumulator, result) != narrowed:
-        return None
-    if not has_fold(words["operation"], accumulator, accumulator):
         return None
     found = RowShape(tuple(x.type.broadcastable[:outer]), len(axes))
     return found if shape in (None, found) else None
@@ -245,8 +241,12 @@ class RowProgram(NativeOp, Op):
             cell[0] = np.array(values[k])
 
     def native_code(self, node):
+        return self.code_for(node.inputs)
+
+    def code_for(self, inputs):
+        """Return the NativeCode for inputs of these types, or None if an operation has no C code."""
         try:
-            return _Words(self, node.inputs).code()
+            return _Words(self, inputs).code()
         except (MethodNotDefined, NotImplementedError):
             return None
 

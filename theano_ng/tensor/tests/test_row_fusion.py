@@ -9,10 +9,14 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
+from theano_ng import scalar
 from theano_ng.configparser import change_flags
 from theano_ng.gof.compiler import find_toolchain
 from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.native.reduce import has_fold
+from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
 from theano_ng.tensor.reductions.row_program import RowProgram
+from theano_ng.tensor.tests.generated import ALL_DTYPES
 from theano_ng.tensor.tests.single_node import run_node
 
 FAST_RUN = theano.compile.get_mode("FAST_RUN")
@@ -215,6 +219,18 @@ class TestGenerated(unittest.TestCase):
                         got.astype("float64"), want.astype("float64"), rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * scale, err_msg=str(seed)
                     )  # fmt: skip
         self.assertGreater(fused, 15)
+
+
+class TestFolds(unittest.TestCase):
+    def test_accumulators_can_be_combined(self):
+        """There is a fold of accumulators for each fold of elements; sums of long rows need it."""
+        for op in (scalar.add, scalar.mul, scalar.maximum, scalar.minimum, scalar.and_, scalar.or_, scalar.xor):
+            for dtype in ALL_DTYPES:
+                for reduction in (CAReduce(op), Sum(), Sum(acc_dtype=dtype), Prod()):
+                    words = reduction._shipped_words(dtype, dtype, 2)
+                    if words is not None:
+                        accumulator = words["accumulator_type"]
+                        self.assertTrue(has_fold(words["operation"], accumulator, accumulator), (op, dtype, reduction))
 
 
 class TestGroups(unittest.TestCase):
