@@ -87,7 +87,7 @@ cdef class NativeThunk(CThunk):
     cdef NativeCall call
     cdef int64_t *scratch   # the memory that one of the words points to, or NULL
     cdef object keep        # the object that owns the function's code
-    cdef int64_t program    # the address of an interpreter's program, or 0
+    cdef tuple programs     # the addresses of the programs that run in place of kernels
 
 
 cdef class CapsuleThunk(CThunk):

@@ -292,11 +292,11 @@ cdef class NativeThunk(CThunk):
         One-element lists.
     layouts : list of int, optional
         For each input, then for each output, ``type number << 8 | ndim`` of its arrays, or -1 if any value is allowed.
-    program : int
-        The address of the program that runs in place of a kernel; 0 if there is none.
+    programs : tuple of int
+        The addresses of the programs that run in place of kernels.
     """
 
-    def __cinit__(self, entry, list words, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None, int64_t program=0):
+    def __cinit__(self, entry, list words, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None, tuple programs=()):
         cdef Py_ssize_t i, n_words = len(words), nin = len(inputs), nout = len(outputs)
         cdef const NativeEntry *native = entry_of(entry)
         cdef Operand *operand
@@ -325,11 +325,15 @@ cdef class NativeThunk(CThunk):
                 raise MemoryError()
             self.call.words[scratch_at] = <intptr_t>self.scratch
         self.run, self.data = run_native, &self.call
-        self.program = program
+        self.programs = programs
 
     def interprets(self):
         """Return True if the next call interprets a program that no compiled kernel has replaced yet."""
-        return self.program != 0 and (<int64_t *><intptr_t>self.program)[0] == 0
+        cdef int64_t program
+        for program in self.programs:
+            if (<int64_t *><intptr_t>program)[0] == 0:
+                return True
+        return False
 
     def __dealloc__(self):
         free_arena(&self.arena)

@@ -223,9 +223,9 @@ class NativeCode:
         _native.NativeThunk
         """
         function = native_function(self.function)
-        program = next((a.program for a in addresses if isinstance(a, LoadedKernel) and a.program), 0)
+        programs = tuple([a.program for a in addresses if isinstance(a, LoadedKernel) and a.program])
         scratch = function.record.offsets.get(SCRATCH, -1)
-        return _native.NativeThunk(function.entry, self.packed(addresses), scratch, inputs, outputs, layouts, program)
+        return _native.NativeThunk(function.entry, self.packed(addresses), scratch, inputs, outputs, layouts, programs)
 
 
 def _with_addresses(words, addresses):

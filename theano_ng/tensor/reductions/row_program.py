@@ -81,12 +81,10 @@ def can_reduce_rows(node, shape=None):
     (x,), (z,) = node.inputs, node.outputs
     rank, axes = x.type.ndim, op._axes(x.type.ndim)
     outer = rank - len(axes)
-    if (
-        not 0 < outer < rank
-        or rank > 32
-        or tuple(axes) != tuple(range(outer, rank))
-        or any(x.type.broadcastable[outer:])
-    ):
+    pattern = tuple(x.type.broadcastable)
+    if not 0 < outer < rank or rank > 32 or tuple(axes) != tuple(range(outer, rank)):
+        return None
+    if all(pattern[:outer]) or any(pattern[outer:]):
         return None
     words = op._shipped_words(x.type.dtype, z.type.dtype, rank)
     if words is None or x.type.dtype.startswith("complex"):
@@ -95,7 +93,7 @@ def can_reduce_rows(node, shape=None):
     narrowed = (np.dtype("float64").num, np.dtype("float32").num)
     if accumulator != result and (accumulator, result) != narrowed:
         return None
-    found = RowShape(tuple(x.type.broadcastable[:outer]), len(axes))
+    found = RowShape(pattern[:outer], len(axes))
     return found if shape in (None, found) else None
 
 

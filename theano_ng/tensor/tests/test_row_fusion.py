@@ -165,8 +165,10 @@ class TestGenerated(unittest.TestCase):
         """Return inputs and outputs of a random graph of arrays, of values of rows in both forms, and of a number."""
         length = choose.choice([1, 1, 1, 2]) if rank > 2 else 1
         outer = rank - length
-        patterns = [False] * rank, [False] * rank, [True] * outer + [False] * length, [False] * outer + [True] * length
-        inputs = [T.TensorType(dtype, pattern)() for pattern in (*patterns, [False] * outer, [])]
+        rows = [choose.random() < 0.2 for _ in range(outer)]
+        patterns = rows + [False] * length, rows + [False] * length, [True] * outer + [False] * length
+        patterns = *patterns, rows + [True] * length, rows, []
+        inputs = [T.TensorType(dtype, pattern)() for pattern in patterns]
         x, y, column, row, flat, number = inputs
         arrays, wide, narrow = [x, y], [row], [flat]
         for _ in range(choose.randint(3, 14)):
@@ -193,7 +195,7 @@ class TestGenerated(unittest.TestCase):
 
     def test_the_same_results(self):
         fused = 0
-        for seed in range(120):
+        for seed in range(100):
             choose = random.Random(seed)
             dtype, rank = choose.choice(["float64", "float64", "float32", "float16"]), choose.choice([2, 2, 3, 4])
             inputs, outputs = self.generated(choose, dtype, rank)
