@@ -30,6 +30,7 @@ NATIVE_TABLE(row_program, entry, entries, rank, row_rank, n_passes, n_buffers);
 NATIVE_READER(row_program)
 
 #define TILE_ELEMENTS 1024 /* elements of a tile of short rows */
+#define ACROSS_ROWS 16     /* rows of a tile whose elements are not adjacent */
 #define SPREAD_BELOW 112 /* elements; a kernel runs for several shorter rows at once */
 
 /* Where a value is.
@@ -130,6 +131,26 @@ static void copy_row(const RowRun *run, const RowValue *v, char *to, const char 
     }
 }
 
+/* Copy the elements of `count` rows of a matrix whose columns may be adjacent in memory. */
+VECTORISED static void copy_across(char *restrict to, const char *restrict from, int64_t count, int64_t columns, int64_t every,
+                                   int64_t step, int64_t item)
+{
+#define ACROSS(T)                                                                       \
+    {                                                                                   \
+        for (int64_t i = 0; i < columns; ++i, from += step)                             \
+            for (int64_t t = 0; t < count; ++t)                                         \
+                ((T *)to)[t * columns + i] = *(const T *)(from + t * every);            \
+        break;                                                                          \
+    }
+    switch (item) {
+    case 1: ACROSS(uint8_t)
+    case 2: ACROSS(uint16_t)
+    case 4: ACROSS(uint32_t)
+    default: ACROSS(uint64_t)
+    }
+#undef ACROSS
+}
+
 /* Copy the inputs that a kernel cannot read in place. */
 static void load_tile(RowRun *run, int n_values)
 {
@@ -138,6 +159,11 @@ static void load_tile(RowRun *run, int n_values)
         v->spread_rows = 0;
         if (v->words->input < 0 || !v->copied || (v->every == 0 && run->row > 0)) /* a row that all rows share is there already */
             continue;
+        if (v->words->level == ELEMENT && !v->flat && run->nd == 2) {
+            copy_across(v->own, row_address(run, v, run->row), run->count, run->columns, v->every == 0 ? 0 : v->strides[0], v->strides[1],
+                        v->item);
+            continue;
+        }
         for (int64_t t = 0; t < run->count; ++t) {
             const char *from = row_address(run, v, run->row + t);
             if (v->words->level == ROW)
@@ -480,13 +506,32 @@ static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, con
     if (run.rows == 0)
         return 0;
     run.tile = run.columns > 0 && run.columns < TILE_ELEMENTS ? TILE_ELEMENTS / run.columns : 1;
-    run.tile = run.tile < run.rows ? run.tile : run.rows;
     run.wide = run.columns > PAIRWISE_MIN;
+    PyObject *copies[nin + 1];
+    int n_copies = 0, status = -1;
+    for (int i = 0; i < n_values; ++i) {
+        RowValue *v = values + i;
+        if (v->words->input < 0)
+            continue;
+        PyArrayObject *a = (PyArrayObject *)in[v->words->input];
+        describe_layout(&run, v, a);
+        if (v->flat)
+            continue;
+        if (!run.wide) {
+            /* Adjacent elements of a column are copied together. */
+            run.tile = run.tile < ACROSS_ROWS ? ACROSS_ROWS : run.tile;
+            continue;
+        }
+        if ((a = (PyArrayObject *)PyArray_NewCopy(a, NPY_CORDER)) == NULL)
+            goto done;
+        copies[n_copies++] = (PyObject *)a;
+        describe_layout(&run, v, a);
+    }
+    run.tile = run.tile < run.rows ? run.tile : run.rows;
     for (int i = 0; i < n_values; ++i) {
         RowValue *v = values + i;
         int64_t level = v->words->level;
         if (v->words->input >= 0) {
-            describe_layout(&run, v, (PyArrayObject *)in[v->words->input]);
             if (level == ROW)
                 v->copied = v->every != v->item;
             else if (level == ELEMENT) {
@@ -500,7 +545,7 @@ static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, con
     char *room = PyMem_RawMalloc((size_t)distribute(&run, n_values, words->n_buffers, NULL) + 64);
     if (room == NULL) {
         PyErr_NoMemory();
-        return -1;
+        goto done;
     }
     distribute(&run, n_values, words->n_buffers, (char *)(((intptr_t)room + 63) / 64 * 64));
     for (run.row = 0; run.row < run.rows; run.row += run.count) {
@@ -509,7 +554,11 @@ static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, con
         run_tile(&run);
     }
     PyMem_RawFree(room);
-    return 0;
+    status = 0;
+done:
+    while (n_copies > 0)
+        Py_DECREF(copies[--n_copies]);
+    return status;
 }
 
 #endif

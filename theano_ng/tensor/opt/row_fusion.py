@@ -11,7 +11,7 @@ from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.fusion import _fusible, fuse_seqopt
-from theano_ng.tensor.reductions.row_program import ELEMENT, RowProgram, can_map, can_reduce_rows
+from theano_ng.tensor.reductions.row_program import ELEMENT, RowProgram, can_map, can_reduce_rows, reads_columns
 
 MAX_STEPS = 40
 """The maximum number of operations in a program: more would need too much of the cache."""
@@ -66,7 +66,11 @@ def _groups(nodes, shape):
     groups = {}
     for node in members:
         groups.setdefault(root(node), []).append(node)
-    return [group for group in groups.values() if len(group) <= MAX_STEPS and _is_worth_it(group)]
+    return [
+        group
+        for group in groups.values()
+        if len(group) <= MAX_STEPS and _is_worth_it(group) and not any(reads_columns(node.inputs) for node in group)
+    ]
 
 
 def _fits(node, shape):

@@ -9,7 +9,7 @@ from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import Add
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.divisors import OPERATIONS, integer_divisors
-from theano_ng.tensor.reductions.row_program import RowProgram, can_map, can_reduce_rows
+from theano_ng.tensor.reductions.row_program import RowProgram, can_map, can_reduce_rows, reads_columns
 from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows
 
 _NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
@@ -101,7 +101,7 @@ class ReducedElemwise(NativeOp, Op):
         if between.ndim > 32:
             return None
         rows = can_reduce_rows(outer)
-        if rows is not None and can_map(inner, rows):
+        if rows is not None and can_map(inner, rows) and not reads_columns(node.inputs):
             n = len(node.inputs)
             program = RowProgram([(self.elemwise, range(n)), (self.reduction, (n,))], (n + 1,), rows)
             return program.code_for(node.inputs)

@@ -19,7 +19,7 @@ from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.reductions.careduce import CAReduce
 
-__all__ = ["ELEMENT", "ONE", "ROW", "RowProgram", "RowShape", "can_reduce_rows"]
+__all__ = ["ELEMENT", "ONE", "ROW", "RowProgram", "RowShape", "can_map", "can_reduce_rows", "reads_columns"]
 
 _NATIVE = "theano_ng.tensor.native.reduce:row_program"
 
@@ -117,6 +117,12 @@ def can_map(node, shape):
         same = all(level == ONE or v.type.broadcastable == pattern for level, v in zip(levels, node.inputs))
         return same and ELEMENT not in levels
     return None not in levels and all(len(v.type.broadcastable) == shape.rank for v in node.inputs)
+
+
+def reads_columns(variables):
+    """Return True if a variable is a transposed array. Separate reductions of its columns are faster than a program."""
+    nodes = [v.owner for v in variables if v.owner is not None and isinstance(v.owner.op, DimShuffle)]
+    return any(list(node.op.shuffle) != sorted(node.op.shuffle) for node in nodes)
 
 
 class RowProgram(NativeOp, Op):
