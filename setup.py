@@ -1,6 +1,7 @@
 """The build of the Cython and C extensions. All declarative metadata is in pyproject.toml."""
 
 import copy
+import functools
 import os
 import platform
 import re
@@ -8,7 +9,8 @@ import sys
 
 import numpy
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Distribution, Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -32,19 +34,9 @@ NATIVE_CODE = os.path.join("theano_ng", "gof", "_native.pyx")
 VECTOR_MATH = os.path.join("theano_ng", "gof", "vector_math.c")
 HAS_MVEC_MACRO = [("TNG_HAS_MVEC", "1")] if HAS_MVEC else []
 GPUARRAY = os.path.join(GPU, "pygpu", "gpuarray.pyx")
-HEADERS = [os.path.join("theano_ng", "gof", "native.h"), OLD_SYMBOLS] + sorted(
-    os.path.join(folder, name)
-    for folder in (
-        NATIVE,
-        SCAN,
-        DEVICE,
-        os.path.join(GPU, "native"),
-        GPU_INCLUDE,
-        os.path.join(GPU_INCLUDE, "gpuarray"),
-    )
-    for name in os.listdir(folder)
-    if name.endswith(".h")
-)
+# A line of C or Cython that names another file, or a line of Cython that names a module.
+INCLUDE = re.compile(r'^\s*(?:#\s*include|include|cdef extern from)\s+"([^"<>]+)"', re.MULTILINE)
+CIMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+)?cimport\s+([\w.]+)", re.MULTILINE)
 
 
 def cython_extensions():
@@ -102,11 +94,6 @@ def block_extensions():
     for level, flags in levels.items():
         blocks = extension("theano_ng.tensor.native.blocks_v%d" % level, os.path.join(folder, "rows.c"))
         blocks.sources += [os.path.join(folder, "module.c"), VECTOR_MATH]
-        folders = folder, os.path.join("theano_ng", "scalar", "c_code"), os.path.join("theano_ng", "gof", "c_include")
-        blocks.depends = [
-            *HEADERS,
-            *[os.path.join(f, name) for f in folders for name in sorted(os.listdir(f)) if name.endswith((".c", ".h"))],
-        ]
         blocks.define_macros += [("BLOCKS_LEVEL", str(level)), ("TNG_OWN_VECTOR_MATH", "1"), *HAS_MVEC_MACRO]
         # The flags of compiled kernels (gof/compiler/toolchain.py).
         builtins = ["-fno-builtin-%s" % name for name in ("sin", "cos", "sinf", "cosf")]
@@ -154,8 +141,57 @@ def extension(name, path):
             *DEBUG_INFORMATION,
             *(["-include", OLD_SYMBOLS] if HAS_GLIBC else []),
         ],
-        depends=HEADERS,
     )
+
+
+def all_extensions():
+    """Return all extension modules of the package, with the files on which they depend."""
+    made = [*cython_extensions(), *native_extensions(), *gpu_extensions(), *block_extensions()]
+    for one in made:
+        one.depends = included_files(one)
+    return made
+
+
+def included_files(extension):
+    """Return the C files that the sources of an extension include, directly or indirectly.
+
+    A change of one of these files rebuilds the extension. A condition around an ``#include`` is ignored. The headers
+    of .pxd and .pxi files belong to the modules that use these files. (Cython itself notices changes of .pxd and .pxi
+    files.)
+    """
+    folders = tuple(folder for folder in extension.include_dirs if not os.path.isabs(folder))
+    # OLD_SYMBOLS is included by an argument of the compiler (-include).
+    found, todo = set(), [*extension.sources, *([OLD_SYMBOLS] if OLD_SYMBOLS in extension.extra_compile_args else [])]
+    while todo:
+        path = todo.pop()
+        if path not in found:
+            found.add(path)
+            todo += named_files(path, folders)
+    return sorted(path for path in found.difference(extension.sources) if path.endswith((".c", ".h")))
+
+
+@functools.cache
+def named_files(path, folders):
+    """Return the files of the package that a C or Cython file names, and the .pxd file of a .pyx file.
+
+    Parameters
+    ----------
+    path : str
+    folders : tuple of str
+        The folders of the package in which the compiler searches for headers, after the folder of the file itself.
+    """
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    found = []
+    for name in INCLUDE.findall(text):
+        places = [os.path.normpath(os.path.join(folder, name)) for folder in (os.path.dirname(path), *folders)]
+        found += [place for place in places if os.path.isfile(place)][:1]  # [] for a header of Python or of the system
+    if path.endswith((".pyx", ".pxd", ".pxi")):
+        modules = [os.path.splitext(path)[0].replace(os.sep, ".")]
+        for package, name in CIMPORT.findall(text):
+            modules += [package, package + "." + name] if package else [name]
+        found += [pxd for name in modules if os.path.isfile(pxd := name.replace(".", os.sep) + ".pxd")]
+    return found
 
 
 # An error in the code of Cython 3.3.1: if a list comprehension fails to append an object, the reference is released
@@ -171,6 +207,31 @@ def mend_appending(source):
     if GIVEN_BACK_TWICE in text:
         with open(source, "w", encoding="utf-8") as file:
             file.write(text.replace(GIVEN_BACK_TWICE, GIVEN_BACK_ONCE))
+
+
+def arguments(extension):
+    """Return a text with everything that determines the commands of the compiler, except absolute paths.
+
+    pip installs NumPy in a temporary folder, with another path for each build.
+    """
+    names = "define_macros extra_compile_args libraries extra_link_args".split()
+    values = {name: getattr(extension, name) for name in names}
+    values["include_dirs"] = [folder for folder in extension.include_dirs if not os.path.isabs(folder)]
+    values.update((name, os.environ.get(name)) for name in ("CC", "CFLAGS", "LDFLAGS"))
+    values["NumPy"] = numpy.__version__
+    return "".join("%s = %s\n" % pair for pair in values.items())
+
+
+def written(path, text):
+    """Write a text into a file unless the file contains it already; return the path."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return path
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
 
 
 class BuildExt(build_ext):
@@ -200,6 +261,12 @@ class BuildExt(build_ext):
             mend_appending(extension.sources[0])
         # Slow modules come first, so that the build does not end with one slow module on a single processor.
         self.distribution.ext_modules.sort(key=lambda extension: -compile_time(extension.sources[0]))
+        if self.editable_mode:
+            # `pip install --editable` would build in a temporary folder. Object files in the usual folders (build/...)
+            # make the next build in place an incremental one.
+            usual = build(Distribution())
+            usual.finalize_options()
+            self.build_lib, self.build_temp = usual.build_platlib, usual.build_temp
         super().finalize_options()
         if self.parallel is None:
             self.parallel = processors()
@@ -207,10 +274,12 @@ class BuildExt(build_ext):
     def build_extension(self, extension):
         """Build one extension, with its object files in a separate folder.
 
-        The same sources may be built several times, for different levels of processors.
+        The same sources may be built several times, for different levels of processors. An extension is up to date if
+        it is newer than its sources, the files that they include, and the file of the arguments of the compiler.
         """
         builder = copy.copy(self)
         builder.build_temp = os.path.join(self.build_temp, extension.name)
+        extension.depends.append(written(os.path.join(builder.build_temp, "arguments.txt"), arguments(extension)))
         super(BuildExt, builder).build_extension(extension)
 
     def copy_file(self, infile, outfile, *args, **kwargs):
@@ -232,7 +301,4 @@ class BuildExt(build_ext):
 
 
 os.chdir(HERE)
-setup(
-    ext_modules=[*cython_extensions(), *native_extensions(), *gpu_extensions(), *block_extensions()],
-    cmdclass={"build_ext": BuildExt},
-)
+setup(ext_modules=all_extensions(), cmdclass={"build_ext": BuildExt})
