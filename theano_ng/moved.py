@@ -10,6 +10,7 @@ warns and names the current path. The import system uses these tables only for m
 
 import functools
 import importlib.util
+import os
 import sys
 import warnings
 from importlib.machinery import ModuleSpec
@@ -159,8 +160,37 @@ def missing(path):
     return None
 
 
+def not_built(path, folders):
+    """Return an error message for an extension module that is not built, or None.
+
+    Parameters
+    ----------
+    path : str
+        The path of a module below the package, for example ``gof._cvm``. The import system has not found this module.
+    folders : iterable of str
+        The folders of the package that contains the module.
+
+    Returns
+    -------
+    str or None
+        None if there is no source file of this module, or no setup.py next to the package.
+    """
+    package, _, name = path.rpartition(".")
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    endings = (".pyx", ".c") if package.endswith("native") else (".pyx",)
+    sources = [os.path.join(folder, name + ending) for folder in folders for ending in endings]
+    if not any(map(os.path.exists, sources)) or not os.path.exists(os.path.join(root, "setup.py")):
+        return None
+    module = "%s.%s" % (__package__, path)
+    version = "%d.%d" % sys.version_info[:2]
+    return "%s is not built for Python %s. Type in %s: pip install --editable ." % (module, version, root)
+
+
 class MovedModules:
-    """Finder and loader of the modules named in `MOVED`. For the modules named in `MISSING` it raises ImportError."""
+    """Finder and loader of the modules named in `MOVED`.
+
+    It raises ImportError for the modules named in `MISSING`, and for extension modules that are not built.
+    """
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):
@@ -169,7 +199,7 @@ class MovedModules:
             return None
         if inner in MOVED:
             return ModuleSpec(fullname, MovedModules, origin=MOVED[inner])
-        reason = missing(inner)
+        reason = missing(inner) or not_built(inner, path or ())
         if reason is not None:
             # Not ModuleNotFoundError: `from package import name` would catch it and raise an error without the reason.
             raise ImportError(reason, name=fullname)

@@ -1,16 +1,20 @@
 """Tests that moved modules are found under their former paths, by imports, attributes, pickles and ``python -m``."""
 
 import importlib
+import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import textwrap
 import unittest
 
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.lazy import lazy_names
-from theano_ng.moved import MISSING, MOVED, PROBED
+from theano_ng.moved import MISSING, MOVED, PROBED, MovedModules
+
+SETUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__))), "setup.py")
 
 # Classes and instances, and the module paths by which older pickles refer to them.
 FORMER = (
@@ -75,6 +79,21 @@ class TestMoved(unittest.TestCase):
             theano_ng.gof.not_there
         with self.assertRaises(ModuleNotFoundError):
             importlib.import_module("theano_ng.tensor.not_there")
+
+    @unittest.skipUnless(os.path.exists(SETUP), "the package is installed: there is nothing to build it from")
+    def test_extension_modules_that_are_not_built(self):
+        """An import of an extension module that has only its source file says how to build it."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("_a.pyx", "b.c", "c.py"):
+                with open(os.path.join(folder, name), "w"):
+                    pass
+            said = r"theano_ng\.gof\._a is not built for Python \d\.\d+\. Type in .*: pip install --editable \.$"
+            with self.assertRaisesRegex(ImportError, said):
+                MovedModules.find_spec("theano_ng.gof._a", [folder])
+            with self.assertRaisesRegex(ImportError, r"theano_ng\.tensor\.native\.b is not built"):
+                MovedModules.find_spec("theano_ng.tensor.native.b", [folder])
+            for name in ("gof.b", "gof.c", "gof.not_there"):
+                self.assertIsNone(MovedModules.find_spec("theano_ng." + name, [folder]))
 
     def test_chapters_to_come(self):
         """Imports and attributes of missing modules raise errors that say they are missing; `hasattr` returns False."""
