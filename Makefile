@@ -1,5 +1,5 @@
 # make demo: train dense networks and a convolutional network on handwritten digits.
-# make test: run the tests.
+# make test: run the tests. TESTS="theano_ng/tests/test_layers.py theano_ng.tensor.tests.test_sort ..." runs some.
 # make test-debug: run the tests in DebugMode, with every kind of output storage. DEBUG_TESTS="file.py ..." runs some.
 # make test-debug-sample: run a few tests of every area in DebugMode.
 # make test-gpu: run the tests of devices on a graphics card, GPU=cuda0.
@@ -15,13 +15,17 @@
 # make doc: build the manual in doc/_build/html, check its references, run its examples.
 # make sanitize: run the tests that pass unusual arrays to C code, under gcc's address and undefined-behavior
 #     sanitizers.
-# Each command creates the virtual environment that it needs.
+# Each command creates the virtual environment that it needs, and builds the extensions that are not up to date.
 
 PYTHON ?= python3
 VENV ?= .venv
+INSTALLED = $(VENV)/.installed
 STAMP = $(VENV)/.built
 comma = ,
-SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name '*.px[di]' -o -name '*.c' -o -name '*.h' 2>/dev/null)
+SOURCES = $(shell find theano_ng -name '*.pyx' -o -name '*.px[di]' -o -name '*.c' -o -name '*.h' 2>/dev/null)
+# Without an environment of its own for the build, pip uses the same Cython, the same NumPy and the same object files
+# (build/) as `setup.py build_ext --inplace`.
+INSTALL = $(VENV)/bin/pip install --quiet --no-build-isolation --editable
 
 # The output of these commands stays in build/: compiled code, Hypothesis's database, Matplotlib's fonts. THEANO_FLAGS,
 # including base_compiledir, overrides these settings.
@@ -36,9 +40,12 @@ demo: $(STAMP)
 	$(VENV)/bin/python examples/digits.py
 	$(VENV)/bin/python examples/lenet.py
 
+TESTS ?= --theano
 test: $(STAMP)
+ifeq ($(TESTS),--theano)
 	@echo "The tests take some 12 minutes of processor time; theano_ng-nose runs a file on each processor."
-	$(VENV)/bin/theano_ng-nose --theano
+endif
+	$(VENV)/bin/theano_ng-nose $(TESTS)
 
 # `make test` runs these tests with OpenCL on the processor. A graphics card needs its driver and NVRTC: pip install
 # '.[cuda13]' or '.[cuda12]' (CUDA_EXTRA). This target also runs a whole program on the card. Tests of OpenCL, NVRTC or
@@ -48,7 +55,7 @@ CUDA_EXTRA ?= $(if $(filter cuda%,$(GPU)),cuda13,opencl)
 GPU_TESTS ?= theano_ng/gpuarray/tests --except "theano_ng/gpuarray/tests/test_nvrtc.py=does not use a graphics card" \
 	--except "theano_ng/gpuarray/tests/test_oclgrind.py=does not use a graphics card"
 test-gpu: $(STAMP)
-	$(VENV)/bin/pip install --quiet --editable '.[test,$(CUDA_EXTRA)]'
+	$(INSTALL) '.[test,$(CUDA_EXTRA)]'
 	$(VENV)/bin/python -c "from theano_ng.gpuarray.pygpu import gpuarray; print(gpuarray.init('$(GPU)').devname)"
 	THEANO_FLAGS="$(if $(THEANO_FLAGS),$(THEANO_FLAGS)$(comma))init_gpu_device=$(GPU),force_device=True,print_active_device=False" \
 		$(VENV)/bin/theano_ng-nose $(GPU_TESTS)
@@ -138,7 +145,7 @@ test-clients: $(STAMP)
 	$(VENV)/bin/python benchmarks/clients/check.py --table build/clients/table.md $(CLIENTS)
 
 doc: $(STAMP)
-	$(VENV)/bin/python -c "import sphinx, numpydoc" || $(VENV)/bin/pip install --quiet --editable '.[doc]'
+	$(VENV)/bin/python -c "import sphinx, numpydoc" || $(INSTALL) '.[doc]'
 	$(VENV)/bin/python -m sphinx -W -b html doc doc/_build/html
 	$(VENV)/bin/theano_ng-nose theano_ng/tests/test_doc.py
 
@@ -166,7 +173,6 @@ sanitize: $(STAMP)
 	rm -rf $(SANITIZED)/theano_ng $(SANITIZED)/cache
 	cp -r setup.py pyproject.toml README.md LICENSE theano_ng $(SANITIZED)
 	find $(SANITIZED)/theano_ng -name '*.so' -delete
-	$(VENV)/bin/pip install --quiet 'Cython>=3.0' 'setuptools>=77'
 	cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" $(abspath $(VENV))/bin/python setup.py --quiet build_ext --inplace
 	gcc -shared -fPIC -o $(SANITIZED)/dlopen.so theano_ng/gpuarray/tests/c_code/dlopen.c
 	cd $(SANITIZED) && LD_PRELOAD="$(abspath $(SANITIZED))/dlopen.so $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" PYTHONMALLOC=malloc \
@@ -176,7 +182,7 @@ sanitize: $(STAMP)
 
 # Format all Python files; see [tool.ruff] in pyproject.toml.
 format: $(STAMP)
-	$(VENV)/bin/pip install --quiet --editable '.[dev]'
+	$(INSTALL) '.[dev]'
 	$(VENV)/bin/ruff format benchmarks doc examples setup.py theano_ng
 
 # Build the wheel for all Linux systems since 2018, as checked by auditwheel. The archive of the sources is also put
@@ -193,11 +199,19 @@ wheel: $(STAMP)
 test-wheel:
 	.ci/without_compiler $(ROOT)
 
-$(STAMP): $(SOURCES)
+# setup.py rebuilds the extensions whose sources, included headers or arguments of the compiler have changed.
+$(STAMP): $(INSTALLED) $(SOURCES)
+	$(VENV)/bin/python setup.py --quiet build_ext --inplace
+	touch $@
+
+# The metadata of the package: its version, requirements and commands. The names are those of [build-system] in
+# pyproject.toml.
+$(INSTALLED): setup.py pyproject.toml theano_ng/version.py
 	@echo "Installing into $(VENV) and compiling the extensions: one to two minutes, the first time."
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade pip setuptools wheel
-	$(VENV)/bin/pip install --quiet --editable '.[viz,test]'
+	$(VENV)/bin/pip install --quiet 'Cython>=3.0' 'numpy>=2.0'
+	$(INSTALL) '.[viz,test]'
 	touch $@
 
 clean:
