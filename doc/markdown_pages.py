@@ -8,11 +8,11 @@ code, and `code`, **bold** and links in text. Headings of the first level are om
 import os
 import re
 
+from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
-from docutils import nodes
 
 
 def inline(text):

@@ -9,18 +9,18 @@ from collections import Counter
 
 import numpy as np
 
-from theano_ng.gof.derivative import DisconnectedType
-from theano_ng.gof.null_type import NullType
 import theano_ng.scalar as scal
 from theano_ng.compile.mode import optdb
 from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape
 from theano_ng.configdefaults import config
 from theano_ng.gof._native import LazyBranch
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Apply, Variable
+from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
-from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, local_optimizer
 from theano_ng.gof.optdb import EquilibriumDB
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, local_optimizer
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.tensor.constant import as_tensor_variable, tensor_or_other
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise

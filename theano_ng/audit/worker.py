@@ -175,8 +175,8 @@ def program_of(node):
     """
     from theano_ng.gof.codegen.clinker import CLinker
     from theano_ng.gof.compiler import GCC_compiler
-    from theano_ng.gof.native import array_layout, meets_unknown_halves, native_code_of
     from theano_ng.gof.fg import FunctionGraph
+    from theano_ng.gof.native import array_layout, meets_unknown_halves, native_code_of
     from theano_ng.gof.utils import MethodNotDefined
 
     outputs = tuple(

@@ -19,8 +19,8 @@ from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.configparser import flags_in_effect
 from theano_ng.digests import blake2b
-from theano_ng.gof.compiler import trust
 from theano_ng.gof import optdb as gof_optdb
+from theano_ng.gof.compiler import trust
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable

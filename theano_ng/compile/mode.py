@@ -8,11 +8,10 @@ import warnings
 
 from theano_ng.configdefaults import config
 from theano_ng.configparser import flags_in_effect
-from theano_ng.gof import link
-from theano_ng.gof.codegen import clinker as cc
-from theano_ng.gof import rewriting as gof_opt
+from theano_ng.gof import link, vm
 from theano_ng.gof import optdb as gof_optdb
-from theano_ng.gof import vm
+from theano_ng.gof import rewriting as gof_opt
+from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.optdb import Query
 from theano_ng.gof.toolbox import NoOutputFromInplace

@@ -14,8 +14,8 @@ from theano_ng.gof import ports, utils
 from theano_ng.gof.derivative import DisconnectedType, NullTypeGradError, disconnected_type, is_absent
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.null_type import NullType
-from theano_ng.gof.traversal import io_connection_pattern
 from theano_ng.gof.op import PureOp, get_test_value
+from theano_ng.gof.traversal import io_connection_pattern
 
 # Seconds spent in grad, for profiles.
 grad_time = 0

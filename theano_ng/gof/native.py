@@ -10,8 +10,8 @@ import functools
 import importlib
 from typing import NamedTuple
 
-from theano_ng.gof import _native
 from theano_ng.configdefaults import config
+from theano_ng.gof import _native
 from theano_ng.gof.compiler import background
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, load_kernels, rename_symbol
 from theano_ng.gof.compiler.standin import stand_in

@@ -1,8 +1,7 @@
 """A Type that bundles several op params: an object with attributes in Python, a struct in C."""
 
 from theano_ng.digests import blake2b
-from theano_ng.gof.type import EnumType
-from theano_ng.gof.type import Type
+from theano_ng.gof.type import EnumType, Type
 from theano_ng.gof.utils import MethodNotDefined
 
 # Names that C++ does not allow for struct members.

@@ -12,8 +12,8 @@ from theano_ng.configparser import TheanoConfigError, TheanoConfigWarning
 from theano_ng.gof import optdb as databases
 from theano_ng.gpuarray.contexts import list_contexts, reg_context
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.type import gpuarray_shared_constructor, shared_on_target
 from theano_ng.gpuarray.transfers import as_gpuarray_variable
+from theano_ng.gpuarray.type import gpuarray_shared_constructor, shared_on_target
 from theano_ng.tensor.transfer import register_transfer
 
 MEGABYTE = 1 << 20

@@ -6,8 +6,8 @@ too.
 
 import os
 
-from theano_ng.gof.native import NativeCode
 from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.advanced_subtensor import (
     BaseGpuAdvancedIncSubtensor,
     BaseGpuAdvancedSubtensor,

@@ -17,14 +17,9 @@ from theano_ng.gof.link import Container
 from theano_ng.gof.ports import Port
 from theano_ng.gof.type import Type
 from theano_ng.gof.utils import hash_from_code
-from theano_ng.gpuarray.contexts import (
-    ContextNotDefined,
-    get_context,
-    list_contexts,
-    name_of_context as _name_for_ctx,
-    reg_context,
-    unregister as _unreg_context,  # noqa: F401  (a classic name of this module)
-)
+from theano_ng.gpuarray.contexts import ContextNotDefined, get_context, list_contexts, reg_context
+from theano_ng.gpuarray.contexts import name_of_context as _name_for_ctx
+from theano_ng.gpuarray.contexts import unregister as _unreg_context  # noqa: F401  (a classic name of this module)
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.misc.may_share_memory import register_may_share_memory
 from theano_ng.misc.pkl_utils import register_device_arrays

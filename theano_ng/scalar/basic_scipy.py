@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from theano_ng.gof.derivative import grad_not_implemented
-from theano_ng.scalar.instances import ops
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import (
     BinaryScalarOp,
     UnaryScalarOp,

@@ -10,12 +10,12 @@ import re
 import numpy as np
 
 from theano_ng.gof.fg import FunctionGraph
-from theano_ng.scalar.contraction import contracted
-from theano_ng.scalar.divisors import divides, divisions
-from theano_ng.scalar.instances import ops
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.contraction import contracted
+from theano_ng.scalar.divisors import divides, divisions
+from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import ScalarOp, zeros_for
 from theano_ng.scalar.ops_arith import Add, IntDiv, Mod, Mul, Pow, RealDivision, Sub, TrueDiv
 from theano_ng.scalar.ops_complex import Cast

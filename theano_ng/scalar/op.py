@@ -6,7 +6,6 @@ from copy import copy
 
 import numpy as np
 
-from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler.kernelcache import c_include_text
 from theano_ng.gof.compiler.toolchain import missing_compiler
@@ -15,6 +14,7 @@ from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
 from theano_ng.gof.own import is_own
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.instances import ops
 from theano_ng.scalar.out_types import upgrade_to_float
 from theano_ng.scalar.types import as_scalar, c_type, complex_types, discrete_types, get_scalar_type, upcast
 

@@ -4,10 +4,10 @@ from functools import reduce
 
 import numpy as np
 
-from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import disconnected_type
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import (
     AsDeclared,
     BinaryScalarOp,

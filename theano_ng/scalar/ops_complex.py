@@ -5,9 +5,9 @@ The gradient of a real cost with respect to a complex variable z is ``d cost / d
 
 import numpy as np
 
-from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import BinaryScalarOp, UnaryScalarOp, c_cast, is_complex, is_discrete, zeros_for
 from theano_ng.scalar.out_types import complex_out, real_out, same_out_min8, specific_out
 from theano_ng.scalar.types import (

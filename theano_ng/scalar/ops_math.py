@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import (
     AsDeclared,
     BinaryScalarOp,

@@ -9,8 +9,8 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.utils import object2
 from theano_ng.scalar.types import (
     bool_,
-    complex128,
     complex64,
+    complex128,
     complex_types,
     float32,
     float64,

@@ -1,8 +1,8 @@
 """Scalar variables and their Python operators."""
 
 # The operators look up their ops in this namespace when they are called. The modules of the ops import this module.
-from theano_ng.scalar.instances import ops
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.scalar.instances import ops
 
 
 class _scalar_py_operators:

@@ -6,7 +6,8 @@ from theano_ng.compile.builders import OpFromGraph
 from theano_ng.compile.inner_graph import substitute
 from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.traversal import inputs as leaves_of, postorder
+from theano_ng.gof.traversal import inputs as leaves_of
+from theano_ng.gof.traversal import postorder
 from theano_ng.scan.op import Scan
 from theano_ng.scan.utils import safe_new
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from theano_ng.compile.ops import shape
 from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
@@ -10,7 +11,6 @@ from theano_ng.sparse.conversion import dense_from_sparse
 from theano_ng.sparse.indexing import get_item_list
 from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.values import rebuilt
-from theano_ng.compile.ops import shape
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 

@@ -10,9 +10,9 @@ import numbers
 
 import numpy as np
 
-from theano_ng.gof import ports
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
+from theano_ng.gof import ports
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.rewriting.base import constant_makers
 from theano_ng.scalar import NumpyAutocaster, autocast_float, autocast_float_as, autocast_int

@@ -19,13 +19,13 @@ from theano_ng.tensor.constant import (
     register_conversion,
     register_scalar_constant,
 )
-from theano_ng.tensor.indexing.lists import get_idx_list
-from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Reshape, ScalarFromTensor, TensorFromScalar
-from theano_ng.tensor.indexing.subtensor import Subtensor
 
 __all__ = ["get_scalar_constant_value_elemwises", "vector_length"]
 

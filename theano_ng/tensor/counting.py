@@ -11,9 +11,9 @@ from theano_ng.gof.op import Op
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import _undefined_grads
-from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["Bincount", "bincount", "Unique"]

@@ -6,29 +6,15 @@ This module defines the Ops that repeat slices and fill diagonals. It also expor
 
 import numpy as np
 
-from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.counting import Bincount, Unique, bincount  # noqa: F401
 from theano_ng.tensor.dtypes import DISCRETE
-from theano_ng.tensor.indexing.selecting import flatnonzero
-from theano_ng.tensor.indexing.subtensor import inc_subtensor, set_subtensor
-from theano_ng.tensor.reductions.axes import check_and_normalize_axes
-from theano_ng.tensor.shaping.broadcasting import patternbroadcast, unbroadcast
-from theano_ng.tensor.shaping.creation import _undefined_grads, arange, zeros
-from theano_ng.tensor.reductions.cumulative import (  # noqa: F401
-    CumOp,
-    CumprodOp,
-    CumsumOp,
-    DiffOp,
-    cumprod,
-    cumsum,
-    diff,
-)
 from theano_ng.tensor.elemwise.functions import cast, eq, maximum, minimum, switch
 from theano_ng.tensor.indexing.positions import (  # noqa: F401
     RavelMultiIndex,
@@ -38,6 +24,12 @@ from theano_ng.tensor.indexing.positions import (  # noqa: F401
     searchsorted,
     unravel_index,
 )
+from theano_ng.tensor.indexing.selecting import flatnonzero
+from theano_ng.tensor.indexing.subtensor import inc_subtensor, set_subtensor
+from theano_ng.tensor.reductions.axes import check_and_normalize_axes
+from theano_ng.tensor.reductions.cumulative import CumOp, CumprodOp, CumsumOp, DiffOp, cumprod, cumsum, diff  # noqa: F401
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast, unbroadcast
+from theano_ng.tensor.shaping.creation import _undefined_grads, arange, zeros
 from theano_ng.tensor.type import TensorType
 
 __all__ = [

@@ -16,7 +16,6 @@ from theano_ng.gof.optdb import register_loader
 from theano_ng.raise_op import CheckAndRaise
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.shaping.diagonals import ExtractDiag
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.linalg.common import (
     _zero_disconnected,
@@ -27,19 +26,9 @@ from theano_ng.tensor.linalg.common import (
     store,
     with_pattern,
 )  # noqa: F401
-from theano_ng.tensor.linalg.decompositions import (  # noqa: F401  (names of this module)
-    SVD,
-    Eig,
-    Eigh,
-    EighGrad,
-    QRFull,
-    QRIncomplete,
-    eig,
-    eigh,
-    qr,
-    svd,
-)
+from theano_ng.tensor.linalg.decompositions import SVD, Eig, Eigh, EighGrad, QRFull, QRIncomplete, eig, eigh, qr, svd  # noqa: F401  (names of this module)
 from theano_ng.tensor.linalg.inverses import MatrixInverse, MatrixPinv, matrix_inverse, pinv  # noqa: F401  (names of this module)
+from theano_ng.tensor.shaping.diagonals import ExtractDiag
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst
 

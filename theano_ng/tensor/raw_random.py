@@ -21,8 +21,8 @@ from theano_ng.gof.type import Type
 from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import INTEGERS
-from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.elemwise.functions import cast
+from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.random_shapes import broadcasting_indices, infer_ndim_bcast
 from theano_ng.tensor.shaping.joining import permute_row_elements
 from theano_ng.tensor.type import TensorType

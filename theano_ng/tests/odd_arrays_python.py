@@ -12,7 +12,6 @@ from theano_ng.sandbox import rng_mrg
 from theano_ng.sandbox.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from theano_ng.sparse import fields
 from theano_ng.tensor import blas, extra_ops
-
 from theano_ng.tensor.nnet import blocksparse, bn_ops, crossentropy, neighbours
 from theano_ng.tensor.nnet.convolution import convmm
 from theano_ng.tensor.shaping.allocation import sum_to_shape

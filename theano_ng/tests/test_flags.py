@@ -20,8 +20,8 @@ import theano_ng.tensor as T
 from theano_ng import Apply, Mode, Op, config, function
 from theano_ng.configdefaults import default_cxx
 from theano_ng.configparser import TheanoConfigError, change_flags
-from theano_ng.gof.rewriting import Optimizer, local_optimizer
 from theano_ng.gof.optdb import Query
+from theano_ng.gof.rewriting import Optimizer, local_optimizer
 from theano_ng.tests.test_config import run
 
 

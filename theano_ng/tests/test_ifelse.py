@@ -10,8 +10,8 @@ from theano_ng import ifelse as module
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gof.rewriting import in2out
 from theano_ng.gof.optdb import Query
+from theano_ng.gof.rewriting import in2out
 from theano_ng.gradient import DisconnectedInputError, verify_grad
 from theano_ng.ifelse import IfElse, ifelse
 from theano_ng.raise_op import Assert, CheckAndRaise, Raise

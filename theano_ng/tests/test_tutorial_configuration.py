@@ -2,7 +2,6 @@
 
 import unittest
 
-
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import function
@@ -11,7 +10,10 @@ from theano_ng.tests.closeness import assert_close
 
 class ConfigurationAndModes(unittest.TestCase):
     def test_precedence(self):
-        import os, subprocess, sys, tempfile
+        import os
+        import subprocess
+        import sys
+        import tempfile
 
         rc = tempfile.NamedTemporaryFile("w", suffix=".cfg", delete=False)
         rc.write("[global]\nfloatX = float32\n")

@@ -87,7 +87,8 @@ class ErrorsAndDebugging(unittest.TestCase):
         assert repr(x) == "x"
 
     def test_print(self):
-        import io, contextlib
+        import contextlib
+        import io
 
         x = T.dvector("x")
         f = function([x], theano.printing.Print("this is a very important value")(x) * 5)
@@ -116,7 +117,9 @@ class ErrorsAndDebugging(unittest.TestCase):
         )
 
     def test_nan_detector_also_with_rewrites_excluded(self):
-        import io, contextlib
+        import contextlib
+        import io
+
         from theano_ng.compile.monitormode import detect_nan
 
         x = T.dscalar("x")
@@ -148,7 +151,9 @@ class ErrorsAndDebugging(unittest.TestCase):
             f([-1.0])
 
     def test_function_dump(self):
-        import os, pickle, tempfile
+        import os
+        import pickle
+        import tempfile
 
         x = T.dvector("x")
         with tempfile.TemporaryDirectory() as folder:

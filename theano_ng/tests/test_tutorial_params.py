@@ -7,12 +7,12 @@ import unittest
 import numpy as np
 
 import theano_ng as theano
+from theano_ng import Op
 from theano_ng.gof import Apply, ParamsType
-from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof import compiler as cmodule
+from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import NoParams
-from theano_ng import Op
 from theano_ng.gof.type import Generic
 from theano_ng.scalar import Scalar, as_scalar
 

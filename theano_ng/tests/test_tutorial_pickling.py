@@ -25,7 +25,9 @@ class PicklingAndAliasing(unittest.TestCase):
         assert theano.pp(y2) == theano.pp(T.dot(x, W) + b)
 
     def test_zip_readable_by_plain_numpy(self):
-        import os, tempfile
+        import os
+        import tempfile
+
         from theano_ng.misc.pkl_utils import dump, load
 
         folder = tempfile.TemporaryDirectory()

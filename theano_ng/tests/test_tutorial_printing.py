@@ -24,7 +24,8 @@ class Printing(unittest.TestCase):
         assert theano.pp(T.matrix() + T.matrix()).count("<TensorType(%s, matrix)>" % fx) == 2
 
     def test_addition_of_two_named_matrices(self):
-        import io, contextlib
+        import contextlib
+        import io
 
         buf = io.StringIO()
         with contextlib.redirect_stdout(buf):
@@ -33,7 +34,8 @@ class Printing(unittest.TestCase):
         assert got == ["Elemwise{add,no_inplace} [id A] ''", " |x [id B]", " |y [id C]"]
 
     def test_compiled_layouts(self):
-        import io, contextlib
+        import contextlib
+        import io
 
         def dump(f):
             buf = io.StringIO()
@@ -73,7 +75,8 @@ class Printing(unittest.TestCase):
         ]
 
     def test_uncompiled_prediction_tree_the_constant_1_appears_once(self):
-        import io, contextlib
+        import contextlib
+        import io
 
         fx = theano.config.floatX
         x = T.matrix("x")
@@ -106,7 +109,10 @@ class Printing(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("dot"), "pictures are drawn by Graphviz, whose program dot is not installed")
     def test_pictures(self):
-        import io, contextlib, os, tempfile
+        import contextlib
+        import io
+        import os
+        import tempfile
 
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

@@ -179,7 +179,8 @@ class BookChapter(unittest.TestCase):
         a = T.vector()
         f = function([a], a * 2 + 1, profile=True)
         f(np.ones(3, theano.config.floatX))
-        import io, contextlib
+        import contextlib
+        import io
 
         buf = io.StringIO()
         with contextlib.redirect_stderr(buf), contextlib.redirect_stdout(buf):

@@ -17,7 +17,8 @@ from theano_ng.audit.rewrites.examples import examples_of
 from theano_ng.audit.rewrites.instances import Instance, Setting
 from theano_ng.audit.rewrites.oracle import Coverage, Judge
 from theano_ng.audit.rewrites.templates import variations
-from theano_ng.gof.graph import Constant, Variable, inputs as inputs_of
+from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gof.rewriting import Optimizer
 from theano_ng.gpuarray import basic_ops, elemwise, extra_ops, reduction, subtensor, transfers
 from theano_ng.gpuarray.contexts import list_contexts

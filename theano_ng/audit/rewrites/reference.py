@@ -19,6 +19,7 @@ from theano_ng.compile.ops import Rebroadcast
 from theano_ng.extras import require
 from theano_ng.gof.graph import io_toposort
 from theano_ng.scan.op import Scan
+from theano_ng.tensor import basic as T
 from theano_ng.tensor.blas.ops import Ger
 from theano_ng.tensor.dtypes import CONTINUOUS, DISCRETE, FLOATS
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
@@ -28,7 +29,6 @@ from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Reshape
-from theano_ng.tensor import basic as T
 
 mpmath = require("mpmath", "The oracle of rewriting rules")
 

@@ -16,7 +16,8 @@ import theano_ng.tensor.nnet.convolution.opt
 from theano_ng import scalar
 from theano_ng.compile import ops as compile_ops
 from theano_ng.compile.builders import OpFromGraph
-from theano_ng.gof.graph import Constant, inputs as inputs_of
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.tensor import basic, nlinalg, nnet, opt, slinalg
 from theano_ng.tensor.blas import ops as blas_ops
 from theano_ng.tensor.blas.scipy_ger import scipy_ger_inplace, scipy_ger_no_inplace

@@ -3,13 +3,13 @@
 import numpy as np
 
 import theano_ng.tensor as T
+from theano_ng import scalar
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.common import answer, computes, constant_value, inputs_of
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.reshaping import Reshape
-from theano_ng import scalar
 
 PLANTED = []
 

@@ -8,8 +8,8 @@ from theano_ng import tensor as T
 from theano_ng.audit import audit
 from theano_ng.audit.names import NAMES
 from theano_ng.audit.records import Case
-from theano_ng.audit.value_checks import Reader
 from theano_ng.audit.tests import gallery, gallery_c, gallery_rules
+from theano_ng.audit.value_checks import Reader
 from theano_ng.compile.debugmode import DebugMode
 
 PYTHON = gallery.GALLERY + gallery_rules.GALLERY

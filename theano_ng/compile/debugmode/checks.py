@@ -16,8 +16,8 @@ from theano_ng.compile.debugmode.errors import (
 from theano_ng.compile.debugmode.guards import Guarded, c_strides
 from theano_ng.compile.debugmode.tracking import check_eq
 from theano_ng.compile.ops import OutputGuard
-from theano_ng.gof.type import CDataType
 from theano_ng.gof.op import Op
+from theano_ng.gof.type import CDataType
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")
 

@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 
-from theano_ng.compile.functions.aliasing import alias_root
 from theano_ng.compile.debugmode.checks import (
     _check_inputs,
     _check_preallocated_output,
@@ -19,6 +18,7 @@ from theano_ng.compile.debugmode.checks import (
 )
 from theano_ng.compile.debugmode.errors import BadThunkOutput, DebugModeError, InvalidValueError
 from theano_ng.compile.debugmode.tracking import _find_bad_optimizations, check_eq
+from theano_ng.compile.functions.aliasing import alias_root
 from theano_ng.compile.mode import FAST_RUN, inner_functions
 from theano_ng.configdefaults import config
 from theano_ng.gof import link

@@ -8,8 +8,8 @@ import numpy as np
 
 import theano_ng as theano
 from theano_ng import tensor as T
-from theano_ng.compile.debugmode.guards import Guarded, c_strides
 from theano_ng.compile.debugmode import AddressError, BadThunkOutput, DebugMode
+from theano_ng.compile.debugmode.guards import Guarded, c_strides
 from theano_ng.compile.tests.test_debugmode import V, op, run
 
 LAYOUTS = [

@@ -402,6 +402,7 @@ class TestTensors(unittest.TestCase):
 
     def setUp(self):
         import numpy
+
         import theano_ng.tensor as T
 
         self.np, self.T = numpy, T

@@ -1,7 +1,7 @@
 """Tests of creation traces: rules of the package keep them, a check reports other rules, and errors show them."""
 
-import pickle
 import io
+import pickle
 import unittest
 import warnings
 
@@ -10,11 +10,11 @@ import numpy as np
 import theano_ng as theano
 from theano_ng import function
 from theano_ng import tensor as T
-from theano_ng.configparser import change_flags
 from theano_ng.compile.mode import get_mode, optdb
+from theano_ng.configparser import change_flags
 from theano_ng.gof.op import PureOp
-from theano_ng.gof.rewriting import check_stack_trace, copy_stack_trace, in2out, local_optimizer
 from theano_ng.gof.optdb import Query
+from theano_ng.gof.rewriting import check_stack_trace, copy_stack_trace, in2out, local_optimizer
 from theano_ng.ifelse import ifelse
 from theano_ng.misc.pkl_utils import StripPickler
 

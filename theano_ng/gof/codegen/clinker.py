@@ -11,8 +11,8 @@ import sys
 
 from theano_ng.configdefaults import config
 from theano_ng.configparser import get_config_hash
-from theano_ng.gof import ports
 from theano_ng.gof import compiler as cmodule
+from theano_ng.gof import ports
 from theano_ng.gof._native import CapsuleThunk
 from theano_ng.gof.codegen.blocks import (
     CodeBlock,
@@ -38,12 +38,12 @@ from theano_ng.gof.codegen.blocks import (
     type_text,
 )
 from theano_ng.gof.codegen.linkers import DualLinker, HideC, OpWiseCLinker, _default_checker
-from theano_ng.gof.type.enums import check_enum_constants
+from theano_ng.gof.codegen.modulecode import delimited
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, NoParams, io_toposort
 from theano_ng.gof.link import Container, Linker, raise_with_op
-from theano_ng.gof.codegen.modulecode import delimited
 from theano_ng.gof.native import meets_unknown_halves, native_code_of
+from theano_ng.gof.type.enums import check_enum_constants
 from theano_ng.gof.utils import MethodNotDefined
 
 __all__ = [

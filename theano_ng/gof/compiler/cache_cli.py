@@ -4,9 +4,7 @@ import sys
 
 from theano_ng.commands import command as quiet_command
 from theano_ng.configdefaults import config
-from theano_ng.gof.compiler import trust
-from theano_ng.gof.compiler import compiledir
-from theano_ng.gof.compiler import compilelock
+from theano_ng.gof.compiler import compiledir, compilelock, trust
 
 USAGE = """\
 Usage: theano_ng-cache [COMMAND]

@@ -10,8 +10,7 @@ import time
 from contextlib import contextmanager
 
 from theano_ng.configdefaults import config
-from theano_ng.gof.compiler import trust
-from theano_ng.gof.compiler import kernelcache
+from theano_ng.gof.compiler import kernelcache, trust
 
 PY3 = True
 LOCK_NAME = ".lock"

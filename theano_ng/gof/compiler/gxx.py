@@ -7,6 +7,7 @@ import time
 from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
 from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler.kernelcache import UnitLock, _unlink, c_include_text, kernel_prologue
 from theano_ng.gof.compiler.toolchain import (
     CompileError,
     compile_file,
@@ -15,7 +16,6 @@ from theano_ng.gof.compiler.toolchain import (
     run_program,
     shared_library_argument,
 )
-from theano_ng.gof.compiler.kernelcache import UnitLock, _unlink, c_include_text, kernel_prologue
 
 import_time = 0.0  # seconds spent loading compiled modules
 

@@ -21,9 +21,8 @@ from typing import NamedTuple
 from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
 from theano_ng.gof import progress
-from theano_ng.gof.compiler import trust
 from theano_ng.gof._native import dlopen_symbols, lend_vector_math
-from theano_ng.gof.later import later
+from theano_ng.gof.compiler import trust
 from theano_ng.gof.compiler.toolchain import (
     KERNEL_FLAGS,
     CompileError,
@@ -33,6 +32,7 @@ from theano_ng.gof.compiler.toolchain import (
     shared_library_argument,
     warn_once,
 )
+from theano_ng.gof.later import later
 
 FORMAT = b"theano_ng kernels 1"
 STALE = 24 * 3600.0  # age in seconds at which leftovers of killed processes are removed

@@ -13,9 +13,9 @@ from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
 from theano_ng.gof import progress
 from theano_ng.gof.compiler import trust
-from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, warn_once
 from theano_ng.gof.compiler.gxx import GCC_compiler, dlimport, dlimport_workdir, get_lib_extension
 from theano_ng.gof.compiler.kernelcache import STALE, UnitLock, clear_kernels
+from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, warn_once
 
 FORMAT = "theano_ng module 1"
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"

@@ -4,9 +4,8 @@ import sys
 import time
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import graph
+from theano_ng.gof import graph, ports
 from theano_ng.gof import op as op_module
-from theano_ng.gof import ports
 from theano_ng.gof.rewriting.base import Numbered, attach_destroy_handler, merge_dict, requirement_functions
 from theano_ng.gof.utils import MethodNotDefined
 

@@ -18,8 +18,8 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.configdefaults import config
-from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof import compiler as cmodule
+from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof.codegen import modulecode
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply

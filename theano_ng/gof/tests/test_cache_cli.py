@@ -7,10 +7,7 @@ import unittest
 from unittest import mock
 
 from theano_ng.gof import compiler as cmodule
-
-from theano_ng.gof.compiler import cache_cli
-
-from theano_ng.gof.compiler import compiledir
+from theano_ng.gof.compiler import cache_cli, compiledir
 from theano_ng.gof.tests.test_compiledir import InDirectory
 
 

@@ -8,9 +8,9 @@ import sys
 import unittest
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof.compiler import cutils
-from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op

@@ -20,11 +20,9 @@ from unittest import mock
 import numpy as np
 
 from theano_ng.configdefaults import config
-from theano_ng.gof.compiler import gxx
 from theano_ng.gof import compiler as cmodule
+from theano_ng.gof.compiler import gxx, kernelcache, modulecache
 from theano_ng.gof.compiler import toolchain as compilers
-from theano_ng.gof.compiler import modulecache
-from theano_ng.gof.compiler import kernelcache
 from theano_ng.gof.compiler.kernelcache import KernelCache
 from theano_ng.gof.native import Kernel
 

@@ -12,10 +12,7 @@ from unittest import mock
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import compiler as cmodule
-from theano_ng.gof.compiler import compiledir
-from theano_ng.gof.compiler import compilelock
-from theano_ng.gof.compiler import modulecache
-from theano_ng.gof.compiler import kernelcache
+from theano_ng.gof.compiler import compiledir, compilelock, kernelcache, modulecache
 from theano_ng.gof.compiler.kernelcache import KernelCache
 from theano_ng.gof.tests import test_cmodule
 

@@ -5,11 +5,7 @@ import unittest
 from unittest import mock
 
 from theano_ng.gof import traversal
-
-from theano_ng.gof.destroy import dynamic_order
-
-from theano_ng.gof.destroy import alias_classes
-
+from theano_ng.gof.destroy import alias_classes, dynamic_order
 from theano_ng.gof.destroy import handler as destroyhandler
 from theano_ng.gof.destroy.handler import DestroyHandler, ProtocolError, _contains_cycle, fast_inplace_check
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError

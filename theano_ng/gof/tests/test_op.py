@@ -13,9 +13,7 @@ import theano_ng as theano
 from theano_ng import gof
 from theano_ng import tensor as T
 from theano_ng.configdefaults import config
-from theano_ng.gof.op import COp
-from theano_ng.gof.op import Op, get_debug_values
-from theano_ng.gof.op import OpenMPOp
+from theano_ng.gof.op import COp, Op, OpenMPOp, get_debug_values
 from theano_ng.gof.params_type import ParamsType
 
 

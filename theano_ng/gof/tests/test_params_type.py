@@ -9,8 +9,8 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.gof import CEnumType, EnumList, EnumType, Params, ParamsType
-from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof import compiler as cmodule
+from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op

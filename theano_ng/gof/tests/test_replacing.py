@@ -17,9 +17,8 @@ from unittest import mock
 import numpy as np
 
 import theano_ng
-from theano_ng.gof.compiler import gxx
 from theano_ng.gof import compiler as cmodule
-from theano_ng.gof.compiler import kernelcache
+from theano_ng.gof.compiler import gxx, kernelcache
 from theano_ng.gof.tests import test_cmodule
 
 SETUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__))), "setup.py")

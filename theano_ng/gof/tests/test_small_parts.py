@@ -10,7 +10,6 @@ from theano_ng.gof import callcache, sched, utils
 from theano_ng.gof.tests.test_graph_core import add, sigmoid, var
 from theano_ng.gof.unify import FreeVariable, OrVariable, unify
 
-
 CALLS = []
 
 

@@ -18,16 +18,9 @@ import warnings
 from unittest import mock
 
 from theano_ng.gof import callcache
-
-from theano_ng.gof.compiler import trust
-
 from theano_ng.gof import compiler as cmodule
-
-from theano_ng.gof.compiler import cache_cli
-
+from theano_ng.gof.compiler import cache_cli, kernelcache, trust
 from theano_ng.gof.compiler import toolchain as compilers
-
-from theano_ng.gof.compiler import kernelcache
 from theano_ng.gof.tests import test_cmodule
 
 STRANGER = 54321  # no user of any system has this id

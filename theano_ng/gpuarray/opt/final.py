@@ -8,7 +8,7 @@ from theano_ng.compile.mode import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
-from theano_ng.gpuarray.basic_ops import GpuAllocEmpty, GpuAlloc, GpuFromHost, GpuToGpu, HostFromGpu
+from theano_ng.gpuarray.basic_ops import GpuAlloc, GpuAllocEmpty, GpuFromHost, GpuToGpu, HostFromGpu
 from theano_ng.gpuarray.elemwise import GpuElemwise, max_inputs_to_GpuElemwise
 from theano_ng.gpuarray.opt.databases import register_inplace
 from theano_ng.gpuarray.subtensor import GpuAdvancedIncSubtensor1, GpuAdvancedIncSubtensor1_dev20

@@ -4,8 +4,8 @@ from collections import OrderedDict
 
 import numpy as np
 
-from theano_ng.compile.mode import optdb
 from theano_ng.compile.inner_graph import substitute
+from theano_ng.compile.mode import optdb
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu
 from theano_ng.gpuarray.opt.databases import lifts, safe_to_cpu
 from theano_ng.gpuarray.type import GpuArrayType, gpu_supported

@@ -17,7 +17,8 @@ from theano_ng.compile.mode import get_mode, optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof import optdb as databases
 from theano_ng.gof.fg import FunctionGraph
-from theano_ng.gof.graph import Constant, inputs as inputs_of
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gof.rewriting import EquilibriumOptimizer
 from theano_ng.gof.traversal import equal_computations
 from theano_ng.gpuarray import basic_ops, elemwise, extra_ops, reduction, subtensor, transfers

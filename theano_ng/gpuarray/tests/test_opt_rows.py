@@ -8,7 +8,8 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import get_mode
 from theano_ng.gof.fg import FunctionGraph
-from theano_ng.gof.graph import Constant, inputs as inputs_of
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.ifelse import ifelse

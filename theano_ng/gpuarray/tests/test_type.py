@@ -28,11 +28,11 @@ from theano_ng.gpuarray.transfers import (
 )
 from theano_ng.gpuarray.type import (
     ContextNotDefined,
+    GpuArray_unpickler,
     GpuArrayConstant,
     GpuArraySharedVariable,
     GpuArrayType,
     GpuArrayVariable,
-    GpuArray_unpickler,
     GpuContextType,
     get_context,
     gpu_context_type,

@@ -176,6 +176,7 @@ class TestNames(unittest.TestCase):
 
     def test_functions(self):
         import inspect
+
         import scipy.misc
 
         spec = inspect.getargspec(lambda a, b=2, *c, **d: None)

@@ -8,23 +8,14 @@
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gof.rewriting import Optimizer
 from theano_ng.gof.optdb import register_loader
-from theano_ng.lazy import lazy_names
+from theano_ng.gof.rewriting import Optimizer
 from theano_ng.gof.toolbox import AlreadyThere, Feature
 from theano_ng.gof.utils import integer_types
+from theano_ng.lazy import lazy_names
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
-from theano_ng.tensor.nlinalg import (  # noqa: F401  (names of this module)
-    alloc_diag,
-    det,
-    diag,
-    eig,
-    eigh,
-    extract_diag,
-    matrix_inverse,
-    trace,
-)
+from theano_ng.tensor.nlinalg import alloc_diag, det, diag, eig, eigh, extract_diag, matrix_inverse, trace  # noqa: F401  (names of this module)
 from theano_ng.tensor.slinalg import Cholesky, Solve, cholesky, eigvalsh, solve  # noqa: F401
 
 # SciPy is a requirement of the package, so it is always installed.

@@ -7,6 +7,7 @@ from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.sandbox.linalg.ops import Hint, HintsOptimizer, is_psd, is_symmetric
 from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.linalg.solving import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
 from theano_ng.tensor.opt.linalg import answer, transposed
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
@@ -14,7 +15,6 @@ from theano_ng.tensor.opt.own_registration import (
     register_specialize,
     register_stabilize,
 )
-from theano_ng.tensor.linalg.solving import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
 
 # This phase runs before all others, so that the feature records the hints before their nodes are removed.
 optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile", own=True)

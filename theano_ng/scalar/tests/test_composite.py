@@ -12,7 +12,8 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import load_kernels
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.scalar import Composite, bool as bool_, constant, float16, float32, float64, int8
+from theano_ng.scalar import Composite, constant, float16, float32, float64, int8
+from theano_ng.scalar import bool as bool_
 from theano_ng.scalar.tests.kernels import call_kernel, op_kernel
 from theano_ng.scalar.tests.test_basic import evaluate
 

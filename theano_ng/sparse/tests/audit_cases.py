@@ -7,7 +7,8 @@ from theano_ng import sparse
 from theano_ng.audit.records import Case
 from theano_ng.sparse import opt
 from theano_ng.sparse.indexing import GetItem2dGrad
-from theano_ng.sparse.sandbox import sp as convolution, sp2
+from theano_ng.sparse.sandbox import sp as convolution
+from theano_ng.sparse.sandbox import sp2
 from theano_ng.tensor.type import TensorType
 
 RNG = np.random.RandomState(4)

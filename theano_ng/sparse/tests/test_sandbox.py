@@ -9,7 +9,8 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import sparse
 from theano_ng.gradient import NullTypeGradError
-from theano_ng.sparse.sandbox import sp as convolution, sp2
+from theano_ng.sparse.sandbox import sp as convolution
+from theano_ng.sparse.sandbox import sp2
 
 
 def correlated(images, kernels, step, mode):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from theano_ng.compile import In, Mode, function, optdb
+from theano_ng.tensor.blas.ops import BlasOp as BaseBLAS
 from theano_ng.tensor.blas.ops import (
-    BlasOp as BaseBLAS,
     CGemv,
     CGer,
     cgemv_inplace,

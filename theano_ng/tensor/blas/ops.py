@@ -6,9 +6,9 @@ dtype (float32, float64, complex64 or complex128). Row-major, column-major and s
 
 import numpy as np
 
-from theano_ng.gof.differentiate import Lop, Rop
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
+from theano_ng.gof.differentiate import Lop, Rop
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp

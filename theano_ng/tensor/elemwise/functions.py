@@ -7,8 +7,8 @@ decorator replaces the function by the Elemwise.
 
 import numpy as np
 
-from theano_ng.configdefaults import config
 import theano_ng.scalar as scal
+from theano_ng.configdefaults import config
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.op import Elemwise

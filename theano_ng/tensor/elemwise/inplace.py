@@ -5,8 +5,8 @@ Rewriting rules insert such operations where they are safe.  A user who calls on
 must pass a temporary or a mutable input as its first argument.
 """
 
-from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.elemwise.functions import _scal_elemwise_with_nfunc
+from theano_ng.tensor.elemwise.op import DimShuffle
 
 # name: (NumPy name or None, number of inputs)
 _OPERATIONS = {

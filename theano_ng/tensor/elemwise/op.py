@@ -19,8 +19,8 @@ from theano_ng.gof.traversal import postorder
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
-from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.elemwise.divisors import OPERATIONS, integer_divisors
 from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows, scalar_node
 from theano_ng.tensor.elemwise.perform import (
@@ -28,8 +28,8 @@ from theano_ng.tensor.elemwise.perform import (
     array_function_for,
     broadcast_shape,
     call_nfunc,
-    computed_dtypes,
     check_divisor,
+    computed_dtypes,
     evaluate_scalar_op,
 )
 from theano_ng.tensor.type import TensorType

@@ -13,11 +13,11 @@ from theano_ng.gof._native import processor_level
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import basic, basic_scipy, contraction
+from theano_ng.scalar.op import UnaryMath, is_discrete
 from theano_ng.scalar.ops_arith import Pow, RealDivision, Switch, TrueDiv
 from theano_ng.scalar.ops_compare import LogicalComparison
-from theano_ng.scalar.op import UnaryMath, is_discrete
-from theano_ng.tensor.elemwise import chains
 from theano_ng.scalar.types import c_type, discrete_dtypes, get_scalar_type, upcast
+from theano_ng.tensor.elemwise import chains
 
 ROWS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "blocks", "rows.h")
 DTYPES = (*discrete_dtypes, "float32", "float64")

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from theano_ng.gof import ports
-from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
+from theano_ng.gof import ports
+from theano_ng.gof.derivative import disconnected_gradients
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -15,9 +15,9 @@ from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.elemwise.functions import eq, switch
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.indexing.lists import (
+    AdvancedBooleanIndexingError,
     adv_index_broadcastable_pattern,
     advanced_layout,
-    AdvancedBooleanIndexingError,
     as_index_variable,
     check_advanced_indexing_dimensions,
     check_increment_dtypes,

@@ -10,9 +10,9 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.type import generic
 from theano_ng.tensor.constant import as_tensor_variable, get_vector_length
 from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.indexing.selecting import _broadcast_shape
 from theano_ng.tensor.shaping.creation import _undefined_grads
-from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["SearchsortedOp", "searchsorted", "UnravelIndex", "unravel_index", "RavelMultiIndex", "ravel_multi_index"]

@@ -5,17 +5,25 @@ Indexing by arrays and masks is in `indexing.advanced`; its names are available 
 
 import numpy as np
 
-from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
 from theano_ng.compile.ops import shape
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import disconnected_gradients
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import Type
 from theano_ng.printing import pprint
 from theano_ng.scalar import Scalar
+from theano_ng.tensor.constant import (
+    NotScalarConstantError,
+    as_tensor_variable,
+    get_scalar_constant_value,
+    tensor_or_other,
+)
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
+from theano_ng.tensor.elemwise.functions import clip  # noqa: F401, a name that is imported from here
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.advanced import (
     AdvancedBooleanIncSubtensor,
     AdvancedBooleanSubtensor,
@@ -38,18 +46,12 @@ from theano_ng.tensor.indexing.advanced import (
     gradient_by_value,
     zeros_for_gradient,
 )
-from theano_ng.tensor.constant import (
-    NotScalarConstantError,
-    as_tensor_variable,
-    get_scalar_constant_value,
-    tensor_or_other,
-)
-from theano_ng.tensor.elemwise.op import DimShuffle
-from theano_ng.tensor.elemwise.functions import clip  # noqa: F401, a name that is imported from here
+from theano_ng.tensor.indexing.code import IncSubtensorHooks
 from theano_ng.tensor.indexing.lists import (
-    adv_index_broadcastable_pattern,
     AdvancedBooleanIndexingError,
     AdvancedIndexingError,
+    ScalarInputsOp,
+    adv_index_broadcastable_pattern,
     as_index_constant,
     as_index_variable,
     check_advanced_indexing_dimensions,
@@ -64,15 +66,13 @@ from theano_ng.tensor.indexing.lists import (
     is_mask,
     make_constant,
     one_of_one,
-    ScalarInputsOp,
     slice_length,
     within,
 )
-from theano_ng.tensor.shaping.broadcasting import addbroadcast
 from theano_ng.tensor.shaping.allocation import alloc
+from theano_ng.tensor.shaping.broadcasting import addbroadcast
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.shaping.reshaping import Reshape, scalar_from_tensor
-from theano_ng.tensor.indexing.code import IncSubtensorHooks
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT, SliceType, make_slice
 

@@ -16,13 +16,13 @@ from theano_ng.raise_op import CheckAndRaise
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.linalg.common import (
     _REAL,
+    _zero_disconnected,
     as_linalg_inputs,
     as_matrix,
-    store,
-    with_pattern,
-    _zero_disconnected,
     pullback,
     pushforward,
+    store,
+    with_pattern,
 )
 from theano_ng.tensor.linalg.inverses import matrix_inverse
 from theano_ng.tensor.linalg.solving import solve_lower_triangular, solve_upper_triangular

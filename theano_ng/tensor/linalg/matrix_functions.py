@@ -28,7 +28,6 @@ from theano_ng.tensor.linalg.solving import (
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT
 
-
 # --- generalized eigenvalues -------------------------------------------------------------------------------------------------
 
 

@@ -8,8 +8,8 @@ from theano_ng.gof.op import Op
 from theano_ng.scalar.basic import upcast
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise import primitives
-from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.elemwise.functions import cast, expm1, int_div, minimum, mod, switch
+from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.linalg.products import dot, tensordot
 from theano_ng.tensor.nnet.blocksparse import sparse_block_dot
 from theano_ng.tensor.nnet.sigmoids import ScalarActivation, ScalarSoftsign, scalar_softsign, softsign  # noqa: F401

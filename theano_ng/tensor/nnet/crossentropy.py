@@ -9,14 +9,14 @@ from theano_ng.gof.graph import Apply
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.counting import Unique
 from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.elemwise.functions import eq, log
 from theano_ng.tensor.indexing.subtensor import inc_subtensor, set_subtensor
 from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.logarithms import reading
-from theano_ng.tensor.shaping.creation import arange, zeros_like
-from theano_ng.tensor.elemwise.functions import eq, log
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
 from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
 from theano_ng.tensor.nnet.softmax import _softmax, softmax_op, softmax_with_bias
+from theano_ng.tensor.shaping.creation import arange, zeros_like
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
 

@@ -8,13 +8,9 @@ from theano_ng.gof.graph import Variable
 from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer, optimizer
 from theano_ng.tensor.dtypes import FLOATS, INTEGERS
 from theano_ng.tensor.elemwise import functions as T
-from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus, softsign
-from theano_ng.tensor.shaping.allocation import Alloc
-from theano_ng.tensor.indexing.subtensor import Subtensor
-from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
-from theano_ng.tensor.shaping.creation import ARange, zeros
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.reductions.careduce import Sum
+from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedSubtensor
+from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.nnet.crossentropy import (
     CrossentropyCategorical1HotGrad,
     CrossentropySoftmaxArgmax1HotWithBias,
@@ -22,12 +18,11 @@ from theano_ng.tensor.nnet.crossentropy import (
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
 )
-from theano_ng.tensor.same import shuffled_from, summed_along
+from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus, softsign
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, inputs_of, is_constant, op_of
-from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
     register_canonicalize,
@@ -35,7 +30,12 @@ from theano_ng.tensor.opt.own_registration import (
     register_stabilize,
 )
 from theano_ng.tensor.opt.rows import names, rule, terms
-from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedSubtensor
+from theano_ng.tensor.opt.shape import lengths, same_length
+from theano_ng.tensor.reductions.careduce import Sum
+from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
+from theano_ng.tensor.same import shuffled_from, summed_along
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.creation import ARange, zeros
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 
 _SOFTMAXES = (softmax_op, softmax_with_bias)

@@ -6,8 +6,8 @@ from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import exp
-from theano_ng.tensor.nnet.row_op import RowOp, float_matrix
 from theano_ng.tensor.logarithms import Logarithm, log_of_op
+from theano_ng.tensor.nnet.row_op import RowOp, float_matrix
 
 
 def _softmax(x):

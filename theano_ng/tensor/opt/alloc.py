@@ -4,13 +4,13 @@ from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty, SumToShape
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.opt.shape import lengths, same_length
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty, SumToShape
 
 x, y = names("x", "y")
 (fill,) = terms(T.fill)

@@ -13,6 +13,7 @@ import theano_ng.tensor.blas.ops as ops
 from theano_ng.compile import optdb
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Variable
+from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.rewriting import (
     EquilibriumOptimizer,
     LocalOptGroup,
@@ -21,17 +22,16 @@ from theano_ng.gof.rewriting import (
     in2out,
     local_optimizer,
 )
-from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.printing import debugprint
 from theano_ng.scalar import upcast
 from theano_ng.tensor.blas.scipy_ger import scipy_ger_inplace, scipy_ger_no_inplace
-from theano_ng.tensor.elemwise import functions as T
-from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.constant import constant
-from theano_ng.tensor.shaping.creation import zeros
+from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import Dot, dot
+from theano_ng.tensor.shaping.allocation import AllocEmpty
+from theano_ng.tensor.shaping.creation import zeros
 
 blas_optdb = SequenceDB()
 optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile", own=True)

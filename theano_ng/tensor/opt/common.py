@@ -4,8 +4,7 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.rewriting import copy_stack_trace
-from theano_ng.gof.rewriting import pattern
+from theano_ng.gof.rewriting import copy_stack_trace, pattern
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.constant_rules import may_be_constant

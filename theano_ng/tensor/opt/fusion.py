@@ -17,15 +17,15 @@ from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
+from theano_ng.gof.native import meets_unknown_halves
 from theano_ng.gof.optdb import SequenceDB
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gof.traversal import postorder
-from theano_ng.gof.native import meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.dtypes import DISCRETE
-from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.reductions.fused import ReducedElemwise
 
 MAX_OPERATIONS = 120  # For longer loop bodies, the compile time grows faster than linearly.

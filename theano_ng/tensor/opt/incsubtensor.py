@@ -8,20 +8,20 @@ from theano_ng.compile import optdb
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
+from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.indexing.advanced import (
     AdvancedBooleanIncSubtensor,
     AdvancedIncSubtensor,
     AdvancedIncSubtensor1,
     AdvancedSubtensor1,
 )
-from theano_ng.tensor.shaping.allocation import Alloc
-from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, inputs_of, is_constant
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
-from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.shaping.allocation import Alloc
 
 INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, AdvancedBooleanIncSubtensor)
 """Ops whose inputs are x, y and the index."""

@@ -8,7 +8,6 @@ from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.gof.toolbox import AlreadyThere, Feature
 from theano_ng.tensor.elemwise.op import Elemwise
 
-
 MOST_WAITING = 16
 """The maximum number of consecutive views that are passed in the search for a function before them.
 

@@ -9,6 +9,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.blas.ops import Dot22
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.linalg.products import Dot
+from theano_ng.tensor.linalg.solving import Cholesky, Solve, solve
 from theano_ng.tensor.nlinalg import Det, MatrixInverse, matrix_inverse
 from theano_ng.tensor.opt.common import shuffled
 from theano_ng.tensor.opt.own_registration import (
@@ -17,7 +18,6 @@ from theano_ng.tensor.opt.own_registration import (
     register_specialize,
     register_stabilize,
 )
-from theano_ng.tensor.linalg.solving import Cholesky, Solve, solve
 
 
 def answer(new, node):

@@ -5,11 +5,11 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import already_there, constant_value, in_dtype, inputs_of, shuffled, with_type
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_uncanonicalize
 from theano_ng.tensor.opt.shape import lengths
+from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 
 # The elementwise ops that users know. They are preferred to new Elemwise instances with the same scalar op.
 _ELEMWISE = {

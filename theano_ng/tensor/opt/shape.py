@@ -14,17 +14,17 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import toolbox
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, local_optimizer
+from theano_ng.tensor.constant import constant
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise import functions as T
-from theano_ng.tensor.constant import constant
-from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.exceptions import ShapeError
+from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.lengths import Lengths
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar, tensor_from_scalar
-from theano_ng.tensor.indexing.subtensor import Subtensor
 
 _LENGTHS = {}
 

@@ -6,9 +6,8 @@ from theano_ng import scalar
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.logarithms import ERFC_THRESHOLD, is_log_of_erfc, log_of_erfc
-from theano_ng.tensor.reductions.careduce import Prod
 from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.logarithms import ERFC_THRESHOLD, is_log_of_erfc, log_of_erfc
 from theano_ng.tensor.opt.common import (
     answer,
     computes,
@@ -26,6 +25,7 @@ from theano_ng.tensor.opt.own_registration import (
     register_stabilize,
 )
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
+from theano_ng.tensor.reductions.careduce import Prod
 
 
 def _is_even(v):

@@ -7,21 +7,21 @@ from theano_ng.compile.ops import Rebroadcast, Shape, Shape_i
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import AssertIndex
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
-from theano_ng.tensor.shaping.creation import ARange, MakeVector
 from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1
 from theano_ng.tensor.indexing.lists import get_canonical_form_slice, get_idx_list, is_integer, slice_length
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import constant_value, inputs_of
 from theano_ng.tensor.opt.lift import is_function_of_one, lifted_through_functions, lifts
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.creation import ARange, MakeVector
 from theano_ng.tensor.shaping.reshaping import scalar_from_tensor, tensor_from_scalar
-from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1
-from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 
 _WHOLE = slice(None)
 

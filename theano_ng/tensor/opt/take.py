@@ -7,16 +7,16 @@ time of indexing the axis directly.
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.advanced import (
     AdvancedIncSubtensor,
     AdvancedIncSubtensor1,
     AdvancedSubtensor1,
     advanced_subtensor,
 )
-from theano_ng.tensor.shaping.allocation import Alloc
-from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.common import shuffled
 from theano_ng.tensor.opt.own_registration import register_specialize
+from theano_ng.tensor.shaping.allocation import Alloc
 
 
 def _is_permutation(order):

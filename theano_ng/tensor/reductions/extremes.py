@@ -4,9 +4,9 @@ import builtins
 
 import numpy as np
 
-from theano_ng.gof.derivative import DisconnectedType
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op

@@ -4,17 +4,17 @@ import builtins
 
 import numpy as np
 
-from theano_ng.gof.derivative import grad_not_implemented
 import theano_ng.scalar as scal
+from theano_ng.gof.derivative import grad_not_implemented
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.tensor.dtypes import DISCRETE
-from theano_ng.tensor.linalg.products import dot
-from theano_ng.tensor.reductions.extremes import max, min
 from theano_ng.tensor.constant import as_tensor_variable, constant
-from theano_ng.tensor.reductions.careduce import CAReduce, dtype_name
+from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import abs_, cast, conj, maximum, mul, sqr, sqrt, sub, true_div
+from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.reductions.axes import axes_or_none, check_and_normalize_axes, makeKeepDims, reduced_axes
+from theano_ng.tensor.reductions.careduce import CAReduce, dtype_name
+from theano_ng.tensor.reductions.extremes import max, min
 from theano_ng.tensor.reductions.sums import sum
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType

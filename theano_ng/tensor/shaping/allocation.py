@@ -5,8 +5,8 @@ The module also has `SumToShape`, which computes the gradient of a broadcast.
 
 import numpy as np
 
-from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
+from theano_ng.gof.derivative import disconnected_gradients
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from theano_ng.gof.derivative import disconnected_gradients, grad_undefined
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import disconnected_gradients, grad_undefined
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op

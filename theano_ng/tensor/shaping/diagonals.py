@@ -9,10 +9,9 @@ from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import maximum, minimum
-from theano_ng.tensor.type import TensorType
-
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.creation import zeros_like
+from theano_ng.tensor.type import TensorType
 
 __all__ = ["AllocDiag", "ExtractDiag", "diag", "diagonal", "numpy_diagonal_return_view"]
 

@@ -4,19 +4,19 @@ import warnings
 
 import numpy as np
 
-from theano_ng.compile.ops import shape
-from theano_ng.gof.derivative import DisconnectedType, grad_undefined, is_disconnected
 import theano_ng.scalar as scal
+from theano_ng.compile.ops import shape
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined, is_disconnected
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.constant import (
+    NotScalarConstantError,
     as_tensor_variable,
     constant,
     get_scalar_constant_value,
-    NotScalarConstantError,
     register_conversion,
 )
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS

@@ -6,18 +6,17 @@ import warnings
 
 import numpy as np
 
-from theano_ng.gof import ports
-from theano_ng.gof.derivative import disconnected_type
 import theano_ng.scalar as scal
 import theano_ng.tensor.compile_ops  # noqa: F401  (gives the Ops of `compile` their native code for tensors)
 from theano_ng.compile.ops import Shape, Shape_i, shape
 from theano_ng.configdefaults import config
+from theano_ng.gof import ports
+from theano_ng.gof.derivative import disconnected_type
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.scalar import Scalar
-from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.constant import (
     NotScalarConstantError,
     as_tensor_variable,
@@ -26,8 +25,9 @@ from theano_ng.tensor.constant import (
     get_vector_length,
     register_conversion,
 )
-from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import eq, maximum, switch
+from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.lists import ScalarInputsOp
 from theano_ng.tensor.shaping.broadcasting import addbroadcast, patternbroadcast
 from theano_ng.tensor.type import TensorType

@@ -10,11 +10,11 @@ from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
 from theano_ng.tensor import blas, extra_ops, fft, nnet, xlogx
-from theano_ng.tensor.tests import audit_conv, audit_convolution, audit_nlinalg, audit_nnet, audit_slinalg
 from theano_ng.tensor.reductions import cumulative
 from theano_ng.tensor.reductions.fused import ReducedElemwise
 from theano_ng.tensor.reductions.row_program import RowProgram, RowShape
 from theano_ng.tensor.shaping.allocation import SumToShape, sum_to_shape
+from theano_ng.tensor.tests import audit_conv, audit_convolution, audit_nlinalg, audit_nnet, audit_slinalg
 from theano_ng.tests import odd_arrays
 
 RNG = np.random.RandomState(11)

@@ -7,7 +7,7 @@ import numpy as np
 
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
-from theano_ng.tensor.nnet import bn, blocksparse, ctc, neighbours
+from theano_ng.tensor.nnet import blocksparse, bn, ctc, neighbours
 
 RNG = np.random.RandomState(13)
 X, DY, IMAGES = RNG.randn(4, 3), RNG.randn(4, 3), RNG.randn(2, 3, 4, 2)

@@ -9,8 +9,8 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.tensor import extra_ops as E
-from theano_ng.tensor.reductions.cumulative import LinearRecurrence
 from theano_ng.tensor import utils
+from theano_ng.tensor.reductions.cumulative import LinearRecurrence
 from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tests import unittest_tools as utt
 

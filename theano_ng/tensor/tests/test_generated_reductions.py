@@ -15,8 +15,8 @@ from theano_ng.compile.mode import Mode
 from theano_ng.gof._native import dlopen_symbols
 from theano_ng.tensor.elemwise import All, Any, CAReduce, Elemwise, Prod, Sum
 from theano_ng.tensor.extra_ops import CumOp
-from theano_ng.tensor.reductions.fused import ReducedElemwise
 from theano_ng.tensor.reductions.extremes import Argmax, Argmin, MaxAndArgmax
+from theano_ng.tensor.reductions.fused import ReducedElemwise
 from theano_ng.tensor.tests.generated import FLOATS, INTEGERS, Compared, arrays, generated, shapes
 from theano_ng.tests import unittest_tools as utt
 

@@ -11,8 +11,8 @@ from theano_ng import scalar
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.basic import Join, Split
-from theano_ng.tensor.shaping.joining import Tile
 from theano_ng.tensor.opt import MakeVectorPrinter
+from theano_ng.tensor.shaping.joining import Tile
 from theano_ng.tensor.sort import TopKOp
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 

@@ -17,8 +17,8 @@ from theano_ng.gof.destroy.failures import fails_on_values
 from theano_ng.gof.native import make_native_thunk
 from theano_ng.ifelse import ifelse
 from theano_ng.tensor import inplace
-from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.constant import NotScalarConstantError
+from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.reductions.fused import ReducedElemwise
 

@@ -31,6 +31,8 @@ def extensions():
         If there is no setup.py, because the package does not run from its sources.
     """
     import setuptools  # noqa: F401 its import puts distutils in place
+
+    # isort: split
     from distutils.core import run_setup
 
     if not os.path.exists(os.path.join(ROOT, "setup.py")):

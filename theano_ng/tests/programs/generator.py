@@ -13,8 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from theano_ng.gof.graph import ancestors
-from theano_ng.tests.programs import chapters  # noqa: F401  (fills the table)
-from theano_ng.tests.programs import source
+from theano_ng.tests.programs import (
+    chapters,  # noqa: F401  (fills the table)
+    source,
+)
 from theano_ng.tests.programs.chapters.bodies import body
 from theano_ng.tests.programs.forms import FORMS
 from theano_ng.tests.programs.operations import OPERATIONS, dense, floats

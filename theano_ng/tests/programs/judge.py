@@ -15,7 +15,6 @@ from theano_ng.gradient import DisconnectedInputError, NullTypeGradError
 from theano_ng.tests.programs import source
 from theano_ng.tests.programs.generator import note
 from theano_ng.tests.programs.operations import OPERATIONS
-from theano_ng.tests.programs.records import all_nodes
 from theano_ng.tests.programs.precision import (
     SAMPLES,
     Judged,
@@ -28,6 +27,7 @@ from theano_ng.tests.programs.precision import (
     settle_plainly,
     unit,
 )
+from theano_ng.tests.programs.records import all_nodes
 
 STEPS = tuple([np.longdouble(2.0) ** -k for k in (7, 8, 9)])  # step sizes of Romberg's scheme
 SEEDS = (0, 1)  # seeds of the random errors for which derivatives are computed again

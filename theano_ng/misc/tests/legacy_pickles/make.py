@@ -25,8 +25,9 @@ def build(theano):
     -------
     dict
     """
-    import numpy as np
     from importlib import import_module
+
+    import numpy as np
 
     T = theano.tensor
     nnet, scalar = T.nnet, theano.scalar

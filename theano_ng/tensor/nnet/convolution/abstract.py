@@ -19,13 +19,6 @@ from theano_ng.gof.optdb import register_loader
 from theano_ng.scalar.types import as_common_dtype
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
-from theano_ng.tensor.nnet.convolution.shapes import (
-    assert_conv_shape,
-    assert_shape,
-    axis_modes,
-    get_conv_output_shape,
-    is_int,
-)
 from theano_ng.tensor.nnet.convolution.convmm import (
     Conv3dMM,
     Conv3dMM_gradInputs,
@@ -33,6 +26,13 @@ from theano_ng.tensor.nnet.convolution.convmm import (
     ConvMM,
     ConvMM_gradInputs,
     ConvMM_gradWeights,
+)
+from theano_ng.tensor.nnet.convolution.shapes import (
+    assert_conv_shape,
+    assert_shape,
+    axis_modes,
+    get_conv_output_shape,
+    is_int,
 )
 from theano_ng.tensor.nnet.corr import CorrMM, CorrMM_gradInputs, CorrMM_gradWeights
 from theano_ng.tensor.nnet.corr3d import Corr3dMM, Corr3dMM_gradInputs, Corr3dMM_gradWeights

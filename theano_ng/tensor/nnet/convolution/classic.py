@@ -12,8 +12,8 @@ from theano_ng.tensor.nnet.convolution.abstract import (  # noqa: F401
     AbstractConv_gradWeights,
     BaseAbstractConv,
 )
-from theano_ng.tensor.nnet.convolution.front import (  # noqa: F401
-    abstract_conv2d as conv2d,
+from theano_ng.tensor.nnet.convolution.front import abstract_conv2d as conv2d  # noqa: F401
+from theano_ng.tensor.nnet.convolution.front import (
     causal_conv1d,
     conv2d_grad_wrt_inputs,
     conv2d_grad_wrt_weights,

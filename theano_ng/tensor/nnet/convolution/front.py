@@ -5,6 +5,7 @@ import warnings
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.nnet.convolution.abstract import (
     AbstractConv2d,
     AbstractConv2d_gradInputs,
@@ -16,7 +17,6 @@ from theano_ng.tensor.nnet.convolution.abstract import (
 from theano_ng.tensor.nnet.convolution.shapes import is_int, known
 from theano_ng.tensor.shaping.creation import zeros
 from theano_ng.tensor.shaping.joining import stack
-from theano_ng.tensor.indexing.subtensor import set_subtensor
 
 __all__ = [
     "abstract_conv2d",

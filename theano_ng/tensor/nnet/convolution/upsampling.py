@@ -2,7 +2,6 @@
 
 from math import gcd
 
-
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Variable
 from theano_ng.tensor.constant import as_tensor_variable
