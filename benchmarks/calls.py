@@ -12,7 +12,7 @@ import theano_ng.tensor as T
 
 def chain(x, length, maximum, tanh):
     """Return a chain of operations that rewriting cannot shorten."""
-    for i in range(0, length, 5):
+    for _ in range(0, length, 5):
         x = maximum(tanh(x * 0.9 + 0.1) * x, 0.5)
     return x
 

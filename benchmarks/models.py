@@ -13,7 +13,7 @@ SHAPES = {
 }
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def data(name):
     """Return the inputs, labels and initial parameters of a model. Callers must not change them."""
     sizes, batch, dtype = SHAPES[name]

@@ -21,7 +21,7 @@ import importlib
 import pathlib
 import time
 from dataclasses import dataclass
-from typing import Callable, Optional
+from collections.abc import Callable
 
 import measure  # first: it limits threads
 import numpy as np
@@ -54,8 +54,8 @@ class Row:
     build: Callable
     reference: Callable
     values: list
-    jax: Optional[Callable] = None
-    torch: Optional[Callable] = None
+    jax: Callable | None = None
+    torch: Callable | None = None
     rtol: float = 1e-5
 
 

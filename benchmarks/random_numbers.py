@@ -32,7 +32,7 @@ def main():
                     theano.function([], getattr(MRG_RandomStreams(1234), kind)((count,), dtype=dtype)),
                     lambda quick=quick, n=count, dtype=dtype: quick(n, dtype=dtype),
                     theano.function([], getattr(RandomStreams(1234), kind)((count,), dtype=dtype)),
-                    lambda draw=getattr(old, kind), n=count, dtype=dtype: draw(size=n).astype(dtype),
+                    lambda draw=getattr(old, kind), n=count, dtype=dtype: draw(size=n).astype(dtype),  # noqa: B008, bound here
                 ]
                 for f in functions:
                     assert f().shape == (count,) and f().dtype == dtype and not np.array_equal(f(), f())

@@ -8,7 +8,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # Paths of the package in this checkout, of the extensions below, and of the files that pages of the tutorial import.
 sys.path[:0] = [os.path.dirname(HERE), HERE, os.path.join(HERE, "tutorial", "code")]
 
-from theano_ng.version import short_version  # noqa: E402
+from theano_ng.version import short_version  # noqa: E402, found by the path above
 
 project = "theano_ng"
 version = release = short_version

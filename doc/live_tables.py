@@ -85,9 +85,7 @@ class Rules(LiveDirective):
         from theano_ng.compile import optdb
         from theano_ng.gof.optdb import Query
 
-        optdb.query(
-            Query(include=["fast_run"])
-        )  # the first query registers the rules of all subpackages
+        optdb.query(Query(include=["fast_run"]))  # the first query registers the rules of all subpackages
         database = optdb[self.arguments[0]] if self.arguments else optdb
         database = getattr(database, "db", database)
         tags = {}

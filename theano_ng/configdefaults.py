@@ -13,8 +13,8 @@ from theano_ng.configparser import (
     IntParam,
     StrParam,
     TheanoConfigError,
-    TheanoConfigParser,
-    TheanoConfigWarning,
+    TheanoConfigParser,  # noqa: F401, a name of this module
+    TheanoConfigWarning,  # noqa: F401, a name of this module
     check_unknown_flags,
     config,
 )

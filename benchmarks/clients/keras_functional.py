@@ -11,7 +11,7 @@ import os
 import tempfile
 
 import numpy as np
-import theano.ifelse  # Keras uses theano.ifelse, but imports only theano
+import theano.ifelse  # noqa: F401, Keras uses theano.ifelse, but imports only theano
 from keras import backend as K
 
 K.set_floatx("float64")

@@ -6,7 +6,7 @@ The network has convolution, batch normalization, pooling, dropout and dense lay
 from support import Report, digits
 
 import numpy as np
-import theano.ifelse  # Keras uses theano.ifelse, but imports only theano
+import theano.ifelse  # noqa: F401, Keras uses theano.ifelse, but imports only theano
 from keras import backend as K
 
 K.set_floatx("float64")

@@ -216,7 +216,8 @@ def audit(
     TypeError, ValueError
         If the Op refuses the inputs, or for the name of an unknown check, also in the `skip` of the case.
     """
-    from theano_ng.audit.generate import Target, require_hypothesis  # needs tensor
+    from theano_ng.audit.generate import require_hypothesis  # needs tensor
+    from theano_ng.audit.targets import Target
     from theano_ng.compile import debugmode  # noqa: F401  (as the rules)
     from theano_ng.gof.optdb import load
 

@@ -16,7 +16,7 @@ import numpy as np
 from theano_ng import tensor
 from theano_ng.audit import forms
 from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.targets import Built, Target, destroyed
+from theano_ng.audit.targets import Built, destroyed
 from theano_ng.extras import require
 
 #: The properties of inputs that can be varied.

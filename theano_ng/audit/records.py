@@ -1,7 +1,8 @@
 """The records of an audit: cases, findings, verdicts and reports."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
 STATUSES = ("ok", "failed", "skipped")
 

@@ -110,7 +110,7 @@ class Worker:
         self.limit = limit
         self.directory = os.path.join(trust.directory(config.compiledir), SANITIZED)
         trust.make_directory(self.directory)
-        self.log = tempfile.TemporaryFile()
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115, kept open for all runs
         environment = dict(os.environ)
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         flags = "%s %s" % (config.gcc.cxxflags, FLAGS)

@@ -159,10 +159,10 @@ def check_props(context):
     if hash_of(op) != hash_of(op):
         problems.append(Problem("BadHash", "the hash changes between calls", location=target.location("__hash__")))
     try:
-        if not op == op or op != op:
+        if not op == op or op != op:  # noqa: SIM201, checks __eq__ and __ne__
             problems.append(Problem("BadEquality", "the Op does not equal itself", location=where))
         for other in (None, 3, "text", object(), SimpleNamespace(), Op()):
-            if op == other or not op != other:
+            if op == other or not op != other:  # noqa: SIM202, checks __eq__ and __ne__
                 problems.append(Problem("BadEquality", "the Op equals %r" % (other,), location=where))
     except Exception as failure:
         problems.append(Problem("BadEquality", "comparing the Op raises %s" % one_line(failure), location=where))

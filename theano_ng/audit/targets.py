@@ -391,7 +391,7 @@ def _location(op, method):
         return "%s:1" % op.func_files[0]
     try:
         found = inspect.unwrap(found)
-        code = getattr(getattr(found, "__func__", found), "__code__")
+        code = getattr(found, "__func__", found).__code__
     except (AttributeError, TypeError, ValueError):
         return ""
     return _place(code.co_filename, code.co_firstlineno)

@@ -79,7 +79,7 @@ def _wrong(t, values):
 
 
 def _wrong_identity(t):
-    if not (t == t) or t != t:
+    if not (t == t) or t != t:  # noqa: SIM201, checks __eq__ and __ne__
         yield "the Type does not equal itself", "__eq__"
     try:
         if hash(t) != hash(t):
@@ -93,7 +93,7 @@ def _wrong_identity(t):
         twin = copy.copy(t)
     except Exception:
         return
-    if not (t == twin):
+    if not (t == twin):  # noqa: SIM201, checks __eq__
         yield "the Type does not equal a copy of it", "__eq__"
     elif hash(t) != hash(twin):
         yield "the Type equals a copy of it, but their hashes differ", "__hash__"

@@ -262,17 +262,11 @@ class DebugRun:
 
         values = without_destroyed(self.built, example.node_values())
         try:
-            with np.errstate(all="ignore"), change_flags(**{"DebugMode.warn_input_not_reused": False}):
-                # DebugMode tries every combination of strides for two dimensions. More dimensions would only take
-                # longer.
-                with change_flags(
-                    **{
-                        "DebugMode.check_preallocated_output_ndim": min(
-                            config.DebugMode.check_preallocated_output_ndim, 2
-                        )
-                    }
-                ):
-                    limited(lambda: self.function(*values))
+            # DebugMode tries every combination of strides for two dimensions. More dimensions would only take longer.
+            dimensions = min(config.DebugMode.check_preallocated_output_ndim, 2)
+            flags = {"DebugMode.warn_input_not_reused": False, "DebugMode.check_preallocated_output_ndim": dimensions}
+            with np.errstate(all="ignore"), change_flags(**flags):
+                limited(lambda: self.function(*values))
         except _TOO_LARGE:
             raise Reject() from None
         except DebugModeError as failure:

@@ -455,7 +455,7 @@ class _Fork:
     def __init__(self, programs, helper):
         import tempfile
 
-        self.log, self.count = tempfile.TemporaryFile(), 0
+        self.log, self.count = tempfile.TemporaryFile(), 0  # noqa: SIM115, kept open for all requests
         mine, theirs = os.pipe(), os.pipe()  # requests, answers
         self.pid = os.fork()
         if self.pid == 0:

@@ -29,7 +29,6 @@ from theano_ng.gof.optdb import Query
 from theano_ng.gof.own import is_own
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 from theano_ng.gof.traversal import postorder
-from theano_ng.gof.type import Type
 
 MAGIC = b"theano_ng graph 2\n"
 DIGEST = 20  # bytes of checksums and fingerprints

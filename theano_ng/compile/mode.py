@@ -249,7 +249,7 @@ def _named(given, table, kind, others):
     return table[given]
 
 
-class Mode(object):
+class Mode:
     """A pair of a linker and an optimizer, with which functions are compiled.
 
     Parameters

@@ -504,13 +504,13 @@ class FunctionGraph(Drawable, object2):
             For each node, the list of nodes that have to come before it.
         """
         found = []
-        for feature, method in self._callbacks_of("orderings"):
+        for _, method in self._callbacks_of("orderings"):
             orderings = method(self)
             if not isinstance(orderings, dict):
                 raise TypeError(
                     "Non-deterministic return value from %s: a dict is expected, not %s" % (method, orderings)
                 )
-            for node, prereqs in orderings.items():
+            for prereqs in orderings.values():
                 if not isinstance(prereqs, (list, tuple, OrderedSet)):
                     raise TypeError(
                         "prereqs must be a type with a deterministic iteration order, or toposort will be"

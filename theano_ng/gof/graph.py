@@ -499,7 +499,7 @@ def nodes_constructed():
 
 
 # The algorithms use only the attributes of nodes. They are documented as members of this module.
-from theano_ng.gof.traversal import (  # noqa: E402
+from theano_ng.gof.traversal import (  # noqa: E402, see above
     ancestors,
     as_string,
     clone,

@@ -13,7 +13,7 @@ from copy import deepcopy
 from theano_ng.configdefaults import config
 from theano_ng.gof import progress
 from theano_ng.gof.compiler.toolchain import CompileError
-from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
+from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook
 from theano_ng.gof.native import native_code_of, obtain_kernels, prepared
 from theano_ng.gof.program import gc_helper, make_program
 from theano_ng.gof.type import Type
@@ -311,7 +311,7 @@ def streamline(fgraph, thunks, order, post_thunk_old_storage=None, no_recycling=
             cell[0] = None
         thunk = node = None
         try:
-            for thunk, node, old in steps:
+            for thunk, node, old in steps:  # noqa: B007, an error names the node
                 thunk()
                 for cell in old:
                     cell[0] = None
@@ -471,7 +471,7 @@ def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
         if not callable(thunk):
             raise TypeError("make_thunk of %s has to return a callable without arguments, not %r" % (op, thunk))
     except CompileError as failure:
-        raise failure.name_node(node)
+        raise failure.name_node(node)  # noqa: B904, the same exception
     except Exception as failure:
         failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
         raise

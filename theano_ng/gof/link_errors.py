@@ -101,7 +101,7 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     exc_type, exc_value, exc_trace = exc_info
     if not issubclass(exc_type, Exception):
         raise exc_value.with_traceback(exc_trace)
-    if getattr(exc_value, "__op_instance__", None) is not None and getattr(exc_value, "__op_instance__") is node:
+    if getattr(exc_value, "__op_instance__", None) is not None and exc_value.__op_instance__ is node:
         raise exc_value.with_traceback(exc_trace)
 
     giver = _giver_of_a_wrong_value(node, thunk) if issubclass(exc_type, TypeError) else None

@@ -256,7 +256,7 @@ class NativeFunction(NamedTuple):
     record: Record
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def native_function(name):
     """Return the NativeFunction called ``"package.module:name"``.
 

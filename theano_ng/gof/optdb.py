@@ -96,7 +96,7 @@ def decided_by():
     return sorted(set(_decided_by))
 
 
-class DB(object):
+class DB:
     """A database of optimizations (or other databases) by name and tags.
 
     Attributes
@@ -296,7 +296,7 @@ class DB(object):
         )
 
 
-class Query(object):
+class Query:
     """A selection of optimizations by tags: in at least one of `include`, in all of `require`, in none of `exclude`.
 
     Parameters

@@ -14,8 +14,9 @@ and a machine therefore suffice to run a graph repeatedly, without a `Function`:
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Mapping, NamedTuple
+from typing import NamedTuple
 
 from theano_ng.gof._native import CThunk
 from theano_ng.gof.fg import FunctionGraph

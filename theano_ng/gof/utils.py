@@ -169,7 +169,7 @@ def user_stacklevel():
     return level
 
 
-def simple_extract_stack(f=None, limit=None, skips=[]):
+def simple_extract_stack(f=None, limit=None, skips=[]):  # noqa: B006, as documented; only read
     """Return the current stack as a list of ``(filename, line number, function name, source line)``, innermost last.
 
     Parameters

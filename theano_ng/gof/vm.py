@@ -188,7 +188,7 @@ class Loop(VM):
                     self.call_times[i] += time.perf_counter() - start
                     self.call_counts[i] += 1
             else:
-                for i, thunk in enumerate(self.thunks):
+                for i, thunk in enumerate(self.thunks):  # noqa: B007, an error has the position
                     thunk()
         except BaseException:
             self.position_of_error = i

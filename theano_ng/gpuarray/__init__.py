@@ -7,7 +7,7 @@ package is not imported before that. `use` does the same at a later time.
 from theano_ng.compile.mode import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.optdb import register_loader
-from theano_ng.gpuarray import devices, profile  # noqa: F401  (profile registers what profiles print)
+from theano_ng.gpuarray import devices, profile  # profile registers what profiles print
 from theano_ng.gpuarray.devices import init_dev, pygpu_parse_version, transfer, use
 from theano_ng.gpuarray.type import (
     ContextNotDefined,

@@ -11,7 +11,7 @@ import reprlib
 import zipfile
 from collections import defaultdict
 from contextlib import closing, contextmanager
-from pickle import DEFAULT_PROTOCOL, HIGHEST_PROTOCOL  # noqa: F401  (classic names of this module)
+from pickle import DEFAULT_PROTOCOL, HIGHEST_PROTOCOL
 from urllib.parse import quote, unquote
 
 import numpy as np

@@ -515,7 +515,7 @@ class MRG_RandomStreams:
         dtype : str
         nstreams : int, optional
         """
-        if isinstance(n, Variable) or isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)):
+        if isinstance(n, (Variable, bool, np.bool_)) or not isinstance(n, (int, np.integer)):
             raise TypeError("n must be an int, not %r" % (n,))
         if n < 0:
             raise ValueError("n < 0: the number of trials must not be negative")

@@ -2,8 +2,8 @@
 
 from theano_ng.gof import ports
 from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
-from theano_ng.scalar.basic import *  # noqa: F401,F403
-from theano_ng.scalar.basic_scipy import *  # noqa: F401,F403
+from theano_ng.scalar.basic import *
+from theano_ng.scalar.basic_scipy import *
 
 ports.cdata_op.fill("theano_ng.scalar.cdata_op:MakeCData")
 

@@ -247,7 +247,7 @@ __all__ = [name for name in dir() if not name.startswith("__")]
 ops.define({name: globals()[name] for name in __all__})
 
 # Imported after `__all__` is made, so that ``import *`` does not export these names.
-from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names  # noqa: E402
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names  # noqa: E402, see above
 
 __getattr__, __dir__, _ = lazy_names(
     __name__,

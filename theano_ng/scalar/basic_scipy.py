@@ -27,7 +27,7 @@ from theano_ng.scalar.types import complex_types, constant, float_types  # noqa:
 imported_scipy_special = importlib.util.find_spec("scipy") is not None
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _special(name):
     """Return the function `name` of scipy.special."""
     try:

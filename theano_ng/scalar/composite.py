@@ -521,7 +521,7 @@ class Compositef32:
                 continue
             for old, new in zip(node.outputs, node.op.make_node(*[mapping[i] for i in node.inputs]).outputs):
                 mapping[old] = new
-        outputs = [mapping[o] if o in mapping else o for o in fgraph.outputs]
+        outputs = [mapping.get(o, o) for o in fgraph.outputs]
         return FunctionGraph([mapping[i] for i in fgraph.inputs], outputs, clone=False)
 
 

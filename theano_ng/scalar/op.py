@@ -234,7 +234,7 @@ class ScalarOp(Op):
             return [None] * self.nout
         outputs = self.make_node(*inputs).outputs
         results = []
-        for i, output in enumerate(outputs):
+        for i in range(len(outputs)):
             cotangents = [o.ones_like() if j == i else o.zeros_like() for j, o in enumerate(outputs)]
             total = None
             for slope, point in zip(self.L_op(inputs, outputs, cotangents), eval_points):

@@ -464,7 +464,7 @@ class _Extremum(BinaryScalarOp):
         return "((%s %s %s) | (%s != %s) ? %s : %s)" % (x, self.c_operator, y, x, x, x, y)
 
     def L_op(self, inputs, outputs, gout):
-        (x, y), (z,), (gz,) = inputs, outputs, gout
+        (x, _y), (z,), (gz,) = inputs, outputs, gout
         _real_only(self, [z.type])
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:

@@ -15,7 +15,6 @@ from theano_ng.scalar.types import (
     Scalar,
     as_scalar,
     c_type,
-    complex128,
     complex_types,
     constant,
     discrete_types,
@@ -139,7 +138,7 @@ class Complex(BinaryScalarOp):
         )
 
     def grad(self, inputs, gout):
-        (x, y), (gz,) = inputs, gout
+        (gz,) = gout
         parts = [ops.real(gz), ops.imag(gz)]
         return [p if v.type not in discrete_types else zeros_for([v])[0] for v, p in zip(inputs, parts)]
 

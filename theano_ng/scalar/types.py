@@ -318,7 +318,7 @@ Scalar.Variable = ScalarVariable
 Scalar.Constant = ScalarConstant
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _cached_scalar_type(dtype):
     return Scalar(dtype)
 

@@ -14,9 +14,9 @@ __all__ = ["scan_checkpoints"]
 
 def scan_checkpoints(
     fn,
-    sequences=[],
+    sequences=[],  # noqa: B006, as documented; only read
     outputs_info=None,
-    non_sequences=[],
+    non_sequences=[],  # noqa: B006, as documented; only read
     name="checkpointscan_fn",
     n_steps=None,
     save_every_N=10,

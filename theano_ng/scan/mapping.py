@@ -14,7 +14,7 @@ from theano_ng.scan.utils import safe_new
 __all__ = ["map_variables"]
 
 
-def map_variables(replacer, graphs, additional_inputs=[]):
+def map_variables(replacer, graphs, additional_inputs=[]):  # noqa: B006, as documented; only read
     """Return copies of graphs with variables replaced.
 
     Parameters

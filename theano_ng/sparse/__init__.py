@@ -13,20 +13,20 @@ from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, gra
 from theano_ng.gof.optdb import register_loader as _register_loader
 from theano_ng.lazy import lazy_names as _lazy_names
 from theano_ng.sparse import basic, methods, sharedvar
-from theano_ng.sparse.basic import *  # noqa: F401,F403
-from theano_ng.sparse.arithmetic import *  # noqa: F401,F403
-from theano_ng.sparse.comparisons import *  # noqa: F401,F403
-from theano_ng.sparse.conversion import *  # noqa: F401,F403
-from theano_ng.sparse.indexing import *  # noqa: F401,F403
-from theano_ng.sparse.products import *  # noqa: F401,F403
-from theano_ng.sparse.reductions import *  # noqa: F401,F403
-from theano_ng.sparse.rows import *  # noqa: F401,F403
-from theano_ng.sparse.shaping import *  # noqa: F401,F403
+from theano_ng.sparse.basic import *
+from theano_ng.sparse.arithmetic import *
+from theano_ng.sparse.comparisons import *
+from theano_ng.sparse.conversion import *
+from theano_ng.sparse.indexing import *
+from theano_ng.sparse.products import *
+from theano_ng.sparse.reductions import *
+from theano_ng.sparse.rows import *
+from theano_ng.sparse.shaping import *
 from theano_ng.sparse.sharedvar import sparse_constructor as shared
-from theano_ng.sparse.structured import *  # noqa: F401,F403
+from theano_ng.sparse.structured import *
 from theano_ng.sparse.type import SparseType, _is_sparse, imported_scipy, string_types
 from theano_ng.sparse.utils import hash_from_sparse
-from theano_ng.sparse.var import *  # noqa: F401,F403
+from theano_ng.sparse.var import *
 
 # SciPy is a requirement of the package.
 enable_sparse = True

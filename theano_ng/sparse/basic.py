@@ -4,18 +4,18 @@ The list `__all__` of each of these modules contains the names that it defines.
 """
 
 from theano_ng.configdefaults import config
-from theano_ng.sparse.arithmetic import *  # noqa: F401,F403
-from theano_ng.sparse.comparisons import *  # noqa: F401,F403
-from theano_ng.sparse.conversion import *  # noqa: F401,F403
-from theano_ng.sparse.indexing import *  # noqa: F401,F403
-from theano_ng.sparse.products import *  # noqa: F401,F403
-from theano_ng.sparse.reductions import *  # noqa: F401,F403
-from theano_ng.sparse.rows import *  # noqa: F401,F403
-from theano_ng.sparse.shaping import *  # noqa: F401,F403
-from theano_ng.sparse.structured import *  # noqa: F401,F403
+from theano_ng.sparse.arithmetic import *
+from theano_ng.sparse.comparisons import *
+from theano_ng.sparse.conversion import *
+from theano_ng.sparse.indexing import *
+from theano_ng.sparse.products import *
+from theano_ng.sparse.reductions import *
+from theano_ng.sparse.rows import *
+from theano_ng.sparse.shaping import *
+from theano_ng.sparse.structured import *
 from theano_ng.sparse.type import SparseType, _is_sparse
 from theano_ng.sparse.utils import hash_from_sparse
-from theano_ng.sparse.var import *  # noqa: F401,F403
+from theano_ng.sparse.var import *
 
 integer_types = (int,)
 

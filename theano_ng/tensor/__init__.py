@@ -17,16 +17,16 @@ from theano_ng import moved as _moved
 from theano_ng.gof import ports as _ports
 from theano_ng.gof.optdb import register_loader as _register_loader
 from theano_ng.lazy import lazy_names as _lazy_names
-from theano_ng.tensor.basic import *  # noqa: F401,F403
-from theano_ng.tensor import basic  # noqa: F401
-from theano_ng.tensor import methods as _methods, shortcuts as _shortcuts  # noqa: F401
-from theano_ng.tensor.constant_rules import get_scalar_constant_value_elemwises  # noqa: F401
+from theano_ng.tensor.basic import *
+from theano_ng.tensor import basic
+from theano_ng.tensor import methods as _methods, shortcuts as _shortcuts
+from theano_ng.tensor.constant_rules import get_scalar_constant_value_elemwises
 from theano_ng.tensor import numpy_protocols as _numpy_protocols
-from theano_ng.compile.sharedvalue import shared as _shared  # noqa: F401
-from theano_ng.tensor.var import _tensor_py_operators  # noqa: F401
-from theano_ng.tensor.type_other import *  # noqa: F401,F403
-from theano_ng.tensor.sharedvar import tensor_constructor  # noqa: F401
-from theano_ng.tensor.extra_ops import (  # noqa: F401
+from theano_ng.compile.sharedvalue import shared as _shared
+from theano_ng.tensor.var import _tensor_py_operators
+from theano_ng.tensor.type_other import *
+from theano_ng.tensor.sharedvar import tensor_constructor
+from theano_ng.tensor.extra_ops import (
     DiffOp,
     bartlett,
     bincount,
@@ -43,17 +43,11 @@ from theano_ng.tensor.extra_ops import (  # noqa: F401
 
 # `sort` and `var` are functions in this namespace, although there are modules of these names.
 # The modules are reached by `import theano_ng.tensor.sort` or `from ... import`.
-from theano_ng.tensor.sort import (  # noqa: F401
-    argsort,
-    argtopk,
-    sort,
-    topk,
-    topk_and_argtopk,
-)
-from theano_ng.tensor.reductions.statistics import var  # noqa: F401
+from theano_ng.tensor.sort import argsort, argtopk, sort, topk, topk_and_argtopk
+from theano_ng.tensor.reductions.statistics import var
 
 # Old name of the type.
-Tensor = TensorType  # noqa: F405
+Tensor = TensorType
 
 # `numpy_protocols` looks up the counterparts of NumPy's functions in this namespace.
 _numpy_protocols.namespace = _sys.modules[__name__]

@@ -12,7 +12,7 @@
 """
 
 # The order of the imports matters: each module needs modules that are imported before it.
-from builtins import all as python_all, any as python_any, complex as python_complex  # noqa: F401  (classic names of this module)
+from builtins import all as python_all, any as python_any, complex as python_complex
 
 from theano_ng import scalar as scal
 from theano_ng.configdefaults import config
@@ -26,7 +26,7 @@ from theano_ng.printing import min_informative_str, pprint
 from theano_ng.scalar import int32, int32 as int32_t
 
 from theano_ng.tensor.type import TensorType, values_eq_approx_always_true
-from theano_ng.tensor.exceptions import *  # noqa: F401,F403
+from theano_ng.tensor.exceptions import *
 from theano_ng.tensor.type_other import NoneConst
 from theano_ng.tensor.var import (
     AsTensorError,
@@ -35,28 +35,28 @@ from theano_ng.tensor.var import (
     TensorVariable,
     _tensor_py_operators,
 )
-from theano_ng.tensor.constant import *  # noqa: F401,F403
-from theano_ng.tensor.constructors import *  # noqa: F401,F403
+from theano_ng.tensor.constant import *
+from theano_ng.tensor.constructors import *
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import CAReduce, Sum
-from theano_ng.tensor.elemwise.functions import *  # noqa: F401,F403
+from theano_ng.tensor.elemwise.functions import *
 from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape, shape, specify_shape
-from theano_ng.tensor.shaping.creation import *  # noqa: F401,F403
-from theano_ng.tensor.shaping.diagonals import *  # noqa: F401,F403
-from theano_ng.tensor.indexing.selecting import *  # noqa: F401,F403
-from theano_ng.tensor.shaping.allocation import *  # noqa: F401,F403
-from theano_ng.tensor.shaping.broadcasting import *  # noqa: F401,F403
-from theano_ng.tensor.shaping.joining import *  # noqa: F401,F403
-from theano_ng.tensor.shaping.reshaping import *  # noqa: F401,F403
+from theano_ng.tensor.shaping.creation import *
+from theano_ng.tensor.shaping.diagonals import *
+from theano_ng.tensor.indexing.selecting import *
+from theano_ng.tensor.shaping.allocation import *
+from theano_ng.tensor.shaping.broadcasting import *
+from theano_ng.tensor.shaping.joining import *
+from theano_ng.tensor.shaping.reshaping import *
 from theano_ng.tensor.shaping.joining import _permute_row_elements
-from theano_ng.tensor.reductions.axes import *  # noqa: F401,F403
-from theano_ng.tensor.reductions.extremes import *  # noqa: F401,F403
-from theano_ng.tensor.reductions.statistics import *  # noqa: F401,F403
-from theano_ng.tensor.reductions.sums import *  # noqa: F401,F403
-from theano_ng.tensor.linalg.batches import *  # noqa: F401,F403
-from theano_ng.tensor.linalg.products import *  # noqa: F401,F403
+from theano_ng.tensor.reductions.axes import *
+from theano_ng.tensor.reductions.extremes import *
+from theano_ng.tensor.reductions.statistics import *
+from theano_ng.tensor.reductions.sums import *
+from theano_ng.tensor.linalg.batches import *
+from theano_ng.tensor.linalg.products import *
 from theano_ng.tensor.transfer import register_transfer, transfer
-from theano_ng.tensor.indexing.subtensor import *  # noqa: F401,F403
+from theano_ng.tensor.indexing.subtensor import *
 
 integer_types = (int,)
 
@@ -71,7 +71,7 @@ integer_dtypes = int_dtypes + uint_dtypes
 all_dtypes = discrete_dtypes + continuous_dtypes
 
 # Functions that are also methods of variables.
-from theano_ng.tensor.extra_ops import (  # noqa: E402
+from theano_ng.tensor.extra_ops import (  # noqa: E402, in the order of the names
     compress,
     cumprod,
     cumsum,
@@ -79,7 +79,7 @@ from theano_ng.tensor.extra_ops import (  # noqa: E402
     searchsorted,
     squeeze,
 )
-from theano_ng.tensor.sort import argsort, sort  # noqa: E402
+from theano_ng.tensor.sort import argsort, sort  # noqa: E402, in the order of the names
 
 
 # Functions that are documented as part of this module, and names that third-party Ops import from it.

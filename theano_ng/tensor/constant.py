@@ -378,7 +378,7 @@ def numpy_scalar(data):
         # Rules call this for every constant: formatting the elements would take most of the time.
         array = isinstance(data, np.ndarray) and data.ndim
         described = "an array of shape %s" % (data.shape,) if array else _short(data)
-        raise NotScalarConstantError("The value is not a scalar number: " + described, data)
+        raise NotScalarConstantError("The value is not a scalar number: " + described, data) from None
     return data
 
 

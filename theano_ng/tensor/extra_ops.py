@@ -13,10 +13,10 @@ from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable, constant
-from theano_ng.tensor.counting import Bincount, Unique, bincount  # noqa: F401
+from theano_ng.tensor.counting import Bincount, Unique, bincount
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import cast, eq, maximum, minimum, switch
-from theano_ng.tensor.indexing.positions import (  # noqa: F401
+from theano_ng.tensor.indexing.positions import (
     RavelMultiIndex,
     SearchsortedOp,
     UnravelIndex,
@@ -27,7 +27,7 @@ from theano_ng.tensor.indexing.positions import (  # noqa: F401
 from theano_ng.tensor.indexing.selecting import flatnonzero
 from theano_ng.tensor.indexing.subtensor import inc_subtensor, set_subtensor
 from theano_ng.tensor.reductions.axes import check_and_normalize_axes
-from theano_ng.tensor.reductions.cumulative import CumOp, CumprodOp, CumsumOp, DiffOp, cumprod, cumsum, diff  # noqa: F401
+from theano_ng.tensor.reductions.cumulative import CumOp, CumprodOp, CumsumOp, DiffOp, cumprod, cumsum, diff
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast, unbroadcast
 from theano_ng.tensor.shaping.creation import _undefined_grads, arange, zeros
 from theano_ng.tensor.type import TensorType

@@ -60,7 +60,7 @@ class Fourier(Op):
         try:
             axis = self._axis(node)
         except NotScalarConstantError:
-            raise ShapeError("Fourier: the axis must be a constant")
+            raise ShapeError("Fourier: the axis must be a constant") from None
         shape = list(in_shapes[0])
         shape[axis] = node.inputs[1]
         return [tuple(shape)]
@@ -73,7 +73,7 @@ class Fourier(Op):
         try:
             position = int(get_scalar_constant_value(axis)) % a.ndim
         except NotScalarConstantError:
-            raise ValueError("Fourier: the gradient needs a constant axis, got %s" % axis)
+            raise ValueError("Fourier: the gradient needs a constant axis, got %s" % axis) from None
         # The matrix of the transform is symmetric, so its conjugate maps the output gradient to the input gradient.
         back = conj(self(conj(cost_grad[0]), n, axis))
         kept = (slice(None),) * position + (slice(None, minimum(n, a.shape[position])),)

@@ -43,7 +43,7 @@ def _unary(op_name, doc=None):
     return method
 
 
-class _Methods(object):
+class _Methods:
     """A container of methods; the loop at the end of the module copies them to `_tensor_py_operators`."""
 
     # -- operators -----------------------------------------------------------

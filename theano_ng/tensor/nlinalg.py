@@ -25,9 +25,9 @@ from theano_ng.tensor.linalg.common import (
     matrix_dot,
     store,
     with_pattern,
-)  # noqa: F401
-from theano_ng.tensor.linalg.decompositions import SVD, Eig, Eigh, EighGrad, QRFull, QRIncomplete, eig, eigh, qr, svd  # noqa: F401  (names of this module)
-from theano_ng.tensor.linalg.inverses import MatrixInverse, MatrixPinv, matrix_inverse, pinv  # noqa: F401  (names of this module)
+)
+from theano_ng.tensor.linalg.decompositions import SVD, Eig, Eigh, EighGrad, QRFull, QRIncomplete, eig, eigh, qr, svd
+from theano_ng.tensor.linalg.inverses import MatrixInverse, MatrixPinv, matrix_inverse, pinv
 from theano_ng.tensor.shaping.diagonals import ExtractDiag
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst

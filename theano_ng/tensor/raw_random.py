@@ -486,7 +486,15 @@ def multinomial_helper(random_state, n, pvals, size):
     return out
 
 
-def multinomial(random_state, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype="int64", p_vals=None):
+def multinomial(
+    random_state,
+    size=None,
+    n=1,
+    pvals=[0.5, 0.5],  # noqa: B006, as documented
+    ndim=None,
+    dtype="int64",
+    p_vals=None,
+):
     """Sample how often each of several categories occurs in `n` trials.
 
     Parameters
@@ -560,7 +568,7 @@ class RandomStreamsBase:
         """Sample permutations of the integers below n; the result has shape size + (n,)."""
         return self.gen(permutation, size, n, ndim=ndim, dtype=dtype)
 
-    def multinomial(self, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype="int64"):
+    def multinomial(self, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype="int64"):  # noqa: B006, as documented
         """Sample how often each category occurs in n trials; the result has shape size + (number of categories,)."""
         return self.gen(multinomial, size, n, pvals, ndim=ndim, dtype=dtype)
 

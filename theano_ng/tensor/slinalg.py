@@ -11,8 +11,8 @@ triangle, and are zero in the other triangle. The real and imaginary parts of th
 derivatives with respect to the real and imaginary parts of the matrix.
 """
 
-from theano_ng.tensor.linalg.matrix_functions import Eigvalsh, EigvalshGrad, Expm, ExpmGrad, eigvalsh, expm, kron  # noqa: F401
-from theano_ng.tensor.linalg.solving import (  # noqa: F401
+from theano_ng.tensor.linalg.matrix_functions import Eigvalsh, EigvalshGrad, Expm, ExpmGrad, eigvalsh, expm, kron
+from theano_ng.tensor.linalg.solving import (
     Cholesky,
     CholeskyGrad,
     Solve,

@@ -35,7 +35,7 @@ def equal_slices(s1, s2):
     return s1.start == s2.start and s1.stop == s2.stop and s1.step == s2.step
 
 
-class _tensor_py_operators(object):
+class _tensor_py_operators:
     """Attributes, methods and operators of tensor variables.
 
     The methods follow those of :class:`numpy.ndarray`. Methods that apply Ops

@@ -41,7 +41,7 @@ class Record:
     def __init__(self, file_object=None, file_path=None, replay=False):
         if (file_object is None) == (file_path is None):
             raise ValueError("a record is kept in a file: give either file_object or file_path")
-        self.f = open(file_path, "r" if replay else "w") if file_object is None else file_object
+        self.f = open(file_path, "r" if replay else "w") if file_object is None else file_object  # noqa: SIM115, kept open
         self.replay = replay
 
     def handle_line(self, line):

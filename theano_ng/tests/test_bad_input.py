@@ -157,9 +157,8 @@ class TestCompiling(unittest.TestCase):
             ("strange dtype", lambda: tt.tensor("float77", (False,)), TypeError, "[Uu]nsupported dtype"),
             ("truth of a variable", lambda: bool(x > 0), TypeError, "[Vv]ariable"),
         ]:
-            with self.subTest(name):
-                with self.assertRaisesRegex(error, text):
-                    call()
+            with self.subTest(name), self.assertRaisesRegex(error, text):
+                call()
 
     def test_unused_input_as_a_warning(self):
         with self.assertWarnsRegex(UserWarning, "not part of the computational graph"):

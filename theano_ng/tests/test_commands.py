@@ -63,9 +63,8 @@ class TestClosedPipe(unittest.TestCase):
 
 class TestExtras(unittest.TestCase):
     def test_missing(self):
-        with mock.patch.dict(sys.modules, {"sympy": None}):
-            with self.assertRaises(ImportError) as caught:
-                extras.require("sympy", "SymPyCCode")
+        with mock.patch.dict(sys.modules, {"sympy": None}), self.assertRaises(ImportError) as caught:
+            extras.require("sympy", "SymPyCCode")
         self.assertEqual(
             str(caught.exception),
             "SymPyCCode needs the package SymPy, which cannot be imported: pip install 'theano_ng[sympy]'",

@@ -112,7 +112,7 @@ class TestMachines(unittest.TestCase):
             # damage all entries
             cache = os.path.join(folder, "cache")
             self.assertEqual(self.assert_trains(start(TRAINING_STEP, cache)), "")
-            for i, path in enumerate(sorted(glob.glob(os.path.join(cache, "**", "*"), recursive=True))):
+            for path in sorted(glob.glob(os.path.join(cache, "**", "*"), recursive=True)):
                 if os.path.isfile(path) and not os.path.islink(path):
                     os.chmod(path, 0o600)
                     with open(path, "r+b") as f:

@@ -243,7 +243,7 @@ class Rewriting(unittest.TestCase):
             config.mode = "FASTRUN"
 
     def test_rules_are_printed_cut_off_and_switched(self):
-        x, k, n = T.dvector("x"), T.dscalar("k"), T.iscalar("n")
+        x, n = T.dvector("x"), T.iscalar("n")
         printed = io.StringIO()
         with redirect_stdout(printed), change_flags(optimizer_verbose=True):
             function([x], x / x + T.exp(x))

@@ -207,9 +207,9 @@ class TestGrad(unittest.TestCase):
 
     def test_known_grads_of_other_dimensions(self):
         v, m, s = T.dvector("v"), T.dmatrix("m"), T.dscalar("s")
-        for variable, gradient in ((v, m), (s, m), (s, v)):
+        for variable, known in ((v, m), (s, m), (s, v)):
             with self.assertRaisesRegex(ValueError, "must have the shape of its variable"):
-                grad(None, variable, known_grads={variable * 2: gradient})
+                grad(None, variable, known_grads={variable * 2: known})
 
     def test_known_grads_and_subgraph(self):
         x = self.x

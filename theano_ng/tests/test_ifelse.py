@@ -359,7 +359,7 @@ class TestMemory(unittest.TestCase):
 
         c, x = T.bscalar(), T.dvector()
         a, b = Make("a")(x), Make("b")(x)
-        where = lambda v: v.__array_interface__["data"][0]  # noqa: E731
+        where = lambda v: v.__array_interface__["data"][0]
         for linker, outputs, moved in (
             ("cvm", ifelse(c, a, b), True),
             ("cvm_nogc", ifelse(c, a, b), False),

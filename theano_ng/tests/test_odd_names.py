@@ -131,7 +131,7 @@ class TestVariables(unittest.TestCase):
 
     def test_pages(self):
         path = os.path.join(self.folder, "page.html")
-        for name, _, _, y, f in self.graphs():
+        for _, _, _, y, f in self.graphs():
             for shown in (f, y):
                 d3viz.d3viz(shown, path)
                 with open(path, encoding="utf-8") as page:

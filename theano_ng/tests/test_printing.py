@@ -327,7 +327,7 @@ class TestPrint(unittest.TestCase):
 class TestPydot(unittest.TestCase):
     def setUp(self):
         try:
-            import pydot  # noqa: F401
+            import pydot  # noqa: F401, tests whether it is there
         except ImportError:
             self.skipTest(printing.pydot_imported_msg)
 
@@ -415,7 +415,7 @@ class TestPydot(unittest.TestCase):
         self.assertEqual([text.count("shape=ellipse") for text in whole], [211] * 3)
 
     def test_large_graph_without_lines(self):
-        x = z = float64("x")
+        z = float64("x")
         for _ in range(150):
             z = scalar.exp(z)
             z.tag.trace = []

@@ -17,7 +17,7 @@ HEADER = "database | position | name | class and options | tags | tracks"
 
 def databases():
     """Name -> database, of all that are reached from the first one, with the rules of devices."""
-    import theano_ng.gpuarray  # noqa: F401
+    import theano_ng.gpuarray  # noqa: F401, registers its databases
     from theano_ng.audit.rewrites.registry import load_all
     from theano_ng.compile.mode import optdb
     from theano_ng.gof.optdb import DB

@@ -129,7 +129,7 @@ class TestNested(unittest.TestCase):
         )
 
     def test_error_inside(self):
-        x, y = tt.dvector("x"), tt.dvector("y")
+        x = tt.dvector("x")
         inner = theano.function([x], x.reshape((2, 2)).sum(axis=0))
         s = theano.shared(np.zeros(2), "s")
         outer = theano.function([x], Call(inner)(x), updates=[(s, s + 1)])

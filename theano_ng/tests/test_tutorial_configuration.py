@@ -15,7 +15,7 @@ class ConfigurationAndModes(unittest.TestCase):
         import sys
         import tempfile
 
-        rc = tempfile.NamedTemporaryFile("w", suffix=".cfg", delete=False)
+        rc = tempfile.NamedTemporaryFile("w", suffix=".cfg", delete=False)  # noqa: SIM115, closed below
         rc.write("[global]\nfloatX = float32\n")
         rc.close()
         self.addCleanup(os.unlink, rc.name)

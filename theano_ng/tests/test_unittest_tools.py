@@ -367,13 +367,16 @@ class TestBreakpoint(unittest.TestCase):
         hit = PdbBreakpoint("MSE too high")
         out, seen, _ = hit(T.gt(mse.sum(), 100), mse, x, target)
         f = theano.function([x, target], [out, seen])
-        with mock.patch("pdb.set_trace") as debugger, mock.patch("sys.stdout", new_callable=io.StringIO) as printed:
-            with mock.patch.dict("sys.modules", {"pudb": None, "ipdb": None}):
-                self.assertEqual([v.tolist() for v in f([10, 0], [10, 5])], [[0, 25], [10, 0]])
-                self.assertEqual(debugger.call_count, 0)
-                self.assertEqual([v.tolist() for v in f([0, 0], [10, 5])], [[100, 25], [0, 0]])
-                self.assertEqual(debugger.call_count, 1)
-                self.assertIn("'MSE too high'", printed.getvalue())
+        with (
+            mock.patch("pdb.set_trace") as debugger,
+            mock.patch("sys.stdout", new_callable=io.StringIO) as printed,
+            mock.patch.dict("sys.modules", {"pudb": None, "ipdb": None}),
+        ):
+            self.assertEqual([v.tolist() for v in f([10, 0], [10, 5])], [[0, 25], [10, 0]])
+            self.assertEqual(debugger.call_count, 0)
+            self.assertEqual([v.tolist() for v in f([0, 0], [10, 5])], [[100, 25], [0, 0]])
+            self.assertEqual(debugger.call_count, 1)
+            self.assertIn("'MSE too high'", printed.getvalue())
         one = hit(0, x)
         g = theano.function([x], [T.grad((one**2).sum(), x), one.shape])
         self.assertEqual([v.tolist() for v in g([1, 2])], [[2, 4], [2]])

@@ -8,7 +8,7 @@ import functools
 import re
 import sys
 import unittest
-from unittest import SkipTest  # noqa: F401  (a name of this module since the days of nose)
+from unittest import SkipTest
 
 import numpy as np
 

@@ -4,6 +4,6 @@ To use them, ``import theano_ng.typed_list``. They are not well integrated with 
 gradients. If speed is important, padding the elements to one dense tensor is better.
 """
 
-from theano_ng.typed_list import opt  # noqa: F401  (registers a rewrite)
-from theano_ng.typed_list.basic import *  # noqa: F401,F403
-from theano_ng.typed_list.type import TypedListType  # noqa: F401
+from theano_ng.typed_list import opt  # registers a rewrite
+from theano_ng.typed_list.basic import *
+from theano_ng.typed_list.type import TypedListType

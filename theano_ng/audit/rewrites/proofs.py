@@ -558,7 +558,7 @@ def _by_sympy(theory, before, after, names):
     return all(_is_zero(theory.equal(a, b)) for a, b in zip(olds, news))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _is_zero(difference):
     """Return True if sympy simplifies a term to zero. False does not prove that the term is not zero."""
     return difference == 0 or sympy.simplify(sympy.expand(sympy.logcombine(sympy.expand_log(difference)))) == 0

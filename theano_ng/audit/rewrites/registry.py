@@ -77,7 +77,7 @@ def name_of(rule):
 
 def _collect(db, db_name, found, devices):
     """Add the rules of a database, and of the databases in it, to the dict `found`: rule -> `Registered`."""
-    db.__db__  # loads the rules that are registered on demand
+    db.__db__  # noqa: B018, loads the rules that are registered on demand
     for obj in sorted(db._order, key=db._order.__getitem__):
         tags = db._tags_of(obj)
         if "gpuarray" in tags and not devices:

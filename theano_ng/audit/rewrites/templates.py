@@ -162,7 +162,8 @@ def with_other_ranges(text):
         if isinstance(node, ast.Slice):
             for bounds in steps:
                 lower, upper, step = [None if v is None else ast.Constant(v) for v in bounds]
-                yield _replaced(tree, number, lambda _, new=ast.Slice(lower, upper, step): new)
+                new = ast.Slice(lower, upper, step)
+                yield _replaced(tree, number, lambda _, new=new: new)
 
 
 def variations(text):

@@ -254,9 +254,9 @@ class TestSearch(unittest.TestCase):
 
 class TestDriver(unittest.TestCase):
     def test_without_hypothesis(self):
-        with mock.patch.dict(sys.modules, {"hypothesis": None}):
-            with self.assertRaisesRegex(ImportError, r"pip install 'theano_ng\[audit\]'"):
-                generate.require_hypothesis()
+        needs = self.assertRaisesRegex(ImportError, r"pip install 'theano_ng\[audit\]'")
+        with mock.patch.dict(sys.modules, {"hypothesis": None}), needs:
+            generate.require_hypothesis()
 
     def test_unknown_check(self):
         with self.assertRaisesRegex(ValueError, "no check 'gradients'; the checks are: make_node, props"):

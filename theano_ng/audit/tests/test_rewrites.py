@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 try:
-    import mpmath  # noqa: F401
+    import mpmath  # noqa: F401, tests whether it is there
 except ImportError:
     raise unittest.SkipTest("needs mpmath: pip install 'theano_ng[test]'") from None
 

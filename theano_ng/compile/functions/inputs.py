@@ -237,7 +237,7 @@ def quick_check(container):
     return dtype.num, kind.ndim, bits, scalar, _held(kind) if scalar else 0
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _held(kind):
     """Return the bits of the type numbers whose 0-d arrays a tensor type converts, because it can hold all values."""
     import numpy

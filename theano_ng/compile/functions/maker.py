@@ -7,14 +7,14 @@ import time
 import warnings
 
 from theano_ng.compile import graph_cache, profiling
-from theano_ng.compile.functions.aliasing import (  # noqa: F401  (classic names of this module)
+from theano_ng.compile.functions.aliasing import (
     alias_root,
     destroyed_roots,
     infer_reuse_pattern,
     insert_deepcopy,
     view_tree_set,
 )
-from theano_ng.compile.functions.inputs import (  # noqa: F401
+from theano_ng.compile.functions.inputs import (
     UnusedInputError,
     check_unused_inputs,
     convert_function_input,
@@ -23,7 +23,7 @@ from theano_ng.compile.functions.inputs import (  # noqa: F401
 from theano_ng.compile.functions.object import Function
 from theano_ng.compile.io import SymbolicInput, SymbolicOutput
 from theano_ng.compile.mode import Mode, get_mode
-from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401
+from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401, names of this module
 from theano_ng.configdefaults import config
 from theano_ng.gof import link, progress
 from theano_ng.gof._lock import Lock

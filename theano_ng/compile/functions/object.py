@@ -294,7 +294,7 @@ class Function(Drawable, FunctionBase):
     def __copy__(self):
         """Return another function with the same maker. Values that may be changed in place are copied."""
         values = []
-        for index, container, (required, refeed, value) in zip(self.indices, self.input_storage, self.defaults):
+        for index, container, (required, _, _) in zip(self.indices, self.input_storage, self.defaults):
             spec = index[0]
             if isinstance(spec.value, link.Container):
                 values.append(spec.value)

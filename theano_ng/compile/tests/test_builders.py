@@ -111,7 +111,7 @@ class TestOpFromGraph(unittest.TestCase):
         def grad(inputs, gradients):
             return [gradients[0] * inputs[1] * 2, gradients[0] * inputs[0] * 3]
 
-        one = lambda inputs, gradients: gradients[0] * inputs[0] * 3  # noqa: E731
+        one = lambda inputs, gradients: gradients[0] * inputs[0] * 3
         g = T.dmatrix()
         as_op = OpFromGraph([x, y, g], [g * y * 2, g * x * 3])
         for override in (grad, as_op, [lambda inputs, gradients: gradients[0] * inputs[1] * 2, one]):
@@ -131,8 +131,8 @@ class TestOpFromGraph(unittest.TestCase):
     @both
     def test_lop_and_rop_overrides(self, inline):
         x, y, u, v = self.x, self.y, T.dmatrix("u"), T.dmatrix("v")
-        lop = lambda inputs, outputs, gradients: [outputs[0] * gradients[0], gradients[0] * 5]  # noqa: E731
-        rop = lambda inputs, points: [inputs[1] * points[0] * 2 + points[1]]  # noqa: E731
+        lop = lambda inputs, outputs, gradients: [outputs[0] * gradients[0], gradients[0] * 5]
+        rop = lambda inputs, points: [inputs[1] * points[0] * 2 + points[1]]
         op = OpFromGraph([x, y], [T.exp(x) * y], inline=inline, lop_overrides=lop, rop_overrides=rop)
         gx, gy = theano.function([x, y], T.grad(op(x, y).sum(), [x, y]), on_unused_input="ignore")(A, B)
         np.testing.assert_allclose(gx, np.exp(A) * B)

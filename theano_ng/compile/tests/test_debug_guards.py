@@ -196,8 +196,7 @@ for entry in gallery_c.GALLERY:
 print(count)
 """,
             ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
         )
         self.assertEqual(done.returncode, 0, done.stderr)

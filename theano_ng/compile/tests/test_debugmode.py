@@ -169,7 +169,7 @@ class TestWrongOps(unittest.TestCase):
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_python_and_c_disagree(self):
-        plus = lambda k: set0(lambda x: x + k)  # noqa: E731
+        plus = lambda k: set0(lambda x: x + k)
         with self.assertRaises(BadThunkOutput) as caught:
             run(op(plus(1), **c_code(C_ADD_ONE, c="2")), V, check_c_code=True)
         self.assertEqual((caught.exception.thunk1, caught.exception.thunk2), ("perform", "c_code"))

@@ -125,11 +125,7 @@ class TestMemoryForOutputs(unittest.TestCase):
 
         x = T.dscalar()
         build = lambda kinds: theano.function(
-            [x],
-            Collect()(x),
-            mode=DebugMode(  # noqa: E731
-                stability_patience=1, check_preallocated_output=kinds
-            ),
+            [x], Collect()(x), mode=DebugMode(stability_patience=1, check_preallocated_output=kinds)
         )
         self.assertEqual(build("")(3), [3.0])
         self.assertRaises(BadThunkOutput, build("previous"), 3)
@@ -361,7 +357,7 @@ class TestRewritesAndNaN(unittest.TestCase):
         """1 - sigmoid(30) has three digits; a replacement of its inverse may be more exact, but not different."""
         x = self.x
         out = T.inv(1 - T.nnet.sigmoid(x))
-        argument = lambda a: a.owner.inputs[1].owner.inputs[0]  # noqa: E731
+        argument = lambda a: a.owner.inputs[1].owner.inputs[0]
         f = theano.function([x], out, mode=rule(T.inv, lambda a: 1 + T.exp(argument(a))))
         self.assertEqual(f([30.0, 1.0]).tolist(), (1 + np.exp([30.0, 1.0])).tolist())
         for factor, value in ((1.0001, 1.0), (0.5, 30.0)):
@@ -371,9 +367,9 @@ class TestRewritesAndNaN(unittest.TestCase):
     def test_integers_are_exact(self):
         """A new graph may not compute in floating point what the old graph computes in integers."""
         i, j, x = T.lvector("i"), T.lvector("j"), self.x
-        quotient = lambda a, b: T.floor(a * (1.0 / b))  # noqa: E731
-        integers = lambda a: T.cast(a, "int64")  # noqa: E731
-        real = lambda a: T.cast(a, "float64")  # noqa: E731
+        quotient = lambda a, b: T.floor(a * (1.0 / b))
+        integers = lambda a: T.cast(a, "int64")
+        real = lambda a: T.cast(a, "float64")
         to_real, to_int = real(i).owner.op, integers(x).owner.op
         cases = [
             (

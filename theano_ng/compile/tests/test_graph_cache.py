@@ -333,9 +333,9 @@ class TestParts(unittest.TestCase):
             self.check(usual, self.of_query(**arguments), part)
 
     def test_surroundings(self):
-        decided = lambda words: unittest.mock.patch.object(graph_cache.gof_optdb, "decided_by", lambda: words)  # noqa: E731
+        decided = lambda words: unittest.mock.patch.object(graph_cache.gof_optdb, "decided_by", lambda: words)
         self.check(self.of_flags(decided, []), self.of_flags(decided, [("a", "b")]), "decided_by")
-        cxx = lambda value: theano.config.change_flags(cxx=value)  # noqa: E731
+        cxx = lambda value: theano.config.change_flags(cxx=value)
         self.check(self.of_flags(cxx, ""), self.of_flags(cxx, "g++"), "cxx")
 
         def key(floatX):
@@ -345,7 +345,7 @@ class TestParts(unittest.TestCase):
         self.check(lambda: key("float64"), lambda: key("float32"), "flags")
 
     def test_what_functions_may_do(self):
-        usual = lambda: key_of([self.x], self.x + 1)  # noqa: E731
+        usual = lambda: key_of([self.x], self.x + 1)
         self.check(usual, lambda: key_of([self.x], self.x + 1, accept_inplace=True), "accept_inplace")
         self.check(usual, lambda: key_of([self.x], Out(self.x + 1, borrow=True)), "outputs")
         for flag in ("mutable", "borrow", "implicit", "shared"):
@@ -361,7 +361,7 @@ class TestParts(unittest.TestCase):
         y = tt.dscalar("y")
         usual, updated = In(self.x, mutable=True), In(self.x, mutable=True, update=self.x + y)
         usual_y, updated_y = In(y, mutable=True), In(y, mutable=True, update=self.x + y)
-        of_first, of_second = lambda: key_of([updated, usual_y], [y]), lambda: key_of([usual, updated_y], [y])  # noqa: E731
+        of_first, of_second = lambda: key_of([updated, usual_y], [y]), lambda: key_of([usual, updated_y], [y])
         self.check(of_first, of_second, "input", "update")
 
     def test_graphs(self):

@@ -143,7 +143,7 @@ class TestInnerGraph(unittest.TestCase):
         ):
             with self.subTest(place):
                 self.assertNotEqual(made(), other)
-                forgetful = lambda graph: tuple(p for p in identity(graph) if p is not identity(graph)[place])  # noqa: B023, E731
+                forgetful = lambda graph: tuple(p for p in identity(graph) if p is not identity(graph)[place])
                 with unittest.mock.patch.object(InnerGraph, "_identity", forgetful):
                     self.assertEqual(
                         made(), InnerGraph.of_parts(other.inputs, other.outputs, other.shared, other.arguments)

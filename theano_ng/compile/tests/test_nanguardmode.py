@@ -38,8 +38,8 @@ class TestNanGuardMode(unittest.TestCase):
 
     def test_flags_clone_and_pickle(self):
         v = T.dvector()
-        mode = NanGuardMode(True, False, False).excluding("fusion")
-        for mode in (mode, pickle.loads(pickle.dumps(mode))):
+        excluding = NanGuardMode(True, False, False).excluding("fusion")
+        for mode in (excluding, pickle.loads(pickle.dumps(excluding))):
             f = theano.function([v], T.exp(v) - 1, mode=mode)
             self.assertEqual(f([1000.0]).tolist(), [np.inf])
             self.assertRaises(AssertionError, f, [np.nan])

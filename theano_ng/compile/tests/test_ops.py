@@ -243,10 +243,10 @@ class TestGraphs(unittest.TestCase):
         x = T.dvector("x")
         f = theano.function([x], op(x))
         # Scalars become 0-d arrays; the error names a value that cannot be converted.
-        for results in ([(np.float64(2), [1, 2])], [[3, np.ones(2, "float32")]]):
+        for results in ([(np.float64(2), [1, 2])], [[3, np.ones(2, "float32")]]):  # noqa: B007, read by fn
             number, vector = f([0.0])
             self.assertEqual((number.shape, number.dtype, vector.dtype), ((), "float64", "float32"))
-        for results, error, text in (
+        for results, error, text in (  # noqa: B007, see above
             ([1.0], ValueError, "returned 1 values, expected 2"),
             ([(1.0, np.ones(2))], TypeError, r"fn}: the function returned array.* as output 1, .*float32, vector"),
             (

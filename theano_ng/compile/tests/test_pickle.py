@@ -203,10 +203,10 @@ class TestGrowth(unittest.TestCase):
         fgraph = f.maker.fgraph
         self.assertNotIn(b"gone" * 3, pickle.dumps(fgraph))
         loaded = pickle.loads(pickle.dumps(fgraph))
-        for fgraph in (fgraph, loaded):
-            (length,) = fgraph.shape_feature.shape_of[fgraph.outputs[0]]
+        for one in (fgraph, loaded):
+            (length,) = one.shape_feature.shape_of[one.outputs[0]]
             self.assertEqual(str(length), "Shape_i{0}.0")
-            self.assertIs(length.owner.inputs[0], fgraph.inputs[0])
+            self.assertIs(length.owner.inputs[0], one.inputs[0])
 
     def test_a_graph_from_a_pickle_is_merged(self):
         x = T.dvector("x")
@@ -261,7 +261,7 @@ class TestRefusals(unittest.TestCase):
         x = T.dvector("x")
         tagged = T.exp(x)
         tagged.tag.note = lambda: None
-        file = open(os.devnull)
+        file = open(os.devnull)  # noqa: SIM115, an object that cannot be pickled
         self.addCleanup(file.close)
         deep = []
         for _ in range(100000):

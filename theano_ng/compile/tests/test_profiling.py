@@ -165,7 +165,7 @@ class TestProfile(unittest.TestCase):
 
 class TestMemory(unittest.TestCase):
     def test_report(self):
-        x, y = buffer("x"), buffer("y")
+        x = buffer("x")
         a = shift(x, 1)  # a new list
         b = shift_inplace(a, 1)  # it reuses this list
         c = view(b)

@@ -158,7 +158,7 @@ class TestContents(unittest.TestCase):
 class TestCalls(unittest.TestCase):
     def test_many(self):
         profile = ProfileStats(atexit_print=False)
-        for i in range(5 * profiling.MOST_CALL_TIMES + 3):
+        for _ in range(5 * profiling.MOST_CALL_TIMES + 3):
             profile.note_call(1.0)
         self.assertEqual(profile.calls_per_time, 8)
         self.assertLessEqual(len(profile.call_times), profiling.MOST_CALL_TIMES)

@@ -119,11 +119,15 @@ class TestTask(unittest.TestCase):
 
     def test_nothing_is_drawn_after_the_end(self):
         seen = Terminal()
-        with mock.patch.object(sys, "stderr", seen), mock.patch.object(progress, "DELAY", 0.0):
-            with theano.config.change_flags({"compile.progress": True}), progress.compiling as task:
-                task.linking(progress.FEW_NODES + 1, [None] * 300)
-                while not seen.getvalue():
-                    pass
+        with (
+            mock.patch.object(sys, "stderr", seen),
+            mock.patch.object(progress, "DELAY", 0.0),
+            theano.config.change_flags({"compile.progress": True}),
+            progress.compiling as task,
+        ):
+            task.linking(progress.FEW_NODES + 1, [None] * 300)
+            while not seen.getvalue():
+                pass
         self.assertRegex(seen.getvalue(), r"^\rcompiling a function: node 201 of 300, 0 s.*\r *\r$")
 
     def test_profile_has_what_was_compiled(self):

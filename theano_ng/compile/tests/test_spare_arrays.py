@@ -119,7 +119,7 @@ class TestSpareArrays(unittest.TestCase):
             held.append((f(value)[0], n * 2, a.get_value(borrow=True), np.tanh(n)))
             va, vb = np.tanh(n), vb + n
             np.testing.assert_allclose(b.get_value(), vb, rtol=1e-12)
-            for got, want, state, expected in held:
+            for got, want, _, _ in held:
                 np.testing.assert_allclose(got, want, rtol=1e-12)
             np.testing.assert_allclose(held[-1][2], held[-1][3], rtol=1e-12)
 

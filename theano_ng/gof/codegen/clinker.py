@@ -37,7 +37,7 @@ from theano_ng.gof.codegen.blocks import (
     struct_variable_codeblocks,
     type_text,
 )
-from theano_ng.gof.codegen.linkers import DualLinker, HideC, OpWiseCLinker, _default_checker
+from theano_ng.gof.codegen.linkers import DualLinker, HideC, OpWiseCLinker
 from theano_ng.gof.codegen.modulecode import delimited
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, NoParams, io_toposort

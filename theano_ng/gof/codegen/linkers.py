@@ -3,7 +3,6 @@
 `clinker` compiles the nodes.
 """
 
-from theano_ng.configdefaults import config
 from theano_ng.gof.link import (
     Linker,
     LocalLinker,

@@ -226,7 +226,7 @@ class AliasClasses:
                 classes[r].destroyers.update(dict.fromkeys(uses))
         # `_relabel` must not reach a view before the view is joined.
         links = [(r, view_i[r]) for r in found if r in view_i]
-        for r, viewed in links:
+        for r, _ in links:
             self._unlink(r)
         for r, viewed in links:
             self.add_view(r, viewed)

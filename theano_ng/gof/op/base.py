@@ -4,10 +4,10 @@ import copy
 import warnings
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import graph, ports, utils
-from theano_ng.gof.c_interface import CLinkerObject, CLinkerOp
+from theano_ng.gof import ports, utils
+from theano_ng.gof.c_interface import CLinkerOp
 from theano_ng.gof.compiler.toolchain import missing_compiler
-from theano_ng.gof.graph import Apply, Constant, NoParams, Variable
+from theano_ng.gof.graph import Apply, NoParams, Variable
 from theano_ng.gof.native import make_native_thunk, meets_unknown_halves, native_code_of
 from theano_ng.gof.op.widening import other_dtype
 from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, object2

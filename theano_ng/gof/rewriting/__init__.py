@@ -37,7 +37,7 @@ from theano_ng.gof.rewriting.local import (
 from theano_ng.gof.rewriting.merge import (
     MergeFeature,
     MergeOptimizer,
-    _metadict,  # noqa: F401  (named by pickles)
+    _metadict,  # named by pickles
     is_same_graph_with_merge,
     pre_constant_merge,
     register_assert_op,

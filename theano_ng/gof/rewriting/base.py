@@ -20,7 +20,7 @@ def next_index():
     return next(_numbers)
 
 
-class Numbered(object):
+class Numbered:
     """A base class of objects that equal only themselves.
 
     The hash is a number that is assigned at the first request.

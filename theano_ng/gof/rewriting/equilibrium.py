@@ -23,7 +23,7 @@ CLIENT_DEPTH = 3
 """The number of client levels of a changed node that are visited again: the depth of the package's deepest patterns."""
 
 
-class Worklist(object):
+class Worklist:
     """A feature that records the changes of a graph during one run, and assigns approximate topological ranks to nodes.
 
     Attributes
@@ -319,7 +319,7 @@ def _label(opt):
     return str(getattr(opt, "name", None) or opt)
 
 
-class _Run(object):
+class _Run:
     """The state of one `EquilibriumOptimizer.apply`.
 
     Optimizers cannot store it: all functions of the process share them.

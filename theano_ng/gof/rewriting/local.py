@@ -134,7 +134,7 @@ def local_optimizer(tracks, inplace=False, requirements=(), when=None):
     return decorator
 
 
-class RuleIndex(object):
+class RuleIndex:
     """An index of rules by op. The order is: rules that name the op, rules that name its class, rules for every op.
 
     Parameters

@@ -41,7 +41,7 @@ class _metadict:
     """A part of Theano's MergeFeature. It exists only for pickles of Theano's compiled functions."""
 
 
-class MergeFeature(object):
+class MergeFeature:
     """A feature that finds the nodes and constants of a graph that can be merged.
 
     Nodes are stored in a table by the key (op, inputs). The cost of finding the twin of a node is that of hashing its

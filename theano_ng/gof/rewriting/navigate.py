@@ -11,7 +11,7 @@ from theano_ng.gof.rewriting.local import LocalOptGroup
 from theano_ng.gof.toolbox import AlreadyThere, NodeFinder
 
 
-class Updater(object):
+class Updater:
     """A feature that passes the changes of a graph's nodes to functions.
 
     Parameters
@@ -47,7 +47,7 @@ class Updater(object):
         return "Updater{%s}" % (self.name,)
 
 
-class ChangeTracker(object):
+class ChangeTracker:
     """A feature whose attribute `changed` shows whether the graph was modified since `reset`.
 
     It is available as ``fgraph.change_tracker``.
@@ -214,7 +214,7 @@ class NavigatorOptimizer(Optimizer):
             self.local_opt.print_summary(stream, level=level + 2, depth=depth - 1)
 
 
-class TrackFilter(object):
+class TrackFilter:
     """A test of whether a rule may apply to an op, based on the rule's tracks. Subclasses of tracked classes count."""
 
     def __init__(self, tracks):

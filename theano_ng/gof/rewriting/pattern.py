@@ -272,7 +272,7 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
         def match(node, bindings):
             if len(node.inputs) != len(arguments):
                 return False
-            for matches, variable in zip(arguments, node.inputs):
+            for matches, variable in zip(arguments, node.inputs):  # noqa: SIM110, a generator takes longer
                 if not matches(variable, bindings):
                     return False
             return True

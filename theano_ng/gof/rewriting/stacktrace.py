@@ -97,7 +97,7 @@ def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
     return True
 
 
-class CheckStrackTraceFeature(object):
+class CheckStrackTraceFeature:
     """A feature that checks that the outputs of each new node have stack traces.
 
     `config.check_stack_trace` determines the action if they do not.

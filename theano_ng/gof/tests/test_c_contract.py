@@ -247,7 +247,7 @@ class TestLifetimes(unittest.TestCase):
         def run(*values):
             for container, value in zip(inputs, values):
                 container.storage[0] = value
-            thunk()
+            thunk()  # noqa: F821, deleted at the end
             return out.storage[0]
 
         self.assertEqual(state(), (0, 0, 1233))  # types, then Ops, then nodes

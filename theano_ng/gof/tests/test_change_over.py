@@ -104,7 +104,7 @@ class TestKeys(unittest.TestCase):
         self.assertEqual({*others, *apart}, set(record._fields))
         self.assertEqual(unnoticed(key, record, others), [])
         for name in others:
-            blind = lambda kernel: key(kernel._replace(**{name: getattr(record, name)}))  # noqa: B023, E731
+            blind = lambda kernel: key(kernel._replace(**{name: getattr(record, name)}))
             self.assertEqual(unnoticed(blind, record, others), [name])
 
     def test_kernels(self):

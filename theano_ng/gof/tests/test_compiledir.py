@@ -157,9 +157,8 @@ class TestCompilelock(InDirectory):
                 [sys.executable, "-c", program, self.directory], capture_output=True, text=True, check=True
             ).stdout
 
-        with compilelock.lock_ctx(self.directory):
-            with compilelock.lock_ctx(self.directory, keep_lock=True):
-                self.assertEqual(other(), "held\n")
+        with compilelock.lock_ctx(self.directory), compilelock.lock_ctx(self.directory, keep_lock=True):
+            self.assertEqual(other(), "held\n")
         self.assertEqual(other(), "held\n")  # still held, since one context keeps the lock
         compilelock.release_lock(self.directory)
         self.assertEqual(other(), "free\n")  # the lock that the other process took ended with it

@@ -58,7 +58,7 @@ class Walk(Op):
     def expected(self, values):
         """Return the expected outputs; `values` are functions that return the inputs."""
         so_far = 0.0
-        for i, value in enumerate(values):
+        for i, value in enumerate(values):  # noqa: B007, the last number is the result
             if so_far >= self.limit:
                 break
             so_far += value()
@@ -107,7 +107,7 @@ def random_graph(seed, log, trap):
         return Compute(name, function, log)
 
     for i in range(25):
-        pick = lambda n: [rng.choice(variables[-12:]) for _ in range(n)]  # noqa: E731
+        pick = lambda n: [rng.choice(variables[-12:]) for _ in range(n)]
         kind = rng.randrange(4)
         if kind == 0:
             out = Walk("w%d" % i, rng.choice((0.5, 1.5)), log)(*pick(rng.randrange(1, 5)))
@@ -321,7 +321,7 @@ class TestInPlace(unittest.TestCase):
             inputs = [buffer("x%d" % i) for i in range(3)]
             variables = list(inputs)
             for i in range(14):
-                pick = lambda: rng.choice(variables[-7:])  # noqa: E731
+                pick = lambda: rng.choice(variables[-7:])
                 kind = rng.randrange(3)
                 if kind == 0:
                     n = rng.randrange(1, 3)
@@ -450,13 +450,13 @@ class TestLazyBranch(unittest.TestCase):
             thunk()
 
     def test_copies_and_views(self):
-        for view in (False, True):
+        for is_view in (False, True):
             for condition in (0, 1):
                 a, b = np.arange(3.0), np.arange(3.0)[::-1]
-                thunk, _, (out,), _ = self.branch(np.asarray(condition), [a, b], view)
+                thunk, _, (out,), _ = self.branch(np.asarray(condition), [a, b], is_view)
                 thunk()
                 np.testing.assert_array_equal(out[0], a if condition else b)
-                self.assertEqual(out[0] is a, view and condition == 1)
+                self.assertEqual(out[0] is a, is_view and condition == 1)
                 self.assertFalse(condition == 0 and np.shares_memory(out[0], b))
                 self.assertTrue(out[0].flags.c_contiguous)
 
@@ -482,7 +482,7 @@ class TestLazyBranch(unittest.TestCase):
                 self.assertEqual((out[0].dtype, out[0].shape), (a.dtype, a.shape))
         held, frozen = np.zeros((2, 3)), np.zeros((2, 3))
         frozen.flags.writeable = False
-        for old, other in ((held, held), (frozen, None)):
+        for old in (held, frozen):
             thunk, _, (out,), _ = self.branch(np.asarray(0), [a, a], old=old)
             thunk()
             self.assertIsNot(out[0], old)

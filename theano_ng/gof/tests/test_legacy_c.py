@@ -180,7 +180,7 @@ class WithParams(gof.COp):
     def __init__(self, path, choice):
         self.table = (3, 5)
         self.scale, self.choice, self.half = 2.0, choice, 0.5
-        super(WithParams, self).__init__(path, "APPLY_SPECIFIC(shifted)")
+        super().__init__(path, "APPLY_SPECIFIC(shifted)")
 
     def get_params(self, node):
         return self.params_type.get_params(self, table=np.asarray(self.table, "int32"))

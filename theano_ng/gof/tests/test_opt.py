@@ -178,7 +178,7 @@ class TestDocumented(Base):
             return v.owner.inputs[0] if v.owner is not None and v.owner.op == identity else None
 
         x, y = self.x, self.y
-        for pattern, new, out, after in [
+        for old, new, out, after in [
             ((log, (exp, "a")), "a", log(identity(exp(x))), "[x]"),
             ((log, (exp, "a")), "a", log(identity(identity(exp(x)))), "[log(identity(identity(exp(x))))]"),
             ((add, "a", "a"), (neg, "a"), add(x, identity(x)), "[neg(x)]"),
@@ -194,7 +194,7 @@ class TestDocumented(Base):
             ),
         ]:
             e = graph_of(out)
-            out2in(PatternSub(pattern, new, skip_identities_fn=skip)).optimize(e)
+            out2in(PatternSub(old, new, skip_identities_fn=skip)).optimize(e)
             self.assertEqual(str(e), after)
 
     def test_pattern_of_a_class_and_of_nested_conditions(self):
@@ -940,7 +940,7 @@ class TestMeta(Base):
                 )
 
         def rule(name, result):
-            apply = lambda node: result(node.inputs[0])  # noqa: E731
+            apply = lambda node: result(node.inputs[0])
             apply.__name__ = name
             return local_optimizer([T.exp])(apply)
 

@@ -309,10 +309,8 @@ class TestFiles(InDirectory):
             trust.open_file(os.path.join(self.base, "link"))
         self.assertFalse(trust.is_trusted(os.path.join(self.base, "link")))
         os.mkfifo(os.path.join(self.base, "fifo"), 0o600)
-        with (
-            self.one_warning("not a regular file"),
-            self.assertRaises(trust.Untrusted),
-        ):  # it does not wait for a writer
+        # It does not wait for a writer.
+        with self.one_warning("not a regular file"), self.assertRaises(trust.Untrusted):
             trust.open_file(os.path.join(self.base, "fifo"))
         with self.assertRaises(FileNotFoundError):
             trust.open_file(os.path.join(self.base, "missing"))
@@ -475,8 +473,7 @@ class TestCaches(InDirectory):
         done = subprocess.run(
             [sys.executable, "-c", "import os; os.umask(%d)\n%s" % (umask, PROGRAM)],
             env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
         )
         self.assertEqual(0, done.returncode, done.stderr)

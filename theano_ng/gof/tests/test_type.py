@@ -17,7 +17,7 @@ from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.null_type import NullType, null_type
 from theano_ng.gof.op import Op
-from theano_ng.gof.type import CDataType, CDataTypeConstant, Generic, SingletonType, Type, generic
+from theano_ng.gof.type import CDataType, CDataTypeConstant, SingletonType, Type, generic
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.gradient import DisconnectedType
 from theano_ng.ifelse import ifelse

@@ -1,9 +1,9 @@
 """Types, which define the valid values of variables, in Python and in C."""
 
-from theano_ng.gof import graph, utils
+from theano_ng.gof import utils
 from theano_ng.gof.c_interface import CLinkerObject
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.utils import MethodNotDefined, object2, string_types
+from theano_ng.gof.utils import MethodNotDefined, object2
 
 
 class CLinkerType(CLinkerObject):

@@ -3,7 +3,7 @@
 import operator
 
 from theano_ng.gof import ports
-from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.graph import Constant
 from theano_ng.gof.type.base import Type
 
 

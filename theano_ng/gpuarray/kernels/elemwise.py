@@ -162,7 +162,7 @@ class _Text:
         return "\n".join(lines)
 
     def _row(self, alone, last):
-        element = lambda k: "tng_q%d[(ga_ssize)tng_i * tng_s%d_%d]" % (k, k, last)  # noqa: E731
+        element = lambda k: "tng_q%d[(ga_ssize)tng_i * tng_s%d_%d]" % (k, k, last)
         return ["    TNG_EACH(tng_i, tng_d%d, 0) {" % last, *self._element(alone, element), "    }"]
 
     def _memory(self, k):

@@ -1,3 +1,3 @@
 """The C code of device Ops. It links against symbols that `pygpu.gpuarray` exports, so that module is loaded first."""
 
-from theano_ng.gpuarray.pygpu import gpuarray  # noqa: F401
+from theano_ng.gpuarray.pygpu import gpuarray

@@ -3,7 +3,7 @@
 All documented names are exported here.
 """
 
-from theano_ng.gpuarray.opt.databases import (  # noqa: F401
+from theano_ng.gpuarray.opt.databases import (
     gpu_cut_copies,
     gpu_optimizer,
     gpu_optimizer2,
@@ -15,6 +15,6 @@ from theano_ng.gpuarray.opt.databases import (  # noqa: F401
     safe_to_cpu,
     safe_to_gpu,
 )
-from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputToGpuOptimizer  # noqa: F401
-from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_cut_gpu_transfers  # noqa: F401
-from theano_ng.gpuarray.opt import arrays, elementwise, final, indices, loops  # noqa: F401
+from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputToGpuOptimizer
+from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_cut_gpu_transfers
+from theano_ng.gpuarray.opt import arrays, elementwise, final, indices, loops

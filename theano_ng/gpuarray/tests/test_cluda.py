@@ -31,7 +31,7 @@ class TestCluda(unittest.TestCase):
         arrays = [self.array(dtype) for dtype in dtypes]
         kernel = self.kernel("atomics", [gpuarray.GpuArray] * 7, have_double=True, have_half=True)
         kernel(*arrays, gs=(GROUPS,), ls=(GROUP,), shared=4)
-        i, I, l, L, f, d, e = (np.asarray(array) for array in arrays)  # noqa: E741
+        i, I, l, L, f, d, e = (np.asarray(array) for array in arrays)
         for k, values in enumerate((i, I, l, L, f, d)):
             self.assertEqual(values[0], (k + 1) * THREADS)
             self.assertEqual(values[1], GROUP)

@@ -263,9 +263,12 @@ class TestContexts(Test):
         np.testing.assert_array_equal(np.asarray(f([1, 2])), [2, 4])
         y = T.vector()
         y.tag.target = "nowhere"
-        with self.assertLogs("theano_ng.gof.opt", "ERROR"), config.change_flags(on_opt_error="raise"):
-            with self.assertRaisesRegex(ValueError, "nowhere"):
-                theano.function([y], y * 2, mode=MODE)
+        with (
+            self.assertLogs("theano_ng.gof.opt", "ERROR"),
+            config.change_flags(on_opt_error="raise"),
+            self.assertRaisesRegex(ValueError, "nowhere"),
+        ):
+            theano.function([y], y * 2, mode=MODE)
 
 
 class TestTypes(Test):
@@ -347,7 +350,7 @@ class TestModes(Test):
         f, a = self.make(mode, **others)
         value = self.rng.uniform(-1, 1, (2, 3))
         start = np.arange(3.0)
-        for k in range(2):
+        for _k in range(2):
             out, gradient = f(value)
             t = np.tanh(value * start)
             np.testing.assert_allclose(out, t.sum(0) + np.concatenate([value[0, 1:], value[1, :1]]) * start.max())

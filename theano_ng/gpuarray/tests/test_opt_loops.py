@@ -119,7 +119,7 @@ class TestLoops(unittest.TestCase):
         """Steps update shared variables on the host and on the device."""
         v = self.v
         for target in ("cpu", None):
-            counter = theano.shared(np.zeros(3))
+            counter = theano.shared(np.zeros(3), target=target)
             rows, updates = theano.scan(lambda a: (a + counter, {counter: counter + 1}), outputs_info=v, n_steps=3)
             f = theano.function([v], rows, updates=updates, mode=modes()[0])
             f(np.zeros(3))
@@ -127,7 +127,7 @@ class TestLoops(unittest.TestCase):
             np.testing.assert_array_equal(counter.get_value(), [6, 6, 6])
 
     def test_nested(self):
-        x, v = self.x, self.v
+        x = self.x
 
         def row_of(row):
             inner, _ = theano.scan(lambda a, b: a * b, sequences=row, outputs_info=T.ones_like(row[0]))

@@ -42,7 +42,7 @@ class TestInstall(unittest.TestCase):
             self.assertIs(importlib.import_module(path), own)
 
     def test_nothing_is_left(self):
-        import theano.tensor  # noqa: F401
+        import theano.tensor
 
         before = set(sys.modules)
         legacy.uninstall()
@@ -51,7 +51,7 @@ class TestInstall(unittest.TestCase):
         self.assertNotIn(legacy.Finder, sys.meta_path)
         self.assertIs(type(logging.Logger.manager.loggerDict), dict)
         with self.assertRaises(ModuleNotFoundError):
-            import theano  # noqa: F401
+            import theano  # noqa: F401, raises
 
     def test_block(self):
         with legacy.installed():

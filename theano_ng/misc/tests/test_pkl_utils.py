@@ -40,7 +40,7 @@ class TestZip(unittest.TestCase):
 
     def test_what_is_refused(self):
         self.assertRaises(ValueError, dumped, theano.shared(0, name="pkl"))
-        strict = lambda **kwargs: lambda z: pkl_utils.PersistentSharedVariableID(z, **kwargs)  # noqa: E731
+        strict = lambda **kwargs: lambda z: pkl_utils.PersistentSharedVariableID(z, **kwargs)
         self.assertRaises(
             ValueError,
             dumped,

@@ -1,6 +1,6 @@
 """Hints about matrices for rewriting, and Ops of linear algebra imported from other modules."""
 
-from theano_ng.sandbox.linalg.ops import (  # noqa: F401
+from theano_ng.sandbox.linalg.ops import (
     alloc_diag,
     cholesky,
     det,

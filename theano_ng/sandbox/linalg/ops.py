@@ -16,7 +16,7 @@ from theano_ng.lazy import lazy_names
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.nlinalg import alloc_diag, det, diag, eig, eigh, extract_diag, matrix_inverse, trace  # noqa: F401  (names of this module)
-from theano_ng.tensor.slinalg import Cholesky, Solve, cholesky, eigvalsh, solve  # noqa: F401
+from theano_ng.tensor.slinalg import Cholesky, Solve, cholesky, eigvalsh, solve  # noqa: F401, names of this module
 
 # SciPy is a requirement of the package, so it is always installed.
 imported_scipy = True

@@ -576,9 +576,9 @@ class TestStreams(unittest.TestCase):
                 r = MRG_RandomStreams(7)
                 state = r.rstate
                 # Tests of devices in this process may have defined the context None.
-                with mock.patch.object(contexts, "_contexts", {}):
-                    with self.assertRaisesRegex(TypeError, "No suitable SharedVariable constructor"):
-                        draw(r, target=target)
+                refused = self.assertRaisesRegex(TypeError, "No suitable SharedVariable constructor")
+                with mock.patch.object(contexts, "_contexts", {}), refused:
+                    draw(r, target=target)
                 np.testing.assert_array_equal(r.rstate, state)
             with self.assertRaises(TypeError) as raised:
                 draw(MRG_RandomStreams(7), target="cpu", foo=3)

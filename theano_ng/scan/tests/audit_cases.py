@@ -70,7 +70,7 @@ def _case(name, step, arguments, outer, skip=None, **layout):
 
 def audit_cases():
     """Return loops of each kind."""
-    n = lambda x, less=0: x.shape[0] - less  # noqa: E731
+    n = lambda x, less=0: x.shape[0] - less
     in_place = {"n_seqs": 1, "n_sit_sot": 1, "tap_array": [[-1]], "destroy_map": {0: [2]}}
     return [
         _case(

@@ -298,7 +298,7 @@ class TestStates(unittest.TestCase):
 
     def test_errors(self):
         s, f0, i0 = T.dscalar("s"), T.fvector("f0"), T.iscalar("i0")
-        add = lambda a, h: a + h  # noqa: E731
+        add = lambda a, h: a + h
         for info, step, error, text in (
             (
                 f0,
@@ -423,7 +423,7 @@ class TestStepFunctions(unittest.TestCase):
             steps = 2 if has_condition else 4
             for found in run(outputs, {x: X}):
                 np.testing.assert_array_equal(found, X[:steps])
-        outputs = [scan(lambda a: k, x)[0] for k in (x[0], [x[0]], [x[0], x[0]])]  # noqa: B023
+        outputs = [scan(lambda a: k, x)[0] for k in (x[0], [x[0]], [x[0], x[0]])]
         self.assertEqual([type(o) for o in outputs], [type(x), type(x), list])
 
     def test_errors(self):
@@ -565,7 +565,7 @@ class TestStepFunctions(unittest.TestCase):
 
         def nest(depth, h):
             # If each level ran the level below several times to check it, six levels would take minutes.
-            step = lambda k: nest(depth - 1, k)  # noqa: E731
+            step = lambda k: nest(depth - 1, k)
             return h + 1.0 if depth == 0 else scan(step, outputs_info=h, n_steps=2, mode=MODE)[0][-1]
 
         self.assertEqual(run(nest(6, T.constant(0.0, dtype="float64")), {}), 64)

@@ -485,7 +485,7 @@ class Disconnected(unittest.TestCase):
         """A state that is recomputed at each step still has a second derivative with respect to its initial rows."""
         rows, w0, x0 = T.dvector(), 2.0, [3.0, 5.0, 7.0]
         for initial, taps in ((self.h, [-1]), (rows, [-2, -1])):
-            read = lambda x, *states_and_w: [states_and_w[-1] * x, states_and_w[-1] * states_and_w[0]]  # noqa: E731
+            read = lambda x, *states_and_w: [states_and_w[-1] * x, states_and_w[-1] * states_and_w[0]]
             for step in (read, lambda *row: (read(*row), until(row[0] > 6))):
                 (_, out), _ = scan(step, self.x, [{"initial": initial, "taps": taps}, None], self.w)
                 by_w, by_initial = T.grad(out.sum(), [self.w, initial])

@@ -56,7 +56,7 @@ class TestLoops(unittest.TestCase):
                 self.assertNotEqual(one, changed)
                 self.assertNotEqual(text(one), text(changed))
                 identity = Scan._identity
-                forgetful = lambda op: identity(op)[:place] + identity(op)[place + 1 :]  # noqa: B023, E731
+                forgetful = lambda op: identity(op)[:place] + identity(op)[place + 1 :]
                 with unittest.mock.patch.object(Scan, "_identity", forgetful):
                     self.assertEqual(one, changed)
                     self.assertEqual(hash(one), hash(changed))

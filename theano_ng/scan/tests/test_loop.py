@@ -105,7 +105,7 @@ class RandomLoop:
 
     def expression(self):
         """Return a random expression with bounded values and the shape of rows."""
-        choose = lambda: self.sources[self.rng.randint(len(self.sources))]  # noqa: E731
+        choose = lambda: self.sources[self.rng.randint(len(self.sources))]
         a, b, c = choose(), choose(), choose()
         found = [lambda: T.tanh(a * 0.5 + b), lambda: a * b - c * 0.25, lambda: T.maximum(a, -b) * 0.75][
             self.rng.randint(3)
@@ -379,7 +379,7 @@ class TestProductsOfVectors(unittest.TestCase):
         ):
             with self.subTest(first=first, second=second):
                 x, y = T.vector(dtype=first), T.vector(dtype=second)
-                step = lambda total, x, y: T.dot(x * T.cast(abs(total) > 1, first), y)  # noqa: E731
+                step = lambda total, x, y: T.dot(x * T.cast(abs(total) > 1, first), y)
                 totals, _ = theano.scan(step, outputs_info=T.dot(x, y), non_sequences=[x, y], n_steps=3)
                 with AT_ONCE, theano.config.change_flags(tiered="off"):
                     f = theano.function([x, y], totals)

@@ -75,7 +75,7 @@ class TestTradingPlaces(Loops):
         p, q = X[0], Y[0]
         for _ in range(5):
             p, q = q, p[::-1]
-        make = lambda: Scan([self.a, self.b], [self.b, self.a[::-1]], info(n_sit_sot=2, tap_array=[[-1], [-1]]))  # noqa: E731
+        make = lambda: Scan([self.a, self.b], [self.b, self.a[::-1]], info(n_sit_sot=2, tap_array=[[-1], [-1]]))
         self.each(make, [FIVE, X, Y], [p[None], q[None]])
 
     def test_rings_of_two_rows(self):
@@ -92,7 +92,7 @@ class TestTradingPlaces(Loops):
     def test_condition_is_a_row(self):
         a = T.TensorType("bool", ())()
         until = np.array([True])
-        make = lambda: Scan([a], [T.invert(a), a], info(n_sit_sot=1, tap_array=[[-1]], as_while=True))  # noqa: E731
+        make = lambda: Scan([a], [T.invert(a), a], info(n_sit_sot=1, tap_array=[[-1]], as_while=True))
         self.each(make, [FIVE, until], [np.array([False])])
         self.each(make, [FIVE, ~until], [np.array([False])])
 
@@ -128,11 +128,11 @@ class TestTradingPlaces(Loops):
             p, s = p + s, p
         make = lambda: Scan(
             [self.a, self.b], [self.a + self.b, self.a], info(n_sit_sot=1, tap_array=[[-1]], n_shared_outs=1)
-        )  # noqa: E731
+        )
         self.each(make, [FIVE, X, Y[0]], [p[None], s])
 
     def test_shared_variable_becomes_a_row_of_a_sequence(self):
-        make = lambda: Scan([self.a, self.b], [self.a * 2, self.a], info(n_seqs=1, n_nit_sot=1, n_shared_outs=1))  # noqa: E731
+        make = lambda: Scan([self.a, self.b], [self.a * 2, self.a], info(n_seqs=1, n_nit_sot=1, n_shared_outs=1))
         self.each(make, [FIVE, A, X[0], FIVE], [A * 2, A[4]])
 
     def test_shared_variable_is_a_view_of_what_a_step_computes(self):
@@ -142,31 +142,31 @@ class TestTradingPlaces(Loops):
                 rows.append(s + 1)
                 s = view(W.dot(s))
             symbolic = T.tanh if view is np.tanh else view
-            make = lambda: Scan([self.a], [self.a + 1, symbolic(T.dot(W, self.a))], info(n_nit_sot=1, n_shared_outs=1))  # noqa: B023, E731
+            make = lambda: Scan([self.a], [self.a + 1, symbolic(T.dot(W, self.a))], info(n_nit_sot=1, n_shared_outs=1))
             self.each(make, [FIVE, X[0], FIVE], [rows, s])
 
 
 class TestLengths(Loops):
     def test_result_that_keeps_no_rows(self):
         a = T.dvector()
-        make = lambda: Scan([a], [a * 2, T.dot(W, a)], info(n_seqs=1, n_nit_sot=2))  # noqa: E731
+        make = lambda: Scan([a], [a * 2, T.dot(W, a)], info(n_seqs=1, n_nit_sot=2))
         self.each(make, [FIVE, A, np.int64(0), FIVE], [np.empty((0, 3)), A.dot(W.T)])
 
     def test_no_steps_on_a_buffer_without_rows(self):
         a = T.dvector()
-        make = lambda: Scan([a], [a * 2], info(n_sit_sot=1, tap_array=[[-1]]))  # noqa: E731
+        make = lambda: Scan([a], [a * 2], info(n_sit_sot=1, tap_array=[[-1]]))
         self.each(make, [np.int64(0), np.empty((0, 3))], [np.empty((0, 3))])
 
     def test_rows_without_elements(self):
         a = T.dvector()
-        make = lambda: Scan([a], [a * 2], info(n_sit_sot=1, tap_array=[[-1]]))  # noqa: E731
+        make = lambda: Scan([a], [a * 2], info(n_sit_sot=1, tap_array=[[-1]]))
         self.each(make, [np.int64(3), np.zeros((4, 0))], [np.zeros((4, 0))])
 
     def test_condition_after_the_first_step(self):
         a = T.dvector()
         make = lambda: Scan(
             [a], [a * 2, a, a.sum() < 100], info(n_sit_sot=1, n_nit_sot=1, tap_array=[[-1]], as_while=True)
-        )  # noqa: E731
+        )
         buffer = np.concatenate([X, np.zeros((5, 3))])
         self.each(make, [FIVE, buffer, FIVE], [[X[0], X[0] * 2], X])
         self.each(make, [FIVE, X, np.int64(1)], [X * 2, X])
@@ -176,7 +176,7 @@ class TestLengths(Loops):
         p, q = [X[0]], [1.5]
         for _ in range(5):
             p, q = [*p, p[-1] * 0.5 + q[-1]], [*q, q[-1] * 0.5]
-        make = lambda: Scan([a, n], [a * 0.5 + n, n * 0.5], info(n_sit_sot=2, tap_array=[[-1], [-1]]))  # noqa: E731
+        make = lambda: Scan([a, n], [a * 0.5 + n, n * 0.5], info(n_sit_sot=2, tap_array=[[-1], [-1]]))
         buffers = [np.zeros((6, 3)), np.zeros(6)]
         buffers[0][0], buffers[1][0] = p[0], q[0]
         self.each(make, [FIVE, *buffers], [p, q])
@@ -187,7 +187,7 @@ class TestLengths(Loops):
         p, q = [X[0]], [W]
         for _ in range(5):
             p, q = [*p, p[-1] * 0.5 + 1], [*q, q[-1] * q[-1] - 0.5]
-        make = lambda: Scan([a, m], [a * 0.5 + 1, m * m - 0.5], info(n_sit_sot=2, tap_array=[[-1], [-1]]))  # noqa: E731
+        make = lambda: Scan([a, m], [a * 0.5 + 1, m * m - 0.5], info(n_sit_sot=2, tap_array=[[-1], [-1]]))
         buffers = [np.zeros((6, 3)), np.zeros((6, 3, 3))]
         buffers[0][0], buffers[1][0] = p[0], q[0]
         self.each(make, [FIVE, *buffers], [p, q])
@@ -219,12 +219,12 @@ class TestOddArrays(Loops):
                     plain = np.array(value, "f8", subok=False)
                     self.each(
                         lambda: Scan([a], [step(a)], info(n_seqs=1, n_nit_sot=1)), [FIVE, value, FIVE], [np.tanh(plain)]
-                    )  # noqa: B023
+                    )
                     for t in range(4):
                         plain[t + 1] = np.tanh(plain[t])
                     self.each(
                         lambda: Scan([a], [step(a)], info(n_sit_sot=1, tap_array=[[-1]])), [np.int64(4), value], [plain]
-                    )  # noqa: B023
+                    )
 
     def test_matrices(self):
         m = T.dmatrix()
@@ -235,7 +235,7 @@ class TestOddArrays(Loops):
                 (lambda v: T.dot(v.T, v), lambda v: v.T @ v),
             ):
                 wanted = [of(row) for row in value]
-                self.each(lambda: Scan([m], [step(m)], info(n_seqs=1, n_nit_sot=1)), [FIVE, value, FIVE], [wanted])  # noqa: B023
+                self.each(lambda: Scan([m], [step(m)], info(n_seqs=1, n_nit_sot=1)), [FIVE, value, FIVE], [wanted])
 
     def test_broadcastable_rows(self):
         row = T.TensorType("float64", (True,))()
@@ -258,7 +258,7 @@ class TestOddArrays(Loops):
                     outer = [T.lscalar(), T.dmatrix(), theano.In(T.dmatrix(), mutable=True, borrow=True)]
                     build = lambda: theano.function(
                         outer, op(*[getattr(v, "variable", v) for v in outer]), accept_inplace=True
-                    )  # noqa: B023, E731
+                    )
                     if way == "C":
                         f = build()
                         found = f(4, A[:4], value)
@@ -316,7 +316,7 @@ class TestArrays(unittest.TestCase):
 
     def test_index_out_of_bounds(self):
         places, x = T.lvector("places"), T.dvector("x")
-        step = lambda i, s, p: [s * 0.5 + x[p] * s.sum(), i]  # noqa: E731
+        step = lambda i, s, p: [s * 0.5 + x[p] * s.sum(), i]
         start = [T.ones_like(x), np.int64(0)]
         functions = self.both(lambda: theano.function([places, x], theano.scan(step, places, start)[0][0]))
         for given in ([0, 2, -3, 1, -1], [1]):
@@ -330,15 +330,15 @@ class TestArrays(unittest.TestCase):
     def test_written_out_of_bounds(self):
         places, x = T.bvector("places"), T.dvector("x")
         for write in (T.set_subtensor, T.inc_subtensor):
-            step = lambda i, s: write(s[i], s[0] + 1)  # noqa: B023, E731
-            functions = self.both(lambda: theano.function([places, x], theano.scan(step, places, x)[0][-1]))  # noqa: B023
+            step = lambda i, s: write(s[i], s[0] + 1)
+            functions = self.both(lambda: theano.function([places, x], theano.scan(step, places, x)[0][-1]))
             self.same(functions, np.int8([0, 1, -1]), X[0])
             self.assertIn("step 1 of the loop", self.same_failure(functions, IndexError, np.int8([0, -4]), X[0]))
 
     def test_zero_divides_an_integer(self):
         x, rate = T.lvector("x"), T.lvector("rate")
         for step in (lambda r, s: s // r + s.max(), lambda r, s: s + s.sum() // r):
-            functions = self.both(lambda: theano.function([x, rate], theano.scan(step, rate, x)[0]))  # noqa: B023
+            functions = self.both(lambda: theano.function([x, rate], theano.scan(step, rate, x)[0]))
             self.same(functions, [5, -7, 9], [1, 2, 3])
             text = self.same_failure(functions, ZeroDivisionError, [5, -7, 9], [1, 2, 0, 3])
             self.assertIn("step 2 of the loop", text)
@@ -398,7 +398,7 @@ class TestArrays(unittest.TestCase):
         for hot in (10, 1):
             with mock.patch.object(loop, "HOT_STEPS", hot):
                 rate = np.float64(RNG.rand())  # no earlier test has compiled this loop
-                f = theano.function([x, n], theano.scan(lambda s: s * rate / s.sum(), outputs_info=x, n_steps=n)[0])  # noqa: B023
+                f = theano.function([x, n], theano.scan(lambda s: s * rate / s.sum(), outputs_info=x, n_steps=n)[0])
             for steps in (4, 5, 3, 40, 2):
                 state, found = given, f(given, steps)
                 for row in found:
@@ -409,7 +409,7 @@ class TestArrays(unittest.TestCase):
         """Sums of long vectors are computed in halves."""
         x = T.vector("x", dtype="float32")
         for n in (2047, 2048, 2049, 4096, 4097, 10000):
-            step = lambda s: s / s.sum() + (s * s).sum() * np.float32(0.01) - T.max(abs(s))  # noqa: E731
+            step = lambda s: s / s.sum() + (s * s).sum() * np.float32(0.01) - T.max(abs(s))
             functions = self.both(lambda: theano.function([x], theano.scan(step, outputs_info=x, n_steps=3)[0]))
             self.same(functions, RNG.rand(n).astype("float32"))
 

@@ -6,10 +6,10 @@ conversions.
 """
 
 from theano_ng.sparse.conversion import CSC, CSR, csm_properties
-from theano_ng.sparse.fields import *  # noqa: F401,F403
-from theano_ng.sparse.opt.conversion import *  # noqa: F401,F403
-from theano_ng.sparse.opt.elementwise import *  # noqa: F401,F403
-from theano_ng.sparse.opt.products import *  # noqa: F401,F403
+from theano_ng.sparse.fields import *
+from theano_ng.sparse.opt.conversion import *
+from theano_ng.sparse.opt.elementwise import *
+from theano_ng.sparse.opt.products import *
 from theano_ng.sparse.products import usmm
 
 __all__ = ["CSC", "CSR", "csm_properties", "usmm"]

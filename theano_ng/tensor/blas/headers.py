@@ -75,7 +75,7 @@ _TYPES = {"s": "float", "d": "double", "c": "void", "z": "void"}
 _REAL = {"s": "float", "d": "double", "c": "float", "z": "double"}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def signatures():
     """Return the signatures of the functions that `blas_header_text` declares.
 

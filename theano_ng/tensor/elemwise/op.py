@@ -216,7 +216,7 @@ class DimShuffle(NativeOp, COp):
                 order[d] = i
         # The gradient with respect to a discrete input is a float. Otherwise use the broadcast pattern of `gz`, which
         # may have fewer broadcastable dimensions than the output.
-        if not x.type.dtype in scalar_continuous():
+        if x.type.dtype not in scalar_continuous():
             return [x.zeros_like(dtype=config.floatX)]
         return [DimShuffle(gz.type.broadcastable, order)(Elemwise(scalar.identity)(gz))]
 
@@ -226,7 +226,7 @@ def scalar_one():
     return constant(1, dtype="int64")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def scalar_continuous():
     """Return the set of dtypes that have gradients."""
     return frozenset(str(t.dtype) for t in scalar.continuous_types)
@@ -402,7 +402,7 @@ class Elemwise(NativeOp, OpenMPOp):
         inputs = padded
 
         pattern = [all(flags) for flags in zip(*[i.type.broadcastable for i in inputs])]
-        for output, overwritten in self.inplace_pattern.items():
+        for overwritten in self.inplace_pattern.values():
             for out_flag, in_flag in zip(pattern, inputs[overwritten].type.broadcastable):
                 if in_flag and not out_flag:
                     raise ValueError(
@@ -681,7 +681,7 @@ def _is_temporary(variable):
 # A graph has few different types and paddings, but each many times. All are immutable, so they are cached.
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _shadow(dtype):
     """Return a scalar variable; it serves to find the output types of a scalar op."""
     return get_scalar_type(dtype=dtype).make_variable()

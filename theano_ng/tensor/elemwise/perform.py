@@ -32,7 +32,7 @@ def broadcast_shape(node, inputs):
     return tuple(shape)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def array_function(name):
     """Return the function on arrays named by the first item of an `nfunc_spec`.
 

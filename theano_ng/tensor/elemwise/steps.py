@@ -114,7 +114,7 @@ class Writer:
         else:
             dtype = operand_dtype(op, wide, computed)
             name = dtype and name_of(op, dtype)
-            if name is None or not (name in library().instructions):
+            if name is None or name not in library().instructions:
                 raise Unsupported
             result = self._instruction(op, name, dtype, operands, computed, target)
         if out == "float16" and (kind not in (Identity, Second) or wide[-1] != "float32" or "float16" not in dtypes):

@@ -22,7 +22,7 @@ from theano_ng.tensor.constant import (
     tensor_or_other,
 )
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
-from theano_ng.tensor.elemwise.functions import clip  # noqa: F401, a name that is imported from here
+from theano_ng.tensor.elemwise.functions import clip
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.advanced import (
     AdvancedBooleanIncSubtensor,

@@ -12,7 +12,7 @@ from theano_ng.tensor.elemwise.functions import cast, expm1, int_div, minimum, m
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.linalg.products import dot, tensordot
 from theano_ng.tensor.nnet.blocksparse import sparse_block_dot
-from theano_ng.tensor.nnet.sigmoids import ScalarActivation, ScalarSoftsign, scalar_softsign, softsign  # noqa: F401
+from theano_ng.tensor.nnet.sigmoids import ScalarActivation, ScalarSoftsign, scalar_softsign, softsign  # noqa: F401, names of this module
 from theano_ng.tensor.nnet.softmax import softmax
 from theano_ng.tensor.shaping.creation import arange
 

@@ -9,7 +9,7 @@ from theano_ng.scalar.basic import add, get_scalar_type, mul, sub, true_div, upc
 from theano_ng.scalar.composite import Composite
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.nnet.bn_ops import (  # noqa: F401
+from theano_ng.tensor.nnet.bn_ops import (  # noqa: F401, names of this module
     AbstractBatchNormInference,
     AbstractBatchNormTrain,
     AbstractBatchNormTrainGrad,

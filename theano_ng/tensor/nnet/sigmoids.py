@@ -3,7 +3,6 @@
 import numpy as np
 
 import theano_ng.scalar as scal
-from theano_ng.configdefaults import config
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import UnaryMath, c_cast, compute_in_output_float, float_function, is_complex, is_discrete
 from theano_ng.tensor.constant import as_tensor_variable, constant

@@ -305,7 +305,7 @@ def _wide_group(root, op_class, max_inputs, most_inputs):
     members, waiting, external = [root], {}, {}
     weight, walked, end = _weight(root), 0, 1
     for member in members:  # The list grows during the iteration.
-        walked += 1
+        walked += 1  # noqa: SIM113, the number of members is needed after the loop
         external.pop(member.outputs[0], None)
         for variable in member.inputs:
             external[variable] = None

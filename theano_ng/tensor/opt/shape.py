@@ -17,7 +17,6 @@ from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, local_optimizer
 from theano_ng.tensor.constant import constant
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise import functions as T
-from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.lengths import Lengths

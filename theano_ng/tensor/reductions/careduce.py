@@ -228,7 +228,7 @@ class CAReduce(NativeOp, Op):
             slices.insert(0, np.full(shape, identity, dtype=acc_dtype))
         elif not slices:
             return np.empty(shape, dtype=acc_dtype)
-        combine = lambda a, b: evaluate_scalar_op(self.scalar_op, [a, b], [acc_dtype], shape)[0]  # noqa: E731
+        combine = lambda a, b: evaluate_scalar_op(self.scalar_op, [a, b], [acc_dtype], shape)[0]
         return functools.reduce(combine, slices)
 
     # -- C --------------------------------------------------------------------------------------------------------

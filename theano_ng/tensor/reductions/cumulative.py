@@ -134,7 +134,7 @@ class CumOp(NativeOp, Op):
         elif -x.ndim <= self.axis < x.ndim:
             flags = x.broadcastable
         else:
-            raise ValueError("axis(={0}) out of bounds for {1}".format(self.axis, x.type))
+            raise ValueError("axis(={}) out of bounds for {}".format(self.axis, x.type))
         return Apply(self, [x], [TensorType(dtype, flags)()])
 
     def native_code(self, node):

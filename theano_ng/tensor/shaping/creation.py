@@ -484,7 +484,7 @@ def arange(start, stop=None, step=1, dtype=None):
     return op(start, stop, step)
 
 
-class _nd_grid(object):
+class _nd_grid:
     """A builder of grids, which is indexed by slices. `mgrid` and `ogrid` are instances.
 
     Parameters

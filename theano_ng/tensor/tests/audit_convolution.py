@@ -37,7 +37,7 @@ def _matches(image, kernel, output):
 def audit_cases():
     """Return cases of each Op, in two and in three dimensions."""
     cases = []
-    for plain, image, kernel, output, lengths, parameters in (
+    for plain, image, kernel, output, _lengths, parameters in (
         (
             AbstractConv2d,
             (2, 2, 4, 5),

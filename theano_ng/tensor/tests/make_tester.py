@@ -15,7 +15,6 @@ import numpy as np
 from theano_ng import tensor
 from theano_ng.compile.debugmode import DebugMode
 from theano_ng.compile.function import function
-from theano_ng.compile.io import In
 from theano_ng.compile.mode import get_default_mode, get_mode
 from theano_ng.configdefaults import config
 from theano_ng.tensor.type import get_atol_rtol

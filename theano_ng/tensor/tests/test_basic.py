@@ -12,8 +12,8 @@ from theano_ng.gof.native import make_native_thunk
 from theano_ng.tensor import basic, creation, extra_ops, selecting
 
 # This module is the documented home of the names below.
-from theano_ng.tensor.tests.make_tester import check_floatX, copymod, inplace_func, makeBroadcastTester, makeTester  # noqa: F401
-from theano_ng.tensor.tests.random_arguments import (  # noqa: F401
+from theano_ng.tensor.tests.make_tester import check_floatX, copymod, inplace_func, makeBroadcastTester, makeTester  # noqa: F401, names of this module
+from theano_ng.tensor.tests.random_arguments import (  # noqa: F401, names of this module
     _good_broadcast_binary_normal,
     _good_broadcast_unary_normal,
     _good_broadcast_unary_normal_float_no_complex,

@@ -484,7 +484,7 @@ class TestElementwise(NativeCase):
                     self.compare(op, x, np.where(y == 0, 3, y))
 
     def test_rows_and_columns_beside_matrices(self):
-        for i, x in enumerate(self.each()):
+        for x in self.each():
             if x.dtype == bool:
                 continue
             for axis in range(x.ndim):

@@ -21,7 +21,7 @@ TOL = {"float32": 1e-4, "float64": 1e-11, "complex64": 1e-4, "complex128": 1e-11
 class TestInPlace(unittest.TestCase):
     def test_rules(self):
         """Each rule replaces an Op by the Op that overwrites its first input."""
-        A, B, x, y, a = T.dmatrix("A"), T.dmatrix("B"), T.dvector("x"), T.dvector("y"), T.dscalar("a")
+        A, x, y, a = T.dmatrix("A"), T.dvector("x"), T.dvector("y"), T.dscalar("a")
         for rule, before, after, inputs in (
             (opt.local_inplace_gemv, ops.gemv_no_inplace, ops.gemv_inplace, (y, a, A, x, a)),
             (opt.local_inplace_ger, ops.ger, ops.ger_destructive, (A, a, x, y)),
@@ -719,7 +719,7 @@ class TestBlasStrides(unittest.TestCase):
             self.check(np.asarray(0.5, self.dtype) * target + T.dot(a, b), 0.5 * z + av.dot(bv), update_of=target)
 
     def test_gemv_and_ger(self):
-        for m, k, n in self.sizes:
+        for m, _, n in self.sizes:
             x, y = self.values((m, n), (m, n))
             v, w = self.values((n,), (m,))
             sv, sw = self.shared(np.repeat(v, 2)), self.shared(np.repeat(w, 2))

@@ -251,7 +251,7 @@ class TestAgainstNumPy(unittest.TestCase):
         x, y = T.dmatrices("x", "y")
         moved = T.Rop(LinearRecurrence(0)(x, y), [x, y], [T.ones_like(x), y])
         step = 1e-6
-        value = lambda u, v: LinearRecurrence(0)(x, y).eval({x: u, y: v})  # noqa: E731
+        value = lambda u, v: LinearRecurrence(0)(x, y).eval({x: u, y: v})
         difference = (value(X + step, X * (1 + step)) - value(X - step, X * (1 - step))) / (2 * step)
         np.testing.assert_allclose(moved.eval({x: X, y: X}), difference, rtol=1e-6, atol=1e-8)
         utt.verify_grad(E.fill_diagonal, [X, np.array(2.0)])

@@ -92,7 +92,7 @@ class TestLengths(unittest.TestCase):
 
     def test_deep(self):
         e = self.n
-        for i in range(20000):
+        for _ in range(20000):
             e = (e - T.minimum(2, e)) + T.minimum(2, e)
         self.assertIs(self.lengths.first(e), self.n)
 

@@ -116,7 +116,7 @@ class TestFunctions(RewriteCase):
         self.check(abs(T.bvector("b") * T.bvector("c")), None, {"b": [-128, 2, 127], "c": [1, -1, 2]})
 
     def test_zero_and_one(self):
-        x, y, i, u = T.dvector("x"), T.dvector("y"), T.ivector("i"), T.bvector("u")
+        x, y, i = T.dvector("x"), T.dvector("y"), T.ivector("i")
         for out, expected in [
             (x * 0, "second(x, 0.0)"),
             (x + 0, "x"),
@@ -284,7 +284,7 @@ class TestFunctions(RewriteCase):
 
 class TestUseless(RewriteCase):
     def test_elemwise(self):
-        x, i, j, b = T.dvector("x"), T.ivector("i"), T.ivector("j"), T.vector("b", dtype="bool")
+        x, i, b = T.dvector("x"), T.ivector("i"), T.vector("b", dtype="bool")
         true, false = T.constant(np.array(True)), T.constant(np.array(False))
         for out, expected in [
             (T.eq(i, i), "second(i, True)"),

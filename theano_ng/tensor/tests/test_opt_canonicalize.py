@@ -48,7 +48,7 @@ class TestCanonizer(RewriteCase):
                 np.testing.assert_allclose(got, want)
         # A chain of products that all have other users is not expanded.
         products = [x]
-        for i in range(100):
+        for _ in range(100):
             products.append(products[-1] * 0.9 * y)
         f = theano_ng.function([x, y], products[1:], mode=Mode("py", CANONICALIZE))
         self.assertLessEqual(max(len(node.inputs) for node in f.maker.fgraph.apply_nodes), 3)

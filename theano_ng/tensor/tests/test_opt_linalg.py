@@ -40,7 +40,7 @@ class TestInverses(RewriteCase):
         self.check(T.dot(matrix_inverse(A), T.dcol("c")), None)
         self.check(T.dot(T.drow("r"), matrix_inverse(A)), None)
         self.check(T.dot(matrix_inverse(A), T.fvector("f")), None)
-        f = self.check(matrix_dot(matrix_inverse(A), matrix_inverse(B)), "solve(A, MatrixInverse(B))")
+        self.check(matrix_dot(matrix_inverse(A), matrix_inverse(B)), "solve(A, MatrixInverse(B))")
         quadratic = self.check(T.grad(T.dot(v, T.dot(matrix_inverse(A), v)), A), None)
         self.assertNotIn("MatrixInverse", str(quadratic.maker.fgraph))
 

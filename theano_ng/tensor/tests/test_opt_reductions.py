@@ -155,7 +155,7 @@ class TestAxes(RewriteCase):
         self.check(T.sum(T.sum(m, axis=0, dtype="float32"), dtype="float64"), None)
 
     def test_length_one(self):
-        c, r, s, b = T.dcol("c"), T.drow("r"), T.dscalar("s"), T.matrix("b", dtype="bool")
+        c, r, s = T.dcol("c"), T.drow("r"), T.dscalar("s")
         for out, expected in [
             (c.sum(axis=1), "InplaceDimShuffle{0}(c)"),
             (r.sum(axis=0), "InplaceDimShuffle{1}(r)"),

@@ -52,7 +52,7 @@ class TestGradients(unittest.TestCase):
         """
         rng = np.random.RandomState(3)
         built = []
-        for name, make, x_shape, y_shape in cases:
+        for _, make, x_shape, y_shape in cases:
             x, y = unknown(x_shape), unknown(y_shape)
             result = make(x, y)
             weights = T.arange(1.0, result.size + 1.0).reshape(result.shape, ndim=result.ndim)

@@ -120,7 +120,7 @@ class TestOperators(unittest.TestCase):
         assert bool(x) is True
         self.assertRaises(TypeError, bool, x < y)
         with self.assertRaises(TypeError):
-            x < y < x
+            x < y < x  # noqa: B015, raises
 
     def test_refusals(self):
         x = T.dvector("x")

@@ -33,12 +33,12 @@ def serve(loaded):
 
         trial.prepare(options)
     else:
-        import unittest  # noqa: F401
+        import unittest  # noqa: F401, see below
 
         import numpy  # noqa: F401 what every trial imports, whatever is changed
-        import scipy.linalg  # noqa: F401
-        import scipy.sparse  # noqa: F401
-        import scipy.special  # noqa: F401
+        import scipy.linalg
+        import scipy.sparse
+        import scipy.special  # noqa: F401, see above
 
         jobs.readline()
     channel.write("ready\n")

@@ -6,8 +6,8 @@ are the operands by number, the parameters by name, and ``{out}``, the dtype of 
 adds operations to the table.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 OPERATIONS = {}
 

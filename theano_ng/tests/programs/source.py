@@ -8,14 +8,14 @@ import functools
 import numpy as np
 
 import theano_ng as theano
-import theano_ng.sparse  # noqa: F401  (texts of programs name it)
-import theano_ng.tensor.nlinalg  # noqa: F401
-import theano_ng.tensor.shared_randomstreams  # noqa: F401
-import theano_ng.tensor.signal.pool  # noqa: F401
-import theano_ng.tensor.slinalg  # noqa: F401
+import theano_ng.sparse  # texts of programs name these modules
+import theano_ng.tensor.nlinalg
+import theano_ng.tensor.shared_randomstreams
+import theano_ng.tensor.signal.pool
+import theano_ng.tensor.slinalg
 from theano_ng import tensor
 from theano_ng.ifelse import ifelse
-from theano_ng.sandbox import rng_mrg  # noqa: F401
+from theano_ng.sandbox import rng_mrg  # noqa: F401, texts of programs name it
 from theano_ng.tests.programs import twins
 from theano_ng.tests.programs.forms import FORMS
 from theano_ng.tests.programs.operations import OPERATIONS

@@ -586,7 +586,7 @@ class TestGenerated(unittest.TestCase):
 
 class TestErrors(unittest.TestCase):
     def test_wrong_types_say_what_was_given_and_expected(self):
-        x, v, m, i = VECTORS("x"), tt.dvector("v"), tt.dmatrix("m"), tt.lscalar("i")
+        x, v, m = VECTORS("x"), tt.dvector("v"), tt.dmatrix("m")
         single = TypedListType(tt.fvector)("y")
         element = "must have the type of the list's elements, .*float64, vector.*, got m of type .*matrix"
         for build, text in (

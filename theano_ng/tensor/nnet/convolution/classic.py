@@ -1,6 +1,6 @@
 """The names of ``theano.tensor.nnet.abstract_conv``."""
 
-from theano_ng.tensor.nnet.convolution.abstract import (  # noqa: F401
+from theano_ng.tensor.nnet.convolution.abstract import (
     AbstractConv,
     AbstractConv2d,
     AbstractConv2d_gradInputs,
@@ -12,7 +12,7 @@ from theano_ng.tensor.nnet.convolution.abstract import (  # noqa: F401
     AbstractConv_gradWeights,
     BaseAbstractConv,
 )
-from theano_ng.tensor.nnet.convolution.front import abstract_conv2d as conv2d  # noqa: F401
+from theano_ng.tensor.nnet.convolution.front import abstract_conv2d as conv2d
 from theano_ng.tensor.nnet.convolution.front import (
     causal_conv1d,
     conv2d_grad_wrt_inputs,
@@ -23,7 +23,7 @@ from theano_ng.tensor.nnet.convolution.front import (
     separable_conv2d,
     separable_conv3d,
 )
-from theano_ng.tensor.nnet.convolution.shapes import (  # noqa: F401
+from theano_ng.tensor.nnet.convolution.shapes import (
     assert_conv_shape,
     assert_shape,
     border_mode_to_pad,
@@ -35,7 +35,7 @@ from theano_ng.tensor.nnet.convolution.shapes import (  # noqa: F401
     get_conv_output_shape,
     get_conv_shape_1axis,
 )
-from theano_ng.tensor.nnet.convolution.upsampling import (  # noqa: F401
+from theano_ng.tensor.nnet.convolution.upsampling import (
     bilinear_kernel_1D,
     bilinear_kernel_2D,
     bilinear_upsampling,

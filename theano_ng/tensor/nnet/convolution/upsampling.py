@@ -82,7 +82,7 @@ def _neighbours(x, axis):
     There is also a gap before the first element, and a gap after the last element. The missing neighbor of such a gap
     is a copy of the other neighbor.
     """
-    along = lambda *limits: (slice(None),) * axis + (slice(*limits),)  # noqa: E731
+    along = lambda *limits: (slice(None),) * axis + (slice(*limits),)
     longer = join(axis, x[along(0, 1)], x, x[along(-1, None)])
     return longer[along(0, -1)], longer[along(1, None)]
 

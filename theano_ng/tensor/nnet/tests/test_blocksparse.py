@@ -11,7 +11,6 @@ from theano_ng import tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.differentiate import Rop, grad
 from theano_ng.gof.null_type import NullType
-from theano_ng.tensor.nnet import blocksparse
 from theano_ng.tensor.nnet.blocksparse import (
     SparseBlockGemv,
     SparseBlockOuter,

@@ -421,8 +421,8 @@ class TestDerivatives(unittest.TestCase):
 
     def test_train(self):
         op = AbstractBatchNormTrain((0,))
-        rows = lambda *v: [v[0]] + [T.addbroadcast(s, 0) for s in v[1:]]  # noqa: E731
-        train = lambda *v: op(*rows(*v[:3]), 1e-2, 0.3, *rows(*v[2:])[1:])  # noqa: E731
+        rows = lambda *v: [v[0]] + [T.addbroadcast(s, 0) for s in v[1:]]
+        train = lambda *v: op(*rows(*v[:3]), 1e-2, 0.3, *rows(*v[2:])[1:])
         utt.verify_grad(lambda x, s, b: train(x, s, b, *self.stats[2:])[0], [self.x, *self.stats[:2]], rng=self.rng)
         for i in (1, 2):
             utt.verify_grad(lambda x, i=i: train(x, *self.stats)[i], [self.x], rng=self.rng)
@@ -443,19 +443,19 @@ class TestDerivatives(unittest.TestCase):
     def test_second_derivatives(self):
         op = AbstractBatchNormTrainGrad((0,))
         values = [self.x, self.rng.randn(4, 3), *self.stats[:3]]
-        rows = lambda v: [*v[:2], *[T.addbroadcast(s, 0) for s in v[2:]]]  # noqa: E731
+        rows = lambda v: [*v[:2], *[T.addbroadcast(s, 0) for s in v[2:]]]
         utt.verify_grad(lambda *v: op(*rows(v), 1e-4)[0], values, rng=self.rng)
         utt.verify_grad(
             lambda x, dy, m, r: op(*rows([x, dy, self.stats[0], m, r]), 1e-4)[1], values[:2] + values[3:], rng=self.rng
         )
         utt.verify_grad(lambda dy: op(*rows([self.x, dy, *self.stats[:3]]), 1e-4)[2], values[1:2], rng=self.rng)
         # and the second derivative of the whole normalization
-        whole = lambda x: grad((batch_normalization_train(x, np.ones(3), np.zeros(3))[0] ** 3).sum(), x)  # noqa: E731
+        whole = lambda x: grad((batch_normalization_train(x, np.ones(3), np.zeros(3))[0] ** 3).sum(), x)
         utt.verify_grad(whole, [self.x], rng=self.rng)
 
     def test_given_statistics(self):
         op = AbstractBatchNormInference((0,))
-        test = lambda x, *s: op(x, *[T.addbroadcast(v, 0) for v in s[:4]], *s[4:])  # noqa: E731
+        test = lambda x, *s: op(x, *[T.addbroadcast(v, 0) for v in s[:4]], *s[4:])
         utt.verify_grad(test, [self.x, *self.stats], rng=self.rng)
         utt.verify_grad(lambda e: op(self.x, *self.stats, e), [np.array(0.5)], rng=self.rng)
 

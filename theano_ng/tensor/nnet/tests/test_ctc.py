@@ -74,7 +74,7 @@ class TestValues(unittest.TestCase):
         activations = rng.randn(5, 3, 4)
         labels = np.array([[1, 1, -1], [-1, 2, 3], [-1, -1, -1]])
         lengths = np.array([5, 4, 3])
-        for costs, gradients in both(ConnectionistTemporalClassification(), activations, labels, lengths):
+        for _, gradients in both(ConnectionistTemporalClassification(), activations, labels, lengths):
             want = np.zeros_like(activations)
             for place in np.ndindex(*activations.shape):
                 sides = []

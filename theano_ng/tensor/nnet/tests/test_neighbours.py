@@ -9,7 +9,6 @@ import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.differentiate import Rop, grad
-from theano_ng.tensor.nnet import neighbours
 from theano_ng.tensor.nnet.neighbours import Images2Neibs, Images2NeibsGrad, images2neibs, neibs2images
 from theano_ng.tensor.nnet.tests.nodes import layouts
 from theano_ng.tensor.tests.single_node import run_node

@@ -125,7 +125,6 @@ class TestGraphs(unittest.TestCase):
             softmax_with_bias(v * v, b),
             softmax_grad(x * b, x),
         ):
-            wrt, directions = [[], []], []
             inputs = [i for i in (x, b) if i in theano.gof.graph.inputs([out])]
             directions = [{x: v, b: w}[i] for i in inputs]
             f = theano.function([x, b, v, w], theano.tensor.Rop(out, inputs, directions), on_unused_input="ignore")

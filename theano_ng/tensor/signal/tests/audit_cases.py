@@ -44,12 +44,12 @@ def audit_cases():
     """Return cases of each Op, with windows that overlap and are padded."""
     top = _top(X)
     cases = [
-        Case(lambda x, op=Pool(True, mode): op(x, *WINDOWS), [X], name="Pool " + mode)
+        Case(lambda x, op=Pool(True, mode): op(x, *WINDOWS), [X], name="Pool " + mode)  # noqa: B008, bound here
         for mode in ("max", "sum", "average_inc_pad", "average_exc_pad")
     ]
     cases += [
         Case(
-            lambda x, g, op=AveragePoolGrad(True, mode): op(x, g, *WINDOWS),
+            lambda x, g, op=AveragePoolGrad(True, mode): op(x, g, *WINDOWS),  # noqa: B008, bound here
             [X, np.ones_like(top)],
             name="AveragePoolGrad " + mode,
             tied=_fits((), (1,)),

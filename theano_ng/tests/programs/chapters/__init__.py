@@ -1,6 +1,6 @@
 """The chapters of operations. Importing this package fills `operations.OPERATIONS`."""
 
-from theano_ng.tests.programs.chapters import (  # noqa: F401  (they register operations)
+from theano_ng.tests.programs.chapters import (  # they register operations
     bodies,
     elementwise,
     indexing,
