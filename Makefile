@@ -13,6 +13,7 @@
 # make faults: test failed allocations, signals and forks at every point where they can occur
 #     (theano_ng/tests/allocation_faults.py).
 # make doc: build the manual in doc/_build/html, check its references, run its examples.
+# make lint: check all Python files with ruff, in seconds. make format: format them, and sort their imports.
 # make sanitize: run the tests that pass unusual arrays to C code, under gcc's address and undefined-behavior
 #     sanitizers.
 # Each command creates the virtual environment that it needs, and builds the extensions that are not up to date.
@@ -21,6 +22,8 @@ PYTHON ?= python3
 VENV ?= .venv
 INSTALLED = $(VENV)/.installed
 STAMP = $(VENV)/.built
+RUFF = $(VENV)/bin/ruff
+PYTHON_FILES = benchmarks doc examples setup.py theano_ng
 comma = ,
 SOURCES = $(shell find theano_ng -name '*.pyx' -o -name '*.px[di]' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 # Without an environment of its own for the build, pip uses the same Cython, the same NumPy and the same object files
@@ -33,7 +36,7 @@ export THEANO_FLAGS := base_compiledir=$(CURDIR)/build/cache$(if $(THEANO_FLAGS)
 export HYPOTHESIS_STORAGE_DIRECTORY ?= $(CURDIR)/build/hypothesis
 export MPLCONFIGDIR ?= $(CURDIR)/build/matplotlib
 
-.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit faults mutants fuzz oracle sanitize doc format wheel test-wheel clean
+.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit faults mutants fuzz oracle sanitize doc lint format wheel test-wheel clean
 
 demo: $(STAMP)
 	@echo "Training takes about a minute: a dense network, then a convolutional one."
@@ -180,10 +183,20 @@ sanitize: $(STAMP)
 		THEANO_FLAGS="base_compiledir=$(abspath $(SANITIZED))/cache,gcc.cxxflags=$(SANITIZERS)" \
 		$(abspath $(VENV))/bin/python -m unittest $(SANITIZED_TESTS)
 
-# Format all Python files; see [tool.ruff] in pyproject.toml.
-format: $(STAMP)
-	$(INSTALL) '.[dev]'
-	$(VENV)/bin/ruff format benchmarks doc examples setup.py theano_ng
+# Check and format all Python files; see [tool.ruff] in pyproject.toml. Only ruff is installed for this, in the version
+# that pyproject.toml gives; nothing is built.
+lint: $(RUFF)
+	$(RUFF) check $(PYTHON_FILES)
+	$(RUFF) format --check $(PYTHON_FILES)
+
+format: $(RUFF)
+	$(RUFF) check --quiet --select I --fix $(PYTHON_FILES)
+	$(RUFF) format $(PYTHON_FILES)
+
+$(RUFF): pyproject.toml
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet $(shell sed -n 's/.*"\(ruff==[^"]*\)".*/\1/p' pyproject.toml)
+	touch $@
 
 # Build the wheel for all Linux systems since 2018, as checked by auditwheel. The archive of the sources is also put
 # into dist/.

@@ -1,4 +1,4 @@
-"""Tests of setup.py: a changed header rebuilds exactly the extension modules that include it."""
+"""Tests of the build: a changed header rebuilds exactly the extension modules that include it, and versions agree."""
 
 import contextlib
 import glob
@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
+import tomllib
 import unittest
 from unittest import mock
 
@@ -130,6 +131,24 @@ class TestArguments(SetupTest):
             self.assertEqual(time(), 1000)
             os.environ["CFLAGS"] = "-O1"
             self.assertGreater(time(), 1000)
+
+
+class TestVersions(unittest.TestCase):
+    @unittest.skipUnless(os.path.exists(os.path.join(ROOT, "Makefile")), "the package is installed without it")
+    def test_requirements_of_tools(self):
+        """The Makefile and the hooks of Git install what pyproject.toml requires."""
+        with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
+            project = tomllib.load(file)
+        (ruff,) = project["project"]["optional-dependencies"]["dev"]
+        for path, requirements in (
+            (".pre-commit-config.yaml", [ruff]),
+            ("Makefile", [r for r in project["build-system"]["requires"] if not r.startswith(("setuptools", "wheel"))]),
+        ):
+            path = os.path.join(ROOT, path)
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+                self.assertEqual([r for r in requirements if r not in text], [], path)
 
 
 if __name__ == "__main__":
