@@ -23,7 +23,7 @@ VENV ?= .venv
 INSTALLED = $(VENV)/.installed
 STAMP = $(VENV)/.built
 RUFF = $(VENV)/bin/ruff
-PYTHON_FILES = benchmarks doc examples setup.py theano_ng
+PYTHON_FILES = benchmarks $(wildcard bin/*) doc examples setup.py theano_ng
 comma = ,
 SOURCES = $(shell find theano_ng -name '*.pyx' -o -name '*.px[di]' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 # Without an environment of its own for the build, pip uses the same Cython, the same NumPy and the same object files
