@@ -4,6 +4,7 @@
 # make test-debug-sample: run a few tests of every area in DebugMode.
 # make test-gpu: run the tests of devices on a graphics card, GPU=cuda0.
 # make audit: audit the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of about 300 cases.
+# make rules: write the tables of rewriting rules after a change of a rule. RULES="name ..." names changed rules.
 # make oracle: compare the graphs before and after every rewriting rule, on thousands of graphs and values, and write
 #     the table of the manual.
 # make fuzz: run generated programs for SECONDS of processor time, starting from SEED, and reduce the programs whose
@@ -36,7 +37,7 @@ export THEANO_FLAGS := base_compiledir=$(CURDIR)/build/cache$(if $(THEANO_FLAGS)
 export HYPOTHESIS_STORAGE_DIRECTORY ?= $(CURDIR)/build/hypothesis
 export MPLCONFIGDIR ?= $(CURDIR)/build/matplotlib
 
-.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit faults mutants fuzz oracle sanitize doc lint format wheel test-wheel clean
+.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit faults mutants fuzz oracle rules sanitize doc lint format wheel test-wheel clean
 
 demo: $(STAMP)
 	@echo "Training takes about a minute: a dense network, then a convolutional one."
@@ -109,12 +110,21 @@ audit: $(STAMP)
 ORACLE_DEVICE ?= opencl0:0
 ORACLE_PROCESSES ?= 2
 ORACLE_EFFORT ?= full
+ORACLE_PAGE = doc/internal/rules.rst
+ORACLE = THEANO_FLAGS="$$THEANO_FLAGS,init_gpu_device=$(ORACLE_DEVICE),print_active_device=False" POCL_DEVICES=basic \
+	$(VENV)/bin/python -W ignore -m theano_ng.audit.rewrites --devices --effort $(ORACLE_EFFORT) --processes $(ORACLE_PROCESSES)
 oracle: $(STAMP)
 	mkdir -p build
-	THEANO_FLAGS="$$THEANO_FLAGS,init_gpu_device=$(ORACLE_DEVICE),print_active_device=False" POCL_DEVICES=basic \
-		$(VENV)/bin/python -W ignore -m theano_ng.audit.rewrites $(ORACLE_RULES) --devices --effort $(ORACLE_EFFORT) \
-		--processes $(ORACLE_PROCESSES) $(addprefix --seconds ,$(ORACLE_SECONDS)) --json build/oracle.json \
-		$(if $(ORACLE_RULES)$(ORACLE_SECONDS),,--page doc/internal/rules.rst)
+	$(ORACLE) $(ORACLE_RULES) $(addprefix --seconds ,$(ORACLE_SECONDS)) --json build/oracle.json \
+		$(if $(ORACLE_RULES)$(ORACLE_SECONDS),,--page $(ORACLE_PAGE))
+
+# Write the tables of rules after a rule was added, changed or deleted: the registrations, the graphs to which each rule
+# applies, and the page of the manual. For the page, only new rules and RULES="name ..." are tried.
+rules: $(STAMP)
+	$(VENV)/bin/python -W ignore -m theano_ng.tests.test_registered_rules
+	$(VENV)/bin/python -W ignore -m theano_ng.tests.rules_on_graphs
+	$(ORACLE) $(RULES) --update --page $(ORACLE_PAGE)
+	@git --no-pager diff --stat -- theano_ng/tests $(ORACLE_PAGE) 2> /dev/null || true
 
 # The seed is printed. ORIGINAL names an interpreter with Theano 1.0.5, which also runs a sample of the programs.
 SECONDS ?= 60

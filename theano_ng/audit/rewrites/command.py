@@ -45,6 +45,11 @@ def _parser():
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (0)")
     parser.add_argument("--json", metavar="FILE", help="write the verdicts as JSON; - for the standard output")
     parser.add_argument("--page", metavar="FILE", help="write the page of the manual")
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="test the RULEs and the rules that the page of --page does not list, and keep its other rows",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print findings only")
     return parser
 
@@ -81,6 +86,20 @@ def rules_of(target):
     if not rules:
         raise UsageError("%s has no rules" % module)
     return [Registered(name_of(rule), rule) for rule in rules]
+
+
+def _wanted(arguments):
+    """Return the rules that are to be tested, and the rows of an earlier page that are kept."""
+    rules = [one for target in arguments.rules for one in rules_of(target)]
+    if not arguments.update:
+        return rules or registered(arguments.devices), {}
+    if arguments.page in (None, "-"):
+        raise UsageError("--update needs the file of an earlier page, as --page FILE")
+    with open(arguments.page, encoding="utf-8") as file:
+        earlier = page.rows_of(file.read())
+    known = {one.name: one for one in registered(arguments.devices)}
+    rules += [one for name, one in known.items() if name not in earlier and one not in rules]
+    return rules, {name: row for name, row in earlier.items() if name in known}
 
 
 def _judge_of(one):
@@ -148,7 +167,7 @@ def main(argv=None):
         sys.stderr.write("theano_ng.audit.rewrites: --processes is %d; it has to be positive\n" % arguments.processes)
         return 2
     try:
-        rules = [one for target in arguments.rules for one in rules_of(target)] or registered(arguments.devices)
+        rules, kept = _wanted(arguments)
     except UsageError as failure:
         sys.stderr.write("theano_ng.audit.rewrites: %s\n" % failure)
         return 2
@@ -161,9 +180,9 @@ def main(argv=None):
     if arguments.json:
         _write(arguments.json, json.dumps(page.to_json(verdicts, arguments.seed), indent=1) + "\n")
     if arguments.page:
-        _write(arguments.page, page.page(verdicts))
+        _write(arguments.page, page.page(verdicts, kept))
     if arguments.json != "-":
-        print(page.summary(verdicts))
+        print(page.summary(verdicts) if rules else "the page lists all rules")
         if left:
             print("the time limit left %d rules untested: %s" % (len(left), ", ".join(left)))
     return 1 if any(verdict.findings for verdict in verdicts) else 0

@@ -1,5 +1,6 @@
 """Output formats of verdicts: text, JSON, and the page of the manual."""
 
+import re
 from collections import Counter
 
 from theano_ng.audit.rewrites.comparing import KINDS
@@ -40,23 +41,30 @@ def _how(verdict):
     return "; ".join(filter(None, [", ".join(verdict.proofs), ", ".join(verdict.over), verdict.reason]))
 
 
-def counts(verdicts):
-    """Return the number of verdicts of each status, as a dict in a fixed order."""
-    found = Counter(verdict.status for verdict in verdicts)
+def _counts(statuses):
+    found = Counter(statuses)
     return {name: found[name] for name in ("proved", "exhausted", "sampled", "not applicable", "wrong") if found[name]}
 
 
-def _share(verdicts):
-    tried = [verdict for verdict in verdicts if verdict.status != "not applicable"]
-    sure = sum(verdict.status in ("proved", "exhausted") for verdict in tried)
-    return sure, len(tried)
+def counts(verdicts):
+    """Return the number of verdicts of each status, as a dict in a fixed order."""
+    return _counts(verdict.status for verdict in verdicts)
+
+
+def _share(statuses):
+    tried = [status for status in statuses if status != "not applicable"]
+    return sum(status in ("proved", "exhausted") for status in tried), len(tried)
+
+
+def _summary(statuses):
+    sure, tried = _share(statuses)
+    words = ", ".join("%d %s" % (count, status) for status, count in _counts(statuses).items())
+    return "%d rules: %s; %d of the %d that were compared are proved or exhausted" % (len(statuses), words, sure, tried)
 
 
 def summary(verdicts):
     """Return one line about all verdicts."""
-    sure, tried = _share(verdicts)
-    words = ", ".join("%d %s" % (count, status) for status, count in counts(verdicts).items())
-    return "%d rules: %s; %d of the %d that were compared are proved or exhausted" % (len(verdicts), words, sure, tried)
+    return _summary([verdict.status for verdict in verdicts])
 
 
 def text_of(verdict):
@@ -107,18 +115,37 @@ def _entry(verdict):
     return entry
 
 
-def page(verdicts):
-    """Return the page of the manual, in reStructuredText."""
-    verdicts = _one_a_name(verdicts)
-    sure, tried = _share(verdicts)
-    lines = [_INTRODUCTION + summary(verdicts) + " (%.0f %%)." % (100 * sure / max(tried, 1)), ""]
-    kinds = sorted({kind for verdict in verdicts for kind in verdict.exceptions})
+def page(verdicts, kept=None):
+    """Return the page of the manual, in reStructuredText.
+
+    Parameters
+    ----------
+    verdicts : list of Verdict
+    kept : dict, optional
+        Rows of an earlier page (`rows_of`) about other rules.
+
+    Returns
+    -------
+    str
+    """
+    rows = {**(kept or {}), **{verdict.name: _row(verdict) for verdict in _one_a_name(verdicts)}}
+    rows = [rows[name] for name in sorted(rows)]
+    statuses = [status for _, status, _, _ in rows]
+    sure, tried = _share(statuses)
+    lines = [_INTRODUCTION + _summary(statuses) + " (%.0f %%)." % (100 * sure / max(tried, 1)), ""]
+    named = [kind for kind in sorted(KINDS) if any(re.search("(^|; )%s: " % kind, row[3]) for row in rows)]
     lines += ["Kinds of difference", "-" * 19, ""]
-    lines += ["%s\n    %s." % (kind, KINDS[kind][0].upper() + KINDS[kind][1:]) for kind in kinds]
+    lines += ["%s\n    %s." % (kind, KINDS[kind][0].upper() + KINDS[kind][1:]) for kind in named]
     lines += ["", "Rules", "-----", "", ".. list-table::", "   :header-rows: 1", "   :widths: 30 14 22 34", ""]
-    for cells in [("rule", "verdict", "how", "exceptions"), *map(_row, _one_a_name(verdicts))]:
+    for cells in [("rule", "verdict", "how", "exceptions"), *rows]:
         lines += ["   %s %s" % ("* -" if i == 0 else "  -", cell) for i, cell in enumerate(cells)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def rows_of(text):
+    """Return the rows of a page as a dict: name of a rule -> its cells."""
+    found = re.findall(r"^   \* - (``.*``)\n     -(.*)\n     -(.*)\n     -(.*)$", text, re.MULTILINE)
+    return {cells[0].strip("`"): tuple(cell.strip() for cell in cells) for cells in found}
 
 
 def _one_a_name(verdicts):

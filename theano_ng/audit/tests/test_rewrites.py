@@ -16,6 +16,7 @@ try:
 except ImportError:
     raise unittest.SkipTest("needs mpmath: pip install 'theano_ng[test]'") from None
 
+import theano_ng
 import theano_ng.tensor as T
 from theano_ng.audit.rewrites import accepted, comparing, page, proofs, reference, special
 from theano_ng.audit.rewrites.applying import Computation, rewritten
@@ -30,6 +31,8 @@ from theano_ng.gpuarray.tests.device import context
 from theano_ng.tensor.opt import local_mul_to_sqr
 
 SMALL = Effort(24, 4, 2, 24)
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__)))
+PAGE = os.path.join(ROOT, "doc", "internal", "rules.rst")
 
 
 def _graph(text, variable):
@@ -316,6 +319,33 @@ class TestCommand(unittest.TestCase):
                 text = file.read()
         self.assertIn("``local_neg_neg``", text)
         self.assertIn(page.summary([judge_named("local_neg_neg")])[:8], text)
+
+    def test_update_of_a_page(self):
+        """New rules are tested, rows of other rules are kept, and rows of rules that no longer exist are deleted."""
+        names = "local_neg_neg local_useless_slice local_zero_div".split()
+        old = (("proved", "z3", "nan: a number"), ("exhausted", "all values", ""))
+        rows = {name: ("``%s``" % name, *cells) for name, cells in zip([*names[:1], "gone"], old)}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "page.rst")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(page.page([], rows))
+            with mock.patch("theano_ng.audit.rewrites.command.registered", _some_registered(names)):
+                status, out, _ = self.run_command("--update", "--effort", "quick", "--page", path)
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        found = page.rows_of(text)
+        self.assertEqual((status, out.count("\nlocal_neg_neg"), sorted(found)), (0, 0, names))
+        self.assertEqual(found["local_neg_neg"], rows["local_neg_neg"])
+        self.assertIn("\n3 rules: ", text)
+        self.assertIn("\nnan\n    ", text)
+        self.assertEqual(page.page([], found), text)
+        self.assertEqual(self.run_command("--update")[0], 2)
+
+    @unittest.skipUnless(os.path.exists(PAGE), "doc/ is in a checkout only, not in an installed package")
+    def test_rows_of_the_page_of_the_manual(self):
+        with open(PAGE, encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual(page.page([], page.rows_of(text)), text)
 
     def test_what_is_not_understood(self):
         for target in ("no_such_rule", "theano_ng.tensor:no_such_rule", "json"):
