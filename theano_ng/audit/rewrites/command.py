@@ -54,12 +54,14 @@ def _parser():
     return parser
 
 
-def rules_of(target):
+def rules_of(target, devices=False):
     """Return the rules that an argument names.
 
     Parameters
     ----------
     target : str
+    devices : bool
+        Whether registered names of rules about arrays on devices are known, too.
 
     Returns
     -------
@@ -69,7 +71,7 @@ def rules_of(target):
     ------
     UsageError
     """
-    known = [one for one in registered() if one.name == target]
+    known = [one for one in registered(devices) if one.name == target]
     if known:
         return known
     module, _, name = target.partition(":")
@@ -90,7 +92,7 @@ def rules_of(target):
 
 def _wanted(arguments):
     """Return the rules that are to be tested, and the rows of an earlier page that are kept."""
-    rules = [one for target in arguments.rules for one in rules_of(target)]
+    rules = [one for target in arguments.rules for one in rules_of(target, arguments.devices)]
     if not arguments.update:
         return rules or registered(arguments.devices), {}
     if arguments.page in (None, "-"):

@@ -291,6 +291,12 @@ class TestCommand(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertIn("1 rules: 1 ", out)
 
+    def test_a_rule_about_devices_by_name(self):
+        context()
+        status, out, _ = self.run_command("local_gpua_join", "--devices", "--effort", "quick")
+        self.assertEqual(status, 0)
+        self.assertRegex(out, "(?m)^local_gpua_join ")
+
     def test_rules_of_a_module(self):
         target = "theano_ng.audit.tests.planted_rules:swaps_operands"
         status, out, _ = self.run_command(target, "--effort", "quick", "--json", "-")
