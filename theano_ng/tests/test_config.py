@@ -445,7 +445,10 @@ class Sources(unittest.TestCase):
             ),
             ("gparray.preallocate=1", "there is no flag 'gparray.preallocate'. Did you mean gpuarray.preallocate"),
             ("device=gpu0", "'gpu0' is a device of the old GPU backend, which was removed; use 'cuda' or 'cuda0'"),
-            ("compiledir_format=%(host)s", "contains the unknown key 'host'; the keys are device, gxx_version, hostname"),
+            (
+                "compiledir_format=%(host)s",
+                "contains the unknown key 'host'; the keys are device, gxx_version, hostname",
+            ),
         ]:
             self.assertIn(message, run("import theano_ng.configdefaults", ok=False, THEANO_FLAGS=flags))
 

@@ -180,7 +180,9 @@ class TestClone(unittest.TestCase):
 
         given = T.dot(x, y)
         (warning,) = warned(lambda: theano.function([wide, y], given, givens={x: wide}, rebuild_strict=False))
-        self.assertRegex(str(warning.message), r"dot\(x, y\) cannot be computed after the replacement.*given = T.dot\(x, y\)")
+        self.assertRegex(
+            str(warning.message), r"dot\(x, y\) cannot be computed after the replacement.*given = T.dot\(x, y\)"
+        )
         self.assertEqual(warning.filename, __file__)
         # Elementwise Ops, and inputs that differ only in dtype or broadcast pattern, give no warning.
         for expression in (T.exp(x) * y + 1, theano.gradient.disconnected_grad(x) + x, T.switch(x > 0, x, y)):

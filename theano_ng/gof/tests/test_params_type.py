@@ -221,7 +221,10 @@ class TestInOps(unittest.TestCase):
     def test_bad_values_name_the_field(self):
         x = theano.scalar.float64("x")
         for op, text in (
-            (Calculator("times", "CHAR_BIT", 1), r"field operation .*does not accept 'times'.*aliases \('minus', 'plus'\)"),
+            (
+                Calculator("times", "CHAR_BIT", 1),
+                r"field operation .*does not accept 'times'.*aliases \('minus', 'plus'\)",
+            ),
             (Calculator("ADD", 17, 1), "field limit .*does not accept 17 .int.*"),
             (Calculator("ADD", 0, "one"), "field times .int8. does not accept 'one' .str.: Could not convert 'one'"),
             (Calculator("ADD", 0, (1, 2)), "field times .int8. does not accept .1, 2. .tuple."),

@@ -5,7 +5,6 @@ their gradients, by whatever names the user wrote them. It reads each row from m
 """
 
 from theano_ng.configdefaults import config
-from theano_ng.compile import optdb
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate

@@ -9,8 +9,8 @@ from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import Add
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.divisors import OPERATIONS, integer_divisors
-from theano_ng.tensor.reductions.row_program import RowProgram, can_map, can_reduce_rows, reads_columns
 from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows
+from theano_ng.tensor.reductions.row_program import RowProgram, can_map, can_reduce_rows, reads_columns
 
 _NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
 

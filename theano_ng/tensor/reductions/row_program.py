@@ -14,9 +14,9 @@ from theano_ng.gof.own import is_own
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.divisors import divides
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.kernel import ALTERNATE, HOISTED, PLAIN, elemwise_kernel, operand_classes
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.reductions.careduce import CAReduce
 
 __all__ = ["ELEMENT", "ONE", "ROW", "RowProgram", "RowShape", "can_map", "can_reduce_rows", "reads_columns"]

@@ -289,7 +289,7 @@ class TestGroups(unittest.TestCase):
     def test_too_many_operations(self):
         x = T.dmatrix()
         y = x
-        for k in range(45):
+        for _k in range(45):
             y = y - T.sqr(y).mean(1, keepdims=True)
         self.assertEqual(self.programs([x], [y], cxx=""), [])
 
