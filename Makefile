@@ -29,7 +29,7 @@ comma = ,
 SOURCES = $(shell find theano_ng -name '*.pyx' -o -name '*.px[di]' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 # Without an environment of its own for the build, pip uses the same Cython, the same NumPy and the same object files
 # (build/) as `setup.py build_ext --inplace`.
-INSTALL = $(VENV)/bin/pip install --quiet --no-build-isolation --editable
+INSTALL = PYTHONWARNINGS="ignore:Editable installation" $(VENV)/bin/pip install --quiet --no-build-isolation --editable
 
 # The output of these commands stays in build/: compiled code, Hypothesis's database, Matplotlib's fonts. THEANO_FLAGS,
 # including base_compiledir, overrides these settings.
