@@ -11,6 +11,7 @@ from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.fusion import _fusible, fuse_seqopt
 from theano_ng.tensor.reductions.row_program import ELEMENT, RowProgram, can_map, can_reduce_rows, reads_columns
+from theano_ng.tensor.type import TensorType
 
 MAX_STEPS = 40
 """The maximum number of operations in a program: more would need too much of the cache."""
@@ -37,34 +38,28 @@ class RowFusion(Optimizer):
 def _groups(nodes, shape):
     """Return the groups of nodes that one program can compute. The nodes of a group are in the order of computation.
 
+    All rows of a program have one length. So the nodes of a group belong to one family: they read or compute arrays that
+    an elementwise operation combines, or values of rows that are computed from such arrays.
+
     Parameters
     ----------
     nodes : list of Apply
         All nodes of a graph, inputs first.
     shape : RowShape
     """
-    members = {node: k for k, node in enumerate(nodes) if _fits(node, shape)}
-    barriers = _barriers(nodes, members)
-    parent = {node: node for node in members}
-
-    def root(node):
-        while parent[node] is not node:
-            parent[node] = node = parent[parent[node]]
-        return node
-
-    readers = {}  # the first reader of an array that other nodes compute
-    for node in members:
-        for v in node.inputs:
-            other = v.owner
-            if other not in members or barriers[other] != barriers[node]:
-                if not shape.is_whole(v.type.broadcastable) or shape.level(v.type.broadcastable) != ELEMENT:
-                    continue
-                other = readers.setdefault((v, barriers[node]), node)
-            first, second = sorted((root(node), root(other)), key=members.get)
-            parent[second] = first
-    groups = {}
-    for node in members:
-        groups.setdefault(root(node), []).append(node)
+    family = _families(nodes, shape)
+    groups, exits = {}, {}
+    for node in nodes:
+        makers = [v.owner for v in node.inputs if v.owner is not None]
+        if node in family and family[node] is None:  # an operation on values of rows joins the group that comes last
+            last = max((maker for maker in makers if family.get(maker) is not None), key=exits.get, default=None)
+            family[node] = family.get(last)
+        # The largest number of times that a path to the node leaves a family. A path that leaves a family and enters it
+        # again ends at a node with a larger number, so no such path connects the nodes of a group.
+        left = [exits[maker] + (family.get(maker) not in (None, family.get(node))) for maker in makers]
+        exits[node] = max(left, default=0)
+        if family.get(node) is not None:
+            groups.setdefault((family[node], exits[node]), []).append(node)
     return [
         group
         for group in groups.values()
@@ -72,28 +67,39 @@ def _groups(nodes, shape):
     ]
 
 
+def _families(nodes, shape):
+    """Return the families of the nodes that a program can contain.
+
+    Returns
+    -------
+    dict
+        A node -> the array that represents its family, or None if the node reads and computes no array.
+    """
+    parent = {}
+
+    def root(v):
+        parent.setdefault(v, v)
+        while parent[v] is not v:
+            parent[v] = v = parent[parent[v]]
+        return v
+
+    family = {}
+    for node in nodes:
+        if _fits(node, shape):
+            arrays = [v for v in (*node.inputs, *node.outputs) if shape.level(v.type.broadcastable) == ELEMENT]
+            for v in arrays:
+                parent[root(v)] = root(arrays[0])
+            family[node] = arrays[0] if arrays else None
+    return {node: None if v is None else root(v) for node, v in family.items()}
+
+
 def _fits(node, shape):
     """Return True if a program on rows of this shape can contain the node."""
+    if any(type(v.type) is not TensorType for v in (*node.inputs, *node.outputs)):
+        return False  # an array on a device
     if type(node.op) is DimShuffle or _fusible(node, Elemwise):
         return can_map(node, shape)
     return can_reduce_rows(node, shape) is not None
-
-
-def _barriers(nodes, members):
-    """Return for each node the largest number of times that a path to it leaves the members and enters them again.
-
-    So no path between two members with the same number leads through other nodes.
-    """
-    barriers = {}
-    for node in nodes:
-        inside = node in members
-        found = 0
-        for v in node.inputs:
-            if v.owner is not None:
-                # A path that leaves the members and enters them again counts once, when it leaves them.
-                found = max(found, barriers[v.owner] + (v.owner in members and not inside))
-        barriers[node] = found
-    return barriers
 
 
 def _is_worth_it(group):

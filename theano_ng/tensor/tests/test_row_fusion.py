@@ -162,16 +162,21 @@ class TestGenerated(unittest.TestCase):
     REDUCED = (T.sum, T.max, T.min, T.mean, lambda a, axis: T.any(a > 0.5, axis=axis).astype(a.dtype))
 
     def generated(self, choose, dtype, rank):
-        """Return inputs and outputs of a random graph of arrays, of values of rows in both forms, and of a number."""
+        """Return inputs and outputs of a random graph of arrays, of values of rows in both forms, and of a number.
+
+        The last input is an array whose rows have another length.
+        """
         length = choose.choice([1, 1, 1, 2]) if rank > 2 else 1
         outer = rank - length
         rows = [choose.random() < 0.2 for _ in range(outer)]
         patterns = rows + [False] * length, rows + [False] * length, [True] * outer + [False] * length
-        patterns = *patterns, rows + [True] * length, rows, []
+        patterns = *patterns, rows + [True] * length, rows, [], rows + [False] * length
         inputs = [T.TensorType(dtype, pattern)() for pattern in patterns]
-        x, y, column, row, flat, number = inputs
-        arrays, wide, narrow = [x, y], [row], [flat]
-        for _ in range(choose.randint(3, 14)):
+        x, y, column, row, flat, number, other = inputs
+        same = [x, y]
+        pools, wide, narrow = (same, same, [other]), [row], [flat]
+        for _ in range(choose.randint(8, 24)):
+            arrays = choose.choice(pools)
             kind = choose.choice(
                 ["reduce"] * 6 + ["narrow", "narrow", "wide", "drop"] + ["widen"] * 3 + ["one"] * 2 + ["two"] * 5
             )
@@ -188,10 +193,11 @@ class TestGenerated(unittest.TestCase):
             elif kind == "one":
                 arrays.append(choose.choice(self.UNARY)(choose.choice(arrays)))
             else:
-                other = choose.choice([*arrays, *wide * 2, column, number])
-                arrays.append(choose.choice(self.BINARY)(choose.choice(arrays), other))
-        made = [v for v in (*arrays, *wide, *narrow) if v not in inputs]
-        return inputs, choose.sample(made, min(len(made), choose.randint(1, 4)))
+                second = choose.choice([*arrays, *wide[1:] * 4, row, number, *[column] * (other not in arrays)])
+                arrays.append(choose.choice(self.BINARY)(choose.choice(arrays), second))
+        made = [v for values in (*pools, wide, narrow) for v in values if v not in inputs]
+        last = [v for v in (same[-1], pools[2][-1], narrow[-1]) if v not in inputs]
+        return inputs, last + choose.sample(made, min(len(made), choose.randint(0, 3)))
 
     def test_the_same_results(self):
         fused = 0
@@ -212,7 +218,10 @@ class TestGenerated(unittest.TestCase):
                 rng = np.random.RandomState(100 * seed + k)
                 values = []
                 for v in inputs:
-                    value = rng.normal(size=[1 if b else n for b, n in zip(v.type.broadcastable, dims)]).astype(dtype)
+                    lengths = dims if v is not inputs[-1] else [*dims[:-1], choose.choice([1, 4, dims[-1], 60])]
+                    value = rng.normal(size=[1 if b else n for b, n in zip(v.type.broadcastable, lengths)]).astype(
+                        dtype
+                    )
                     values.append(choose.choice(LAYOUTS)(value) if value.ndim else value)
                 for got, want in zip(f(*values), expected(*values)):
                     self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype))
@@ -220,7 +229,7 @@ class TestGenerated(unittest.TestCase):
                     np.testing.assert_allclose(
                         got.astype("float64"), want.astype("float64"), rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * scale, err_msg=str(seed)
                     )  # fmt: skip
-        self.assertGreater(fused, 9)
+        self.assertGreater(fused, 12)
 
 
 class TestFolds(unittest.TestCase):
@@ -265,6 +274,22 @@ class TestGroups(unittest.TestCase):
         ordered = np.sort(middle, 1)
         want = ordered / np.sqrt((ordered**2).sum(1, keepdims=True) + middle.max(1, keepdims=True))
         np.testing.assert_allclose(f(value), want, rtol=1e-12)
+
+    def test_rows_of_two_lengths(self):
+        """Values of rows may depend on arrays whose rows have other lengths."""
+        x, y, w = T.dmatrices("x", "y", "w")
+        near = T.tanh((x * w).sum(1, keepdims=True))
+        far = T.exp(y - y.max(1, keepdims=True)).sum(1, keepdims=True)
+        outputs = [(near + far)[:, 0], y * near / far, (x - x.min(1, keepdims=True)) * far]
+        f = theano.function([x, y, w], outputs, mode=FAST_RUN)
+        self.assertGreater(len(programs_of(f)), 1)
+        rng = np.random.RandomState(4)
+        a, b, c = rng.normal(size=(6, 4)), rng.normal(size=(6, 9)), rng.normal(size=(6, 4))
+        close = np.tanh((a * c).sum(1, keepdims=True))
+        wide = np.exp(b - b.max(1, keepdims=True)).sum(1, keepdims=True)
+        want = (close + wide)[:, 0], b * close / wide, (a - a.min(1, keepdims=True)) * wide
+        for got, expected in zip(f(a, b, c), want):
+            np.testing.assert_allclose(got, expected, rtol=1e-12)
 
     def test_threads_and_flags_exclude_it(self):
         x = T.dmatrix()
