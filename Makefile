@@ -74,6 +74,8 @@ test-gpu: $(STAMP)
 DEBUG_TESTS ?= --theano --except "theano_ng/audit=each of its tests chooses the mode of every function" \
 	--except "theano_ng/compile/tests/test_debugmode.py=tests DebugMode with its own settings" \
 	--except "theano_ng/compile/tests/test_debugmode_runs.py=tests DebugMode with its own settings" \
+	--except "theano_ng/tests/test_mutants.py=runs tests in processes of its own" \
+	--except "theano_ng/tests/test_programs.py=compares modes" \
 	--except "theano_ng/tests/test_runner.py=compiles no functions"
 DEBUG_MEMORY ?= ALL
 DEBUG_NDIM ?= 3

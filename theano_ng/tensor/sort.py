@@ -39,6 +39,14 @@ def _whole(axis):
     return int(axis)
 
 
+def _axis_of(a, axis):
+    """Return the value of a 0-d array as an axis of an array. Raise ValueError if it is not one."""
+    axis = _whole(axis)
+    if not -a.ndim <= axis < a.ndim:  # NumPy raises OverflowError for some integers
+        raise np.exceptions.AxisError("axis %d is out of bounds for array of dimension %d" % (axis, a.ndim))
+    return axis
+
+
 def _along_axis(indices, axis):
     """Return an advanced index that applies `indices` along an axis and keeps the positions along the other axes.
 
@@ -120,7 +128,7 @@ class SortOp(_Sorting):
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
         # A stable sort is correct for all kinds, and NumPy's vectorized quicksort of float16 fails on some NaNs.
-        output_storage[0][0] = np.ascontiguousarray(np.sort(a, _whole(axis), "stable", self.order))
+        output_storage[0][0] = np.ascontiguousarray(np.sort(a, _axis_of(a, axis), "stable", self.order))
 
     def grad(self, inputs, output_grads):
         a, axis_variable = inputs
@@ -154,7 +162,9 @@ class ArgSortOp(_Sorting):
 
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
-        output_storage[0][0] = np.ascontiguousarray(np.argsort(a, _whole(axis), "stable", self.order), dtype="int64")
+        output_storage[0][0] = np.ascontiguousarray(
+            np.argsort(a, _axis_of(a, axis), "stable", self.order), dtype="int64"
+        )
 
     def grad(self, inputs, output_grads):
         a, axis = inputs

@@ -45,6 +45,7 @@ class Twice(scalar.UnaryScalarOp):
 
 @unittest.skipUnless(theano.config.cxx, "kernels need a compiler")
 class TestLanguages(unittest.TestCase):
+    @theano.config.change_flags(mode="FAST_RUN")
     def test_code_in_another_language(self):
         """Code in C++ runs in the kernel of a loop, wherever in the step it is."""
         twice = Elemwise(Twice(scalar.transfer_type(0), name="twice"))
@@ -54,7 +55,7 @@ class TestLanguages(unittest.TestCase):
             (lambda a, h: twice(T.minimum(a, h + 1)) + h, [2.0, 6, 12]),
         ):
             x, h = T.dvector("x"), T.dscalar("h")
-            fn, _, kernel = kernel_of(step, [x], [h], mode=get_mode("FAST_RUN"))
+            fn, _, kernel = kernel_of(step, [x], [h])
             self.assertIsNotNone(kernel)
             np.testing.assert_array_equal(fn(np.arange(1.0, 4), 0.0)[0], wanted)
 

@@ -276,6 +276,8 @@ static void run_fold(const RowRun *run, const RowStep *step, int64_t from, int64
     const RowValue *v = argument(run, step, 0);
     const Fold *fold = &step->how.fold;
     char *x = value_at(run, v, 0, from);
+    if (n == 0) /* folds may read the first element */
+        return;
     if (run->columns < SHORT && fold->brief != NULL) {
         int64_t every = v->own == NULL && v->every == 0 ? 0 : n * v->item;
         fold->brief(run->count, acc, x, every, n);

@@ -202,8 +202,9 @@ class TestRules(unittest.TestCase):
     def test_shifted_sums_stay(self):
         x = T.dmatrix("x")
         shifted = x - x.max(axis=1, keepdims=True)
-        f = theano.function([x], T.log(T.exp(shifted).sum(axis=1)), mode=MODES[0])
-        g = theano.function([x], T.log(T.exp(x).sum(axis=1)), mode=MODES[0])
+        mode = MODES[0].excluding("row_fusion")
+        f = theano.function([x], T.log(T.exp(shifted).sum(axis=1)), mode=mode)
+        g = theano.function([x], T.log(T.exp(x).sum(axis=1)), mode=mode)
         self.assertLess(len(f.maker.fgraph.apply_nodes), len(g.maker.fgraph.apply_nodes))
 
     def test_logarithms_of_softmaxes(self):

@@ -72,6 +72,7 @@ class TestShares(unittest.TestCase):
                              (("ex", "-w"), ("sum(ex)",)), (("ex", "ey"), ("ex + ey", "ex + ey")), (("ex",), ("ex + ey", "w"))]:  # fmt: skip
             self.check([(above, below)], [large])
 
+    @theano.config.change_flags({"DebugMode.check_finite": False})
     def test_nothing_to_share(self):
         """Sums without elements have no largest exponential, and the result has no elements."""
         A = T.dmatrix("A")

@@ -87,7 +87,7 @@ class TestLogExp(RewriteCase):
         # If the expression already subtracts its maximum, the maximum is computed once.
         for axis in (None, 0, 1):
             out = T.log(T.sum(T.exp(x - T.max(x, axis=axis, keepdims=True)), axis=axis)) + T.max(x, axis=axis)
-            f = theano_ng.function([x], out, mode=FAST)
+            f = theano_ng.function([x], out, mode=FAST.excluding("row_fusion"))
             np.testing.assert_allclose(f(data), special.logsumexp(data, axis=axis))
             self.assertEqual(
                 sum(isinstance(getattr(n.op, "scalar_op", None), scalar.Maximum) for n in f.maker.fgraph.toposort()), 1

@@ -108,6 +108,18 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(total, value.sum(1))
             np.testing.assert_array_equal(found, (value == 3).any(1))
 
+    def test_rows_without_elements(self):
+        """Reductions of nothing read nothing, also where the memory behind the array has other numbers."""
+        x = T.dmatrix()
+        f = theano.function([x], [x.sum(1), (x * x).sum(1), T.any(x > 0, axis=1), T.prod(x, axis=1)], mode=FAST_RUN)
+        self.assertEqual(len(programs_of(f)), 1)
+        for value in (np.full((7, 5), 3.0)[:, 2:2], np.full((7, 5), np.nan)[:, :0], np.zeros((7, 0))):
+            total, squares, found, product = f(value)
+            np.testing.assert_array_equal([total, squares, found, product], [[0.0] * 7] * 3 + [[1.0] * 7])
+        largest = theano.function([x], [x.max(1), x.min(1) + x.max(1)], mode=FAST_RUN)
+        self.assertRaisesRegex(ValueError, "length 0 in dimension 1", largest, np.zeros((7, 0)))
+        self.assertEqual([v.shape for v in largest(np.zeros((0, 0)))], [(0,), (0,)])
+
     def test_nan_and_infinities(self):
         x = T.dmatrix()
         f = theano.function([x], [x - x.max(1, keepdims=True), x.sum(1), x.min(1)], mode=FAST_RUN)
