@@ -172,7 +172,7 @@ SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads 
 	theano_ng.tensor.tests.test_subtensor theano_ng.tensor.tests.test_reductions theano_ng.tensor.tests.test_blas \
 	theano_ng.tensor.tests.test_shaping theano_ng.tensor.tests.test_extra_ops theano_ng.tensor.tests.test_basic \
 	$(addprefix theano_ng.tensor.tests.test_,generated_shape generated_sort generated_indexing generated_elemwise generated_reductions \
-	generated_blas sort slinalg bad_input) theano_ng.scalar.tests.test_special \
+	generated_blas row_fusion sort slinalg bad_input) theano_ng.scalar.tests.test_special \
 	theano_ng.typed_list.tests.test_basic theano_ng.sparse.tests.test_values theano_ng.sparse.tests.test_generated \
 	theano_ng.tensor.nnet.tests.test_softmax theano_ng.tensor.nnet.tests.test_crossentropy theano_ng.compile.tests.test_function_module \
 	theano_ng.gof.tests.test_vm theano_ng.gof.tests.test_lazy theano_ng.gof.tests.test_native_words \
