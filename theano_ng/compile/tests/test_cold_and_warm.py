@@ -63,7 +63,15 @@ def value_of(v):
     shape = [1 if b else 4 for b in v.type.broadcastable]
     return np.asarray(rng.uniform(0.2, 0.9, shape)).astype(v.dtype) if v.dtype[0] == "f" else np.ones(shape, v.dtype)
 
-for kind in (families, several_updates, random_graphs, loops):
+def normalized_rows():
+    x, w = T.dmatrix("x"), theano.shared(np.linspace(0.5, 1.5, 4), "w")
+    centered = x - x.mean(1, keepdims=True)
+    out = centered / T.sqrt(T.sqr(centered).mean(1, keepdims=True) + 0.01) * w
+    shares = T.exp(out - out.max(1, keepdims=True))
+    cost = T.log(shares.sum(1)).sum() + (out ** 3).sum()
+    yield "normalized rows", [x], [out, cost, T.grad(cost, x)], [(w, w - 0.1 * T.grad(cost, w))]
+
+for kind in (families, several_updates, random_graphs, loops, normalized_rows):
     for name, inputs, outputs, updates in kind():
         profile = ProfileStats()
         f = theano.function(inputs, outputs, updates=updates, profile=profile, on_unused_input="ignore")

@@ -143,8 +143,8 @@ def get_nothing(r, name, sub):
 def _checks(op):
     """Return True if types must check the Op's inputs.
 
-    The attribute `check_input` of an Op says that its own C code can do without. The Op's native code cannot: it relies
-    on rank, dtype, alignment and byte order.
+    The attribute `check_input` is False if the Op's `c_code` needs no checks. Native code always needs them: it relies on
+    rank, dtype, alignment and byte order.
     """
     return config.check_input if hasattr(op, "native_code") else getattr(op, "check_input", config.check_input)
 

@@ -31,6 +31,24 @@ static inline int is_broadcast(const struct operand_words *operand, int d)
     return operand->broadcastable >> d & 1;
 }
 
+/* Raise ValueError for an input whose dimension d is declared broadcastable, but has another length than 1. Return -1. */
+static int refuse_broadcast(int input, int d, int64_t here)
+{
+    PyErr_Format(PyExc_ValueError,
+                 "Input dimension mis-match. (input[%d].shape[%d] = %lld, but its type says that this dimension is "
+                 "broadcastable: its length must be 1)",
+                 input, d, (long long)here);
+    return -1;
+}
+
+/* Raise ValueError for two inputs with other lengths of dimension d. Return -1. */
+static int refuse_lengths(int d, int one, int64_t length, int other, int64_t here)
+{
+    PyErr_Format(PyExc_ValueError, "Input dimension mis-match. (input[%d].shape[%d] = %lld, input[%d].shape[%d] = %lld)", one, d,
+                 (long long)length, other, d, (long long)here);
+    return -1;
+}
+
 /* Compute the common shape of the inputs. Return 0, or -1 with an exception set. */
 static int result_dims(int nd, int nin, PyObject **in, const struct operand_words *operands, int64_t *dims)
 {
@@ -40,23 +58,15 @@ static int result_dims(int nd, int nin, PyObject **in, const struct operand_word
         for (int i = 0; i < nin; ++i) {
             int64_t here = PyArray_DIM((PyArrayObject *)in[i], d);
             if (is_broadcast(&operands[i], d)) {
-                if (here != 1) {
-                    PyErr_Format(PyExc_ValueError,
-                                 "Input dimension mis-match. (input[%d].shape[%d] = %lld, but its type says that this dimension is "
-                                 "broadcastable: its length must be 1)",
-                                 i, d, (long long)here);
-                    return -1;
-                }
+                if (here != 1)
+                    return refuse_broadcast(i, d, here);
             }
             else if (reference < 0) {
                 reference = i;
                 length = here;
             }
-            else if (here != length) {
-                PyErr_Format(PyExc_ValueError, "Input dimension mis-match. (input[%d].shape[%d] = %lld, input[%d].shape[%d] = %lld)",
-                             reference, d, (long long)length, i, d, (long long)here);
-                return -1;
-            }
+            else if (here != length)
+                return refuse_lengths(d, reference, length, i, here);
         }
         dims[d] = length;
     }

@@ -381,6 +381,15 @@ static int share_memory(PyArrayObject *a, PyArrayObject *b)
     return low[0] < high[1] && low[1] < high[0];
 }
 
+/* Raise ValueError for an input without elements along dimension d. Return -1. */
+static int refuse_empty(int d)
+{
+    PyErr_Format(PyExc_ValueError,
+                 "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity, so that it has no result for zero elements",
+                 d);
+    return -1;
+}
+
 /* Provide the result in *out, for elements of this shape; it shares no memory with the inputs. Return NULL with an
  * exception set on failure. */
 static PyArrayObject *provide_result(Reduction *r, const struct reduction_words *words, const int64_t *dims, PyObject **inputs, int n_inputs,
@@ -403,9 +412,7 @@ static PyArrayObject *provide_result(Reduction *r, const struct reduction_words 
         return NULL;
     r->count = PyArray_SIZE(result);
     if (empty >= 0 && r->count > 0 && !words->has_identity) {
-        PyErr_Format(PyExc_ValueError,
-                     "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity, so that it has no result for zero elements",
-                     empty);
+        refuse_empty(empty);
         return NULL;
     }
     return result;

@@ -24,16 +24,15 @@ NATIVE_WORDS(entry, entry, level, number, type, input, output, ndim, broadcastab
 enum { VALUE, MAP, FOLD, ARGUMENT };
 enum { ONE, ROW, ELEMENT };
 
-/* rank: dimensions of the common shape; row_rank: the last ones that form a row; n_passes: passes over a row;
- * n_buffers: buffers for a block */
-NATIVE_TABLE(row_program, entry, entries, rank, row_rank, n_passes, n_buffers);
+/* rank: dimensions of the common shape; row_rank: the last ones that form a row; n_buffers: buffers for a block */
+NATIVE_TABLE(row_program, entry, entries, rank, row_rank, n_buffers);
 NATIVE_READER(row_program)
 
 #define TILE_ELEMENTS 1024 /* elements of a tile of short rows */
 #define ACROSS_ROWS 16     /* rows of a tile whose elements are not adjacent */
 #define SPREAD_BELOW 112 /* elements; a kernel runs for several shorter rows at once */
 
-/* Where a value is.
+/* A value and its memory.
  *   base, strides: the data of an input or output, or the value's own memory
  *   every: distance of the values of successive rows in bytes, or -1 if `strides` has no such distance
  *   flat: whether the elements of a row are adjacent
@@ -157,7 +156,7 @@ static void load_tile(RowRun *run, int n_values)
     for (int i = 0; i < n_values; ++i) {
         RowValue *v = run->values + i;
         v->spread_rows = 0;
-        if (v->words->input < 0 || !v->copied || (v->every == 0 && run->row > 0)) /* a row that all rows share is there already */
+        if (v->words->input < 0 || !v->copied || (v->every == 0 && run->row > 0)) /* all rows share this row, which the first tile has copied */
             continue;
         if (v->words->level == ELEMENT && !v->flat && run->nd == 2) {
             copy_across(v->own, row_address(run, v, run->row), run->count, run->columns, v->every == 0 ? 0 : v->strides[0], v->strides[1],
@@ -364,23 +363,15 @@ static int common_shape(RowRun *run, int n_values, PyObject **in)
                 continue;
             int64_t here = PyArray_DIM((PyArrayObject *)in[words->input], d);
             if (words->broadcastable >> d & 1) {
-                if (here != 1) {
-                    PyErr_Format(PyExc_ValueError,
-                                 "Input dimension mis-match. (input[%lld].shape[%d] = %lld, but its type says that this dimension is "
-                                 "broadcastable: its length must be 1)",
-                                 (long long)words->input, d, (long long)here);
-                    return -1;
-                }
+                if (here != 1)
+                    return refuse_broadcast((int)words->input, d, here);
             }
             else if (reference < 0) {
                 reference = (int)words->input;
                 run->dims[d] = here;
             }
-            else if (here != run->dims[d]) {
-                PyErr_Format(PyExc_ValueError, "Input dimension mis-match. (input[%d].shape[%d] = %lld, input[%lld].shape[%d] = %lld)",
-                             reference, d, (long long)run->dims[d], (long long)words->input, d, (long long)here);
-                return -1;
-            }
+            else if (here != run->dims[d])
+                return refuse_lengths(d, reference, run->dims[d], (int)words->input, here);
         }
     }
     run->rows = run->columns = 1;
@@ -459,10 +450,7 @@ static int prepare_folds(RowRun *run)
             int empty = run->outer;
             while (run->dims[empty] != 0)
                 ++empty;
-            PyErr_Format(PyExc_ValueError,
-                         "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity, so that it has no result for zero elements",
-                         empty);
-            return -1;
+            return refuse_empty(empty);
         }
         if (set_how(&step->how, &words, NULL) < 0 || (step->how.acc_item = item_size((int)step->words->type)) < 0)
             return -1;

@@ -153,8 +153,9 @@ def _replace(fgraph, group, shape):
                 return
             copy_stack_trace(old, new)
             replacements.append((old, new))
-    if made[0].owner.op.native_code(made[0].owner) is None:
-        return
+    is_foreign = any(type(op) is Elemwise and not getattr(op.scalar_op, "c_code_is_own", False) for op, _ in steps)
+    if is_foreign and program.code_for(list(inputs)) is None:
+        return  # the C code of a user's op needs Python
     try:
         fgraph.replace_all_validate(replacements, reason="row_fusion")
     except InconsistencyError:

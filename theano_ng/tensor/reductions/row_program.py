@@ -293,11 +293,11 @@ class _Words:
 
     def _order(self):
         """Return the operations in the order of execution: in each pass first those on values of rows."""
-        rows_last = [
+        operations = [
             (self.passes[k], not (self.level(k) == ROW and isinstance(step, Elemwise)), k, step, arguments)
             for k, step, arguments in self._operations()
         ]
-        return [operation[2:] for operation in sorted(rows_last, key=lambda operation: operation[:3])]
+        return [operation[2:] for operation in sorted(operations, key=lambda operation: operation[:3])]
 
     def _buffers(self, order):
         """Assign buffers to values of elements that only operations of one pass need.
@@ -358,12 +358,7 @@ class _Words:
                 entries.append(_entry(_MAP, kernel=self._kernel(node, k, arguments), **words))
             entries += [_entry(_ARGUMENT, number=number[a]) for a in (*arguments, k)]
         return NativeCode(
-            _NATIVE,
-            rank=self.shape.rank,
-            row_rank=self.shape.row_rank,
-            n_passes=1 + max(self.passes.values()),
-            n_buffers=n_buffers,
-            entries=entries,
+            _NATIVE, rank=self.shape.rank, row_rank=self.shape.row_rank, n_buffers=n_buffers, entries=entries
         )
 
     def _kernel(self, node, k, arguments):

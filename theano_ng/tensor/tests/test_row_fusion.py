@@ -3,6 +3,7 @@
 import copy
 import pickle
 import random
+import threading
 import unittest
 
 import numpy as np
@@ -12,7 +13,9 @@ import theano_ng.tensor as T
 from theano_ng import scalar
 from theano_ng.configparser import change_flags
 from theano_ng.gof.compiler import find_toolchain
-from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.gof.compiler.background import wait_for_kernels
+from theano_ng.scan.op import Scan
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.native.reduce import has_fold
 from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
 from theano_ng.tensor.reductions.row_program import RowProgram
@@ -156,6 +159,73 @@ class TestValues(unittest.TestCase):
             value = np.random.RandomState(9).normal(size=shape)
             for a, b in zip(interpreted(value), compiled(value)):
                 np.testing.assert_array_equal(a, b)
+
+    @unittest.skipUnless(find_toolchain(), "needs a C++ compiler")
+    def test_kernels_that_replace_programs(self):
+        """A function has the same bits before, while and after its kernels replace the interpreter, also in two threads."""
+        x = T.dmatrix()
+        factor = 1 + float(np.random.default_rng().random())  # kernels that no earlier run has compiled
+        outputs = [normalized(T.tanh(x * factor)), log_sum_exp(x * factor)]
+        with change_flags(tiered="on"):
+            f = theano.function([x], outputs, mode=FAST_RUN)
+        with change_flags(cxx=""):
+            expected = theano.function([x], outputs, mode=FAST_RUN)
+        copies = [f, f.copy(share_memory=False)]
+        values = [np.random.RandomState(k).normal(size=(70, 9 + 60 * k)) for k in range(3)]
+        wanted = [expected(value) for value in values]
+        found = []
+
+        def call(function):
+            for k in range(150):
+                same = zip(function(values[k % 3]), wanted[k % 3])
+                found.append(all(np.array_equal(a, b) for a, b in same))
+
+        threads = [threading.Thread(target=call, args=(function,)) for function in copies]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertTrue(wait_for_kernels(120))
+        self.assertFalse(any(thunk.interprets() for thunk in f.fn.thunks if hasattr(thunk, "interprets")))
+        call(f)
+        self.assertEqual((len(found), all(found)), (450, True))
+
+    @unittest.skipUnless(find_toolchain(), "needs a C++ compiler")
+    def test_whole_graph_in_c(self):
+        """The kernels of a program become functions of the classic C module."""
+        x = T.dmatrix()
+        outputs = [normalized(x), log_sum_exp(x)]
+        f = theano.function([x], outputs, mode=theano.Mode("c", "fast_run"))
+        self.assertEqual(len(programs_of(f)), 1)
+        expected = theano.function([x], outputs, mode=FAST_RUN)
+        for shape in ((5, 7), (3, 200), (2, 3000)):
+            value = np.random.RandomState(3).normal(size=shape)
+            for a, b in zip(f(value), expected(value)):  # classic modules call exp and log of the C library
+                np.testing.assert_allclose(a, b, rtol=1e-14)
+
+    @unittest.skipUnless(find_toolchain(), "needs a C++ compiler")
+    def test_scalar_ops_of_users(self):
+        """C code of a user runs in a program, unless it needs Python."""
+
+        class Half(scalar.UnaryScalarOp):
+            c_text = "%s = %s / 2;"
+
+            def impl(self, x):
+                return x / 2
+
+            def c_code(self, node, name, inputs, outputs, sub):
+                return self.c_text % (outputs[0], inputs[0])
+
+        class HalfInPython(Half):
+            c_text = "%s = %s / 2; if (PyErr_Occurred()) { return; }"
+
+        for kind, count in ((Half, 1), (HalfInPython, 0)):
+            half = Elemwise(kind(scalar.upgrade_to_float, name="half"))
+            x = T.dmatrix()
+            f = theano.function([x], half(x) - half(x).max(1, keepdims=True), mode=FAST_RUN)
+            self.assertEqual(len(programs_of(f)), count, kind)
+            value = np.random.RandomState(1).normal(size=(4, 9))
+            np.testing.assert_array_equal(f(value), value / 2 - (value / 2).max(1, keepdims=True))
 
 
 class TestGenerated(unittest.TestCase):
@@ -333,8 +403,12 @@ class TestGroups(unittest.TestCase):
     def test_in_loops(self):
         """A loop whose step contains a program remains one C function."""
         x, h = T.dmatrix(), T.dmatrix()
-        out = theano.scan(lambda row, h: normalized(h + row), sequences=x, outputs_info=[h])[0]
+        out = theano.scan(lambda row, h: normalized(h + row), sequences=x, outputs_info=[h], mode=FAST_RUN)[0]
         f = theano.function([x, h], out, mode=FAST_RUN)
+        (op,) = [node.op for node in f.maker.fgraph.toposort() if isinstance(node.op, Scan)]
+        self.assertTrue(any(isinstance(node.op, RowProgram) for node in op.inner_graph.maker().fgraph.apply_nodes))
+        if find_toolchain():
+            self.assertIsNotNone(op.inner_graph.kernel(op))
         rows, state = np.random.RandomState(3).normal(size=(4, 6)), np.random.RandomState(4).normal(size=(5, 6))
         for got, row in zip(f(rows, state), rows):
             state = FUNCTIONS["normalized"][1](state + row)
