@@ -14,7 +14,7 @@ from theano_ng import scalar
 from theano_ng import tensor as T
 from theano_ng.audit import CHECKS, NAMES, Case, assert_audit, audit, context, run
 from theano_ng.audit.driver import select
-from theano_ng.audit.targets import location_of
+from theano_ng.audit.targets import Target, location_of
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.misc.doubleop import DoubleOp
@@ -251,6 +251,14 @@ class TestOptions(unittest.TestCase):
             self.assertEqual(report.findings, [])
             examples.append(report.verdicts[0].examples)
         self.assertTrue(10 < examples[0] <= 100 < examples[1] <= 300, examples)
+
+    def test_search_after_the_time_limit(self):
+        """A check whose preparation took longer than its time limit still tries examples."""
+        late = context.Context(Target(Case(DoubleOp(), [MATRIX])), "sanitizer", max_examples=3, limit=0)
+        self.assertLess(late.seconds_left(), 0)
+        verdict = late.find(lambda example: None)
+        self.assertEqual(verdict.status, "ok", verdict.reason)
+        self.assertGreater(verdict.examples, 0)
 
     def test_assert_audit(self):
         assert_audit(DoubleOp(), MATRIX, checks="props")
