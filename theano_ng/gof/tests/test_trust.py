@@ -316,7 +316,10 @@ class TestFiles(InDirectory):
             trust.open_file(os.path.join(self.base, "link"))
         self.assertFalse(trust.is_trusted(os.path.join(self.base, "link")))
         os.mkfifo(os.path.join(self.base, "fifo"), 0o600)
-        with self.one_warning("not a regular file"), self.assertRaises(trust.Untrusted):  # it does not wait for a writer
+        with (
+            self.one_warning("not a regular file"),
+            self.assertRaises(trust.Untrusted),
+        ):  # it does not wait for a writer
             trust.open_file(os.path.join(self.base, "fifo"))
         with self.assertRaises(FileNotFoundError):
             trust.open_file(os.path.join(self.base, "missing"))

@@ -37,9 +37,9 @@ from theano_ng.tensor.shaping.joining import Join, Split
 from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
 from theano_ng.tensor.type import TensorType
 
-register_opt("fast_compile", name="local_track_shape_i", own=True)(local_track_shape_i)
+register_opt("fast_compile", name="local_track_shape_i")(local_track_shape_i)
 # Applied only on request.
-gpu_optimizer.register("local_remove_all_assert", local_remove_all_assert, "unsafe", own=True)
+gpu_optimizer.register("local_remove_all_assert", local_remove_all_assert, "unsafe")
 
 
 @lifts(Shape)
@@ -95,7 +95,7 @@ def local_gpua_alloc(op, context_name, inputs, outputs):
     return [GpuAlloc(context_name)(safe_to_gpu(inputs[0], context_name), *on_host(inputs[1:]))]
 
 
-@register_opt("fast_compile", own=True)
+@register_opt("fast_compile")
 @local_optimizer([Alloc])
 def local_gpua_alloc2(node):
     """Allocate an array on the device if only Joins of device arrays and allocations read it; the Joins then move, too.
@@ -117,7 +117,7 @@ def local_gpua_alloc2(node):
     return [host_from_gpu(GpuAlloc(None)(*node.inputs))]
 
 
-@register_opt(own=True)
+@register_opt()
 @local_optimizer([GpuAlloc])
 def local_gpualloc_memset_0(node):
     """GpuAlloc(None)(null, n)  ->  GpuAlloc(None, memset_0=True)(null, n)"""
@@ -157,7 +157,7 @@ def local_gpua_contiguous(op, context_name, inputs, outputs):
     return gpu_contiguous
 
 
-@register_opt(own=True)
+@register_opt()
 @local_optimizer([GpuContiguous])
 def local_gpu_contiguous_gpu_contiguous(node):
     """gpu_contiguous(gpu_contiguous(A))  ->  gpu_contiguous(A)"""
@@ -172,7 +172,7 @@ def local_gpua_join(op, context_name, inputs, outputs):
     return [gpu_join(*on_host([axis]), *[as_gpuarray_variable(v, context_name) for v in parts])]
 
 
-@register_opt("fast_compile", own=True)
+@register_opt("fast_compile")
 @local_optimizer([GpuJoin])
 def local_gpua_join_1(node):
     """gpu_join(0, A)  ->  A"""

@@ -63,7 +63,7 @@ def local_gpua_careduce(op, context_name, inputs, outputs):
     return False if made.dtype != outputs[0].dtype or made.broadcastable != outputs[0].broadcastable else made
 
 
-@register_opt("low_memory", own=True)
+@register_opt("low_memory")
 @local_optimizer([GpuCAReduceCuda])
 def local_gpu_elemwise_careduce(node):
     """Compute a reduction of squares or absolute values in one kernel, such as GpuCAReduceCuda{add}{sqr}.

@@ -34,23 +34,15 @@ if config.gpu.local_elemwise_fusion:
         "fusion",
         "local_elemwise_fusion",
         "gpuarray",
-        own=True,
     )
 
 inplace_gpu_elemwise_opt = InplaceElemwiseOptimizer(GpuElemwise)
 optdb.register(
-    "gpua_inplace_opt",
-    inplace_gpu_elemwise_opt,
-    75,
-    "inplace_elemwise_optimizer",
-    "fast_run",
-    "inplace",
-    "gpuarray",
-    own=True,
+    "gpua_inplace_opt", inplace_gpu_elemwise_opt, 75, "inplace_elemwise_optimizer", "fast_run", "inplace", "gpuarray"
 )
 
 
-@register_inplace(own=True)
+@register_inplace()
 @local_optimizer([GpuAdvancedIncSubtensor1, GpuAdvancedIncSubtensor1_dev20])
 def local_advincsub1_gpua_inplace(node):
     """GpuAdvancedIncSubtensor1()(a, b, i)  ->  GpuAdvancedIncSubtensor1(inplace=True)(a, b, i)"""
@@ -76,7 +68,6 @@ optdb.register(
     TopoOptimizer(local_gpua_alloc_empty_to_zeros, "in_to_out"),
     49.3,
     "alloc_empty_to_zeros",
-    own=True,
 )
 
 
@@ -114,4 +105,4 @@ def local_assert_no_cpu_op(node):
 
 
 assert_no_cpu_op = TopoOptimizer(local_assert_no_cpu_op, "in_to_out")
-optdb.register("gpua_assert_no_cpu_op", assert_no_cpu_op, 49.2, "assert_no_cpu_op", own=True)
+optdb.register("gpua_assert_no_cpu_op", assert_no_cpu_op, 49.2, "assert_no_cpu_op")

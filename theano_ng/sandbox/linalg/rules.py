@@ -8,7 +8,7 @@ from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.sandbox.linalg.ops import Hint, HintsOptimizer, is_psd, is_symmetric
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.linalg import answer, transposed
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
@@ -17,7 +17,7 @@ from theano_ng.tensor.opt.own_registration import (
 from theano_ng.tensor.linalg.solving import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
 
 # This phase runs before all others, so that the feature records the hints before their nodes are removed.
-optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile", own=True)
+optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile")
 
 
 @register_canonicalize

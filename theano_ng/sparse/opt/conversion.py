@@ -4,7 +4,7 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.sparse.arithmetic import MulSS, mul_s_d
 from theano_ng.sparse.conversion import CSM, CSMGrad, CSMProperties, DenseFromSparse, SparseFromDense, as_format
 from theano_ng.sparse.opt.common import in_dtype
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
 from theano_ng.tensor.shaping.allocation import Alloc, alloc
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 

@@ -6,7 +6,7 @@ from theano_ng.sparse.arithmetic import AddSD, MulSD, MulSV, StructuredAddSV
 from theano_ng.sparse.fields import AddSD_ccode, mul_s_d_csc, mul_s_d_csr, mul_s_v_csr, structured_add_s_v_csr
 from theano_ng.sparse.opt.common import Parts, in_dtype
 from theano_ng.sparse.shaping import Remove0
-from theano_ng.tensor.opt.own_registration import register_specialize
+from theano_ng.tensor.opt.registration import register_specialize
 
 __all__ = [
     "local_addsd_ccode",
@@ -99,7 +99,6 @@ optdb.register(
     60,
     "fast_run",
     "inplace",
-    own=True,
 )
 
 
@@ -112,7 +111,7 @@ def local_addsd_ccode(node):
     return _add_s_d(node, False)
 
 
-optdb.register("local_addsd_ccode", TopoOptimizer(local_addsd_ccode), 61, "fast_run", own=True)
+optdb.register("local_addsd_ccode", TopoOptimizer(local_addsd_ccode), 61, "fast_run")
 
 
 @local_optimizer([Remove0], inplace=True)
@@ -134,5 +133,4 @@ optdb.register(
     60,
     "fast_run",
     "inplace",
-    own=True,
 )

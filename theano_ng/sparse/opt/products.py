@@ -8,7 +8,7 @@ from theano_ng.sparse.products import Dot, SamplingDot, StructuredDot, Usmm, usm
 from theano_ng.sparse.shaping import transpose
 from theano_ng.sparse.type import SparseType
 from theano_ng.tensor.elemwise import functions as T
-from theano_ng.tensor.opt.own_registration import register_specialize, register_uncanonicalize
+from theano_ng.tensor.opt.registration import register_specialize, register_uncanonicalize
 
 __all__ = [
     "local_csm_grad_c",

@@ -40,11 +40,6 @@ def local_inplace_sparse_block_outer(node):
 
 for _rule in (local_inplace_sparse_block_gemv, local_inplace_sparse_block_outer):
     optdb.register(
-        _rule.__name__,
-        TopoOptimizer(_rule, failure_callback=TopoOptimizer.warn_inplace),
-        60,
-        "fast_run",
-        "inplace",
-        own=True,
+        _rule.__name__, TopoOptimizer(_rule, failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run", "inplace"
     )
 del _rule

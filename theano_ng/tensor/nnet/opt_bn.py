@@ -11,7 +11,7 @@ from theano_ng.tensor.nnet.bn_ops import (
     BatchNormTrainGrad,
     correction,
 )
-from theano_ng.tensor.opt.own_registration import register_specialize_device
+from theano_ng.tensor.opt.registration import register_specialize_device
 
 bn_groupopt = LocalGroupDB()
 bn_groupopt.__name__ = "batchnorm_opts"
@@ -68,5 +68,5 @@ def local_abstract_batch_norm_inference(node):
 for _position, _rule in enumerate(
     (local_abstract_batch_norm_train, local_abstract_batch_norm_train_grad, local_abstract_batch_norm_inference)
 ):
-    bn_groupopt.register(_rule.__name__, _rule, "30", "fast_compile", "fast_run", position=_position, own=True)
+    bn_groupopt.register(_rule.__name__, _rule, "30", "fast_compile", "fast_run", position=_position)
 del _position, _rule

@@ -28,7 +28,7 @@ from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, inputs_of, is_constant, op_of
 from theano_ng.tensor.opt.shape import lengths, same_length
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
@@ -101,9 +101,7 @@ def local_softmax_by_hand(node):
 # This rule runs before logarithms are rewritten (0.7). So the logarithm of a handwritten softmax becomes the same Op as
 # the logarithm of the library's softmax. Otherwise it would become a sum whose terms merge with the terms of other
 # sums.
-optdb.register(
-    "softmax_by_hand", in2out(local_softmax_by_hand, ignore_newtrees=True), 0.69, "fast_run", "fast_compile", own=True
-)
+optdb.register("softmax_by_hand", in2out(local_softmax_by_hand, ignore_newtrees=True), 0.69, "fast_run", "fast_compile")
 
 
 # --- value -------------------------------------------------------------------------------------------------------------------
@@ -156,7 +154,6 @@ optdb.register(
     "fast_run",
     "xent",
     "fast_compile_gpu",
-    own=True,
 )
 
 

@@ -16,7 +16,7 @@ from theano_ng.tensor.nnet.mul_tree import (
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, is_constant, op_of, scalarconsts_rest
 from theano_ng.tensor.opt.log_domain import loses_less
-from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 register_local_1msigmoid = False
@@ -175,7 +175,7 @@ for _rule, _tags in (
     (local_sigmoid_of_one_exponential, ("fast_run", "fast_compile")),
     (log1pexp_to_softplus, ("fast_compile",)),
 ):
-    optdb.register(_rule.__name__, in2out(_rule, ignore_newtrees=True), 0.71, *_tags, own=True)
+    optdb.register(_rule.__name__, in2out(_rule, ignore_newtrees=True), 0.71, *_tags)
 
 
 @register_stabilize
@@ -219,4 +219,4 @@ local_ultra_fast_sigmoid = rule("local_ultra_fast_sigmoid", "A piecewise approxi
 local_hard_sigmoid = rule("local_hard_sigmoid", "An approximation by three lines.", (sigm(x), hard(x)))
 
 for _rule in (local_ultra_fast_sigmoid, local_hard_sigmoid):
-    optdb["uncanonicalize"].register(_rule.__name__, _rule, own=True)
+    optdb["uncanonicalize"].register(_rule.__name__, _rule)

@@ -25,7 +25,7 @@ from theano_ng.tensor.opt.common import (
     op_of,
     overflowed,
 )
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,

@@ -8,7 +8,7 @@ from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty, SumToShape
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.opt.shape import lengths, same_length
 
@@ -126,7 +126,7 @@ def _shape_of_fill(node):
     return [s.shape[i] if v.broadcastable[i] else v.shape[i] for i in range(v.ndim)]
 
 
-optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_run", own=True)
+optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_run")
 
 
 # -- Alloc -------------------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def local_alloc_empty_to_zeros(node):
     return fitted(T.zeros(node.inputs, dtype=node.outputs[0].dtype), node.outputs[0]) or False
 
 
-optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros), 49.3, "alloc_empty_to_zeros", own=True)
+optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros), 49.3, "alloc_empty_to_zeros")
 
 
 @register_specialize
@@ -352,4 +352,4 @@ def _padded(ndim, wanted):
 local_elemwise_alloc = register_specialize(
     local_optimizer([Elemwise])(local_elemwise_alloc_op(Elemwise, Alloc, DimShuffle)), "local_alloc_elemwise"
 )
-optdb.register("local_elemwise_alloc", in2out(local_elemwise_alloc), 1.52, "fast_run", own=True)
+optdb.register("local_elemwise_alloc", in2out(local_elemwise_alloc), 1.52, "fast_run")

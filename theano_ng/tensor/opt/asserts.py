@@ -4,7 +4,7 @@ from theano_ng.compile.mode import local_useless, optdb
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, register_assert_op
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value
-from theano_ng.tensor.opt.own_registration import register_specialize
+from theano_ng.tensor.opt.registration import register_specialize
 
 # Nodes that differ only in assertions on their inputs are merged.
 register_assert_op(Assert)
@@ -60,5 +60,5 @@ def local_remove_all_assert(node):
 
 # The name of the database is not a tag of the rule: a query for all rules of canonicalize must not include this rule.
 for _db in (optdb["canonicalize"], optdb["stabilize"], optdb["specialize"], local_useless):
-    _db.register("local_remove_all_assert", local_remove_all_assert, "unsafe", use_db_name_as_tag=False, own=True)
+    _db.register("local_remove_all_assert", local_remove_all_assert, "unsafe", use_db_name_as_tag=False)
 del _db

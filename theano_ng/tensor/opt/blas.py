@@ -34,7 +34,7 @@ from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import Dot, dot
 
 blas_optdb = SequenceDB()
-optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile", own=True)
+optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile")
 
 
 def res_is_a(node, op, maxclients=None):
@@ -717,9 +717,9 @@ make_c_ger_destructive = _named(
     _inplace(ops.cger_no_inplace, ops.cger_inplace), "make_c_ger_destructive", "CGer works in place."
 )
 
-blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile", own=True)
-blas_optdb.register("gemm_optimizer", GemmOptimizer(), 10, "fast_run", own=True)
-blas_optdb.register("local_dot22_to_dot22scalar", in2out(local_dot22_to_dot22scalar), 11, "fast_run", own=True)
+blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile")
+blas_optdb.register("gemm_optimizer", GemmOptimizer(), 10, "fast_run")
+blas_optdb.register("local_dot22_to_dot22scalar", in2out(local_dot22_to_dot22scalar), 11, "fast_run")
 blas_optdb.register(
     "local_gemm_to_gemv",
     EquilibriumOptimizer(
@@ -727,15 +727,14 @@ blas_optdb.register(
     ),
     15,
     "fast_run",
-    own=True,
 )
 use_c_blas = in2out(use_c_ger, use_c_gemv, name="use_c_blas")
-blas_optdb.register("use_c_blas", use_c_blas, 20, "fast_run", "c_blas", own=True)
+blas_optdb.register("use_c_blas", use_c_blas, 20, "fast_run", "c_blas")
 
 blas_opt_inplace = in2out(
     LocalOptGroup(local_inplace_gemm, local_inplace_gemv, local_inplace_ger), name="blas_opt_inplace"
 )
-optdb.register("InplaceBlasOpt", blas_opt_inplace, 70.0, "fast_run", "inplace", "blas_opt_inplace", own=True)
+optdb.register("InplaceBlasOpt", blas_opt_inplace, 70.0, "fast_run", "inplace", "blas_opt_inplace")
 optdb.register(
     "c_blas_destructive",
     in2out(make_c_ger_destructive, make_c_gemv_destructive, name="c_blas_destructive"),
@@ -743,7 +742,6 @@ optdb.register(
     "fast_run",
     "inplace",
     "c_blas",
-    own=True,
 )
 
 
@@ -774,5 +772,5 @@ def make_ger_destructive(node):
 
 use_scipy_blas = in2out(use_scipy_ger)
 make_scipy_blas_destructive = in2out(make_ger_destructive)
-blas_optdb.register("scipy_blas", use_scipy_blas, 100, "fast_run", own=True)
-optdb.register("make_scipy_blas_destructive", make_scipy_blas_destructive, 70.0, "fast_run", "inplace", own=True)
+blas_optdb.register("scipy_blas", use_scipy_blas, 100, "fast_run")
+optdb.register("make_scipy_blas_destructive", make_scipy_blas_destructive, 70.0, "fast_run", "inplace")

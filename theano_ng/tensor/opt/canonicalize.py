@@ -17,7 +17,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common
 from theano_ng.tensor.opt.common import answer, in_dtype, inputs_of
-from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_stabilize
 
 MAX_OPERANDS = 31
 """The maximum number of operands of one addition or multiplication. NumPy's limit is 32, including the result."""

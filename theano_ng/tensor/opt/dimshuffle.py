@@ -7,7 +7,7 @@ from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.common import inputs_of, shuffled
 from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
 
 
 def is_dimshuffle_useless(new_order, input):

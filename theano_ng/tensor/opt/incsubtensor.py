@@ -18,7 +18,7 @@ from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, inputs_of, is_constant
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
@@ -329,7 +329,6 @@ for _db in (optdb["canonicalize"], optdb["stabilize"]):
         "local_adv_sub1_adv_inc_sub1_of_trusted_rows",
         local_adv_sub1_adv_inc_sub1_of_trusted_rows,
         use_db_name_as_tag=False,
-        own=True,
     )
 del _db
 
@@ -381,7 +380,7 @@ def _is_movable(v, out):
     )
 
 
-optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run", own=True)
+optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run")
 
 
 # -- in place ----------------------------------------------------------------------------------------------------------------------
@@ -429,6 +428,5 @@ for _rule in (local_inplace_setsubtensor, local_inplace_incsubtensor1):
         60,
         "fast_run",
         "inplace",
-        own=True,
     )
 del _rule

@@ -9,7 +9,7 @@ from theano_ng.tensor.assert_op import Assert, AssertShape
 from theano_ng.tensor.shaping.creation import MakeVector, MakeVectorPrinter  # noqa: F401  (a name of this module)
 from theano_ng.tensor.shaping.joining import Join, Split, Tile
 from theano_ng.tensor.opt.common import constant_value
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.opt.shape import lengths
 

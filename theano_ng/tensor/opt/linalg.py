@@ -11,7 +11,7 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.nlinalg import Det, MatrixInverse, matrix_inverse
 from theano_ng.tensor.opt.common import shuffled
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,

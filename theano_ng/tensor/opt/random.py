@@ -25,5 +25,4 @@ optdb.register(
     99,
     "fast_run",
     "inplace",
-    own=True,
 )

@@ -8,7 +8,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import already_there, constant_value, in_dtype, inputs_of, shuffled, with_type
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_uncanonicalize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_uncanonicalize
 from theano_ng.tensor.opt.shape import lengths
 
 # The elementwise ops that users know. They are preferred to new Elemwise instances with the same scalar op.

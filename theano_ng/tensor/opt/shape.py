@@ -21,7 +21,7 @@ from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.opt.lengths import Lengths
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar, tensor_from_scalar
 from theano_ng.tensor.indexing.subtensor import Subtensor
@@ -488,8 +488,8 @@ class UnShapeOptimizer(Optimizer):
             fgraph.remove_feature(feature)
 
 
-optdb.register("ShapeOpt", ShapeOptimizer(), 0.1, "fast_run", "fast_compile", own=True)
-optdb.register("UnShapeOpt", UnShapeOptimizer(), 10, own=True)
+optdb.register("ShapeOpt", ShapeOptimizer(), 0.1, "fast_run", "fast_compile")
+optdb.register("UnShapeOpt", UnShapeOptimizer(), 10)
 
 
 @register_specialize

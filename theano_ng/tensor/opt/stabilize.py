@@ -19,7 +19,7 @@ from theano_ng.tensor.opt.common import (
     is_constant,
     scalarconsts_rest,
 )
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
@@ -281,9 +281,7 @@ def local_grad_log_erfc_neg(node):
 
 
 # The mode FAST_COMPILE has no phase `stabilize`.
-optdb.register(
-    "local_grad_log_erfc_neg", in2out(local_grad_log_erfc_neg, ignore_newtrees=True), 0.71, "fast_compile", own=True
-)
+optdb.register("local_grad_log_erfc_neg", in2out(local_grad_log_erfc_neg, ignore_newtrees=True), 0.71, "fast_compile")
 
 
 def _factors(v, dtype):

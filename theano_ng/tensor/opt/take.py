@@ -16,7 +16,7 @@ from theano_ng.tensor.indexing.advanced import (
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.common import shuffled
-from theano_ng.tensor.opt.own_registration import register_specialize
+from theano_ng.tensor.opt.registration import register_specialize
 
 
 def _is_permutation(order):

@@ -8,7 +8,7 @@ from theano_ng.tensor.reductions.extremes import Argmax, Argmin, MaxAndArgmax
 from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.reductions.careduce import CAReduce
-from theano_ng.tensor.opt.own_registration import register_uncanonicalize
+from theano_ng.tensor.opt.registration import register_uncanonicalize
 from theano_ng.tensor.shaping.reshaping import reshape
 from theano_ng.tensor.indexing.subtensor import Subtensor
 

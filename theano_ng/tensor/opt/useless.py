@@ -17,7 +17,7 @@ from theano_ng.tensor.opt.common import (
     inputs_of,
 )
 from theano_ng.tensor.opt.lengths import is_length
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,

@@ -27,7 +27,7 @@ from theano_ng.tensor.nnet.convolution.abstract import (
     AbstractConv_gradWeights,
 )
 from theano_ng.tensor.nnet.convolution.legacy import ConvOp
-from theano_ng.tensor.opt.own_registration import register_specialize_device
+from theano_ng.tensor.opt.registration import register_specialize_device
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import MakeVector
 
@@ -209,9 +209,9 @@ for _rule in (
     local_abstractconv3d_gradweight_gemm,
     local_abstractconv3d_gradinputs_gemm,
 ):
-    conv_groupopt.register(_rule.__name__, _rule, "30", "conv_gemm", "fast_compile", "fast_run", own=True)
+    conv_groupopt.register(_rule.__name__, _rule, "30", "conv_gemm", "fast_compile", "fast_run")
 for _rule in (local_conv2d_cpu, local_conv2d_gradweight_cpu, local_conv2d_gradinputs_cpu):
-    conv_groupopt.register(_rule.__name__, _rule, "40", "fast_compile", "fast_run", own=True)
+    conv_groupopt.register(_rule.__name__, _rule, "40", "fast_compile", "fast_run")
 
 
 _ABSTRACT = [
@@ -241,10 +241,5 @@ def local_abstractconv_check(node):
 
 
 optdb.register(
-    "AbstractConvCheck",
-    TopoOptimizer(local_abstractconv_check, order="in_to_out"),
-    48.7,
-    "fast_compile",
-    "fast_run",
-    own=True,
+    "AbstractConvCheck", TopoOptimizer(local_abstractconv_check, order="in_to_out"), 48.7, "fast_compile", "fast_run"
 )
