@@ -157,15 +157,10 @@ optdb.register(
 )
 
 
-local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
-    "fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad"
-)(
-    rule(
-        "local_softmax_grad_to_crossentropy_with_softmax_grad",
-        "The gradient of a cross-entropy of a softmax needs no division by the softmax.",
-        (d_softmax(d_crossentropy(x, A, labels), A), d_both(x, A, labels)),
-    )
-)
+@register_specialize("fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")
+@rule((d_softmax(d_crossentropy(x, A, labels), A), d_both(x, A, labels)))
+def local_softmax_grad_to_crossentropy_with_softmax_grad():
+    """Compute the gradient of a cross-entropy of a softmax without dividing by the softmax."""
 
 
 # These functions increase wherever they are not NaN.
@@ -272,15 +267,11 @@ def _is_same_bias(a, b):
     return True
 
 
-local_logsoftmax = register_stabilize("fast_compile")(
-    register_specialize("stabilize", "fast_compile")(
-        rule(
-            "local_logsoftmax",
-            "The logarithm of a softmax, without the loss of probabilities that are rounded to 0.",
-            (log(softmax(A)), logsoftmax(A)),
-        )
-    )
-)
+@register_stabilize("fast_compile")
+@register_specialize("stabilize", "fast_compile")
+@rule((log(softmax(A)), logsoftmax(A)))
+def local_logsoftmax():
+    """Compute the logarithm of a softmax accurately, also if probabilities are rounded to 0."""
 
 
 @register_specialize

@@ -212,11 +212,21 @@ def local_sigm_times_exp(node):
 
 
 # Not registered, because it hides log(1 - sigmoid(x)).
-local_1msigmoid = rule("local_1msigmoid", "The complement of a sigmoid.", (1 - sigm(float_x), sigm(-float_x)))
+@rule((1 - sigm(float_x), sigm(-float_x)))
+def local_1msigmoid():
+    """Replace the complement of a sigmoid by a sigmoid."""
+
 
 # These rules are used only if ``optimizer_including`` names them.
-local_ultra_fast_sigmoid = rule("local_ultra_fast_sigmoid", "A piecewise approximation.", (sigm(x), ultra_fast(x)))
-local_hard_sigmoid = rule("local_hard_sigmoid", "An approximation by three lines.", (sigm(x), hard(x)))
+@rule((sigm(x), ultra_fast(x)))
+def local_ultra_fast_sigmoid():
+    """Approximate a sigmoid piecewise."""
+
+
+@rule((sigm(x), hard(x)))
+def local_hard_sigmoid():
+    """Approximate a sigmoid by three lines."""
+
 
 for _rule in (local_ultra_fast_sigmoid, local_hard_sigmoid):
     optdb["uncanonicalize"].register(_rule.__name__, _rule)

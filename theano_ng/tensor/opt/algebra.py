@@ -170,7 +170,11 @@ def _is_positive_number(v):
 
 # -- negation ------------------------------------------------------------------------------------------------------------
 
-local_neg_neg = register_specialize(rule("local_neg_neg", "Cancel two negations.", (-(-x), x)))
+
+@register_specialize
+@rule((-(-x), x))
+def local_neg_neg():
+    """Cancel two negations."""
 
 
 @register_specialize
@@ -217,30 +221,24 @@ def local_mul_zero(node):
     return False
 
 
-local_intdiv_by_one = register_canonicalize(
-    rule("local_intdiv_by_one", "Integer division by one.", (integer // 1, integer))
-)
+@register_canonicalize
+@rule((integer // 1, integer))
+def local_intdiv_by_one():
+    """Remove an integer division by one."""
 
-local_zero_div = ignores_nonfinite(
-    register_specialize(
-        register_canonicalize(
-            rule(
-                "local_zero_div",
-                "Zero divided by anything is zero, also where the divisor is zero or NaN.",
-                (0 / x, 0),
-                (0 // x, 0),
-            )
-        )
-    )
-)
 
-local_elemwise_sub_zeros = register_specialize(
-    rule(
-        "local_elemwise_sub_zeros",
-        "A difference of a variable with itself, also where it is NaN or infinite.",
-        (x - x, zeros_like(x)),
-    )
-)
+@register_specialize
+@register_canonicalize
+@ignores_nonfinite
+@rule((0 / x, 0), (0 // x, 0))
+def local_zero_div():
+    """Replace zero divided by anything by zero, also where the divisor is zero or NaN."""
+
+
+@register_specialize
+@rule((x - x, zeros_like(x)))
+def local_elemwise_sub_zeros():
+    """Replace a difference of a variable with itself by zero, also where it is NaN or infinite."""
 
 
 @register_specialize
@@ -275,9 +273,11 @@ def _filled(new, node):
 
 # -- products, quotients, powers -------------------------------------------------------------------------------------------
 
-local_mul_to_sqr = register_specialize(
-    rule("local_mul_to_sqr", "A product of a variable with itself.", (x * x, sqr(x)))
-)
+
+@register_specialize
+@rule((x * x, sqr(x)))
+def local_mul_to_sqr():
+    """Replace a product of a variable with itself by a square."""
 
 
 @register_specialize
@@ -390,9 +390,10 @@ def local_sub_of_negatives(node):
     return answer(T.sub(y, x), node.outputs[0])
 
 
-local_pow_canonicalize = register_canonicalize(
-    rule("local_pow_canonicalize", "Powers with exponent zero and one.", (x**0, 1), (x**1, x))
-)
+@register_canonicalize
+@rule((x**0, 1), (x**1, x))
+def local_pow_canonicalize():
+    """Remove powers with exponent zero or one."""
 
 
 # exponent -> replacement

@@ -95,14 +95,10 @@ def local_fill_sink(node):
     return {below: result}
 
 
-local_useless_fill = register_canonicalize("fast_compile")(
-    rule(
-        "local_useless_fill",
-        "A value with the broadcastable pattern of the result has its shape, too.",
-        (fill(y, x), x),
-        same_type=True,
-    )
-)
+@register_canonicalize("fast_compile")
+@rule((fill(y, x), x), same_type=True)
+def local_useless_fill():
+    """Remove a `fill` with a value that has the broadcast pattern of the result, and therefore its shape."""
 
 
 @register_specialize

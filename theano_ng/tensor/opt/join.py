@@ -17,9 +17,11 @@ x, axis = names("x", "axis")
 (join,) = terms(Join)
 
 
-local_join_1 = register_specialize(
-    register_canonicalize(rule("local_join_1", "A join of one tensor.", (join(axis, x), x), same_type=True))
-)
+@register_specialize
+@register_canonicalize
+@rule((join(axis, x), x))
+def local_join_1():
+    """Remove a join of one tensor."""
 
 
 @register_specialize

@@ -4,19 +4,35 @@ Both sides of a row are terms. A term is an op applied to names, numbers and oth
 
     x, y = names("x", "y")
     exp, log, log1p, maximum = terms(T.exp, T.log, T.log1p, T.maximum)
-    local_log_add = rule("local_log_add", "The logarithm of a sum of two exponentials, without overflow.",
-                         (log(exp(x) + exp(y)), maximum(x, y) + log1p(exp(-abs(x - y)))))
+
+    @rule((log(exp(x) + exp(y)), maximum(x, y) + log1p(exp(-abs(x - y)))))
+    def local_log_add():
+        "Compute the logarithm of a sum of two exponentials without overflow."
+
+A pattern may also contain conditions (`such`, `typed`, `number`, `alone`), the remaining inputs of a node (`Rest`), and
+ops by their class (`terms`, `elementwise`, `OpPattern`). A function may compute the replacement; see `rule`.
 
 Terms are the tuples, strings and dicts that `PatternSub` accepts, with Python's operators.
 """
 
+import functools
+import types
+
 import numpy as np
 
 from theano_ng.gof.rewriting import PatternSub, copy_stack_trace, local_optimizer
-from theano_ng.gof.rewriting.pattern import arguments_matcher, build
+from theano_ng.gof.rewriting.pattern import (
+    OpPattern,
+    Rest,
+    acceptance,
+    arguments_matcher,
+    build,
+    is_commutative,
+    tracked,
+)
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.opt.common import answer, get_clients, get_clients2
+from theano_ng.tensor.opt.common import answer, computes, constant_value, get_clients, get_clients2, in_dtype
 
 
 class _Operators:
@@ -75,7 +91,7 @@ class Name(_Operators, str):
 
 
 class Restricted(_Operators, dict):
-    """A name that matches only variables for which a condition is true."""
+    """A pattern that matches only variables for which a condition is true."""
 
     def __str__(self):
         return str(self["pattern"])
@@ -86,14 +102,68 @@ def names(*texts):
     return [Name(text) for text in texts]
 
 
-def such(name, condition):
-    """Return a name that matches a variable `v` only if ``condition(v)`` is true."""
-    return Restricted(pattern=name, constraint=condition)
+def such(pattern, condition):
+    """Return a pattern that matches a variable `v` only if the name or term `pattern` does, and ``condition(v)``."""
+    return Restricted(pattern=pattern, constraint=condition)
+
+
+def typed(pattern, kinds=None, ndim=None, broadcastable=None):
+    """Return a pattern for tensors of certain types.
+
+    Parameters
+    ----------
+    pattern : str or Term
+    kinds : str, optional
+        The permitted kinds of dtypes: the first letters of their names, as in "fc" for floats and complex numbers.
+    ndim : int, optional
+    broadcastable : tuple of bool, optional
+    """
+    return such(
+        pattern,
+        lambda v: (
+            (kinds is None or v.dtype[0] in kinds)
+            and (ndim is None or v.ndim == ndim)
+            and (broadcastable is None or v.broadcastable == broadcastable)
+        ),
+    )
+
+
+def number(name, condition):
+    """Return a name for a variable whose elements all equal a known number `c` with ``condition(c)``, a 0-d array."""
+
+    def is_such(v):
+        value = constant_value(v)
+        return value is not None and bool(condition(value))
+
+    return such(name, is_such)
+
+
+def alone(pattern):
+    """Return a pattern for a variable that only the matched node reads."""
+    return such(pattern, lambda v: len(getattr(v, "clients", ())) <= 1)
 
 
 def terms(*ops):
-    """Return one function for each op, which makes terms of this op. In a pattern, an op class may replace an op."""
+    """Return one function for each op, which makes terms of this op.
+
+    In a pattern, an op class or an `OpPattern` may replace an op. In a replacement, any function may.
+    """
     return [lambda *arguments, op=op: Term((op,) + arguments) for op in ops]
+
+
+def elementwise(*scalar_ops):
+    """Return one function for each class of scalar ops, which makes patterns of the Elemwises of the class."""
+    return terms(*[OpPattern(Elemwise, computes(cls)) for cls in scalar_ops])
+
+
+def again(*arguments):
+    """Return a replacement: the Op of the matched node, applied to `arguments`."""
+    return Term((lambda op, *inputs: op(*inputs), "op", *arguments))
+
+
+def widened(x):
+    """Return a replacement: `x` in the dtype of the output."""
+    return Term((lambda v, out: v if v.dtype == out.dtype else T.cast(v, out.dtype), x, "out"))
 
 
 def _known_as(head):
@@ -130,64 +200,138 @@ def shown(term, binding=0):
 
 
 def _described(text, rows):
+    """Return a docstring that contains the rows as examples, unless it has examples already."""
+    if "  ->  " in text:
+        return text
     return "%s\n\n%s\n" % (text, "\n".join("    %s  ->  %s" % (shown(pattern), shown(new)) for pattern, new in rows))
 
 
-def rule(name, text, *rows, same_type=False):
-    """Make a local optimizer from rows.
+def rule(*rows, same_type=False, provided=None):
+    """Return a decorator that makes a local optimizer from rows.
+
+    The decorated function gives the rule its name and its docstring. It computes the replacement for patterns without
+    a replacement; otherwise it is not called::
+
+        @rule((-(-x), x))
+        def local_neg_neg():
+            "Cancel two negations."
+
+        @rule(log(erfc(x)))
+        def local_log_erfc(x, out):
+            "Compute the logarithm of erfc accurately."
+            return log_of_erfc(x) if out.dtype in ERFC_THRESHOLD else None
 
     Parameters
     ----------
-    name : str
-    text : str
-        A description of the rule, including its effect on dtypes, NaN and infinities.
-    *rows : (pattern, replacement)
-        Pairs of terms. A number in a pattern matches each variable whose elements all equal this number. A number in a
-        replacement gets the dtype of the output. The first row that matches is used. The replacement is converted and
-        broadcast to the type of the replaced variable.
+    *rows : (pattern, replacement) or pattern
+        Terms. A number in a pattern matches each variable whose elements all equal this number. A number in a
+        replacement gets the dtype of the output. A replacement may be a function, like the decorated function: its
+        parameters are names in the pattern, `node`, `op` (the Op of the node) and `out` (its output). It returns a
+        variable, or None or False to decline, or a list or dict that is the result of the rule. The first row that
+        matches, and does not decline, is used.
     same_type : bool
-        Whether to apply the rule only if the replacement already has the type of the replaced variable.
+        Whether to apply the rule only if the replacement has the type of the replaced variable already. By default,
+        the replacement of an elementwise node is converted and broadcast to this type. The replacement of any other
+        node must have the type.
+    provided : callable, optional
+        ``provided(node)`` returns whether the rule may be applied to a node.
 
     Returns
     -------
-    LocalOptimizer
-        A rule that tracks the outermost ops of the patterns.
+    callable
+        The decorator. It returns a LocalOptimizer that tracks the outermost ops of the patterns.
     """
+
+    def decorator(function):
+        complete = [(row, function) if isinstance(row, Term) else row for row in rows]
+        find = _lookup([(p[0], arguments_matcher(p, True), _builder(p, new)) for p, new in complete])
+
+        def transform(node):
+            if provided is not None and not provided(node):
+                return False
+            bindings, found = {}, find(node.op)
+            for matches, make in found:
+                if matches(node, bindings):
+                    out = node.outputs[0]
+                    bindings.update(node=node, op=node.op, out=out)
+                    result = _result(make(bindings), node, out, same_type)
+                    if result:
+                        return result
+                if len(found) > 1:
+                    # The next row binds its names again. The known values of variables are kept.
+                    bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
+            return False
+
+        functools.update_wrapper(transform, function)
+        transform.__doc__ = _described(function.__doc__, complete)
+        ops = [pattern[0] for pattern, _ in complete]
+        # The engine looks up rules by the Op, instead of by its class, if a rule of the class has a condition on Ops.
+        conditional = all(isinstance(op, OpPattern) and op.op_class is Elemwise for op in ops)
+        when = (lambda op: bool(find(op))) if conditional else None
+        return local_optimizer(list(dict.fromkeys(map(tracked, ops))), when=when)(transform)
+
+    return decorator
+
+
+def _lookup(compiled):
+    """Return a function from an Op to the pairs (matcher, builder) of its rows, given triples that begin with an op."""
     by_op = {}
-    for pattern, new in rows:
-        by_op.setdefault(pattern[0], []).append((arguments_matcher(pattern, allow_multiple_clients=True), new))
-    tracks = list(by_op)
-    if len(tracks) > 1 and any(isinstance(op, type) for op in tracks):
-        raise ValueError(
-            "The rule %s: if the outermost op of a row is a class, it must be the outermost op of all rows, got %s"
-            % (name, tracks)
-        )
-    # With one op, no lookup is necessary: the rule is called only with nodes of this op.
-    only = by_op[tracks[0]] if len(tracks) == 1 else None
-
-    def transform(node):
-        compiled = by_op[node.op] if only is None else only
-        bindings = {}
-        for matches, new in compiled:
-            if matches(node, bindings):
-                return _replacement(build(new, bindings), node.outputs[0], same_type)
-            if len(compiled) > 1:
-                # The next row binds its names again. The known values of variables are kept.
-                bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
-        return False
-
-    transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = _described(text, rows)
-    return local_optimizer(tracks)(transform)
+    for op, *row in compiled:
+        by_op.setdefault(op, []).append(row)
+    if len(by_op) == 1 and not isinstance(compiled[0][0], OpPattern):
+        # No lookup is necessary: the rule is called only with nodes of this op.
+        return lambda op, only=by_op[compiled[0][0]]: only
+    if not any(isinstance(op, (type, OpPattern)) for op in by_op):
+        return by_op.__getitem__
+    accepted = [(acceptance(op), row) for op, *row in compiled]
+    return functools.lru_cache(1024)(lambda op: [row for accepts, row in accepted if accepts(op)])
 
 
-def _replacement(new, out, same_type):
+def _builder(pattern, new):
+    """Return a function from the bindings of a match to the replacement."""
+    if not isinstance(new, types.FunctionType):
+        term = _without_rest(new)
+        return lambda bindings: build(term, bindings)
+    code = new.__code__
+    wanted = code.co_varnames[: code.co_argcount]
+    unknown = {*wanted} - {"node", "op", "out", *_names_in(pattern)}
+    if unknown:
+        raise ValueError("%s has the parameters %s, which %s does not bind" % (new, sorted(unknown), shown(pattern)))
+    return lambda bindings: new(*[bindings[name] for name in wanted])
+
+
+def _names_in(term):
+    if isinstance(term, dict):
+        return _names_in(term["pattern"])
+    if isinstance(term, tuple):
+        return {name for argument in term[1:] for name in _names_in(argument)}
+    return {term} if isinstance(term, str) else set()
+
+
+def _without_rest(term):
+    """Return a replacement in which sums and products of a `Rest` are computed in the dtype of the output."""
+    if not isinstance(term, tuple):
+        return term
+    arguments = [_without_rest(argument) for argument in term[1:]]
+    if isinstance(term[-1], Rest) and is_commutative(term[0]):
+        return (functools.partial(_joined, term[0]), "out", *arguments)
+    return (term[0], *arguments)
+
+
+def _joined(op, out, *operands):
+    return operands[0] if len(operands) == 1 else in_dtype(op, operands, out.dtype)
+
+
+def _result(new, node, out, same_type):
+    """Return the result of a rule for a replacement."""
+    if new is None or new is False or isinstance(new, (list, dict)):
+        return new
     if isinstance(new, (int, float)):
         new = T.as_tensor_variable(np.asarray(new, dtype=out.dtype))
-    if new.type != out.type:
-        return False if same_type else answer(new, out)
-    copy_stack_trace(out, new)
-    return [new]
+    if new.type == out.type:
+        copy_stack_trace(out, new)
+        return [new]
+    return False if same_type or not isinstance(node.op, Elemwise) else answer(new, out)
 
 
 # Ops that occur in nearly every graph. A pattern with one of them outermost is searched from a rarer inner op instead,

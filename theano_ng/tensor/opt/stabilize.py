@@ -80,22 +80,20 @@ def local_log1p(node):
     return False
 
 
-local_log_add = register_stabilize(
-    register_specialize(
-        rule(
-            "local_log_add",
-            "The logarithm of a sum of two exponentials, without overflow.",
-            (
-                log(exp(float_x) + exp(float_y)),
-                switch(
-                    eq(float_x, float_y),  # Both may be infinite.
-                    float_x + np.log(2),
-                    maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y))),
-                ),
-            ),
-        )
+@register_stabilize
+@register_specialize
+@rule(
+    (
+        log(exp(float_x) + exp(float_y)),
+        switch(
+            eq(float_x, float_y),  # Both may be infinite.
+            float_x + np.log(2),
+            maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y))),
+        ),
     )
 )
+def local_log_add():
+    """Compute the logarithm of a sum of two exponentials without overflow."""
 
 
 @register_stabilize
