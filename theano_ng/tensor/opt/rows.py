@@ -151,6 +151,11 @@ def terms(*ops):
     return [lambda *arguments, op=op: Term((op,) + arguments) for op in ops]
 
 
+def copying(*op_classes):
+    """Return one function for each Op class, which makes patterns of its Ops that do not work in place."""
+    return terms(*[OpPattern(cls, lambda op: not op.inplace) for cls in op_classes])
+
+
 def elementwise(*scalar_ops):
     """Return one function for each class of scalar ops, which makes patterns of the Elemwises of the class."""
     return terms(*[OpPattern(Elemwise, computes(cls)) for cls in scalar_ops])
@@ -206,7 +211,7 @@ def _described(text, rows):
     return "%s\n\n%s\n" % (text, "\n".join("    %s  ->  %s" % (shown(pattern), shown(new)) for pattern, new in rows))
 
 
-def rule(*rows, same_type=False, provided=None):
+def rule(*rows, same_type=False, provided=None, inplace=False):
     """Return a decorator that makes a local optimizer from rows.
 
     The decorated function gives the rule its name and its docstring. It computes the replacement for patterns without
@@ -227,14 +232,16 @@ def rule(*rows, same_type=False, provided=None):
         Terms. A number in a pattern matches each variable whose elements all equal this number. A number in a
         replacement gets the dtype of the output. A replacement may be a function, like the decorated function: its
         parameters are names in the pattern, `node`, `op` (the Op of the node) and `out` (its output). It returns a
-        variable, or None or False to decline, or a list or dict that is the result of the rule. The first row that
-        matches, and does not decline, is used.
+        variable, a list of variables for all outputs, a dict as the `transform` of rules does, or None or False to
+        decline. The first row that matches, and does not decline, is used.
     same_type : bool
         Whether to apply the rule only if the replacement has the type of the replaced variable already. By default,
         the replacement of an elementwise node is converted and broadcast to this type. The replacement of any other
         node must have the type.
     provided : callable, optional
-        ``provided(node)`` returns whether the rule may be applied to a node.
+        ``provided(node)`` returns whether the rule may be applied to a node that matches.
+    inplace : bool
+        Whether the rule introduces in-place operations.
 
     Returns
     -------
@@ -247,11 +254,9 @@ def rule(*rows, same_type=False, provided=None):
         find = _lookup([(p[0], arguments_matcher(p, True), _builder(p, new)) for p, new in complete])
 
         def transform(node):
-            if provided is not None and not provided(node):
-                return False
             bindings, found = {}, find(node.op)
             for matches, make in found:
-                if matches(node, bindings):
+                if matches(node, bindings) and (provided is None or provided(node)):
                     out = node.outputs[0]
                     bindings.update(node=node, op=node.op, out=out)
                     result = _result(make(bindings), node, out, same_type)
@@ -268,7 +273,7 @@ def rule(*rows, same_type=False, provided=None):
         # The engine looks up rules by the Op, instead of by its class, if a rule of the class has a condition on Ops.
         conditional = all(isinstance(op, OpPattern) and op.op_class is Elemwise for op in ops)
         when = (lambda op: bool(find(op))) if conditional else None
-        return local_optimizer(list(dict.fromkeys(map(tracked, ops))), when=when)(transform)
+        return local_optimizer(list(dict.fromkeys(map(tracked, ops))), inplace, when=when)(transform)
 
     return decorator
 
@@ -324,7 +329,12 @@ def _joined(op, out, *operands):
 
 def _result(new, node, out, same_type):
     """Return the result of a rule for a replacement."""
-    if new is None or new is False or isinstance(new, (list, dict)):
+    if new is None or new is False or isinstance(new, dict):
+        return new
+    if isinstance(new, list):
+        if [v.type for v in new] != [v.type for v in node.outputs]:
+            return False
+        copy_stack_trace(node.outputs, new)
         return new
     if isinstance(new, (int, float)):
         new = T.as_tensor_variable(np.asarray(new, dtype=out.dtype))

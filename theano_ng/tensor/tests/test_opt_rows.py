@@ -7,7 +7,7 @@ import numpy as np
 import theano_ng.tensor as T
 from theano_ng import gof, scalar
 from theano_ng.audit.rewrites.examples import examples
-from theano_ng.gof.opt import LocalOptimizer, PatternSub
+from theano_ng.gof.opt import LocalOptimizer, PatternSub, local_optimizer
 from theano_ng.tensor.opt.common import get_clients, get_clients2
 from theano_ng.tensor.opt.rows import (
     OpPattern,
@@ -15,6 +15,7 @@ from theano_ng.tensor.opt.rows import (
     Term,
     again,
     alone,
+    copying,
     elementwise,
     names,
     number,
@@ -285,14 +286,22 @@ class TestComputed(unittest.TestCase):
     def test_results(self):
         v = T.dvector("v")
         node = T.exp(v).owner
-        for result, expected in (
-            (None, None),
-            (False, False),
-            ([v], [v]),
-            ({node.outputs[0]: v}, {node.outputs[0]: v}),
-        ):
-            found = of_rows((exp(x), lambda: result)).transform(node)
-            self.assertEqual(found or False, expected or False)
+        for result in ([v], {node.outputs[0]: v}):
+            self.assertEqual(of_rows((exp(x), lambda: result)).transform(node), result)
+        for declined in (None, False, [T.dmatrix()], [v, v]):
+            self.assertFalse(of_rows((exp(x), lambda: declined)).transform(node))
+
+    def test_rules_in_place(self):
+        inputs, out = Rest("inputs"), T.inc_subtensor(T.dvector("v")[1:], 2)
+        (inc,) = copying(T.IncSubtensor)
+        made = of_rows(
+            (inc(inputs), lambda op, inputs: T.IncSubtensor(op.idx_list, inplace=True)(*inputs)), inplace=True
+        )
+        self.assertEqual(made.requirements, local_optimizer(None, inplace=True)(made.fn).requirements)
+        self.assertEqual(of_rows((exp(x), x)).requirements, ())
+        (new,) = made.transform(out.owner)
+        self.assertTrue(new.owner.op.inplace)
+        self.assertFalse(made.transform(new.owner))
 
     def test_unknown_parameters(self):
         self.assertRaisesRegex(ValueError, r"\['z'\], which exp\(x\)", of_rows, (exp(x), lambda z: z))
