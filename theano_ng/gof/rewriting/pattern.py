@@ -80,26 +80,26 @@ class OpRemove(_RuleOfOneOp):
 
 
 class OpPattern:
-    """An Op class with a condition. In a pattern it stands for all Ops of the class for which the condition is true.
+    """Op classes with a condition. In a pattern they stand for all their Ops for which the condition is true.
 
     Parameters
     ----------
-    op_class : Op class
+    *op_classes : Op classes
     condition : callable
-        ``condition(op)`` returns whether an Op of the class matches.
+        ``condition(op)`` returns whether an Op of the classes matches.
     """
 
-    def __init__(self, op_class, condition):
-        self.op_class, self.condition = op_class, condition
+    def __init__(self, *op_classes, condition):
+        self.op_classes, self.condition = op_classes, condition
 
     def accepts(self, op):
         """Return True if an Op matches."""
-        return isinstance(op, self.op_class) and self.condition(op)
+        return isinstance(op, self.op_classes) and self.condition(op)
 
 
 def tracked(op):
-    """Return the Op, or the Op class, that a rule must track to find the nodes of the first element of a tuple."""
-    return op.op_class if isinstance(op, OpPattern) else op
+    """Return the Ops and Op classes that a rule must track to find the nodes of the first element of a tuple."""
+    return list(op.op_classes) if isinstance(op, OpPattern) else [op]
 
 
 class Rest(str):
@@ -196,10 +196,10 @@ class PatternSub(LocalOptimizer):
         return {**self.__dict__, "_match": None}
 
     def tracks(self):
-        return list(self._tracks) if self._tracks != () else [tracked(self.op)]
+        return list(self._tracks) if self._tracks != () else tracked(self.op)
 
     def op_key(self):
-        return tracked(self.op)
+        return tracked(self.op)[0]
 
     def transform(self, node, get_nodes=True):
         if get_nodes and self.get_nodes is not None:

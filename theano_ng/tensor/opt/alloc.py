@@ -9,11 +9,12 @@ from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.opt.rows import names, rule, terms
+from theano_ng.tensor.opt.rows import Rest, names, rule, terms
 from theano_ng.tensor.opt.shape import lengths, same_length
 
 x, y = names("x", "y")
-(fill,) = terms(T.fill)
+sizes = Rest("sizes")
+fill, filled, function, summed = terms(T.fill, Alloc, Elemwise, SumToShape)
 
 
 def fitted(new, old):
@@ -103,17 +104,16 @@ def local_useless_fill():
 
 @register_specialize
 @register_stabilize
-@local_optimizer([T.fill])
-def local_fill_to_alloc(node):
+@rule(fill(y, x))
+def local_fill_to_alloc(x, node, out):
     """Replace `fill` by Alloc, so that the value of the variable that gives the shape is no longer needed.
 
     fill(x, s)  ->  alloc(s.dimshuffle('x'), Shape_i(0)(x))          [stabilize, specialize, fast_run]
     """
-    v, out = node.inputs[1], node.outputs[0]
-    if v.type == out.type:
-        return [v]
+    if x.type == out.type:
+        return x
     shape = lengths(out, node.fgraph) if hasattr(node.fgraph, "shape_feature") else _shape_of_fill(node)
-    return fitted(T.alloc(v, *shape), out) or False
+    return fitted(T.alloc(x, *shape), out)
 
 
 def _shape_of_fill(node):
@@ -126,21 +126,6 @@ optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_r
 
 
 # -- Alloc -------------------------------------------------------------------------------------------------------------------
-
-
-@register_specialize
-@register_stabilize
-@register_canonicalize
-@local_optimizer([Alloc])
-def local_useless_alloc(node):
-    """Remove an Alloc of a value that has the shape already.
-
-    Alloc()(x, Shape_i(0)(x))  ->  x          [canonicalize, stabilize, specialize, fast_run]
-
-    If the shapes are not known to be equal, the Alloc stays: it repeats dimensions whose length is one at run time, or
-    raises an error.
-    """
-    return [node.inputs[0]] if _has_shape(node) else False
 
 
 def _has_shape(node):
@@ -157,15 +142,28 @@ def _has_shape(node):
 @register_specialize
 @register_stabilize
 @register_canonicalize
-@local_optimizer([SumToShape])
-def local_useless_sum_to_shape(node):
+@rule((filled(x, sizes), x), provided=_has_shape)
+def local_useless_alloc():
+    """Remove an Alloc of a value that has the shape already.
+
+    Alloc()(x, Shape_i(0)(x))  ->  x          [canonicalize, stabilize, specialize, fast_run]
+
+    If the shapes are not known to be equal, the Alloc stays: it repeats dimensions whose length is one at run time, or
+    raises an error.
+    """
+
+
+@register_specialize
+@register_stabilize
+@register_canonicalize
+@rule((summed(x, sizes), x), provided=_has_shape)
+def local_useless_sum_to_shape():
     """Remove the sum from the gradient of an operand that was not broadcast.
 
     sum_to_shape(exp(x), Shape_i(0)(x))  ->  exp(x)          [canonicalize, stabilize, specialize, fast_run]
 
     If the lengths are not known to be equal, the node stays, and compares them at run time.
     """
-    return [node.inputs[0]] if _has_shape(node) else False
 
 
 @register_specialize
@@ -235,21 +233,13 @@ optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros),
 
 
 @register_specialize
-@local_optimizer([Elemwise])
-def local_alloc_unary(node):
+@rule(function(filled(x, sizes)), provided=_is_plain_elemwise)
+def local_alloc_unary(op, x, sizes, out):
     """Compute a function of repeated elements once.
 
     exp(alloc(s, n, j))  ->  alloc(exp(s), n, j)          [specialize, fast_run]
     """
-    if len(node.inputs) != 1 or not _is_plain_elemwise(node):
-        return False
-    a, out = node.inputs[0], node.outputs[0]
-    if a.owner is None or not isinstance(a.owner.op, Alloc):
-        return False
-    x = a.owner.inputs[0]
-    value = node.op(x)
-    copy_stack_trace(out, value)
-    return fitted(T.alloc(value, *a.owner.inputs[1:]), out) or False
+    return fitted(T.alloc(op(x), *sizes), out)
 
 
 def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):

@@ -5,6 +5,9 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, register_
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value
 from theano_ng.tensor.opt.registration import register_specialize
+from theano_ng.tensor.opt.rows import Rest, names, rule, terms
+
+(x,), conditions, (asserted,) = names("x"), Rest("conditions"), terms(Assert)
 
 # Nodes that differ only in assertions on their inputs are merged.
 register_assert_op(Assert)
@@ -47,15 +50,14 @@ def local_remove_useless_assert(node):
     return [ret]
 
 
-@local_optimizer([Assert])
-def local_remove_all_assert(node):
+@rule((asserted(x, conditions), x))
+def local_remove_all_assert():
     """Remove all assertions, for users who are sure that the assertions hold.
 
     Assert()(x, s > 0)  ->  x          [unsafe]
 
     The rule is used with ``optimizer_including=local_remove_all_assert`` or in mode 'unsafe'.
     """
-    return [node.inputs[0]]
 
 
 # The name of the database is not a tag of the rule: a query for all rules of canonicalize must not include this rule.

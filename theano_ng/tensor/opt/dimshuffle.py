@@ -5,9 +5,10 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import _dot
-from theano_ng.tensor.opt.common import inputs_of, shuffled
+from theano_ng.tensor.opt.common import shuffled
 from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.rows import alone, dimshuffled, names, rule, terms, typed
 
 
 def is_dimshuffle_useless(new_order, input):
@@ -123,26 +124,18 @@ def local_dimshuffle_of_number(node):
     return {out: number, x: around}
 
 
+x, y = names("x", "y")
+(dot,) = terms(_dot)
+
+
 @register_canonicalize
-@local_optimizer([DimShuffle])
-def local_lift_transpose_through_dot(node):
+@rule(dimshuffled(alone(dot(typed(x, ndim=2), typed(y, ndim=2))), 1, 0))
+def local_lift_transpose_through_dot(x, y, node):
     """Replace the transpose of a matrix product by the product of the transposes.
 
     dot(A, B).T  ->  dot(B.T, A.T)          [canonicalize, fast_run]
     """
-    if node.op.new_order != (1, 0):
-        return False
-    factors = inputs_of(node.inputs[0], _dot)
-    if factors is None or len(node.inputs[0].clients) > 1:
-        return False
-    x, y = factors
-    if x.ndim != 2 or y.ndim != 2:
-        return False
-    new = T.dot(shuffled(y, (1, 0)), shuffled(x, (1, 0)))
-    if new.type != node.outputs[0].type:
-        return False
-    copy_stack_trace([node.inputs[0], node.outputs[0]], new)
-    return [new]
+    return copy_stack_trace(node.inputs[0], T.dot(shuffled(y, (1, 0)), shuffled(x, (1, 0))))
 
 
 # -- Rebroadcast -------------------------------------------------------------------------------------------------------------
@@ -219,8 +212,8 @@ def apply_rebroadcast_opt(rval):
     changed = True
     while changed and rval.owner is not None:
         changed = False
-        for rule in (local_useless_rebroadcast, local_rebroadcast_lift):
-            result = rule.transform(rval.owner) if rval.owner is not None else False
+        for one in (local_useless_rebroadcast, local_rebroadcast_lift):
+            result = one.transform(rval.owner) if rval.owner is not None else False
             if result:
                 assert len(result) == 1
                 rval, changed = result[0], True

@@ -19,12 +19,19 @@ from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, inputs_of, is_constant
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import Rest, copying, names, ops_such, rule
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 
 INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, AdvancedBooleanIncSubtensor)
 """Ops whose inputs are x, y and the index."""
+
+(x,) = names("x")
+index, inputs = Rest("index"), Rest("inputs")
+increment = ops_such(
+    IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, condition=lambda op: not op.set_instead_of_inc
+)
 
 
 def _unique_rows(rows):
@@ -43,15 +50,12 @@ def _unique_rows(rows):
 
 @register_canonicalize("local_incsubtensor_of_allocs")
 @register_stabilize("local_incsubtensor_of_allocs")
-@local_optimizer([IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1])
-def local_incsubtensor_of_zeros(node):
+@rule((increment(x, 0, index), x))
+def local_incsubtensor_of_zeros():
     """Remove an increment by zeros.
 
     inc_subtensor(x[i:], 0)  ->  x          [canonicalize, stabilize, fast_run, local_incsubtensor_of_allocs]
     """
-    if node.op.set_instead_of_inc:
-        return False
-    return [node.inputs[0]] if is_constant(node.inputs[1], 0) else False
 
 
 @register_canonicalize
@@ -386,39 +390,30 @@ optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_ser
 # -- in place ----------------------------------------------------------------------------------------------------------------------
 
 
-@local_optimizer([IncSubtensor], inplace=True)
-def local_inplace_setsubtensor(node):
+@rule(copying(IncSubtensor)(inputs), inplace=True)
+def local_inplace_setsubtensor(op, inputs):
     """Write into a tensor in place.
 
     set_subtensor(exp(x)[i:], s)  ->  set_subtensor(exp(x)[i:], s, inplace=True)          [inplace, fast_run]
     inc_subtensor(exp(x)[i:], s)  ->  inc_subtensor(exp(x)[i:], s, inplace=True)
     """
-    if node.op.inplace:
-        return False
-    op = node.op
-    new = type(op)(
+    return type(op)(
         op.idx_list,
         inplace=True,
         set_instead_of_inc=op.set_instead_of_inc,
         destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
-    )(*node.inputs)
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    )(*inputs)
 
 
-@local_optimizer(list(INCREMENTS[1:]), inplace=True)
-def local_inplace_incsubtensor1(node):
+@rule(copying(*INCREMENTS[1:])(inputs), inplace=True)
+def local_inplace_incsubtensor1(op, inputs):
     """Write the indexed rows of a tensor in place.
 
     inc_subtensor(exp(x)[labels], y)  ->  inc_subtensor(exp(x)[labels], y, inplace=True)          [inplace, fast_run]
 
     The rule also applies to the other Ops that increment by index arrays and masks.
     """
-    if node.op.inplace:
-        return False
-    new = type(node.op)(inplace=True, set_instead_of_inc=node.op.set_instead_of_inc)(*node.inputs)
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    return type(op)(inplace=True, set_instead_of_inc=op.set_instead_of_inc)(*inputs)
 
 
 for _rule in (local_inplace_setsubtensor, local_inplace_incsubtensor1):

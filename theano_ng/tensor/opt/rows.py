@@ -10,7 +10,7 @@ Both sides of a row are terms. A term is an op applied to names, numbers and oth
         "Compute the logarithm of a sum of two exponentials without overflow."
 
 A pattern may also contain conditions (`such`, `typed`, `number`, `alone`), the remaining inputs of a node (`Rest`), and
-ops by their class (`terms`, `elementwise`, `OpPattern`). A function may compute the replacement; see `rule`.
+ops by their class (`terms`, `elementwise`, `ops_such`, `copying`). A function may compute the replacement; see `rule`.
 
 Terms are the tuples, strings and dicts that `PatternSub` accepts, with Python's operators.
 """
@@ -31,7 +31,7 @@ from theano_ng.gof.rewriting.pattern import (
     tracked,
 )
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import answer, computes, constant_value, get_clients, get_clients2, in_dtype
 
 
@@ -146,19 +146,29 @@ def alone(pattern):
 def terms(*ops):
     """Return one function for each op, which makes terms of this op.
 
-    In a pattern, an op class or an `OpPattern` may replace an op. In a replacement, any function may.
+    In a pattern, an op class or an `OpPattern` may take the place of an op; in a replacement, any function.
     """
     return [lambda *arguments, op=op: Term((op,) + arguments) for op in ops]
 
 
-def copying(*op_classes):
-    """Return one function for each Op class, which makes patterns of its Ops that do not work in place."""
-    return terms(*[OpPattern(cls, lambda op: not op.inplace) for cls in op_classes])
-
-
 def elementwise(*scalar_ops):
     """Return one function for each class of scalar ops, which makes patterns of the Elemwises of the class."""
-    return terms(*[OpPattern(Elemwise, computes(cls)) for cls in scalar_ops])
+    return terms(*[OpPattern(Elemwise, condition=computes(cls)) for cls in scalar_ops])
+
+
+def ops_such(*op_classes, condition):
+    """Return a function that makes patterns of the Ops of some classes for which ``condition(op)`` is true."""
+    return terms(OpPattern(*op_classes, condition=condition))[0]
+
+
+def copying(*op_classes):
+    """Return a function that makes patterns of the Ops of some classes that do not work in place."""
+    return ops_such(*op_classes, condition=lambda op: not op.inplace)
+
+
+def dimshuffled(pattern, *order):
+    """Return a pattern for ``pattern.dimshuffle(*order)``."""
+    return ops_such(DimShuffle, condition=lambda op: op.new_order == order)(pattern)
 
 
 def again(*arguments):
@@ -206,7 +216,7 @@ def shown(term, binding=0):
 
 def _described(text, rows):
     """Return a docstring that contains the rows as examples, unless it has examples already."""
-    if "  ->  " in text:
+    if "  ->" in text:
         return text
     return "%s\n\n%s\n" % (text, "\n".join("    %s  ->  %s" % (shown(pattern), shown(new)) for pattern, new in rows))
 
@@ -271,9 +281,10 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
         transform.__doc__ = _described(function.__doc__, complete)
         ops = [pattern[0] for pattern, _ in complete]
         # The engine looks up rules by the Op, instead of by its class, if a rule of the class has a condition on Ops.
-        conditional = all(isinstance(op, OpPattern) and op.op_class is Elemwise for op in ops)
+        conditional = all(isinstance(op, OpPattern) and op.op_classes == (Elemwise,) for op in ops)
         when = (lambda op: bool(find(op))) if conditional else None
-        return local_optimizer(list(dict.fromkeys(map(tracked, ops))), inplace, when=when)(transform)
+        tracks = dict.fromkeys(t for op in ops for t in tracked(op))
+        return local_optimizer(list(tracks), inplace, when=when)(transform)
 
     return decorator
 
