@@ -32,6 +32,7 @@ from theano_ng.tensor.constant import constant
 from theano_ng.tensor.shaping.creation import zeros
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import Dot, dot
+from theano_ng.tensor.opt.rows import Rest, names, rule, terms, typed
 
 blas_optdb = SequenceDB()
 optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile")
@@ -615,21 +616,27 @@ def local_dot22_to_ger_or_gemv(node):
     return [new]
 
 
-@local_optimizer([ops.gemm_no_inplace])
-def local_gemm_to_gemv(node):
+z, a, x, y, b = names("z", "a", "x", "y", "b")
+row_z, row_x = [typed(name, broadcastable=(True, False)) for name in (z, x)]
+col_z, col_y = [typed(name, broadcastable=(False, True)) for name in (z, y)]
+gemm, gemv, ger = terms(ops.gemm_no_inplace, ops.gemv_no_inplace, ops.ger)
+
+
+@rule(
+    (
+        gemm(row_z, a, row_x, y, b),
+        lambda z, a, x, y, b: ops.gemv_no_inplace(z.dimshuffle(1), a, y.T, x.dimshuffle(1), b).dimshuffle("x", 0),
+    ),
+    (
+        gemm(col_z, a, x, col_y, b),
+        lambda z, a, x, y, b: ops.gemv_no_inplace(z.dimshuffle(0), a, x, y.dimshuffle(0), b).dimshuffle(0, "x"),
+    ),
+)
+def local_gemm_to_gemv():
     """Replace a Gemm whose result has one row or column by Gemv.
 
     gemm_no_inplace(col, a, A, col, b)  ->  gemv_no_inplace(col.dimshuffle(0), a, A, col.dimshuffle(0), b).dimshuffle(0, 'x')
     """
-    z, a, x, y, b = node.inputs
-    if z.broadcastable == x.broadcastable == (True, False):
-        new = ops.gemv_no_inplace(z.dimshuffle(1), a, y.T, x.dimshuffle(1), b).dimshuffle("x", 0)
-    elif z.broadcastable == y.broadcastable == (False, True):
-        new = ops.gemv_no_inplace(z.dimshuffle(0), a, x, y.dimshuffle(0), b).dimshuffle(0, "x")
-    else:
-        return None
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
 
 
 @local_optimizer([ops.gemm_no_inplace])
@@ -657,65 +664,56 @@ def local_gemm_to_ger(node):
 # --- C variants, in place ----------------------------------------------------------------------------------------------------
 
 
-def _swap_op(old, new):
-    """Make a rule that replaces one Op by another."""
-
-    @local_optimizer([old])
-    def rule(node):
-        result = new(*node.inputs)
-        copy_stack_trace(node.outputs[0], result)
-        return [result]
-
-    return rule
+inputs = Rest("inputs")
+cgemv, cger, scipy_ger = terms(ops.cgemv_no_inplace, ops.cger_no_inplace, scipy_ger_no_inplace)
+gemm_inplace, gemv_inplace, ger_inplace = terms(ops.gemm_inplace, ops.gemv_inplace, ops.ger_destructive)
+cgemv_inplace, cger_inplace, scipy_ger_in_place = terms(ops.cgemv_inplace, ops.cger_inplace, scipy_ger_inplace)
 
 
-def _named(rule, name, doc):
-    rule.__name__ = rule.name = name
-    rule.__doc__ = doc
-    return rule
+def _own_memory(target):
+    """Return the first input of an in-place Op. An AllocEmpty with other clients is duplicated."""
+    made = target.owner
+    is_shared = made is not None and isinstance(made.op, AllocEmpty) and len(target.clients) > 1
+    return made.op(*made.inputs) if is_shared else target
 
 
-use_c_gemv = _named(_swap_op(ops.gemv_no_inplace, ops.cgemv_no_inplace), "use_c_gemv", "Gemv becomes CGemv.")
-use_c_ger = _named(_swap_op(ops.ger, ops.cger_no_inplace), "use_c_ger", "Ger becomes CGer.")
+(own_memory,) = terms(_own_memory)
 
 
-def _inplace(old, new):
-    """Make a rule that lets an Op overwrite its first input. An AllocEmpty with other clients is duplicated before."""
-
-    @local_optimizer([old], inplace=True)
-    def rule(node):
-        inputs = list(node.inputs)
-        target = inputs[0]
-        if target.owner is not None and isinstance(target.owner.op, AllocEmpty) and len(target.clients) > 1:
-            inputs[0] = target.owner.op(*target.owner.inputs)
-        result = new(*inputs)
-        copy_stack_trace(node.outputs[0], result)
-        return [result]
-
-    return rule
+@rule((gemv(inputs), cgemv(inputs)))
+def use_c_gemv():
+    """Gemv becomes CGemv."""
 
 
-local_inplace_gemm = _named(
-    _inplace(ops.gemm_no_inplace, ops.gemm_inplace),
-    "local_inplace_gemm",
-    "gemm_no_inplace(exp(A), a, B, C, b)  ->  gemm_inplace(exp(A), a, B, C, b)",
-)
-local_inplace_gemv = _named(
-    _inplace(ops.gemv_no_inplace, ops.gemv_inplace),
-    "local_inplace_gemv",
-    "gemv_no_inplace(exp(x), a, A, y, b)  ->  gemv_inplace(exp(x), a, A, y, b)",
-)
-local_inplace_ger = _named(
-    _inplace(ops.ger, ops.ger_destructive),
-    "local_inplace_ger",
-    "ger(exp(A), a, x, y)  ->  ger_destructive(exp(A), a, x, y)",
-)
-make_c_gemv_destructive = _named(
-    _inplace(ops.cgemv_no_inplace, ops.cgemv_inplace), "make_c_gemv_destructive", "CGemv works in place."
-)
-make_c_ger_destructive = _named(
-    _inplace(ops.cger_no_inplace, ops.cger_inplace), "make_c_ger_destructive", "CGer works in place."
-)
+@rule((ger(inputs), cger(inputs)))
+def use_c_ger():
+    """Ger becomes CGer."""
+
+
+@rule((gemm(z, inputs), gemm_inplace(own_memory(z), inputs)), inplace=True)
+def local_inplace_gemm():
+    """gemm_no_inplace(exp(A), a, B, C, b)  ->  gemm_inplace(exp(A), a, B, C, b)"""
+
+
+@rule((gemv(z, inputs), gemv_inplace(own_memory(z), inputs)), inplace=True)
+def local_inplace_gemv():
+    """gemv_no_inplace(exp(x), a, A, y, b)  ->  gemv_inplace(exp(x), a, A, y, b)"""
+
+
+@rule((ger(z, inputs), ger_inplace(own_memory(z), inputs)), inplace=True)
+def local_inplace_ger():
+    """ger(exp(A), a, x, y)  ->  ger_destructive(exp(A), a, x, y)"""
+
+
+@rule((cgemv(z, inputs), cgemv_inplace(own_memory(z), inputs)), inplace=True)
+def make_c_gemv_destructive():
+    """CGemv works in place."""
+
+
+@rule((cger(z, inputs), cger_inplace(own_memory(z), inputs)), inplace=True)
+def make_c_ger_destructive():
+    """CGer works in place."""
+
 
 blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile")
 blas_optdb.register("gemm_optimizer", GemmOptimizer(), 10, "fast_run")
@@ -748,26 +746,20 @@ optdb.register(
 # --- without C ---------------------------------------------------------------------------------------------------------------
 
 
-@local_optimizer([ops.ger])
-def use_scipy_ger(node):
+@rule((ger(inputs), scipy_ger(inputs)))
+def use_scipy_ger():
     """Replace Ger by SciPy's Ger if the C implementations are excluded.
 
     ger(A, a, x, y)  ->  scipy_ger_no_inplace(A, a, x, y)
     """
-    result = scipy_ger_no_inplace(*node.inputs)
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
 
 
-@local_optimizer([scipy_ger_no_inplace], inplace=True)
-def make_ger_destructive(node):
+@rule((scipy_ger(inputs), scipy_ger_in_place(inputs)), inplace=True)
+def make_ger_destructive():
     """Let SciPy's Ger work in place.
 
     scipy_ger_no_inplace(exp(A), a, x, y)  ->  scipy_ger_inplace(exp(A), a, x, y)
     """
-    result = scipy_ger_inplace(*node.inputs)
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
 
 
 use_scipy_blas = in2out(use_scipy_ger)
