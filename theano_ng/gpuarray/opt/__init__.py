@@ -17,4 +17,4 @@ from theano_ng.gpuarray.opt.databases import (  # noqa: F401
 )
 from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputToGpuOptimizer  # noqa: F401
 from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_cut_gpu_transfers  # noqa: F401
-from theano_ng.gpuarray.opt import arrays, elementwise, final, indices, loops  # noqa: F401
+from theano_ng.gpuarray.opt import arrays, elementwise, final, indices, lifts, loops  # noqa: F401

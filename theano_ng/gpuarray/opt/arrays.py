@@ -6,21 +6,15 @@ import operator
 import numpy as np
 
 from theano_ng.breakpoint import PdbBreakpoint
-from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape
+from theano_ng.compile.ops import Rebroadcast, Shape
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.gpuarray.basic_ops import (
     GpuAlloc,
-    GpuAllocEmpty,
     GpuContiguous,
-    GpuEye,
     GpuJoin,
     GpuReshape,
-    GpuSplit,
-    GpuTri,
     as_gpuarray_variable,
-    gpu_contiguous,
-    gpu_join,
     host_from_gpu,
 )
 from theano_ng.gpuarray.opt.databases import gpu_optimizer, lifts, register_opt, safe_to_gpu
@@ -29,13 +23,16 @@ from theano_ng.gpuarray.type import GpuArrayType, get_context
 from theano_ng.ifelse import IfElse
 from theano_ng.printing import Print
 from theano_ng.tensor.assert_op import Assert
-from theano_ng.tensor.extra_ops import CpuContiguous
 from theano_ng.tensor.opt import local_remove_all_assert, local_track_shape_i
-from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
-from theano_ng.tensor.shaping.creation import Eye, Tri
-from theano_ng.tensor.shaping.joining import Join, Split
+from theano_ng.tensor.opt.common import op_of
+from theano_ng.tensor.opt.rows import names, rule, such, terms
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
 from theano_ng.tensor.type import TensorType
+
+x, axis = names("x", "axis")
+contiguous, joined = terms(GpuContiguous, GpuJoin)
 
 register_opt("fast_compile", name="local_track_shape_i")(local_track_shape_i)
 # Applied only on request.
@@ -49,18 +46,6 @@ def local_gpua_shape(op, context_name, inputs, outputs):
     shape(host(A))  ->  shape(A)
     """
     return [op(*inputs)] if isinstance(inputs[0].type, GpuArrayType) else False
-
-
-@lifts(Rebroadcast)
-def local_gpua_rebroadcast(op, context_name, inputs, outputs):
-    """Rebroadcast((0, True))(host(A))  ->  host(Rebroadcast((0, True))(A))"""
-    return [op(as_gpuarray_variable(inputs[0], context_name))]
-
-
-@lifts(SpecifyShape)
-def local_gpua_specifyShape(op, context_name, inputs, outputs):
-    """SpecifyShape()(host(A), i)  ->  host(SpecifyShape()(A, i))"""
-    return [op(as_gpuarray_variable(inputs[0], context_name), *on_host(inputs[1:]))]
 
 
 @lifts(Reshape)
@@ -133,57 +118,16 @@ def local_gpualloc_memset_0(node):
     return [new]
 
 
-@lifts(AllocEmpty)
-def local_gpua_alloc_empty(op, context_name, inputs, outputs):
-    """gpu(AllocEmpty("float64")(n))  ->  gpu(host(GpuAllocEmpty("float64", None)(n)))"""
-    return [GpuAllocEmpty(op.dtype, context_name)(*on_host(inputs))]
-
-
-@lifts(Eye)
-def local_gpua_eye(op, context_name, inputs, outputs):
-    """gpu(Eye("float64")(n, n, 0))  ->  gpu(host(GpuEye("float64", None)(n, n, 0)))"""
-    return [GpuEye(op.dtype, context_name)(*on_host(inputs))]
-
-
-@lifts(Tri)
-def local_gpua_tri(op, context_name, inputs, outputs):
-    """gpu(Tri("float64")(n, n, 0))  ->  gpu(host(GpuTri("float64", None)(n, n, 0)))"""
-    return [GpuTri(op.dtype, context_name)(*on_host(inputs))]
-
-
-@lifts(CpuContiguous)
-def local_gpua_contiguous(op, context_name, inputs, outputs):
-    """cpu_contiguous(host(A))  ->  host(gpu_contiguous(A))"""
-    return gpu_contiguous
-
-
 @register_opt()
-@local_optimizer([GpuContiguous])
-def local_gpu_contiguous_gpu_contiguous(node):
+@rule((contiguous(such(x, lambda v: isinstance(op_of(v), GpuContiguous))), x))
+def local_gpu_contiguous_gpu_contiguous():
     """gpu_contiguous(gpu_contiguous(A))  ->  gpu_contiguous(A)"""
-    (x,) = node.inputs
-    return [x] if x.owner is not None and isinstance(x.owner.op, GpuContiguous) else False
-
-
-@lifts(Join)
-def local_gpua_join(op, context_name, inputs, outputs):
-    """join(0, host(A), host(B))  ->  host(gpu_join(0, A, B))"""
-    axis, *parts = inputs
-    return [gpu_join(*on_host([axis]), *[as_gpuarray_variable(v, context_name) for v in parts])]
 
 
 @register_opt("fast_compile")
-@local_optimizer([GpuJoin])
-def local_gpua_join_1(node):
+@rule((joined(axis, x), x))
+def local_gpua_join_1():
     """gpu_join(0, A)  ->  A"""
-    return [node.inputs[1]] if len(node.inputs) == 2 else False
-
-
-@lifts(Split)
-def local_gpua_split(op, context_name, inputs, outputs):
-    """Split(2)(host(A), 0, i)  ->  [host(v) for v in GpuSplit(2)(A, 0, i)]"""
-    x, axis, sizes = inputs
-    return GpuSplit(op.len_splits)(as_gpuarray_variable(x, context_name), *on_host([axis, sizes]), return_list=True)
 
 
 @lifts(Assert)
