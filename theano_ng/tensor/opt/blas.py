@@ -32,7 +32,7 @@ from theano_ng.tensor.constant import constant
 from theano_ng.tensor.shaping.creation import zeros
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import Dot, dot
-from theano_ng.tensor.opt.rows import Rest, names, rule, terms, typed
+from theano_ng.tensor.opt.rows import Rest, names, rule, such, terms, typed
 
 blas_optdb = SequenceDB()
 optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile")
@@ -639,26 +639,16 @@ def local_gemm_to_gemv():
     """
 
 
-@local_optimizer([ops.gemm_no_inplace])
-def local_gemm_to_ger(node):
+@rule(gemm(z, a, such(x, lambda v: v.broadcastable[1]), such(y, lambda v: v.broadcastable[0]), b))
+def local_gemm_to_ger(z, a, x, y, b):
     """Replace a Gemm whose product is an outer product by Ger.
 
     gemm_no_inplace(A, a, col, row, unit)  ->  ger(A, a, col.dimshuffle(0), row.dimshuffle(1))
     """
-    z, a, x, y, b = node.inputs
-    if not (x.broadcastable[1] and y.broadcastable[0]) or not hasattr(b, "data"):
+    if not hasattr(b, "data") or b.data not in (0, 1):
         return None
-    if b.data == 1:
-        start = z
-    elif b.data == 0:
-        start = zeros((x.shape[0], y.shape[1]), dtype=z.dtype)
-    else:
-        return None
-    new = ops.ger(start, a, x.dimshuffle(0), y.dimshuffle(1))
-    if new.type != node.outputs[0].type:
-        return None
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    start = z if b.data == 1 else zeros((x.shape[0], y.shape[1]), dtype=z.dtype)
+    return ops.ger(start, a, x.dimshuffle(0), y.dimshuffle(1))
 
 
 # --- C variants, in place ----------------------------------------------------------------------------------------------------
