@@ -313,11 +313,12 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
             inputs = node.inputs
             return len(inputs) == 1 and only(inputs[0], bindings)
     elif len(arguments) == 2:
-        first, second = arguments
+        first, second = sorted((0, 1), key=lambda i: _cost(patterns[i]))
+        match_first, match_second = arguments[first], arguments[second]
 
         def match(node, bindings):
             inputs = node.inputs
-            return len(inputs) == 2 and first(inputs[0], bindings) and second(inputs[1], bindings)
+            return len(inputs) == 2 and match_first(inputs[first], bindings) and match_second(inputs[second], bindings)
     else:
 
         def match(node, bindings):
@@ -331,11 +332,21 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
     return match
 
 
+def _cost(pattern):
+    """Return a number that is larger if the test of a pattern takes longer: of an op, a name, a number."""
+    while isinstance(pattern, dict):
+        pattern = pattern["pattern"]
+    return 0 if isinstance(pattern, (list, tuple)) else 1 if isinstance(pattern, str) else 2
+
+
 def _first_inputs(arguments, rest):
     def match(node, bindings):
         inputs = node.inputs
-        if len(inputs) < len(arguments) or not all(m(v, bindings) for m, v in zip(arguments, inputs)):
+        if len(inputs) < len(arguments):
             return False
+        for matches, variable in zip(arguments, inputs):
+            if not matches(variable, bindings):
+                return False
         bindings[rest] = inputs[len(arguments) :]
         return True
 
@@ -380,7 +391,7 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
         def direct(variable, bindings):
             # Rules with several numbers for one operand read its value only once.
             value = (
-                bindings[variable] if variable in bindings else bindings.setdefault(variable, _scalar_value(variable))
+                bindings[variable] if variable in bindings else bindings.setdefault(variable, _read_constant(variable))
             )
             return value is not None and value == pattern or None
     elif isinstance(pattern, graph.Constant):
@@ -432,6 +443,9 @@ def _tuple_matcher(pattern, allow, allow_inside, skip):
 def _constraint_matcher(pattern, allow, allow_inside, skip, retries):
     inner = _matcher(pattern["pattern"], pattern.get("allow_multiple_clients", allow), allow_inside, skip, retries)
     constraint = pattern.get("constraint")
+    if constraint is not None and isinstance(pattern["pattern"], str):
+        # Any variable has a name: its binding is the cheaper step, but it is rarely the one that fails.
+        return lambda variable, bindings: bool(constraint(variable)) and inner(variable, bindings)
 
     def match(variable, bindings):
         if not inner(variable, bindings):
@@ -460,15 +474,8 @@ def _equal_constants(a, b):
     return isinstance(a, graph.Constant) and isinstance(b, graph.Constant) and a.equals(b)
 
 
-def _scalar_value(expr):
-    """Return the value of a constant that is a single number, possibly broadcast.
-
-    Return None for any other variable.
-    """
-    return _read_constant(expr)
-
-
 def _plain_constant(expr):
+    """Return the value of a constant that is a single number; return None for any other variable."""
     if not isinstance(expr, graph.Constant):
         return None
     data = expr.data

@@ -261,10 +261,13 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
 
     def decorator(function):
         complete = [(row, function) if isinstance(row, Term) else row for row in rows]
-        find = _lookup([(p[0], arguments_matcher(p, True), _builder(p, new)) for p, new in complete])
+        by_op = {}
+        for pattern, new in complete:
+            by_op.setdefault(pattern[0], []).append((arguments_matcher(pattern, True), _builder(pattern, new)))
+        only, find, when = _lookup(by_op)
 
         def transform(node):
-            bindings, found = {}, find(node.op)
+            bindings, found = {}, find(node.op) if only is None else only
             for matches, make in found:
                 if matches(node, bindings) and (provided is None or provided(node)):
                     out = node.outputs[0]
@@ -272,35 +275,55 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
                     result = _result(make(bindings), node, out, same_type)
                     if result:
                         return result
-                if len(found) > 1:
+                if bindings and len(found) > 1:
                     # The next row binds its names again. The known values of variables are kept.
                     bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
             return False
 
         functools.update_wrapper(transform, function)
         transform.__doc__ = _described(function.__doc__, complete)
-        ops = [pattern[0] for pattern, _ in complete]
-        # The engine looks up rules by the Op, instead of by its class, if a rule of the class has a condition on Ops.
-        conditional = all(isinstance(op, OpPattern) and op.op_classes == (Elemwise,) for op in ops)
-        when = (lambda op: bool(find(op))) if conditional else None
-        tracks = dict.fromkeys(t for op in ops for t in tracked(op))
+        tracks = dict.fromkeys(t for op in by_op for t in tracked(op))
         return local_optimizer(list(tracks), inplace, when=when)(transform)
 
     return decorator
 
 
-def _lookup(compiled):
-    """Return a function from an Op to the pairs (matcher, builder) of its rows, given triples that begin with an op."""
-    by_op = {}
-    for op, *row in compiled:
-        by_op.setdefault(op, []).append(row)
-    if len(by_op) == 1 and not isinstance(compiled[0][0], OpPattern):
-        # No lookup is necessary: the rule is called only with nodes of this op.
-        return lambda op, only=by_op[compiled[0][0]]: only
+def _lookup(by_op):
+    """Prepare the search for the rows of a node.
+
+    Parameters
+    ----------
+    by_op : dict
+        The outermost ops of the patterns, and the rows of each.
+
+    Returns
+    -------
+    only : list or None
+        The rows, if those of all nodes are the same.
+    find : callable
+        ``find(op)`` returns the rows for a tracked Op.
+    when : callable or None
+        The condition on tracked Ops. The engine looks up rules by the Op instead of by its class if a rule of the class
+        has such a condition; Elemwise has these rules anyway. For other classes, `find` returns no row.
+    """
+    accepted = [(acceptance(op), rows) for op, rows in by_op.items()]
     if not any(isinstance(op, (type, OpPattern)) for op in by_op):
-        return by_op.__getitem__
-    accepted = [(acceptance(op), row) for op, *row in compiled]
-    return functools.lru_cache(1024)(lambda op: [row for accepts, row in accepted if accepts(op)])
+        find = by_op.__getitem__
+    else:
+
+        def find(op):
+            found = []
+            for accepts, rows in accepted:
+                if accepts(op):
+                    found += rows
+            return found
+
+    when = None
+    if all(isinstance(op, OpPattern) and op.op_classes == (Elemwise,) for op in by_op):
+        find = functools.lru_cache(1024)(find)
+        when = accepted[0][0] if len(by_op) == 1 else lambda op: bool(find(op))
+    is_one = len(by_op) == 1 and (when is not None or not isinstance(next(iter(by_op)), OpPattern))
+    return accepted[0][1] if is_one else None, find, when
 
 
 def _builder(pattern, new):
