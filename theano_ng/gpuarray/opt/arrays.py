@@ -8,7 +8,7 @@ import numpy as np
 from theano_ng.breakpoint import PdbBreakpoint
 from theano_ng.compile.ops import Rebroadcast, Shape
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.gpuarray.basic_ops import (
     GpuAlloc,
     GpuContiguous,
@@ -25,14 +25,14 @@ from theano_ng.printing import Print
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt import local_remove_all_assert, local_track_shape_i
 from theano_ng.tensor.opt.common import op_of
-from theano_ng.tensor.opt.rows import names, rule, such, terms
+from theano_ng.tensor.opt.rows import Rest, names, rule, such, terms
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
 from theano_ng.tensor.type import TensorType
 
 x, axis = names("x", "axis")
-contiguous, joined = terms(GpuContiguous, GpuJoin)
+allocated, contiguous, joined = terms(GpuAlloc, GpuContiguous, GpuJoin)
 
 register_opt("fast_compile", name="local_track_shape_i")(local_track_shape_i)
 # Applied only on request.
@@ -102,20 +102,18 @@ def local_gpua_alloc2(node):
     return [host_from_gpu(GpuAlloc(None)(*node.inputs))]
 
 
+def _is_null(v):
+    """Return True for a constant whose bits are all zero. Minus zero has a nonzero bit."""
+    if not isinstance(v, Constant) or v.data.size != 1:
+        return False
+    return not np.asarray(v.get_value() if hasattr(v, "get_value") else v.data).tobytes().strip(b"\0")
+
+
 @register_opt()
-@local_optimizer([GpuAlloc])
-def local_gpualloc_memset_0(node):
+@rule(allocated(such("value", _is_null), Rest("sizes")))
+def local_gpualloc_memset_0(op, node):
     """GpuAlloc(None)(null, n)  ->  GpuAlloc(None, memset_0=True)(null, n)"""
-    value = node.inputs[0]
-    if node.op.memset_0 or not isinstance(value, Constant) or value.data.size != 1:
-        return False
-    data = value.get_value() if hasattr(value, "get_value") else value.data
-    bits = np.asarray(data)
-    if bits.tobytes().strip(b"\0"):  # minus zero has a nonzero bit
-        return False
-    new = GpuAlloc(node.op.context_name, memset_0=True)(*node.inputs)
-    copy_stack_trace(node.outputs, new)
-    return [new]
+    return None if op.memset_0 else GpuAlloc(op.context_name, memset_0=True)(*node.inputs)
 
 
 @register_opt()

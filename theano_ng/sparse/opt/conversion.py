@@ -5,7 +5,7 @@ from theano_ng.sparse.arithmetic import MulSS, mul_s_d
 from theano_ng.sparse.conversion import CSM, CSMGrad, CSMProperties, DenseFromSparse, SparseFromDense, as_format
 from theano_ng.sparse.opt.common import in_dtype
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
-from theano_ng.tensor.opt.rows import Rest, names, rule, terms
+from theano_ng.tensor.opt.rows import Rest, names, rule, such, terms
 from theano_ng.tensor.shaping.allocation import Alloc, alloc
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
@@ -16,8 +16,8 @@ __all__ = [
     "local_mul_filled",
 ]
 
-(x,) = names("x")
-dense, made_of, parts_of, sparse = terms(DenseFromSparse, CSM, CSMProperties, SparseFromDense)
+x, y = names("x", "y")
+dense, made_of, mul_s_s, parts_of, sparse = terms(DenseFromSparse, CSM, MulSS, CSMProperties, SparseFromDense)
 
 
 @register_specialize
@@ -58,9 +58,12 @@ def _filled_with(x):
     return value if value.ndim == 0 else value.dimshuffle([])
 
 
+filled = such(x, lambda v: _filled_with(v) is not None)
+
+
 @register_canonicalize
-@local_optimizer([MulSS])
-def local_mul_filled(node):
+@rule(mul_s_s(filled, y), mul_s_s(y, filled))
+def local_mul_filled(x, y, out):
     """Replace the product with a matrix that has one value everywhere by the product with that scalar.
 
     The regular gradient of a sum is such a matrix.
@@ -68,16 +71,7 @@ def local_mul_filled(node):
     mul_s_s(csr_from_dense(alloc(a, n, n)), M)  ->  mul_s_d(M, a)
     mul_s_s(M, csr_from_dense(alloc(a, n, n)))  ->  mul_s_d(M, a)          [canonicalize, fast_run]
     """
-    for x, y in (node.inputs, node.inputs[::-1]):
-        value = _filled_with(x)
-        if value is None:
-            continue
-        result = as_format(mul_s_d(y, value), node.outputs[0].format)
-        if result.type != node.outputs[0].type:
-            continue
-        copy_stack_trace(node.outputs[0], result)
-        return [result]
-    return False
+    return as_format(mul_s_d(y, _filled_with(x)), out.format)
 
 
 @register_canonicalize

@@ -14,7 +14,7 @@ from theano_ng.tensor.opt.shape import lengths, same_length
 
 x, y = names("x", "y")
 sizes = Rest("sizes")
-fill, filled, function, summed = terms(T.fill, Alloc, Elemwise, SumToShape)
+fill, filled, function, summed, undefined = terms(T.fill, Alloc, Elemwise, SumToShape, AllocEmpty)
 
 
 def fitted(new, old):
@@ -196,8 +196,8 @@ def local_canonicalize_alloc(node):
 @register_specialize
 @register_stabilize
 @register_canonicalize
-@local_optimizer([Alloc])
-def local_merge_alloc(node):
+@rule(filled(filled(x, Rest("inner_sizes")), sizes))
+def local_merge_alloc(x, inner_sizes, sizes, node, out):
     """Merge two consecutive Allocs.
 
     alloc(alloc(s, n), j, n)  ->  alloc(s, j, n)          [canonicalize, stabilize, specialize, fast_run]
@@ -205,28 +205,25 @@ def local_merge_alloc(node):
 
     If the lengths are not known to be equal, an assertion replaces the error of the outer Alloc.
     """
-    if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
-        return False
-    inner, out = node.inputs[0].owner, node.outputs[0]
-    x, inner_sizes, sizes = inner.inputs[0], inner.inputs[1:], list(node.inputs[1:])
+    inner, sizes = node.inputs[0], list(sizes)
     first = len(sizes) - len(inner_sizes)
-    for i, (flag, size) in enumerate(zip(inner.outputs[0].broadcastable, inner_sizes)):
+    for i, (flag, size) in enumerate(zip(inner.broadcastable, inner_sizes)):
         outer = sizes[first + i]
         if flag or same_length(size, outer):
             continue
-        if len(node.inputs[0].clients) > 1:
-            return False  # The inner Alloc is computed anyway.
+        if len(inner.clients) > 1:
+            return None  # The inner Alloc is computed anyway.
         sizes[first + i] = assert_op(outer, T.or_(T.eq(size, outer), T.eq(size, 1)))
-    return fitted(T.alloc(x, *sizes), out) or False
+    return fitted(T.alloc(x, *sizes), out)
 
 
-@local_optimizer([AllocEmpty])
-def local_alloc_empty_to_zeros(node):
+@rule(undefined(sizes))
+def local_alloc_empty_to_zeros(sizes, out):
     """Replace undefined content by zeros, to find out where NaN come from.
 
     AllocEmpty('float64')(n, j)  ->  zeros((n, j))          [alloc_empty_to_zeros]
     """
-    return fitted(T.zeros(node.inputs, dtype=node.outputs[0].dtype), node.outputs[0]) or False
+    return fitted(T.zeros(sizes, dtype=out.dtype), out)
 
 
 optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros), 49.3, "alloc_empty_to_zeros")

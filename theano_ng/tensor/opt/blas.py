@@ -37,6 +37,11 @@ from theano_ng.tensor.opt.rows import Rest, names, rule, such, terms, typed
 blas_optdb = SequenceDB()
 optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile")
 
+z, a, x, y, b = names("z", "a", "x", "y", "b")
+row_z, row_x = [typed(name, broadcastable=(True, False)) for name in (z, x)]
+col_z, col_y = [typed(name, broadcastable=(False, True)) for name in (z, y)]
+any_dot, dot22, gemm, gemv, ger = terms(Dot, ops._dot22, ops.gemm_no_inplace, ops.gemv_no_inplace, ops.ger)
+
 
 def res_is_a(node, op, maxclients=None):
     """Return True if a variable is the result of an Op and has at most `maxclients` clients."""
@@ -77,30 +82,22 @@ def _as_scalar(res, dtype=None):
 # --- Dot -> Dot22 ------------------------------------------------------------------------------------------------------------
 
 
-@local_optimizer([Dot])
-def local_dot_to_dot22(node):
+@rule(any_dot(x, y))
+def local_dot_to_dot22(x, y):
     """Replace a product of matrices (or a matrix and a vector) of one BLAS dtype by Dot22.
 
     dot(A, B)  ->  _dot22(A, B)
     dot(A, x)  ->  _dot22(A, x.dimshuffle(0, 'x')).dimshuffle(0)
     """
-    x, y = node.inputs
     if x.type.dtype != y.type.dtype or x.type.dtype not in ops.BLAS_DTYPES:
         return None
     if x.ndim == 2 and y.ndim == 2:
-        new = ops._dot22(x, y)
-    elif x.ndim == 2 and y.ndim == 1:
-        new = (
-            ops._dot22(x, y.dimshuffle(0, "x")).dimshuffle(0) if not y.broadcastable[0] or x.broadcastable[1] else None
-        )
-    elif x.ndim == 1 and y.ndim == 2:
-        new = ops._dot22(x.dimshuffle("x", 0), y).dimshuffle(1)
-    else:
-        return None  # Two vectors: Dot itself is one BLAS call.
-    if new is None:
-        return None
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+        return ops._dot22(x, y)
+    if x.ndim == 2 and y.ndim == 1 and (x.broadcastable[1] or not y.broadcastable[0]):
+        return ops._dot22(x, y.dimshuffle(0, "x")).dimshuffle(0)
+    if x.ndim == 1 and y.ndim == 2:
+        return ops._dot22(x.dimshuffle("x", 0), y).dimshuffle(1)
+    return None  # Two vectors: Dot itself is one BLAS call.
 
 
 # --- sums of products -> Gemm ------------------------------------------------------------------------------------------------
@@ -587,39 +584,27 @@ def _one_and_zero(dtype):
     return constant(np.asarray(1.0, dtype=dtype)), constant(np.asarray(0.0, dtype=dtype))
 
 
-@local_optimizer([ops._dot22])
-def local_dot22_to_ger_or_gemv(node):
+@rule(dot22(x, y))
+def local_dot22_to_ger_or_gemv(x, y):
     """Replace a product in which a matrix has one row or column by Gemv, Ger or Dot.
 
     _dot22(A, col)  ->  gemv_no_inplace(AllocEmpty('float64')(A.shape[0]), unit, A, col.dimshuffle(0), zero).dimshuffle(0, 'x')
     _dot22(row, A)  ->  gemv_no_inplace(AllocEmpty('float64')(A.shape[1]), unit, A.T, row.dimshuffle(1), zero).dimshuffle('x', 0)
     _dot22(col, row)  ->  ger(zeros((col.shape[0], row.shape[1])), unit, col.dimshuffle(0), row.dimshuffle(1))
     """
-    x, y = node.inputs
     dtype = x.type.dtype
     x_rows, x_cols = x.broadcastable
     y_rows, y_cols = y.broadcastable
     one, zero = _one_and_zero(dtype)
     if x_rows and y_cols:
-        new = dot(x.dimshuffle(1), y.dimshuffle(0)).dimshuffle("x", "x")
-    elif x_cols and y_rows:
-        new = ops.ger(zeros((x.shape[0], y.shape[1]), dtype=dtype), one, x.dimshuffle(0), y.dimshuffle(1))
-    elif y_cols:
-        new = ops.gemv_no_inplace(AllocEmpty(dtype)(x.shape[0]), one, x, y.dimshuffle(0), zero).dimshuffle(0, "x")
-    elif x_rows:
-        new = ops.gemv_no_inplace(AllocEmpty(dtype)(y.shape[1]), one, y.T, x.dimshuffle(1), zero).dimshuffle("x", 0)
-    else:
-        return None
-    if new.type != node.outputs[0].type:
-        return None
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
-
-
-z, a, x, y, b = names("z", "a", "x", "y", "b")
-row_z, row_x = [typed(name, broadcastable=(True, False)) for name in (z, x)]
-col_z, col_y = [typed(name, broadcastable=(False, True)) for name in (z, y)]
-gemm, gemv, ger = terms(ops.gemm_no_inplace, ops.gemv_no_inplace, ops.ger)
+        return dot(x.dimshuffle(1), y.dimshuffle(0)).dimshuffle("x", "x")
+    if x_cols and y_rows:
+        return ops.ger(zeros((x.shape[0], y.shape[1]), dtype=dtype), one, x.dimshuffle(0), y.dimshuffle(1))
+    if y_cols:
+        return ops.gemv_no_inplace(AllocEmpty(dtype)(x.shape[0]), one, x, y.dimshuffle(0), zero).dimshuffle(0, "x")
+    if x_rows:
+        return ops.gemv_no_inplace(AllocEmpty(dtype)(y.shape[1]), one, y.T, x.dimshuffle(1), zero).dimshuffle("x", 0)
+    return None
 
 
 @rule(

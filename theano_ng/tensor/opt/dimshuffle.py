@@ -125,7 +125,7 @@ def local_dimshuffle_of_number(node):
 
 
 x, y = names("x", "y")
-(dot,) = terms(_dot)
+dot, rebroadcast = terms(_dot, Rebroadcast)
 
 
 @register_canonicalize
@@ -143,21 +143,16 @@ def local_lift_transpose_through_dot(x, y, node):
 
 @register_canonicalize
 @register_specialize
-@local_optimizer([Rebroadcast])
-def local_useless_rebroadcast(node):
+@rule(rebroadcast(x))
+def local_useless_rebroadcast(x, op):
     """Remove the dimensions that do not change from a Rebroadcast.
 
     Rebroadcast((0, False))(x)  ->  x          [canonicalize, specialize, fast_run]
     """
-    x = node.inputs[0]
-    changed = [(i, flag) for i, flag in node.op.axis.items() if flag != x.type.broadcastable[i]]
-    if len(changed) == len(node.op.axis) and changed:
-        return False
-    new = Rebroadcast(*changed)(x) if changed else x
-    if new.type != node.outputs[0].type:
-        return False
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    changed = [(i, flag) for i, flag in op.axis.items() if flag != x.type.broadcastable[i]]
+    if not changed:
+        return x
+    return Rebroadcast(*changed)(x) if len(changed) < len(op.axis) else None
 
 
 @register_canonicalize

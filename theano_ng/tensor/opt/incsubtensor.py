@@ -27,11 +27,17 @@ from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, AdvancedBooleanIncSubtensor)
 """Ops whose inputs are x, y and the index."""
 
-(x,) = names("x")
+x, y = names("x", "y")
 index, inputs = Rest("index"), Rest("inputs")
-increment = ops_such(
-    IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, condition=lambda op: not op.set_instead_of_inc
-)
+
+
+def _increments(op):
+    return not op.set_instead_of_inc
+
+
+increment = ops_such(IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, condition=_increments)
+increment_part = ops_such(IncSubtensor, condition=_increments)
+set_part = ops_such(IncSubtensor, condition=lambda op: op.set_instead_of_inc)
 
 
 def _unique_rows(rows):
@@ -60,24 +66,21 @@ def local_incsubtensor_of_zeros():
 
 @register_canonicalize
 @register_specialize
-@local_optimizer([IncSubtensor])
-def local_incsubtensor_of_zeros_to_setsubtensor(node):
+@rule(increment_part(x, y, index))
+def local_incsubtensor_of_zeros_to_setsubtensor(x, op, node):
     """Replace an increment of zeros by a set, also if other parts of the zeros were written before.
 
     inc_subtensor(zeros_like(x)[i:], s)  ->  set_subtensor(zeros_like(x)[i:], s)          [canonicalize, specialize, fast_run]
     inc_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)  ->  set_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)
     """
-    if node.op.set_instead_of_inc or not _is_zero_at(node.inputs[0], node_index(node, first=2)):
-        return False
-    op = node.op
-    new = IncSubtensor(
+    if not _is_zero_at(x, node_index(node, first=2)):
+        return None
+    return IncSubtensor(
         op.idx_list,
         op.inplace,
         set_instead_of_inc=True,
         destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
     )(*node.inputs)
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
 
 
 def _is_zero_at(x, index):
@@ -125,20 +128,15 @@ def _lie_apart(a, b):
 
 @register_canonicalize("local_setsubtensor_of_allocs")
 @register_stabilize("local_setsubtensor_of_allocs")
-@local_optimizer([IncSubtensor])
-def local_setsubtensor_of_constants(node):
+@rule(set_part(x, y, index))
+def local_setsubtensor_of_constants(x, y):
     """Remove a write of the constant that the tensor already contains.
 
     set_subtensor(zeros_like(x)[i:], 0)  ->  zeros_like(x)          [canonicalize, stabilize, fast_run, local_setsubtensor_of_allocs]
     """
-    if not node.op.set_instead_of_inc:
-        return False
-    x, y = node.inputs[:2]
     before = constant_value(x)
-    if before is None:
-        return False
-    after = constant_value(y)
-    return [x] if after is not None and np.array_equal(before, np.asarray(after, dtype=x.dtype)) else False
+    after = None if before is None else constant_value(y)
+    return x if after is not None and np.array_equal(before, np.asarray(after, dtype=x.dtype)) else None
 
 
 @register_canonicalize

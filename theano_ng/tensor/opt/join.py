@@ -10,10 +10,11 @@ from theano_ng.tensor.shaping.creation import MakeVector, MakeVectorPrinter  # n
 from theano_ng.tensor.shaping.joining import Join, Split, Tile
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.opt.rows import names, ops_such, rule, such, terms
+from theano_ng.tensor.opt.rows import Rest, names, ops_such, rule, such, terms
 from theano_ng.tensor.opt.shape import lengths
 
 x, axis, sizes = names("x", "axis", "sizes")
+parts = Rest("parts")
 join, tile = terms(Join, Tile)
 split_into_one = ops_such(Split, condition=lambda op: op.len_splits == 1)
 all_once = such("reps", lambda v: isinstance(v, Constant) and np.all(v.data == 1))
@@ -98,17 +99,17 @@ def _agrees(x, axis, node):
 
 @register_specialize
 @register_canonicalize
-@local_optimizer([Join])
-def local_join_make_vector(node):
+@rule(join(axis, parts))
+def local_join_make_vector(axis, parts, out):
     """Merge neighboring MakeVectors of a join into one MakeVector.
 
     join(0, MakeVector('float64')(a), MakeVector('float64')(b, s), x)  ->  join(0, MakeVector('float64')(a, b, s), x)
                                                                [canonicalize, specialize, fast_run]
     """
-    if node.outputs[0].ndim != 1:
-        return False
+    if out.ndim != 1:
+        return None
     merged, group = [], None
-    for x in node.inputs[1:]:
+    for x in parts:
         vector = x.owner is not None and isinstance(x.owner.op, MakeVector) and x.owner.inputs
         if vector and group is not None and group[0].dtype == x.dtype:
             group.append(x)
@@ -119,20 +120,16 @@ def local_join_make_vector(node):
         else:
             group = None
             merged.append([x])
-    if len(merged) == len(node.inputs) - 1:
-        return False
+    if len(merged) == len(parts):
+        return None
     parts = []
     for group in merged:
         part = group[0]
         if len(group) > 1:
             part = MakeVector(part.dtype)(*[i for x in group for i in x.owner.inputs])
-            copy_stack_trace(node.outputs[0], part)
+            copy_stack_trace(out, part)
         parts.append(part)
-    new = T.join(node.inputs[0], *parts)
-    if new.type != node.outputs[0].type:
-        return False
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    return T.join(axis, *parts)
 
 
 @register_specialize

@@ -27,7 +27,8 @@ def _only_adds(op):
 
 x, shape = names("x", "shape")
 sizes = Rest("sizes")
-invert, filled, reshaped = terms(T.invert, Alloc, Reshape)
+invert, filled, part, reshaped = terms(T.invert, Alloc, Subtensor, Reshape)
+dropping = ops_such(DimShuffle, condition=lambda op: op.drop)
 highest = ops_such(CAReduce, condition=lambda op: op.scalar_op == T.maximum.scalar_op)
 argmax = ops_such(Argmax, condition=lambda op: type(op) is Argmax)
 padded, with_axes = ops_such(DimShuffle, condition=_pads_left), ops_such(DimShuffle, condition=_only_adds)
@@ -107,26 +108,21 @@ def local_dimshuffle_alloc(x, sizes, out):
 
 
 @register_uncanonicalize
-@local_optimizer([DimShuffle])
-def local_dimshuffle_subtensor(node):
+@rule(dropping(part(x, Rest("index"))))
+def local_dimshuffle_subtensor(x, op, node):
     """Index broadcastable dimensions away that are sliced first and dropped by a DimShuffle afterwards.
 
     row[0:1, i:].dimshuffle(1)  ->  row[0, i:].dimshuffle(0)          [uncanonicalize, fast_run]
     """
-    if node.inputs[0].owner is None or not node.op.drop:
-        return None
     inner = node.inputs[0].owner
-    if not isinstance(inner.op, Subtensor):
-        return None
-    source = inner.inputs[0]
     index = list(get_idx_list(inner.inputs, inner.op.idx_list))
-    index += [slice(None)] * (source.ndim - len(index))
-    dropped, dim = set(node.op.drop), 0
+    index += [slice(None)] * (x.ndim - len(index))
+    dropped, dim = set(op.drop), 0
     new_index = []
     for entry in index:
         if isinstance(entry, slice):
             if dim in dropped:
-                known = source.broadcastable[len(new_index)]
+                known = x.broadcastable[len(new_index)]
                 if entry.step is not None or entry.start is None and entry.stop is None and not known:
                     return None
                 # In a dimension of length one, x[-2:] takes everything, but x[-2] is out of bounds.
@@ -134,9 +130,5 @@ def local_dimshuffle_subtensor(node):
             dim += 1
         new_index.append(entry)
     remaining = [d for d in range(node.inputs[0].ndim) if d not in dropped]
-    order = [d if d == "x" else remaining.index(d) for d in node.op.new_order]
-    new = source[tuple(new_index)].dimshuffle(*order)
-    if new.type != node.outputs[0].type:
-        return None
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    order = [d if d == "x" else remaining.index(d) for d in op.new_order]
+    return x[tuple(new_index)].dimshuffle(*order)
