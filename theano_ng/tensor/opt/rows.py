@@ -306,24 +306,25 @@ def _lookup(by_op):
         The condition on tracked Ops. The engine looks up rules by the Op instead of by its class if a rule of the class
         has such a condition; Elemwise has these rules anyway. For other classes, `find` returns no row.
     """
-    accepted = [(acceptance(op), rows) for op, rows in by_op.items()]
+    (first, rows), *others = by_op.items()
+    if not others and not isinstance(first, OpPattern):
+        return rows, None, None
     if not any(isinstance(op, (type, OpPattern)) for op in by_op):
-        find = by_op.__getitem__
-    else:
+        return None, by_op.__getitem__, None
+    is_elementwise = all(isinstance(op, OpPattern) and op.op_classes == (Elemwise,) for op in by_op)
+    if not others:
+        if is_elementwise:
+            return rows, None, first.condition
+        return None, lambda op: rows if first.condition(op) else (), None
+    accepted = [(acceptance(op), rows) for op, rows in by_op.items()]
 
-        def find(op):
-            found = []
-            for accepts, rows in accepted:
-                if accepts(op):
-                    found += rows
-            return found
+    def find(op):
+        return [row for accepts, rows in accepted if accepts(op) for row in rows]
 
-    when = None
-    if all(isinstance(op, OpPattern) and op.op_classes == (Elemwise,) for op in by_op):
-        find = functools.lru_cache(1024)(find)
-        when = accepted[0][0] if len(by_op) == 1 else lambda op: bool(find(op))
-    is_one = len(by_op) == 1 and (when is not None or not isinstance(next(iter(by_op)), OpPattern))
-    return accepted[0][1] if is_one else None, find, when
+    if not is_elementwise:
+        return None, find, None
+    find = functools.lru_cache(1024)(find)
+    return None, find, lambda op: bool(find(op))
 
 
 def _builder(pattern, new):
