@@ -215,8 +215,8 @@ def shown(term, binding=0):
 
 
 def _described(text, rows):
-    """Return a docstring that contains the rows as examples, unless it has examples already."""
-    if "  ->" in text:
+    """Return a docstring with the rows as examples, unless it has examples or a row with a `Rest` is none."""
+    if "  ->" in text or any(isinstance(name, Rest) for pattern, _ in rows for name in _names_in(pattern)):
         return text
     return "%s\n\n%s\n" % (text, "\n".join("    %s  ->  %s" % (shown(pattern), shown(new)) for pattern, new in rows))
 

@@ -143,6 +143,7 @@ class TestRule(unittest.TestCase):
             return T.sqr(x)
 
         self.assertEqual(examples(squares.__doc__), [("2 * 2", "4", None)])
+        self.assertEqual(examples(of_rows((alloc(x, Rest("lengths")), x)).__doc__), [])
 
     def test_tracked_ops(self):
         minus, plus = elementwise(scalar.Sub, scalar.Add)
