@@ -124,7 +124,10 @@ def may_be_constant(v, operands=False):
         if cls not in _followed:
             _followed[cls] = issubclass(cls, get_scalar_constant_value_elemwises + _HAND_ON)
         if operands and _followed[cls] and cls not in _HAND_ON:
-            return all([may_be_constant(i) for i in owner.inputs])
+            for i in owner.inputs:
+                if not may_be_constant(i):
+                    return False
+            return True
         return _followed[cls]
     return has_scalar_constant_rule(owner.op)
 

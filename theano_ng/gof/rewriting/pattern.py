@@ -303,8 +303,10 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
     rest = pattern[-1] if isinstance(pattern[-1], Rest) else None
     patterns = pattern[1:] if rest is None else pattern[1:-1]
     arguments = [_matcher(p, allow_multiple_clients, allow_multiple_clients, skip_identities_fn) for p in patterns]
+    if rest is not None and is_commutative(pattern[0]):
+        return _any_order([(m, not isinstance(p, (int, float))) for m, p in zip(arguments, patterns)], rest)
     if rest is not None:
-        return (_any_order if is_commutative(pattern[0]) else _first_inputs)(arguments, rest)
+        return _first_inputs(arguments, rest)
     # Most ops have one or two operands. For these, the overhead of a loop is larger than its body.
     if len(arguments) == 1:
         (only,) = arguments
@@ -356,11 +358,12 @@ def _first_inputs(arguments, rest):
 def _any_order(arguments, rest):
     def match(node, bindings):
         left = list(node.inputs)
-        for matches in arguments:
+        for matches, binds in arguments:
             for i, variable in enumerate(left):
-                tried = dict(bindings)
+                tried = dict(bindings) if binds else bindings
                 if matches(variable, tried):
-                    bindings.update(tried)
+                    if binds:
+                        bindings.update(tried)
                     del left[i]
                     break
             else:
@@ -390,9 +393,9 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
 
         def direct(variable, bindings):
             # Rules with several numbers for one operand read its value only once.
-            value = (
-                bindings[variable] if variable in bindings else bindings.setdefault(variable, _read_constant(variable))
-            )
+            value = bindings.get(variable, bindings)
+            if value is bindings:
+                value = bindings[variable] = _read_constant(variable)
             return value is not None and value == pattern or None
     elif isinstance(pattern, graph.Constant):
 

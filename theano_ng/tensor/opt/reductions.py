@@ -23,8 +23,11 @@ _ELEMWISE = {
 }
 
 x, y = names("x", "y")
-sqr, sum_, prod = terms(T.sqr, Sum, Prod)
-sum_over_1_and_2 = ops_such(Sum, condition=lambda op: op.axis is not None and {*op.axis} == {1, 2})
+(sqr,) = terms(T.sqr)
+reduced_along = ops_such(Sum, Prod, condition=lambda op: op.axis is not None)
+sum_over_1_and_2 = ops_such(
+    Sum, condition=lambda op: op.axis is not None and len(op.axis) == 2 and {*op.axis} == {1, 2}
+)
 of_x, of_y = dimshuffled(x, "x", 0, 1), dimshuffled(y, 0, "x", 1)
 
 ALL_REDUCE = [CAReduce, All, Any, Sum, Prod, ProdWithoutZeros]
@@ -171,13 +174,13 @@ def local_sum_prod_div_dimshuffle(node):
 
 
 @register_canonicalize
-@rule(sum_(x), prod(x))
+@rule(reduced_along(x))
 def local_sum_prod_all_to_none(x, op):
     """Write a reduction over all dimensions with ``axis=None``.
 
     sum(A, axis=(0, 1))  ->  sum(A)          [canonicalize, fast_run]
     """
-    return with_axis(op, None)(x) if op.axis is not None and set(op.axis) == set(range(x.ndim)) else None
+    return with_axis(op, None)(x) if set(op.axis) == set(range(x.ndim)) else None
 
 
 @register_canonicalize

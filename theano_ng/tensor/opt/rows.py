@@ -153,7 +153,11 @@ def terms(*ops):
 
 def elementwise(*scalar_ops):
     """Return one function for each class of scalar ops, which makes patterns of the Elemwises of the class."""
-    return terms(*[OpPattern(Elemwise, condition=computes(cls)) for cls in scalar_ops])
+    return terms(*[_ElemwiseOf(Elemwise, condition=computes(cls)) for cls in scalar_ops])
+
+
+class _ElemwiseOf(OpPattern):
+    """A pattern whose condition depends only on the class of the scalar op."""
 
 
 def ops_such(*op_classes, condition):
@@ -271,7 +275,7 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
             for matches, make in found:
                 if matches(node, bindings) and (provided is None or provided(node)):
                     out = node.outputs[0]
-                    bindings.update(node=node, op=node.op, out=out)
+                    bindings["node"], bindings["op"], bindings["out"] = node, node.op, out
                     result = _result(make(bindings), node, out, same_type)
                     if result:
                         return result
@@ -311,7 +315,7 @@ def _lookup(by_op):
         return rows, None, None
     if not any(isinstance(op, (type, OpPattern)) for op in by_op):
         return None, by_op.__getitem__, None
-    is_elementwise = all(isinstance(op, OpPattern) and op.op_classes == (Elemwise,) for op in by_op)
+    is_elementwise = all(isinstance(op, _ElemwiseOf) for op in by_op)
     if not others:
         if is_elementwise:
             return rows, None, first.condition
@@ -323,8 +327,15 @@ def _lookup(by_op):
 
     if not is_elementwise:
         return None, find, None
-    find = functools.lru_cache(1024)(find)
-    return None, find, lambda op: bool(find(op))
+    known = {}
+
+    def find_once(op):
+        cls = type(op.scalar_op)
+        if cls not in known:
+            known[cls] = find(op)
+        return known[cls]
+
+    return None, find_once, lambda op: bool(find_once(op))
 
 
 def _builder(pattern, new):
@@ -337,7 +348,7 @@ def _builder(pattern, new):
     unknown = {*wanted} - {"node", "op", "out", *_names_in(pattern)}
     if unknown:
         raise ValueError("%s has the parameters %s, which %s does not bind" % (new, sorted(unknown), shown(pattern)))
-    return lambda bindings: new(*[bindings[name] for name in wanted])
+    return lambda bindings: new(*map(bindings.__getitem__, wanted))
 
 
 def _names_in(term):
