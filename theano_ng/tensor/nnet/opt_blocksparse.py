@@ -10,7 +10,6 @@ from theano_ng.tensor.nnet.blocksparse import (
 )
 from theano_ng.tensor.opt.rows import Rest, copying, rule, terms
 
-
 inputs = Rest("inputs")
 gemv_inplace, outer_inplace = terms(sparse_block_gemv_inplace, sparse_block_outer_inplace)
 

@@ -265,10 +265,8 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
 
     def decorator(function):
         complete = [(row, function) if isinstance(row, Term) else row for row in rows]
-        by_op = {}
-        for pattern, new in complete:
-            by_op.setdefault(pattern[0], []).append((arguments_matcher(pattern, True), _builder(pattern, new)))
-        only, find, when = _lookup(by_op)
+        compiled = [(p[0], (arguments_matcher(p, True), _builder(p, new))) for p, new in complete]
+        only, find, when = _lookup(compiled)
 
         def transform(node):
             bindings, found = {}, find(node.op) if only is None else only
@@ -286,30 +284,22 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
 
         functools.update_wrapper(transform, function)
         transform.__doc__ = _described(function.__doc__, complete)
-        tracks = dict.fromkeys(t for op in by_op for t in tracked(op))
+        tracks = dict.fromkeys(t for op, _ in compiled for t in tracked(op))
         return local_optimizer(list(tracks), inplace, when=when)(transform)
 
     return decorator
 
 
-def _lookup(by_op):
-    """Prepare the search for the rows of a node.
+def _lookup(compiled):
+    """Return (only, find, when), given pairs (outermost op, row).
 
-    Parameters
-    ----------
-    by_op : dict
-        The outermost ops of the patterns, and the rows of each.
-
-    Returns
-    -------
-    only : list or None
-        The rows, if those of all nodes are the same.
-    find : callable
-        ``find(op)`` returns the rows for a tracked Op.
-    when : callable or None
-        The condition on tracked Ops. The engine looks up rules by the Op instead of by its class if a rule of the class
-        has such a condition; Elemwise has these rules anyway. For other classes, `find` returns no row.
+    `only` is the list of rows if those of all nodes are the same, else None. ``find(op)`` returns the rows for a tracked
+    Op. `when` is the condition of the rule on Ops, or None. The engine looks up rules by the Op instead of by its class
+    if a rule of the class has such a condition. Elemwise has these rules anyway; for other classes, `find` finds no row.
     """
+    by_op = {}
+    for op, row in compiled:
+        by_op.setdefault(op, []).append(row)
     (first, rows), *others = by_op.items()
     if not others and not isinstance(first, OpPattern):
         return rows, None, None
@@ -320,10 +310,10 @@ def _lookup(by_op):
         if is_elementwise:
             return rows, None, first.condition
         return None, lambda op: rows if first.condition(op) else (), None
-    accepted = [(acceptance(op), rows) for op, rows in by_op.items()]
+    accepted = [(acceptance(op), row) for op, row in compiled]
 
     def find(op):
-        return [row for accepts, rows in accepted if accepts(op) for row in rows]
+        return [row for accepts, row in accepted if accepts(op)]
 
     if not is_elementwise:
         return None, find, None
