@@ -434,7 +434,7 @@ class CondMakeInplace(Optimizer):
             memory.returns_branch(node, results)
 
 
-optdb.register("cond_make_inplace", CondMakeInplace(), 95, "fast_run", "inplace", own=True)
+optdb.register("cond_make_inplace", CondMakeInplace(), 95, "fast_run", "inplace")
 
 
 # Ops through which a conditional may be lifted.
@@ -647,6 +647,6 @@ for _rule in (
     cond_remove_identical,
     cond_merge_random_op,
 ):
-    ifelse_equilibrium.register(_rule.__name__, _rule, "ifelse", own=True)
-ifelse_equilibrium.register("cond_merge", CondMerge(), "ifelse", final_opt=True, own=True)
-optdb.register("ifelse_equilibrium", ifelse_equilibrium, 0.5, "ifelse", own=True)
+    ifelse_equilibrium.register(_rule.__name__, _rule, "ifelse")
+ifelse_equilibrium.register("cond_merge", CondMerge(), "ifelse", final_opt=True)
+optdb.register("ifelse_equilibrium", ifelse_equilibrium, 0.5, "ifelse")

@@ -436,6 +436,4 @@ def inline_ofg_expansion(node):
 
 
 # This rule runs before all other rules, so that the inlined graph is rewritten like the rest of the graph.
-optdb.register(
-    "inline_ofg_expansion", rewriting.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run", own=True
-)
+optdb.register("inline_ofg_expansion", rewriting.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run")

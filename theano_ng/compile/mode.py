@@ -179,9 +179,9 @@ class PrintCurrentFunctionGraph(gof_opt.Optimizer):
 optdb = gof_optdb.SequenceDB()
 
 # Registered without tags, so no query includes it: FunctionMaker attaches the check if config.check_stack_trace is set.
-optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1, own=True)
+optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1)
 
-optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge", own=True)
+optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge")
 
 # Rules that remove useless nodes. They run after the shape feature is attached and before canonicalization.
 local_useless = gof_optdb.LocalGroupDB(apply_all_opts=True, profile=True)
@@ -191,45 +191,38 @@ optdb.register(
     0.6,
     "fast_run",
     "fast_compile",
-    own=True,
 )
-optdb.register("merge1.1", gof_opt.MergeOptimizer(), 0.65, "fast_run", "fast_compile", "merge", own=True)
+optdb.register("merge1.1", gof_opt.MergeOptimizer(), 0.65, "fast_run", "fast_compile", "merge")
 
 # Rules that bring the graph into canonical form. New nodes are visited in the same pass, because canonical forms build
 # on each other.
 optdb.register(
-    "canonicalize",
-    gof_optdb.EquilibriumDB(ignore_newtrees=False),
-    1,
-    "fast_run",
-    "fast_compile",
-    "canonicalize_db",
-    own=True,
+    "canonicalize", gof_optdb.EquilibriumDB(ignore_newtrees=False), 1, "fast_run", "fast_compile", "canonicalize_db"
 )
-optdb["canonicalize"].register("merge", gof_opt.MergeOptimizer(), "fast_run", "fast_compile", cleanup=True, own=True)
+optdb["canonicalize"].register("merge", gof_opt.MergeOptimizer(), "fast_run", "fast_compile", cleanup=True)
 
-optdb.register("merge1.2", gof_opt.MergeOptimizer(), 1.2, "fast_run", "fast_compile", "merge", own=True)
-optdb.register("Print1.21", PrintCurrentFunctionGraph("Post-canonicalize"), 1.21, own=True)
+optdb.register("merge1.2", gof_opt.MergeOptimizer(), 1.2, "fast_run", "fast_compile", "merge")
+optdb.register("Print1.21", PrintCurrentFunctionGraph("Post-canonicalize"), 1.21)
 
 # Rules that replace expressions by equal ones with better numerical stability.
-optdb.register("stabilize", gof_optdb.EquilibriumDB(), 1.5, "fast_run", own=True)
-optdb.register("Print1.51", PrintCurrentFunctionGraph("Post-stabilize"), 1.51, own=True)
+optdb.register("stabilize", gof_optdb.EquilibriumDB(), 1.5, "fast_run")
+optdb.register("Print1.51", PrintCurrentFunctionGraph("Post-stabilize"), 1.51)
 
 # Rules that introduce specialized Ops, which combine several operations.
-optdb.register("specialize", gof_optdb.EquilibriumDB(), 2, "fast_run", "fast_compile_gpu", own=True)
+optdb.register("specialize", gof_optdb.EquilibriumDB(), 2, "fast_run", "fast_compile_gpu")
 
 # Rules that replace canonical forms by forms that are faster to compute.
-optdb.register("uncanonicalize", gof_optdb.EquilibriumDB(), 3, "fast_run", own=True)
+optdb.register("uncanonicalize", gof_optdb.EquilibriumDB(), 3, "fast_run")
 
 # Rules that introduce the special Ops of a device. They follow the transfer of graphs to the GPU at position 48.5.
-optdb.register("specialize_device", gof_optdb.EquilibriumDB(), 48.6, "fast_compile", "fast_run", own=True)
+optdb.register("specialize_device", gof_optdb.EquilibriumDB(), 48.6, "fast_compile", "fast_run")
 
-optdb.register("merge2", gof_opt.MergeOptimizer(), 49, "fast_run", "merge", own=True)
+optdb.register("merge2", gof_opt.MergeOptimizer(), 49, "fast_run", "merge")
 
-optdb.register("add_no_output_from_inplace", AddNoOutputFromInplace(), 49.4, own=True)
-optdb.register("add_destroy_handler", AddDestroyHandler(), 49.5, "fast_run", "inplace", own=True)
+optdb.register("add_no_output_from_inplace", AddNoOutputFromInplace(), 49.4)
+optdb.register("add_destroy_handler", AddDestroyHandler(), 49.5, "fast_run", "inplace")
 
-optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge", own=True)
+optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge")
 
 
 # ------------------------------------------------------------------- modes

@@ -12,11 +12,15 @@ import sys
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import rewriting
+from theano_ng.gof.own import is_registered_by_package
 from theano_ng.gof.utils import integer_types
 from theano_ng.lazy import lazy_names
 
 # The classic module has these imported names as attributes.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.gof": "opt"})
+
+REGISTERS_FOR_CALLERS = True
+"""See `own.is_registered_by_package`."""
 
 _generation = 0
 """The number of registrations in all databases.
@@ -123,8 +127,10 @@ class DB:
     def __hash__(self):
         return id(self) >> 4
 
-    def register(self, name, obj, *tags, own=False, **kwargs):
+    def register(self, name, obj, *tags, **kwargs):
         """Register an optimizer or a database.
+
+        Registrations by code outside this package make functions uncacheable, see `has_foreign_rules`.
 
         Parameters
         ----------
@@ -133,9 +139,6 @@ class DB:
         obj : Optimizer, LocalOptimizer or DB
         *tags : str
             Tags for queries. The name of the object's class and the name of this database are added.
-        own : bool, keyword
-            Whether this package calls the method. Registrations by other code make functions uncacheable, see
-            `has_foreign_rules`.
         use_db_name_as_tag : bool, keyword
             If False, the name of this database is not added as a tag. A query for that name then does not find the
             object.
@@ -157,7 +160,7 @@ class DB:
         self._table[name] = {obj: None}
         self._names.add(name)
         self._order[obj] = len(self._order)
-        self._add_tags(name, (obj.__class__.__name__, *tags), own)
+        self._add_tags(name, (obj.__class__.__name__, *tags), is_registered_by_package())
 
     def _one(self, name):
         found = self._table.get(name)
@@ -467,7 +470,7 @@ class SequenceDB(DB):
         self.__position__ = {}
         self.failure_callback = failure_callback
 
-    def register(self, name, obj, position, *tags, own=False):
+    def register(self, name, obj, position, *tags):
         """Register an optimizer or a database at a position; see `DB.register`.
 
         Parameters
@@ -479,7 +482,7 @@ class SequenceDB(DB):
             position = max(self.__position__.values()) + 1 if self.__position__ else 0
         if not isinstance(position, integer_types + (float,)):
             raise TypeError("the position must be a number or 'last', got %r" % (position,), name)
-        super().register(name, obj, *tags, own=own)
+        super().register(name, obj, *tags)
         self.__position__[name] = position
 
     def query(self, *tags, **kwtags):

@@ -5,6 +5,8 @@ depends on nothing but the graph. The test considers the class itself: a user's 
 not belong to the package.
 """
 
+import sys
+
 _PACKAGE = __name__.split(".")[0] + "."
 
 
@@ -19,5 +21,25 @@ def is_own(thing):
     -------
     bool
     """
-    module = (getattr(thing, "__module__", None) or "") + "."
-    return module.startswith(_PACKAGE) and ".tests." not in module
+    return _is_own_module(getattr(thing, "__module__", None))
+
+
+def _is_own_module(name):
+    name = (name or "") + "."
+    return name.startswith(_PACKAGE) and ".tests." not in name
+
+
+def is_registered_by_package():
+    """Return True if code of this package makes the registration that the caller of this function performs.
+
+    Modules with a true global ``REGISTERS_FOR_CALLERS`` contain functions that register what their callers pass. The
+    frames of these functions are skipped. The package's tests do not count as its code.
+
+    Returns
+    -------
+    bool
+    """
+    frame = sys._getframe(1)
+    while frame.f_globals.get("REGISTERS_FOR_CALLERS") and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return _is_own_module(frame.f_globals.get("__name__"))

@@ -1,22 +1,18 @@
 """The rewrite that lets samples of MRG31k3p overwrite the states of their streams in place."""
 
 from theano_ng.compile.mode import optdb
-from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import TopoOptimizer
 from theano_ng.sandbox.rng_mrg import mrg_uniform
+from theano_ng.tensor.opt.rows import Rest, copying, rule
 
 
-@local_optimizer([mrg_uniform], inplace=True)
-def mrg_random_make_inplace(node):
+@rule(copying(mrg_uniform)(Rest("inputs")), inplace=True)
+def mrg_random_make_inplace(op, inputs):
     """Draw a sample without copying the states of the streams: they are overwritten.
 
     mrg_uniform(streams)  ->  mrg_uniform_inplace(streams)          [inplace, fast_run]
     """
-    op = node.op
-    if op.inplace:
-        return False
-    new = mrg_uniform(op.output_type, inplace=True).make_node(*node.inputs)
-    copy_stack_trace(node.outputs, new.outputs)
-    return new.outputs
+    return mrg_uniform(op.output_type, inplace=True).make_node(*inputs).outputs
 
 
 optdb.register(
@@ -25,5 +21,4 @@ optdb.register(
     99,
     "fast_run",
     "inplace",
-    own=True,
 )

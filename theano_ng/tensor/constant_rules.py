@@ -124,7 +124,7 @@ def may_be_constant(v, operands=False):
         if cls not in _followed:
             _followed[cls] = issubclass(cls, get_scalar_constant_value_elemwises + _HAND_ON)
         if operands and _followed[cls] and cls not in _HAND_ON:
-            return all([may_be_constant(i) for i in owner.inputs])
+            return all(map(may_be_constant, owner.inputs))
         return _followed[cls]
     return has_scalar_constant_rule(owner.op)
 

@@ -26,5 +26,4 @@ optdb.register(
     60,
     "fast_run",
     "inplace",
-    own=True,
 )

@@ -79,6 +79,45 @@ class OpRemove(_RuleOfOneOp):
         print("%s%s(%s) id=%i" % (" " * level, self.__class__.__name__, self.op, id(self)), file=stream)
 
 
+class OpPattern:
+    """Op classes with a condition. In a pattern they stand for all their Ops for which the condition is true.
+
+    Parameters
+    ----------
+    *op_classes : Op classes
+    condition : callable
+        ``condition(op)`` returns whether an Op of the classes matches.
+    """
+
+    def __init__(self, *op_classes, condition):
+        self.op_classes, self.condition = op_classes, condition
+
+    def accepts(self, op):
+        """Return True if an Op matches."""
+        return isinstance(op, self.op_classes) and self.condition(op)
+
+
+def tracked(op):
+    """Return the Ops and Op classes that a rule must track to find the nodes of the first element of a tuple."""
+    return list(op.op_classes) if isinstance(op, OpPattern) else [op]
+
+
+class Rest(str):
+    """A name that matches the other inputs of a node, as a list in their order.
+
+    It is the last argument of its tuple. If the op of the tuple is commutative, the arguments before it match inputs in
+    any positions: each one matches the first input that it can match. Otherwise they match the first inputs.
+    """
+
+    __hash__ = str.__hash__
+
+
+def is_commutative(op):
+    """Return True for the elementwise additions and multiplications."""
+    scalar_op = getattr(op, "scalar_op", None)
+    return bool(getattr(scalar_op, "commutative", False) and getattr(scalar_op, "associative", False))
+
+
 class PatternSub(LocalOptimizer):
     """A rule that replaces one pattern by another.
 
@@ -90,8 +129,10 @@ class PatternSub(LocalOptimizer):
 
     A pattern is one of
 
-    - a tuple ``(op, pattern, ...)``: the result of `op`, or of an op of the class `op`, on arguments that match;
+    - a tuple ``(op, pattern, ...)``: the result of `op`, or of an op of the class or `OpPattern` `op`, on arguments
+      that match;
     - a string: any variable; the same string elsewhere must match the same variable (or an equal constant);
+    - a `Rest`: all further arguments;
     - an int or float, or a Constant: an equal constant;
     - a dict ``{'pattern': pattern, 'constraint': fn}``: a variable that matches `pattern` and for which
       ``fn(variable)`` is true.
@@ -155,10 +196,10 @@ class PatternSub(LocalOptimizer):
         return {**self.__dict__, "_match": None}
 
     def tracks(self):
-        return list(self._tracks) if self._tracks != () else [self.op]
+        return list(self._tracks) if self._tracks != () else tracked(self.op)
 
     def op_key(self):
-        return self.op
+        return tracked(self.op)[0]
 
     def transform(self, node, get_nodes=True):
         if get_nodes and self.get_nodes is not None:
@@ -238,22 +279,34 @@ def node_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
         if pattern.get("constraint") is not None:
             constraints.append(pattern["constraint"])
         pattern = pattern["pattern"]
-    op = pattern[0]
-    is_class = isinstance(op, type)
+    accepts = acceptance(pattern[0])
     arguments = arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn)
 
     def match(node, bindings):
         for constraint in constraints:
             if not constraint(node.outputs[0]):
                 return False
-        return (isinstance(node.op, op) if is_class else node.op == op) and arguments(node, bindings)
+        return accepts(node.op) and arguments(node, bindings)
 
     return match
 
 
+def acceptance(op):
+    """Return a function of Ops: whether an Op is the first element `op` of a tuple, or matches it."""
+    if isinstance(op, OpPattern):
+        return op.accepts
+    return (lambda other: isinstance(other, op)) if isinstance(op, type) else (lambda other: other == op)
+
+
 def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
     """Compile a tuple as `node_matcher` does, for nodes that are known to have its op."""
-    arguments = [_matcher(p, allow_multiple_clients, allow_multiple_clients, skip_identities_fn) for p in pattern[1:]]
+    rest = pattern[-1] if isinstance(pattern[-1], Rest) else None
+    patterns = pattern[1:] if rest is None else pattern[1:-1]
+    arguments = [_matcher(p, allow_multiple_clients, allow_multiple_clients, skip_identities_fn) for p in patterns]
+    if rest is not None and is_commutative(pattern[0]):
+        return _any_order([(m, not isinstance(p, (int, float))) for m, p in zip(arguments, patterns)], rest)
+    if rest is not None:
+        return _first_inputs(arguments, rest)
     # Most ops have one or two operands. For these, the overhead of a loop is larger than its body.
     if len(arguments) == 1:
         (only,) = arguments
@@ -262,11 +315,12 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
             inputs = node.inputs
             return len(inputs) == 1 and only(inputs[0], bindings)
     elif len(arguments) == 2:
-        first, second = arguments
+        first, second = sorted((0, 1), key=lambda i: _cost(patterns[i]))
+        match_first, match_second = arguments[first], arguments[second]
 
         def match(node, bindings):
             inputs = node.inputs
-            return len(inputs) == 2 and first(inputs[0], bindings) and second(inputs[1], bindings)
+            return len(inputs) == 2 and match_first(inputs[first], bindings) and match_second(inputs[second], bindings)
     else:
 
         def match(node, bindings):
@@ -276,6 +330,46 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
                 if not matches(variable, bindings):
                     return False
             return True
+
+    return match
+
+
+def _cost(pattern):
+    """Return a number that is larger if the test of a pattern takes longer: of an op, a name, a number."""
+    while isinstance(pattern, dict):
+        pattern = pattern["pattern"]
+    return 0 if isinstance(pattern, (list, tuple)) else 1 if isinstance(pattern, str) else 2
+
+
+def _first_inputs(arguments, rest):
+    def match(node, bindings):
+        inputs = node.inputs
+        if len(inputs) < len(arguments):
+            return False
+        for matches, variable in zip(arguments, inputs):
+            if not matches(variable, bindings):
+                return False
+        bindings[rest] = inputs[len(arguments) :]
+        return True
+
+    return match
+
+
+def _any_order(arguments, rest):
+    def match(node, bindings):
+        left = list(node.inputs)
+        for matches, binds in arguments:
+            for i, variable in enumerate(left):
+                tried = dict(bindings) if binds else bindings
+                if matches(variable, tried):
+                    if binds:
+                        bindings.update(tried)
+                    del left[i]
+                    break
+            else:
+                return False
+        bindings[rest] = left
+        return True
 
     return match
 
@@ -299,9 +393,9 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
 
         def direct(variable, bindings):
             # Rules with several numbers for one operand read its value only once.
-            value = (
-                bindings[variable] if variable in bindings else bindings.setdefault(variable, _scalar_value(variable))
-            )
+            value = bindings.get(variable, bindings)
+            if value is bindings:
+                value = bindings[variable] = _read_constant(variable)
             return value is not None and value == pattern or None
     elif isinstance(pattern, graph.Constant):
 
@@ -331,12 +425,16 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
 
 def _tuple_matcher(pattern, allow, allow_inside, skip):
     op, length = pattern[0], len(pattern) - 1
-    is_class = isinstance(op, type)
+    # Most ops are compared directly, without a call.
+    accepts = acceptance(op) if isinstance(op, (type, OpPattern)) else None
+    any_length = isinstance(pattern[-1], Rest)
     arguments = arguments_matcher(pattern, allow_inside, skip)
 
     def match(variable, bindings):
         node = variable.owner
-        if node is None or not (isinstance(node.op, op) if is_class else node.op == op) or len(node.inputs) != length:
+        if node is None or not (node.op == op if accepts is None else accepts(node.op)):
+            return None
+        if len(node.inputs) != length and not any_length:
             return None
         if not allow and len(getattr(variable, "clients", ())) > 1:
             return False
@@ -348,6 +446,9 @@ def _tuple_matcher(pattern, allow, allow_inside, skip):
 def _constraint_matcher(pattern, allow, allow_inside, skip, retries):
     inner = _matcher(pattern["pattern"], pattern.get("allow_multiple_clients", allow), allow_inside, skip, retries)
     constraint = pattern.get("constraint")
+    if constraint is not None and isinstance(pattern["pattern"], str):
+        # Any variable has a name: its binding is the cheaper step, but it is rarely the one that fails.
+        return lambda variable, bindings: bool(constraint(variable)) and inner(variable, bindings)
 
     def match(variable, bindings):
         if not inner(variable, bindings):
@@ -360,6 +461,8 @@ def _constraint_matcher(pattern, allow, allow_inside, skip, retries):
 def build(pattern, bindings):
     """Return the variable that a replacement of `PatternSub` describes. A number is returned unchanged."""
     if isinstance(pattern, (list, tuple)):
+        if isinstance(pattern[-1], Rest):
+            return pattern[0](*[build(p, bindings) for p in pattern[1:-1]], *bindings[pattern[-1]])
         return pattern[0](*[build(p, bindings) for p in pattern[1:]])
     if isinstance(pattern, str):
         return bindings[pattern]
@@ -374,15 +477,8 @@ def _equal_constants(a, b):
     return isinstance(a, graph.Constant) and isinstance(b, graph.Constant) and a.equals(b)
 
 
-def _scalar_value(expr):
-    """Return the value of a constant that is a single number, possibly broadcast.
-
-    Return None for any other variable.
-    """
-    return _read_constant(expr)
-
-
 def _plain_constant(expr):
+    """Return the value of a constant that is a single number; return None for any other variable."""
     if not isinstance(expr, graph.Constant):
         return None
     data = expr.data

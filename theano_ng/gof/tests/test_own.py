@@ -8,13 +8,14 @@ import unittest.mock
 import theano_ng
 from theano_ng import scalar
 from theano_ng import tensor as T
-from theano_ng.compile import mode
+from theano_ng.compile import graph_cache, mode
+from theano_ng.compile.mode import Mode
 from theano_ng.gof import optdb
 from theano_ng.gof.destroy.failures import fails_on_values
 from theano_ng.gof.own import is_own
 from theano_ng.gof.rewriting import MergeOptimizer, local_optimizer
 from theano_ng.tensor.elemwise import Elemwise
-from theano_ng.tensor.opt import own_registration, registration
+from theano_ng.tensor.opt import registration
 
 
 def _rule(name):
@@ -90,6 +91,11 @@ class TestFailsOnValues(unittest.TestCase):
         self.assertTrue(fails_on_values(Elemwise(UsersScalarOp(scalar.same_out))(x).owner))
 
 
+def by_package(function, *arguments):
+    """Call a function from a module of the package: this module counts as a user's code."""
+    return eval("function(*arguments)", {"__name__": "theano_ng.some", "function": function, "arguments": arguments})
+
+
 class TestRegistration(unittest.TestCase):
     """Rules that a user registers or changes make functions uncacheable; the package's own registrations do not."""
 
@@ -98,36 +104,55 @@ class TestRegistration(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
 
+    def assertForeign(self, function, *arguments):
+        with unittest.mock.patch.object(optdb, "_foreign", False):
+            function(*arguments)
+            self.assertTrue(optdb.has_foreign_rules())
+
     def test_rules(self):
         for database in (optdb.DB(), optdb.EquilibriumDB(), optdb.LocalGroupDB(), optdb.TopoDB(optdb.EquilibriumDB())):
-            database.register("ours", _rule("ours"), "tag", own=True)
+            by_package(database.register, "ours", _rule("ours"), "tag")
             self.assertFalse(optdb.has_foreign_rules(), database)
-            with unittest.mock.patch.object(optdb, "_foreign", False):
-                database.register("theirs", _rule("theirs"), "tag")
-                self.assertTrue(optdb.has_foreign_rules(), database)
+            self.assertForeign(database.register, "theirs", _rule("theirs"), "tag")
 
     def test_optimizers(self):
         database = optdb.SequenceDB()
-        database.register("ours", MergeOptimizer(), 1, own=True)
+        by_package(database.register, "ours", MergeOptimizer(), 1)
         self.assertFalse(optdb.has_foreign_rules())
-        database.register("theirs", MergeOptimizer(), 2)  # a class of the package, registered by a user
-        self.assertTrue(optdb.has_foreign_rules())
+        # a class of the package, registered by a user
+        self.assertForeign(database.register, "theirs", MergeOptimizer(), 2)
 
     def test_tags(self):
         database = optdb.DB()
-        database.register("ours", MergeOptimizer(), "tag", own=True)
-        for change in (database.add_tags, database.remove_tags):
-            with unittest.mock.patch.object(optdb, "_foreign", False):
-                change("ours", "other" if change == database.add_tags else "tag")
-                self.assertTrue(optdb.has_foreign_rules())
+        by_package(database.register, "ours", MergeOptimizer(), "tag")
+        self.assertForeign(database.add_tags, "ours", "other")
+        self.assertForeign(database.remove_tags, "ours", "tag")
 
     def test_decorators(self):
+        """The module that uses a decorator owns the rule, not the module of the decorator."""
         # The rules go into a separate database, so that no other test sees them.
-        with unittest.mock.patch.dict(vars(mode), {"local_useless": optdb.LocalGroupDB()}):
-            own_registration.register_useless("tag")(_rule("ours"))
-            self.assertFalse(optdb.has_foreign_rules())
-            registration.register_useless("tag")(_rule("theirs"))
-            self.assertTrue(optdb.has_foreign_rules())
+        phases = optdb.SequenceDB()
+        by_package(phases.register, "specialize", optdb.EquilibriumDB(), 2)
+        with unittest.mock.patch.object(mode, "optdb", phases):
+            for decorator in (registration.register_specialize, registration.register_specialize("tag")):
+                with self.subTest(decorator=decorator):
+                    by_package(decorator, _rule("ours_%d" % id(decorator)))
+                    self.assertFalse(optdb.has_foreign_rules())
+                    self.assertForeign(decorator, _rule("theirs_%d" % id(decorator)))
+
+    def test_the_cache_of_graphs(self):
+        """A rule of the package keeps the cache of graphs on, and the rule of a user switches it off."""
+
+        def check():
+            graph_cache._checked_environment(Mode(), [graph_cache.PreserveVariableAttributes])
+
+        phases = optdb.SequenceDB()
+        by_package(phases.register, "specialize", optdb.EquilibriumDB(), 2)
+        with unittest.mock.patch.object(mode, "optdb", phases):
+            by_package(registration.register_specialize, _rule("ours"))
+            check()
+            registration.register_specialize(_rule("theirs"))
+            self.assertRaises(graph_cache.Uncacheable, check)
 
 
 if __name__ == "__main__":

@@ -6,21 +6,15 @@ import operator
 import numpy as np
 
 from theano_ng.breakpoint import PdbBreakpoint
-from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape
+from theano_ng.compile.ops import Rebroadcast, Shape
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.gpuarray.basic_ops import (
     GpuAlloc,
-    GpuAllocEmpty,
     GpuContiguous,
-    GpuEye,
     GpuJoin,
     GpuReshape,
-    GpuSplit,
-    GpuTri,
     as_gpuarray_variable,
-    gpu_contiguous,
-    gpu_join,
     host_from_gpu,
 )
 from theano_ng.gpuarray.opt.databases import gpu_optimizer, lifts, register_opt, safe_to_gpu
@@ -29,17 +23,20 @@ from theano_ng.gpuarray.type import GpuArrayType, get_context
 from theano_ng.ifelse import IfElse
 from theano_ng.printing import Print
 from theano_ng.tensor.assert_op import Assert
-from theano_ng.tensor.extra_ops import CpuContiguous
 from theano_ng.tensor.opt import local_remove_all_assert, local_track_shape_i
-from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
-from theano_ng.tensor.shaping.creation import Eye, Tri
-from theano_ng.tensor.shaping.joining import Join, Split
+from theano_ng.tensor.opt.common import op_of
+from theano_ng.tensor.opt.rows import Rest, names, rule, such, terms
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
 from theano_ng.tensor.type import TensorType
 
-register_opt("fast_compile", name="local_track_shape_i", own=True)(local_track_shape_i)
+x, axis = names("x", "axis")
+allocated, contiguous, joined = terms(GpuAlloc, GpuContiguous, GpuJoin)
+
+register_opt("fast_compile", name="local_track_shape_i")(local_track_shape_i)
 # Applied only on request.
-gpu_optimizer.register("local_remove_all_assert", local_remove_all_assert, "unsafe", own=True)
+gpu_optimizer.register("local_remove_all_assert", local_remove_all_assert, "unsafe")
 
 
 @lifts(Shape)
@@ -49,18 +46,6 @@ def local_gpua_shape(op, context_name, inputs, outputs):
     shape(host(A))  ->  shape(A)
     """
     return [op(*inputs)] if isinstance(inputs[0].type, GpuArrayType) else False
-
-
-@lifts(Rebroadcast)
-def local_gpua_rebroadcast(op, context_name, inputs, outputs):
-    """Rebroadcast((0, True))(host(A))  ->  host(Rebroadcast((0, True))(A))"""
-    return [op(as_gpuarray_variable(inputs[0], context_name))]
-
-
-@lifts(SpecifyShape)
-def local_gpua_specifyShape(op, context_name, inputs, outputs):
-    """SpecifyShape()(host(A), i)  ->  host(SpecifyShape()(A, i))"""
-    return [op(as_gpuarray_variable(inputs[0], context_name), *on_host(inputs[1:]))]
 
 
 @lifts(Reshape)
@@ -95,7 +80,7 @@ def local_gpua_alloc(op, context_name, inputs, outputs):
     return [GpuAlloc(context_name)(safe_to_gpu(inputs[0], context_name), *on_host(inputs[1:]))]
 
 
-@register_opt("fast_compile", own=True)
+@register_opt("fast_compile")
 @local_optimizer([Alloc])
 def local_gpua_alloc2(node):
     """Allocate an array on the device if only Joins of device arrays and allocations read it; the Joins then move, too.
@@ -117,73 +102,30 @@ def local_gpua_alloc2(node):
     return [host_from_gpu(GpuAlloc(None)(*node.inputs))]
 
 
-@register_opt(own=True)
-@local_optimizer([GpuAlloc])
-def local_gpualloc_memset_0(node):
+def _is_null(v):
+    """Return True for a constant whose bits are all zero. Minus zero has a nonzero bit."""
+    if not isinstance(v, Constant) or v.data.size != 1:
+        return False
+    return not np.asarray(v.get_value() if hasattr(v, "get_value") else v.data).tobytes().strip(b"\0")
+
+
+@register_opt()
+@rule(allocated(such("value", _is_null), Rest("sizes")))
+def local_gpualloc_memset_0(op, node):
     """GpuAlloc(None)(null, n)  ->  GpuAlloc(None, memset_0=True)(null, n)"""
-    value = node.inputs[0]
-    if node.op.memset_0 or not isinstance(value, Constant) or value.data.size != 1:
-        return False
-    data = value.get_value() if hasattr(value, "get_value") else value.data
-    bits = np.asarray(data)
-    if bits.tobytes().strip(b"\0"):  # minus zero has a nonzero bit
-        return False
-    new = GpuAlloc(node.op.context_name, memset_0=True)(*node.inputs)
-    copy_stack_trace(node.outputs, new)
-    return [new]
+    return None if op.memset_0 else GpuAlloc(op.context_name, memset_0=True)(*node.inputs)
 
 
-@lifts(AllocEmpty)
-def local_gpua_alloc_empty(op, context_name, inputs, outputs):
-    """gpu(AllocEmpty("float64")(n))  ->  gpu(host(GpuAllocEmpty("float64", None)(n)))"""
-    return [GpuAllocEmpty(op.dtype, context_name)(*on_host(inputs))]
-
-
-@lifts(Eye)
-def local_gpua_eye(op, context_name, inputs, outputs):
-    """gpu(Eye("float64")(n, n, 0))  ->  gpu(host(GpuEye("float64", None)(n, n, 0)))"""
-    return [GpuEye(op.dtype, context_name)(*on_host(inputs))]
-
-
-@lifts(Tri)
-def local_gpua_tri(op, context_name, inputs, outputs):
-    """gpu(Tri("float64")(n, n, 0))  ->  gpu(host(GpuTri("float64", None)(n, n, 0)))"""
-    return [GpuTri(op.dtype, context_name)(*on_host(inputs))]
-
-
-@lifts(CpuContiguous)
-def local_gpua_contiguous(op, context_name, inputs, outputs):
-    """cpu_contiguous(host(A))  ->  host(gpu_contiguous(A))"""
-    return gpu_contiguous
-
-
-@register_opt(own=True)
-@local_optimizer([GpuContiguous])
-def local_gpu_contiguous_gpu_contiguous(node):
+@register_opt()
+@rule((contiguous(such(x, lambda v: isinstance(op_of(v), GpuContiguous))), x))
+def local_gpu_contiguous_gpu_contiguous():
     """gpu_contiguous(gpu_contiguous(A))  ->  gpu_contiguous(A)"""
-    (x,) = node.inputs
-    return [x] if x.owner is not None and isinstance(x.owner.op, GpuContiguous) else False
 
 
-@lifts(Join)
-def local_gpua_join(op, context_name, inputs, outputs):
-    """join(0, host(A), host(B))  ->  host(gpu_join(0, A, B))"""
-    axis, *parts = inputs
-    return [gpu_join(*on_host([axis]), *[as_gpuarray_variable(v, context_name) for v in parts])]
-
-
-@register_opt("fast_compile", own=True)
-@local_optimizer([GpuJoin])
-def local_gpua_join_1(node):
+@register_opt("fast_compile")
+@rule((joined(axis, x), x))
+def local_gpua_join_1():
     """gpu_join(0, A)  ->  A"""
-    return [node.inputs[1]] if len(node.inputs) == 2 else False
-
-
-@lifts(Split)
-def local_gpua_split(op, context_name, inputs, outputs):
-    """Split(2)(host(A), 0, i)  ->  [host(v) for v in GpuSplit(2)(A, 0, i)]"""
-    x, axis, sizes = inputs
-    return GpuSplit(op.len_splits)(as_gpuarray_variable(x, context_name), *on_host([axis, sizes]), return_list=True)
 
 
 @lifts(Assert)

@@ -18,14 +18,15 @@ from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB, made, was_sent
 from theano_ng.gpuarray.type import GpuArrayType, get_context, gpu_supported
 from theano_ng.tensor.type import TensorType
 
+REGISTERS_FOR_CALLERS = True
+"""See `gof.own.is_registered_by_package`."""
+
 gpu_optimizer = EquilibriumDB()
 gpu_cut_copies = EquilibriumDB()
 gpu_optimizer2 = GraphToGPUDB()
 gpu_seqopt = SequenceDB()
 
-gpu_seqopt.register(
-    "gpuarray_graph_optimization", gpu_optimizer2, -0.5, "fast_compile", "fast_run", "gpuarray", own=True
-)
+gpu_seqopt.register("gpuarray_graph_optimization", gpu_optimizer2, -0.5, "fast_compile", "fast_run", "gpuarray")
 gpu_seqopt.register(
     "gpuarray_local_optimizations",
     gpu_optimizer,
@@ -34,12 +35,11 @@ gpu_seqopt.register(
     "fast_run",
     "gpuarray",
     "gpuarray_local_optimiziations",
-    own=True,
 )
-gpu_seqopt.register("gpuarray_cut_transfers", gpu_cut_copies, 2, "fast_compile", "fast_run", "gpuarray", own=True)
+gpu_seqopt.register("gpuarray_cut_transfers", gpu_cut_copies, 2, "fast_compile", "fast_run", "gpuarray")
 
 # Not in fast_run: included only if a device is used, or on request.
-optdb.register("gpuarray_opt", gpu_seqopt, 48.5, "gpuarray", own=True)
+optdb.register("gpuarray_opt", gpu_seqopt, 48.5, "gpuarray")
 
 
 def register_opt(*tags, **kwargs):
@@ -54,7 +54,7 @@ def register_opt(*tags, **kwargs):
 
     def decorator(rule):
         name = kwargs.get("name") or rule.__name__
-        gpu_optimizer.register(name, rule, "fast_run", "gpuarray", *tags, own=kwargs.get("own", False))
+        gpu_optimizer.register(name, rule, "fast_run", "gpuarray", *tags)
         return rule
 
     return decorator
@@ -77,7 +77,7 @@ def register_opt2(tracks, *tags, **kwargs):
     def decorator(f):
         name = kwargs.get("name") or f.__name__
         rule = f if not callable(f) or hasattr(f, "transform") else local_optimizer(tracks)(f)
-        gpu_optimizer2.register(name, rule, "fast_run", "gpuarray", *tags, own=kwargs.get("own", False))
+        gpu_optimizer2.register(name, rule, "fast_run", "gpuarray", *tags)
         return f
 
     return decorator
@@ -98,7 +98,6 @@ def register_inplace(*tags, **kwargs):
             "inplace",
             "gpuarray",
             *tags,
-            own=kwargs.get("own", False),
         )
         return rule
 
@@ -203,7 +202,7 @@ def lifts(*tracks, tags=("fast_compile",), name=None):
 
     def decorator(f):
         f.__name__ = name or f.__name__
-        register_opt2(list(tracks), *tags, own=True)(f)
-        return register_opt(*tags, own=True)(op_lifter(list(tracks))(f))
+        register_opt2(list(tracks), *tags)(f)
+        return register_opt(*tags)(op_lifter(list(tracks))(f))
 
     return decorator

@@ -5,7 +5,6 @@ from theano_ng.gpuarray.basic_ops import GpuReshape, as_gpuarray_variable
 from theano_ng.gpuarray.elemwise import (
     GpuCAReduceCPY,
     GpuCAReduceCuda,
-    GpuDimShuffle,
     GpuElemwise,
     SupportCodeError,
     gpu_ca_reduce_cuda,
@@ -17,10 +16,10 @@ from theano_ng.gpuarray.opt.databases import lifts, register_opt
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.scalar import basic as scalar
 from theano_ng.scalar.basic_scipy import Erfcinv, Erfinv
-from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, CAReduceDtype, Prod, Sum
 from theano_ng.tensor.reductions.cumulative import CumOp
-from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
+from theano_ng.tensor.reductions.extremes import Argmax
 
 # Host Op -> device Op.
 _OF_DEVICES = {Erfinv: gpu_erfinv, Erfcinv: gpu_erfcinv}
@@ -41,12 +40,6 @@ def local_gpua_elemwise(op, context_name, inputs, outputs):
     return made
 
 
-@lifts(DimShuffle)
-def local_gpua_dimshuffle(op, context_name, inputs, outputs):
-    """host(A).T  ->  host(GpuDimShuffle((False, False), (1, 0))(A))"""
-    return GpuDimShuffle(op.input_broadcastable, op.new_order)
-
-
 @lifts(CAReduce, CAReduceDtype, Sum, Prod, All, Any)
 def local_gpua_careduce(op, context_name, inputs, outputs):
     """sum(host(A), axis=0)  ->  host(gpu_ca_reduce_cuda(scalar.add, (0,), None, "float64", "float64")(A))"""
@@ -63,7 +56,7 @@ def local_gpua_careduce(op, context_name, inputs, outputs):
     return False if made.dtype != outputs[0].dtype or made.broadcastable != outputs[0].broadcastable else made
 
 
-@register_opt("low_memory", own=True)
+@register_opt("low_memory")
 @local_optimizer([GpuCAReduceCuda])
 def local_gpu_elemwise_careduce(node):
     """Compute a reduction of squares or absolute values in one kernel, such as GpuCAReduceCuda{add}{sqr}.
@@ -86,12 +79,6 @@ def local_gpu_elemwise_careduce(node):
     new = GpuCAReduceCuda(**props)(x.owner.inputs[0])
     copy_stack_trace(node.outputs, new)
     return [new]
-
-
-@lifts(MaxAndArgmax)
-def local_gpu_maxandargmax(op, context_name, inputs, outputs):
-    """MaxAndArgmax((0,))(host(A))  ->  [host(v) for v in GpuMaxAndArgmax((0,))(A)]"""
-    return GpuMaxAndArgmax(op.axis)
 
 
 @lifts(Argmax)

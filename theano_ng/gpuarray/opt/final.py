@@ -7,7 +7,7 @@ import numpy as np
 from theano_ng.compile.mode import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import TopoOptimizer, local_optimizer
 from theano_ng.gpuarray.basic_ops import GpuAlloc, GpuAllocEmpty, GpuFromHost, GpuToGpu, HostFromGpu
 from theano_ng.gpuarray.elemwise import GpuElemwise, max_inputs_to_GpuElemwise
 from theano_ng.gpuarray.opt.databases import register_inplace
@@ -15,6 +15,7 @@ from theano_ng.gpuarray.subtensor import GpuAdvancedIncSubtensor1, GpuAdvancedIn
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.tensor.opt.fusion import FusionOptimizer, local_elemwise_fusion_op
 from theano_ng.tensor.opt.inplace import InplaceElemwiseOptimizer
+from theano_ng.tensor.opt.rows import Rest, copying, rule
 
 _logger = logging.getLogger(__name__)
 
@@ -34,31 +35,19 @@ if config.gpu.local_elemwise_fusion:
         "fusion",
         "local_elemwise_fusion",
         "gpuarray",
-        own=True,
     )
 
 inplace_gpu_elemwise_opt = InplaceElemwiseOptimizer(GpuElemwise)
 optdb.register(
-    "gpua_inplace_opt",
-    inplace_gpu_elemwise_opt,
-    75,
-    "inplace_elemwise_optimizer",
-    "fast_run",
-    "inplace",
-    "gpuarray",
-    own=True,
+    "gpua_inplace_opt", inplace_gpu_elemwise_opt, 75, "inplace_elemwise_optimizer", "fast_run", "inplace", "gpuarray"
 )
 
 
-@register_inplace(own=True)
-@local_optimizer([GpuAdvancedIncSubtensor1, GpuAdvancedIncSubtensor1_dev20])
-def local_advincsub1_gpua_inplace(node):
+@register_inplace()
+@rule(copying(GpuAdvancedIncSubtensor1, GpuAdvancedIncSubtensor1_dev20)(Rest("inputs")))
+def local_advincsub1_gpua_inplace(op, inputs):
     """GpuAdvancedIncSubtensor1()(a, b, i)  ->  GpuAdvancedIncSubtensor1(inplace=True)(a, b, i)"""
-    if node.op.inplace:
-        return False
-    new = node.op.clone_inplace()(*node.inputs)
-    copy_stack_trace(node.outputs, new)
-    return [new]
+    return op.clone_inplace()(*inputs)
 
 
 @local_optimizer([GpuAllocEmpty])
@@ -76,7 +65,6 @@ optdb.register(
     TopoOptimizer(local_gpua_alloc_empty_to_zeros, "in_to_out"),
     49.3,
     "alloc_empty_to_zeros",
-    own=True,
 )
 
 
@@ -114,4 +102,4 @@ def local_assert_no_cpu_op(node):
 
 
 assert_no_cpu_op = TopoOptimizer(local_assert_no_cpu_op, "in_to_out")
-optdb.register("gpua_assert_no_cpu_op", assert_no_cpu_op, 49.2, "assert_no_cpu_op", own=True)
+optdb.register("gpua_assert_no_cpu_op", assert_no_cpu_op, 49.2, "assert_no_cpu_op")

@@ -7,7 +7,7 @@ from theano_ng.gpuarray.opt.databases import gpu_cut_copies, gpu_seqopt, registe
 from theano_ng.gpuarray.opt.graph_to_gpu import InputToGpuOptimizer
 from theano_ng.tensor.opt.constant_folding import constant_folding
 
-gpu_seqopt.register("InputToGpuArrayOptimizer", InputToGpuOptimizer(), 0, "fast_run", "fast_compile", "merge", own=True)
+gpu_seqopt.register("InputToGpuArrayOptimizer", InputToGpuOptimizer(), 0, "fast_run", "fast_compile", "merge")
 
 
 @local_optimizer([GpuFromHost, GpuToGpu, HostFromGpu])
@@ -43,7 +43,6 @@ gpu_cut_copies.register(
     "fast_compile",
     "fast_run",
     "gpuarray",
-    own=True,
 )
 
 
@@ -57,9 +56,9 @@ def cut_gpua_constant_transfers(node):
 
 
 gpu_cut_copies.register(
-    "cut_gpua_constant_transfers", cut_gpua_constant_transfers, "fast_compile", "fast_run", "gpuarray", own=True
+    "cut_gpua_constant_transfers", cut_gpua_constant_transfers, "fast_compile", "fast_run", "gpuarray"
 )
-register_opt("gpua_constant_folding", own=True)(cut_gpua_constant_transfers)
+register_opt("gpua_constant_folding")(cut_gpua_constant_transfers)
 optdb["canonicalize"].register(
-    "local_cut_gpua_host_gpua", local_cut_gpu_transfers, "fast_compile", "fast_run", "gpuarray", own=True
+    "local_cut_gpua_host_gpua", local_cut_gpu_transfers, "fast_compile", "fast_run", "gpuarray"
 )

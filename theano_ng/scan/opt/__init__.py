@@ -39,12 +39,12 @@ scan_eqopt2 = EquilibriumDB()
 scan_seqopt1 = SequenceDB()
 
 # Before all other rules: nodes that leave a step are then rewritten with the rest of the graph.
-optdb.register("scan_eqopt1", scan_eqopt1, 0.05, "fast_run", "scan", own=True)
-optdb.register("scan_eqopt2", scan_eqopt2, 1.6, "fast_run", "scan", own=True)
-optdb.register("scanOp_save_mem", ScanSaveMem(), 1.61, "fast_run", "scan", own=True)
-optdb.register("scanOp_make_inplace", ScanInplaceOptimizer(), 75, "fast_run", "inplace", "scan", own=True)
+optdb.register("scan_eqopt1", scan_eqopt1, 0.05, "fast_run", "scan")
+optdb.register("scan_eqopt2", scan_eqopt2, 1.6, "fast_run", "scan")
+optdb.register("scanOp_save_mem", ScanSaveMem(), 1.61, "fast_run", "scan")
+optdb.register("scanOp_make_inplace", ScanInplaceOptimizer(), 75, "fast_run", "inplace", "scan")
 
-scan_eqopt1.register("all_pushout_opt", scan_seqopt1, "1", "fast_run", "scan", own=True)
+scan_eqopt1.register("all_pushout_opt", scan_seqopt1, "1", "fast_run", "scan")
 scan_seqopt1.register(
     "scanOp_remove_constants_and_unused_inputs0",
     in2out(remove_constants_and_unused_inputs_scan, ignore_newtrees=True),
@@ -52,12 +52,11 @@ scan_seqopt1.register(
     "remove_constants_and_unused_inputs_scan",
     "fast_run",
     "scan",
-    own=True,
 )
-scan_seqopt1.register("scanOp_pushout_nonseqs_ops", PushOutNonSeqScan(), 2, "fast_run", "scan", own=True)
-scan_seqopt1.register("scanOp_pushout_seqs_ops", PushOutSeqScan(), 3, "fast_run", "scan", own=True)
-scan_seqopt1.register("scan_pushout_dot1", PushOutDot1(), 4, "fast_run", "more_mem", "scan", own=True)
-scan_seqopt1.register("scanOp_pushout_output", PushOutScanOutput(), 5, "fast_run", "more_mem", "scan", own=True)
+scan_seqopt1.register("scanOp_pushout_nonseqs_ops", PushOutNonSeqScan(), 2, "fast_run", "scan")
+scan_seqopt1.register("scanOp_pushout_seqs_ops", PushOutSeqScan(), 3, "fast_run", "scan")
+scan_seqopt1.register("scan_pushout_dot1", PushOutDot1(), 4, "fast_run", "more_mem", "scan")
+scan_seqopt1.register("scanOp_pushout_output", PushOutScanOutput(), 5, "fast_run", "more_mem", "scan")
 
 for _name, _rule, _tags in (
     ("constant_folding_for_scan2", in2out(constant_folding_for_scan2, ignore_newtrees=True), ["1"]),
@@ -79,5 +78,5 @@ for _name, _rule, _tags in (
         ["8", "remove_constants_and_unused_inputs_scan"],
     ),
 ):
-    scan_eqopt2.register(_name, _rule, "fast_run", "scan", *_tags, own=True)
+    scan_eqopt2.register(_name, _rule, "fast_run", "scan", *_tags)
 del _name, _rule, _tags

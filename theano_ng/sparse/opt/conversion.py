@@ -4,7 +4,8 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.sparse.arithmetic import MulSS, mul_s_d
 from theano_ng.sparse.conversion import CSM, CSMGrad, CSMProperties, DenseFromSparse, SparseFromDense, as_format
 from theano_ng.sparse.opt.common import in_dtype
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.rows import Rest, names, rule, such, terms
 from theano_ng.tensor.shaping.allocation import Alloc, alloc
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
@@ -15,44 +16,33 @@ __all__ = [
     "local_mul_filled",
 ]
 
+x, y = names("x", "y")
+dense, made_of, mul_s_s, parts_of, sparse = terms(DenseFromSparse, CSM, MulSS, CSMProperties, SparseFromDense)
+
 
 @register_specialize
-@local_optimizer([CSMProperties])
-def local_csm_properties_csm(node):
+@rule(parts_of(made_of(Rest("parts"))))
+def local_csm_properties_csm(parts, node):
     """Replace the parts of a matrix that was made from parts by these parts.
 
     Elements of data and indices after the last entry in indptr are kept, although they are not part of the matrix.
 
     csm_data(CSR(x, columns, starts, extent))  ->  x          [specialize, fast_run]
     """
-    made = node.inputs[0].owner
-    if made is None or not isinstance(made.op, CSM):
-        return False
-    parts = [
-        patternbroadcast(in_dtype(part, out.dtype), out.broadcastable) for part, out in zip(made.inputs, node.outputs)
-    ]
-    copy_stack_trace(node.outputs[0], parts)
-    return parts
+    return [patternbroadcast(in_dtype(part, out.dtype), out.broadcastable) for part, out in zip(parts, node.outputs)]
 
 
 @register_specialize
 @register_canonicalize("fast_compile")
-@local_optimizer([DenseFromSparse])
-def local_dense_from_sparse_sparse_from_dense(node):
+@rule(dense(sparse(x)))
+def local_dense_from_sparse_sparse_from_dense(x, out):
     """Remove the conversion of a dense matrix to sparse and back to dense.
 
     dense_from_sparse(csr_from_dense(A))  ->  A          [canonicalize, specialize, fast_compile, fast_run]
     """
-    made = node.inputs[0].owner
-    if made is None or not isinstance(made.op, SparseFromDense):
-        return False
-    (x,) = made.inputs
     if x.ndim < 2:
         x = x.dimshuffle(["x"] * (2 - x.ndim) + list(range(x.ndim)))
-    result = patternbroadcast(x, node.outputs[0].broadcastable)
-    if result is not made.inputs[0]:
-        copy_stack_trace(node.outputs[0], result)
-    return [result]
+    return patternbroadcast(x, out.broadcastable)
 
 
 def _filled_with(x):
@@ -68,9 +58,12 @@ def _filled_with(x):
     return value if value.ndim == 0 else value.dimshuffle([])
 
 
+filled = such(x, lambda v: _filled_with(v) is not None)
+
+
 @register_canonicalize
-@local_optimizer([MulSS])
-def local_mul_filled(node):
+@rule(mul_s_s(filled, y), mul_s_s(y, filled))
+def local_mul_filled(x, y, out):
     """Replace the product with a matrix that has one value everywhere by the product with that scalar.
 
     The regular gradient of a sum is such a matrix.
@@ -78,16 +71,7 @@ def local_mul_filled(node):
     mul_s_s(csr_from_dense(alloc(a, n, n)), M)  ->  mul_s_d(M, a)
     mul_s_s(M, csr_from_dense(alloc(a, n, n)))  ->  mul_s_d(M, a)          [canonicalize, fast_run]
     """
-    for x, y in (node.inputs, node.inputs[::-1]):
-        value = _filled_with(x)
-        if value is None:
-            continue
-        result = as_format(mul_s_d(y, value), node.outputs[0].format)
-        if result.type != node.outputs[0].type:
-            continue
-        copy_stack_trace(node.outputs[0], result)
-        return [result]
-    return False
+    return as_format(mul_s_d(y, _filled_with(x)), out.format)
 
 
 @register_canonicalize

@@ -6,7 +6,8 @@ from theano_ng.sparse.arithmetic import AddSD, MulSD, MulSV, StructuredAddSV
 from theano_ng.sparse.fields import AddSD_ccode, mul_s_d_csc, mul_s_d_csr, mul_s_v_csr, structured_add_s_v_csr
 from theano_ng.sparse.opt.common import Parts, in_dtype
 from theano_ng.sparse.shaping import Remove0
-from theano_ng.tensor.opt.own_registration import register_specialize
+from theano_ng.tensor.opt.registration import register_specialize
+from theano_ng.tensor.opt.rows import copying, names, rule, such, terms, typed
 
 __all__ = [
     "local_addsd_ccode",
@@ -18,56 +19,50 @@ __all__ = [
 ]
 
 
+x, y = names("x", "y")
+csr_x = such(x, lambda v: v.format == "csr")
+mul_s_d, mul_s_v, structured_add_s_v, remove0_inplace = terms(MulSD, MulSV, StructuredAddSV, Remove0(inplace=True))
+
+
 @register_specialize
-@local_optimizer([MulSD])
-def local_mul_s_d(node):
+@rule(mul_s_d(x, typed(y, ndim=2)))
+def local_mul_s_d(x, y, out):
     """Compute the elementwise product of a sparse and a dense matrix in C: only the data change.
 
     mul_s_d(M, A)  ->  CSR(mul_s_d_csr(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1]), csm_indices(M), csm_indptr(M),
                            csm_shape(M))          [specialize, fast_run]
     """
-    x, y = node.inputs
-    if y.ndim != 2:
-        return False
-    dtype = node.outputs[0].dtype
-    parts = Parts(x, dtype)
+    parts = Parts(x, out.dtype)
     op = mul_s_d_csr if x.format == "csr" else mul_s_d_csc
-    result = parts.with_data(op(parts.data, parts.indices, parts.indptr, in_dtype(y, dtype), parts.minor))
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+    return parts.with_data(op(parts.data, parts.indices, parts.indptr, in_dtype(y, out.dtype), parts.minor))
 
 
-def _with_vector(op, node):
-    """Replace an Op on a csr matrix and a vector, which has an element for each column, by an Op on parts."""
-    x, y = node.inputs
-    if x.format != "csr":
-        return False
+def _with_vector(op, x, y):
+    """Apply an Op on parts to a csr matrix and a vector, which has an element for each column."""
     parts = Parts(x, x.dtype)
-    result = parts.with_data(op(parts.data, parts.indices, parts.indptr, y, parts.minor))
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+    return parts.with_data(op(parts.data, parts.indices, parts.indptr, y, parts.minor))
 
 
 @register_specialize
-@local_optimizer([MulSV])
-def local_mul_s_v(node):
+@rule(mul_s_v(csr_x, y))
+def local_mul_s_v(x, y):
     """Multiply the rows of a csr matrix by a vector in C.
 
     mul_s_v(M, x)  ->  CSR(mul_s_v_csr(csm_data(M), csm_indices(M), csm_indptr(M), x, csm_shape(M)[1]), csm_indices(M), csm_indptr(M),
                            csm_shape(M))          [specialize, fast_run]
     """
-    return _with_vector(mul_s_v_csr, node)
+    return _with_vector(mul_s_v_csr, x, y)
 
 
 @register_specialize
-@local_optimizer([StructuredAddSV])
-def local_structured_add_s_v(node):
+@rule(structured_add_s_v(csr_x, y))
+def local_structured_add_s_v(x, y):
     """Add a vector to the entries of a csr matrix in C.
 
     structured_add_s_v(M, x)  ->  CSR(structured_add_s_v_csr(csm_data(M), csm_indices(M), csm_indptr(M), x, csm_shape(M)[1]),
                                       csm_indices(M), csm_indptr(M), csm_shape(M))          [specialize, fast_run]
     """
-    return _with_vector(structured_add_s_v_csr, node)
+    return _with_vector(structured_add_s_v_csr, x, y)
 
 
 def _add_s_d(node, inplace):
@@ -99,7 +94,6 @@ optdb.register(
     60,
     "fast_run",
     "inplace",
-    own=True,
 )
 
 
@@ -112,20 +106,15 @@ def local_addsd_ccode(node):
     return _add_s_d(node, False)
 
 
-optdb.register("local_addsd_ccode", TopoOptimizer(local_addsd_ccode), 61, "fast_run", own=True)
+optdb.register("local_addsd_ccode", TopoOptimizer(local_addsd_ccode), 61, "fast_run")
 
 
-@local_optimizer([Remove0], inplace=True)
-def local_inplace_remove0(node):
+@rule((copying(Remove0)(x), remove0_inplace(x)), inplace=True)
+def local_inplace_remove0():
     """Remove zeros from a matrix in place, if the matrix has no other client.
 
     remove0(M)  ->  Remove0(inplace=True)(M)          [fast_run, inplace]
     """
-    if node.op.inplace:
-        return False
-    result = Remove0(inplace=True)(*node.inputs)
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
 
 
 optdb.register(
@@ -134,5 +123,4 @@ optdb.register(
     60,
     "fast_run",
     "inplace",
-    own=True,
 )

@@ -8,7 +8,8 @@ from theano_ng.sparse.products import Dot, SamplingDot, StructuredDot, Usmm, usm
 from theano_ng.sparse.shaping import transpose
 from theano_ng.sparse.type import SparseType
 from theano_ng.tensor.elemwise import functions as T
-from theano_ng.tensor.opt.own_registration import register_specialize, register_uncanonicalize
+from theano_ng.tensor.opt.registration import register_specialize, register_uncanonicalize
+from theano_ng.tensor.opt.rows import Rest, names, ops_such, rule, such, terms
 
 __all__ = [
     "local_csm_grad_c",
@@ -33,20 +34,22 @@ def _is_compressed(x):
     return isinstance(x.type, SparseType) and x.format in ("csr", "csc")
 
 
+x, y = names("x", "y")
+inputs = Rest("inputs")
+sampling_dot, structured_dot = terms(SamplingDot, StructuredDot)
+usmm_copying, usmm_inplace, grad_in_c = terms(usmm_csc_dense, usmm_csc_dense_inplace, csm_grad_c)
+other_csm_grad = ops_such(CSMGrad, condition=lambda op: op != csm_grad_c)
+
+
 @register_specialize
-@local_optimizer([StructuredDot])
-def local_structured_dot(node):
+@rule(structured_dot(such(x, _is_compressed), such(y, lambda v: not isinstance(v.type, SparseType))))
+def local_structured_dot(x, y, out):
     """Compute the product of a sparse and a dense matrix in C.
 
     structured_dot(M, A)  ->  sd_csr(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1])
     structured_dot(N, A)  ->  sd_csc(csm_data(N), csm_indices(N), csm_indptr(N), csm_shape(N)[0], A)          [specialize, fast_run]
     """
-    a, b = node.inputs
-    if isinstance(b.type, SparseType) or not _is_compressed(a):
-        return False
-    result = _in_c(a, b, node.outputs[0].dtype)
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+    return _in_c(x, y, out.dtype)
 
 
 @register_uncanonicalize
@@ -150,39 +153,33 @@ def local_usmm_csx(node):
     return [result]
 
 
+def _may_overwrite(node):
+    return node.inputs[-1].dtype == node.outputs[0].dtype
+
+
 @register_specialize("inplace")
-@local_optimizer([usmm_csc_dense], inplace=True)
-def local_usmm_csc_dense_inplace(node):
+@rule((usmm_copying(inputs), usmm_inplace(inputs)), provided=_may_overwrite, inplace=True)
+def local_usmm_csc_dense_inplace():
     """Compute `UsmmCscDense` in place, in the memory of its last input.
 
     usmm_csc_dense(one, x, columns, starts, n, B, A)  ->  usmm_csc_dense_inplace(one, x, columns, starts, n, B, A)
                                                                                           [specialize, fast_run, inplace]
     """
-    if node.inputs[6].dtype != node.outputs[0].dtype:
-        return False
-    result = usmm_csc_dense_inplace(*node.inputs)
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
 
 
 @register_specialize
-@local_optimizer([CSMGrad])
-def local_csm_grad_c(node):
+@rule((other_csm_grad(inputs), grad_in_c(inputs)))
+def local_csm_grad_c():
     """Compute the gradient of the construction of a sparse matrix in C.
 
     CSMGrad()(x, columns, starts, extent, y, columns, starts, extent)  ->  csm_grad_c(x, columns, starts, extent, y, columns, starts, extent)
                                                                                           [specialize, fast_run]
     """
-    if node.op == csm_grad_c:
-        return False
-    result = csm_grad_c(*node.inputs)
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
 
 
 @register_specialize
-@local_optimizer([SamplingDot])
-def local_sampling_dot_csr(node):
+@rule(sampling_dot(x, y, such("p", lambda v: v.format == "csr")))
+def local_sampling_dot_csr(x, y, p):
     """Compute a sampled product with a csr matrix in C.
 
     sampling_dot(A, B, M)  ->  CSR(sampling_dot_csr(A, B, csm_data(M), csm_indices(M), csm_indptr(M), csm_shape(M)[1])[0],
@@ -190,11 +187,7 @@ def local_sampling_dot_csr(node):
                                    sampling_dot_csr(A, B, csm_data(M), csm_indices(M), csm_indptr(M), csm_shape(M)[1])[2],
                                    csm_shape(M))          [specialize, fast_run]
     """
-    x, y, p = node.inputs
-    if p.format != "csr" or not x.dtype == y.dtype == p.dtype:
-        return False
+    if not x.dtype == y.dtype == p.dtype:
+        return None
     data, indices, indptr, shape = csm_properties(p)
-    sampled = sampling_dot_csr(x, y, data, indices, indptr, shape[1])
-    result = CSM("csr")(*sampled, shape)
-    copy_stack_trace(node.outputs[0], [*sampled, result])
-    return [result]
+    return CSM("csr")(*sampling_dot_csr(x, y, data, indices, indptr, shape[1]), shape)

@@ -10,7 +10,7 @@ from theano_ng.sparse.products import structured_dot
 from theano_ng.sparse.shaping import Remove0, diag, ensure_sorted_indices, remove0, square_diagonal
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.linalg.products import dot
-from theano_ng.tensor.opt.own_registration import register_specialize
+from theano_ng.tensor.opt.registration import register_specialize
 from theano_ng.tensor.type import TensorType
 
 __all__ = [

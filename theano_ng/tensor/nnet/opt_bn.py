@@ -1,7 +1,6 @@
 """Rules that replace the abstract Ops of batch normalization by implementations on the CPU."""
 
 from theano_ng.gof.optdb import LocalGroupDB
-from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise.functions import cast, sqrt
 from theano_ng.tensor.nnet.bn_ops import (
     AbstractBatchNormInference,
@@ -11,62 +10,58 @@ from theano_ng.tensor.nnet.bn_ops import (
     BatchNormTrainGrad,
     correction,
 )
-from theano_ng.tensor.opt.own_registration import register_specialize_device
+from theano_ng.tensor.opt.registration import register_specialize_device
+from theano_ng.tensor.opt.rows import Rest, names, rule, terms
 
 bn_groupopt = LocalGroupDB()
 bn_groupopt.__name__ = "batchnorm_opts"
 register_specialize_device(bn_groupopt, "fast_compile")
 
 
-def _answer(node, results):
-    """Return the replacements of the outputs of a node, or None if the types differ."""
-    if any(new.type != old.type for new, old in zip(results, node.outputs)):
-        return None
-    copy_stack_trace(node.outputs, results)
-    return results
+abstract_train, abstract_grad, abstract_inference = terms(
+    AbstractBatchNormTrain, AbstractBatchNormTrainGrad, AbstractBatchNormInference
+)
 
 
-@local_optimizer([AbstractBatchNormTrain])
-def local_abstract_batch_norm_train(node):
+@rule(abstract_train(*names("x", "scale", "bias", "epsilon", "factor"), Rest("running")))
+def local_abstract_batch_norm_train(op, x, scale, bias, epsilon, factor, running):
     """Normalize by native code. Running averages become expressions of the statistics that this code also returns.
 
     AbstractBatchNormTrain((0,))(A, row, row)[0]  ->  BatchNormTrain((0,))(A, row, row, T.constant(1e-4))[0]
                                                                [30, batchnorm_opts, fast_run, fast_compile]
     """
-    x, scale, bias, epsilon, factor, *running = node.inputs
-    out, mean, invstd, var = BatchNormTrain(node.op.axes)(x, scale, bias, epsilon)
+    out, mean, invstd, var = BatchNormTrain(op.axes)(x, scale, bias, epsilon)
     results = [out, mean, invstd]
     if running:
         weight = cast(factor, x.dtype)
-        news = (mean, correction(x, node.op.axes) * var)
+        news = (mean, correction(x, op.axes) * var)
         results += [old * (1 - weight) + new * weight for old, new in zip(running, news)]
-    return _answer(node, results)
+    return results
 
 
-@local_optimizer([AbstractBatchNormTrainGrad])
-def local_abstract_batch_norm_train_grad(node):
+@rule(abstract_grad(Rest("inputs")))
+def local_abstract_batch_norm_train_grad(op, inputs):
     """Compute the gradient by native code.
 
     AbstractBatchNormTrainGrad((0,))(A, B, row, row, row)[0]  ->
         BatchNormTrainGrad((0,))(A, B, row, row, row, T.constant(1e-4))[0]
                                                                [30, batchnorm_opts, fast_run, fast_compile]
     """
-    return _answer(node, BatchNormTrainGrad(node.op.axes)(*node.inputs))
+    return BatchNormTrainGrad(op.axes)(*inputs)
 
 
-@local_optimizer([AbstractBatchNormInference])
-def local_abstract_batch_norm_inference(node):
+@rule(abstract_inference(*names("x", "scale", "bias", "mean", "var", "epsilon")))
+def local_abstract_batch_norm_inference(x, scale, bias, mean, var, epsilon):
     """Replace the normalization by given statistics by elementwise operations, which are fused with their neighbors.
 
     AbstractBatchNormInference((0,))(A, row, row, row, row)  ->
         (A - row) * (row / T.sqrt(row + T.constant(1e-4))) + row   [30, batchnorm_opts, fast_run, fast_compile]
     """
-    x, scale, bias, mean, var, epsilon = node.inputs
-    return _answer(node, [(x - mean) * (scale / sqrt(var + cast(epsilon, x.dtype))) + bias])
+    return (x - mean) * (scale / sqrt(var + cast(epsilon, x.dtype))) + bias
 
 
 for _position, _rule in enumerate(
     (local_abstract_batch_norm_train, local_abstract_batch_norm_train_grad, local_abstract_batch_norm_inference)
 ):
-    bn_groupopt.register(_rule.__name__, _rule, "30", "fast_compile", "fast_run", position=_position, own=True)
+    bn_groupopt.register(_rule.__name__, _rule, "30", "fast_compile", "fast_run", position=_position)
 del _position, _rule

@@ -23,13 +23,13 @@ from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_gr
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, inputs_of, is_constant, op_of
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
     register_stabilize,
 )
-from theano_ng.tensor.opt.rows import names, rule, terms
+from theano_ng.tensor.opt.rows import Rest, alone, names, rule, such, terms
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
@@ -41,7 +41,10 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScala
 _SOFTMAXES = (softmax_op, softmax_with_bias)
 
 x, A, labels = names("x", "A", "labels")
-log, softmax, logsoftmax, d_softmax = terms(T.log, softmax_op, logsoftmax_op, softmax_grad)
+scalar_x = such(x, lambda v: all(v.broadcastable))
+alloc, exp, log, second = terms(Alloc, T.exp, T.log, T.second)
+softmax, logsoftmax, d_softmax, any_d_softmax = terms(softmax_op, logsoftmax_op, softmax_grad, SoftmaxGrad)
+softmax_of_A = such("softmax", lambda v: op_of(v) == softmax_op)
 d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_softmax_1hot_with_bias_dx)
 
 
@@ -82,28 +85,20 @@ def _softmax_input(sm):
 
 @register_canonicalize("fast_compile")
 @ignores_nonfinite
-@local_optimizer([T.true_div])
-def local_softmax_by_hand(node):
+@rule(exp(x) / "total")
+def local_softmax_by_hand(x, node, out):
     """Replace exponentials divided by the sums of their rows by softmax.
 
     exp(A) / sum(exp(A), axis=1, keepdims=True)  ->  softmax_op(A)          [canonicalize, fast_run, fast_compile]
     """
-    exponent = inputs_of(node.inputs[0], T.exp)
-    if exponent is None or exponent[0].type != node.outputs[0].type or node.outputs[0].ndim != 2:
-        return None
-    if node.outputs[0].type.dtype not in FLOATS or summed_along(*node.inputs) != (1,):
-        return None
-    result = softmax_op(exponent[0])
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+    is_matrix = x.type == out.type and out.ndim == 2 and out.dtype in FLOATS
+    return softmax_op(x) if is_matrix and summed_along(*node.inputs) == (1,) else None
 
 
 # This rule runs before logarithms are rewritten (0.7). So the logarithm of a handwritten softmax becomes the same Op as
 # the logarithm of the library's softmax. Otherwise it would become a sum whose terms merge with the terms of other
 # sums.
-optdb.register(
-    "softmax_by_hand", in2out(local_softmax_by_hand, ignore_newtrees=True), 0.69, "fast_run", "fast_compile", own=True
-)
+optdb.register("softmax_by_hand", in2out(local_softmax_by_hand, ignore_newtrees=True), 0.69, "fast_run", "fast_compile")
 
 
 # --- value -------------------------------------------------------------------------------------------------------------------
@@ -156,19 +151,13 @@ optdb.register(
     "fast_run",
     "xent",
     "fast_compile_gpu",
-    own=True,
 )
 
 
-local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
-    "fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad"
-)(
-    rule(
-        "local_softmax_grad_to_crossentropy_with_softmax_grad",
-        "The gradient of a cross-entropy of a softmax needs no division by the softmax.",
-        (d_softmax(d_crossentropy(x, A, labels), A), d_both(x, A, labels)),
-    )
-)
+@register_specialize("fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")
+@rule((d_softmax(d_crossentropy(x, A, labels), A), d_both(x, A, labels)))
+def local_softmax_grad_to_crossentropy_with_softmax_grad():
+    """Compute the gradient of a cross-entropy of a softmax without dividing by the softmax."""
 
 
 # These functions increase wherever they are not NaN.
@@ -226,18 +215,14 @@ def local_argmax_pushdown(node):
 
 
 @register_specialize("fast_compile_gpu")
-@local_optimizer([softmax_op])
-def local_softmax_with_bias(node):
+@rule(softmax(x))
+def local_softmax_with_bias(x):
     """Let softmax itself add a vector to the rows of its argument.
 
     softmax_op(A + x)  ->  softmax_with_bias(A, x)          [specialize, fast_run, fast_compile_gpu]
     """
-    found = _split_bias(node.inputs[0])
-    if found is None:
-        return None
-    result = softmax_with_bias(*found)
-    copy_stack_trace(node.outputs[0], result)
-    return [result] if result.type == node.outputs[0].type else None
+    found = _split_bias(x)
+    return None if found is None else softmax_with_bias(*found)
 
 
 @register_specialize("fast_compile_gpu")
@@ -275,37 +260,25 @@ def _is_same_bias(a, b):
     return True
 
 
-local_logsoftmax = register_stabilize("fast_compile")(
-    register_specialize("stabilize", "fast_compile")(
-        rule(
-            "local_logsoftmax",
-            "The logarithm of a softmax, without the loss of probabilities that are rounded to 0.",
-            (log(softmax(A)), logsoftmax(A)),
-        )
-    )
-)
+@register_stabilize("fast_compile")
+@register_specialize("stabilize", "fast_compile")
+@rule((log(softmax(A)), logsoftmax(A)))
+def local_logsoftmax():
+    """Compute the logarithm of a softmax accurately, also if probabilities are rounded to 0."""
 
 
 @register_specialize
 @ignores_nonfinite
-@local_optimizer([T.sub])
-def local_logsoftmax_by_hand(node):
+@rule(x - alone(log("total")))
+def local_logsoftmax_by_hand(x, total, out):
     """Replace a matrix minus the logarithm of the sums of the exponentials of its rows by logsoftmax.
 
     A - log(sum(exp(A), axis=1, keepdims=True))  ->  logsoftmax_op(A)          [specialize, fast_run]
 
     The logarithm must not have other clients.
     """
-    out = node.outputs[0]
-    a, logarithm = node.inputs
-    total = inputs_of(logarithm, T.log)
-    if total is None or len(logarithm.clients) != 1 or a.type != out.type or out.ndim != 2 or out.dtype not in FLOATS:
-        return None
-    if summed_along(T.exp(a), total[0]) != (1,):
-        return None
-    result = logsoftmax_op(a)
-    copy_stack_trace(out, result)
-    return [result]
+    is_matrix = x.type == out.type and out.ndim == 2 and out.dtype in FLOATS
+    return logsoftmax_op(x) if is_matrix and summed_along(T.exp(x), total) == (1,) else None
 
 
 # --- labels by advanced indexing ---------------------------------------------------------------------------------------------
@@ -550,54 +523,34 @@ def _is_softmax(v):
 
 @register_stabilize("fast_compile")
 @register_specialize("stabilize", "fast_compile")
-@local_optimizer([SoftmaxGrad])
-def local_logsoftmax_grad(node):
+@rule(any_d_softmax(alone(x / softmax_of_A), softmax_of_A))
+def local_logsoftmax_grad(x, node):
     """Compute the gradient of log(softmax(x)) without dividing by softmax.
 
     softmax_grad(B / softmax_op(A), softmax_op(A))  ->  B - sum(B, axis=1, keepdims=True) * softmax_op(A)
                                                                [stabilize, specialize, fast_run, fast_compile]
     """
     quotient, sm = node.inputs
-    if op_of(quotient) != T.true_div or quotient.owner.inputs[1] is not sm or sm.owner is None:
-        return None
-    if sm.owner.op != softmax_op or len(quotient.clients) != 1:
-        return None
-    if _label_increment(quotient.owner.inputs[0]) is not None:
+    if _label_increment(x) is not None:
         return None  # Another rule fuses this gradient.
-    grads = quotient.owner.inputs[0]
-    if grads.dtype != quotient.dtype:
-        grads = T.cast(grads, quotient.dtype)  # Sums of integers would wrap around.
-    if grads.broadcastable[1] and not sm.broadcastable[1]:
-        grads = T.second(sm, grads)
-    result = grads - grads.sum(axis=1, keepdims=True) * sm
-    copy_stack_trace(node.outputs[0], result)
-    return [result] if result.type == node.outputs[0].type else None
+    if x.dtype != quotient.dtype:
+        x = T.cast(x, quotient.dtype)  # Sums of integers would wrap around.
+    if x.broadcastable[1] and not sm.broadcastable[1]:
+        x = T.second(sm, x)
+    return x - x.sum(axis=1, keepdims=True) * sm
 
 
 @register_specialize
 @register_stabilize
 @register_canonicalize
-@local_optimizer([crossentropy_softmax_1hot_with_bias_dx])
-def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(node):
+@rule(d_both(alloc(scalar_x, Rest("lengths")), A, labels), d_both(second("model", scalar_x), A, labels))
+def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(op, x, A, labels):
     """Remove the Alloc or `fill` of a gradient that is equal for all rows.
 
     crossentropy_softmax_1hot_with_bias_dx(alloc(s, n), softmax_op(A), labels)  ->
         crossentropy_softmax_1hot_with_bias_dx(s, softmax_op(A), labels)          [canonicalize, stabilize, specialize, fast_run]
     """
-    dy, sm, labels = node.inputs
-    if dy.owner is None:
-        return None
-    if isinstance(dy.owner.op, Alloc) or dy.owner.op == T.second:
-        value = dy.owner.inputs[0] if isinstance(dy.owner.op, Alloc) else dy.owner.inputs[1]
-    else:
-        return None
-    if not all(value.type.broadcastable):
-        return None
-    if value.ndim > 1:
-        value = value.dimshuffle(*range(value.ndim - 1, value.ndim))
-    result = node.op(value, sm, labels)
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+    return op(x.dimshuffle(x.ndim - 1) if x.ndim > 1 else x, A, labels)
 
 
 def softmax_simplifier(numerators, denominators):

@@ -2,7 +2,7 @@
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.nnet.ctc import ConnectionistTemporalClassification
-from theano_ng.tensor.opt.own_registration import register_canonicalize
+from theano_ng.tensor.opt.registration import register_canonicalize
 
 
 @register_canonicalize("fast_compile")

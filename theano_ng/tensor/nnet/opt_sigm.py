@@ -16,7 +16,7 @@ from theano_ng.tensor.nnet.mul_tree import (
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, is_constant, op_of, scalarconsts_rest
 from theano_ng.tensor.opt.log_domain import loses_less
-from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 register_local_1msigmoid = False
@@ -175,7 +175,7 @@ for _rule, _tags in (
     (local_sigmoid_of_one_exponential, ("fast_run", "fast_compile")),
     (log1pexp_to_softplus, ("fast_compile",)),
 ):
-    optdb.register(_rule.__name__, in2out(_rule, ignore_newtrees=True), 0.71, *_tags, own=True)
+    optdb.register(_rule.__name__, in2out(_rule, ignore_newtrees=True), 0.71, *_tags)
 
 
 @register_stabilize
@@ -212,11 +212,21 @@ def local_sigm_times_exp(node):
 
 
 # Not registered, because it hides log(1 - sigmoid(x)).
-local_1msigmoid = rule("local_1msigmoid", "The complement of a sigmoid.", (1 - sigm(float_x), sigm(-float_x)))
+@rule((1 - sigm(float_x), sigm(-float_x)))
+def local_1msigmoid():
+    """Replace the complement of a sigmoid by a sigmoid."""
+
 
 # These rules are used only if ``optimizer_including`` names them.
-local_ultra_fast_sigmoid = rule("local_ultra_fast_sigmoid", "A piecewise approximation.", (sigm(x), ultra_fast(x)))
-local_hard_sigmoid = rule("local_hard_sigmoid", "An approximation by three lines.", (sigm(x), hard(x)))
+@rule((sigm(x), ultra_fast(x)))
+def local_ultra_fast_sigmoid():
+    """Approximate a sigmoid piecewise."""
+
+
+@rule((sigm(x), hard(x)))
+def local_hard_sigmoid():
+    """Approximate a sigmoid by three lines."""
+
 
 for _rule in (local_ultra_fast_sigmoid, local_hard_sigmoid):
-    optdb["uncanonicalize"].register(_rule.__name__, _rule, own=True)
+    optdb["uncanonicalize"].register(_rule.__name__, _rule)

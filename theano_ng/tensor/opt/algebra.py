@@ -1,7 +1,5 @@
 """Rules for identities of arithmetic and of elementary functions."""
 
-from itertools import chain
-
 import numpy as np
 
 from theano_ng import scalar
@@ -13,19 +11,16 @@ from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import (
     MAX_SHARED,
     answer,
-    computes,
     constant_value,
     fill_like_inputs,
     get_constant,
     in_dtype,
     inputs_of,
     is_an_upcast,
-    is_constant,
-    is_inverse_pair,
     op_of,
     overflowed,
 )
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
@@ -33,36 +28,41 @@ from theano_ng.tensor.opt.own_registration import (
     register_stabilize,
     register_uncanonicalize,
 )
-from theano_ng.tensor.opt.rows import names, rule, such, terms
+from theano_ng.tensor.opt.rows import Rest, alone, elementwise, names, number, rule, such, terms, typed, widened
 from theano_ng.tensor.reductions.careduce import Sum
 
 x, y = names("x", "y")
 integer = such("i", lambda v: v.dtype in T.integer_dtypes)
-sqr, zeros_like = terms(T.sqr, T.zeros_like)
+others = Rest("others")
+inv, mul, sqr, zeros_like = terms(T.inv, T.mul, T.sqr, T.zeros_like)
 
 
 # -- functions and their inverses ----------------------------------------------------------------------------------------
 
-_INVERSE_PAIRS = (
-    (scalar.Deg2Rad, scalar.Rad2Deg),
-    (scalar.Cosh, scalar.ArcCosh),
-    (scalar.Tanh, scalar.ArcTanh),
-    (scalar.Sinh, scalar.ArcSinh),
-    (scalar.Conj, scalar.Conj),
-    (scalar.Neg, scalar.Neg),
-    (scalar.Inv, scalar.Inv),
-)
-# Several complex numbers have the same cosh, tanh or sinh; these functions return one of them.
-_CHOOSING = (scalar.ArcCosh, scalar.ArcTanh, scalar.ArcSinh)
-
-
-_is_inverse = computes(*chain.from_iterable(_INVERSE_PAIRS))
+Deg2Rad, Rad2Deg, Conj, Neg, Inv = elementwise(scalar.Deg2Rad, scalar.Rad2Deg, scalar.Conj, scalar.Neg, scalar.Inv)
+Cosh, Sinh, Tanh = elementwise(scalar.Cosh, scalar.Sinh, scalar.Tanh)
+ArcCosh, ArcSinh, ArcTanh = elementwise(scalar.ArcCosh, scalar.ArcSinh, scalar.ArcTanh)
+# Several complex numbers have the same cosh, sinh or tanh; the inverse functions return one of them.
+real_x = typed(x, kinds="fiub")
 
 
 @register_canonicalize
 @register_specialize
-@local_optimizer([Elemwise], when=_is_inverse)
-def local_func_inv(node):
+@rule(
+    (Deg2Rad(Rad2Deg(x)), x),
+    (Rad2Deg(Deg2Rad(x)), x),
+    (Cosh(ArcCosh(x)), x),
+    (ArcCosh(Cosh(real_x)), abs(real_x)),
+    (Sinh(ArcSinh(x)), x),
+    (ArcSinh(Sinh(real_x)), real_x),
+    (Tanh(ArcTanh(x)), x),
+    (ArcTanh(Tanh(real_x)), real_x),
+    (Conj(Conj(x)), x),
+    (Neg(Neg(x)), x),
+    (Inv(Inv(x)), x),
+    same_type=True,
+)
+def local_func_inv():
     """Cancel two consecutive functions that are inverse to each other.
 
     deg2rad(rad2deg(x))  ->  x          [canonicalize, specialize, fast_run]
@@ -74,37 +74,18 @@ def local_func_inv(node):
     -(-x)  ->  x
     inv(inv(x))  ->  x
 
-    The pairs are deg2rad and rad2deg; cosh, tanh and sinh with their inverses; conj, neg and inv with themselves. If
-    the inner function is not defined at x, the result is x instead of NaN. The rule cancels arccosh(cosh(x)),
-    arctanh(tanh(x)) and arcsinh(sinh(x)) only for real x.
+    If the inner function is not defined at x, the result is x instead of NaN.
     """
-    prev = node.inputs[0].owner
-    if prev is None or not isinstance(prev.op, Elemwise) or not _is_inverse(prev.op):
-        return False
-    x = prev.inputs[0]
-    for pair in _INVERSE_PAIRS:
-        if is_inverse_pair(node.op.scalar_op, prev.op.scalar_op, pair):
-            chooses = isinstance(node.op.scalar_op, _CHOOSING)
-            if x.type != node.outputs[0].type or chooses and x.dtype.startswith("complex"):
-                return False
-            result = abs(x) if isinstance(node.op.scalar_op, scalar.ArcCosh) else x  # cosh is an even function.
-            copy_stack_trace(node.outputs[0], result)
-            return [result]
-    return False
 
 
+# The power of two integers would be an integer.
 @register_canonicalize
-@local_optimizer([T.inv])
-def local_inv_canon(node):
+@rule((inv(x), widened(x) ** -1))
+def local_inv_canon():
     """Replace a reciprocal by a power, which other rules handle.
 
     inv(x)  ->  x ** -1          [canonicalize, fast_run]
     """
-    x, out = node.inputs[0], node.outputs[0]
-    if x.dtype[0] in "bui":
-        # The power of two integers is an integer.
-        x = T.cast(x, out.dtype)
-    return answer(T.pow(x, np.array(-1, dtype="int8")), out)
 
 
 def _sign_is_exact(v):
@@ -170,31 +151,28 @@ def _is_positive_number(v):
 
 # -- negation ------------------------------------------------------------------------------------------------------------
 
-local_neg_neg = register_specialize(rule("local_neg_neg", "Cancel two negations.", (-(-x), x)))
+
+@register_specialize
+@rule((-(-x), x))
+def local_neg_neg():
+    """Cancel two negations."""
+
+
+exact_x = such(x, _sign_is_exact)
+numerator = such(number("c", lambda value: value.dtype.kind in "ifc"), lambda v: all(v.broadcastable))
 
 
 @register_specialize
-@local_optimizer([T.neg])
-def local_neg_div_neg(node):
+@rule((-alone(-exact_x / y), exact_x / y), -alone(numerator / x))
+def local_neg_div_neg(c, x, out):
     """Merge the negation of a fraction with a negation in its numerator, or with a constant numerator.
 
     -(-x / y)  ->  x / y          [specialize, fast_run]
     -(2 / x)  ->  constant([-2]) / x
     """
-    frac = node.inputs[0]
-    inputs = inputs_of(frac, T.true_div)
-    if inputs is None:
-        return False
-    num, denom = inputs
-    negated = inputs_of(num, T.neg) if _sign_is_exact(num) else None
-    if negated is not None and len(frac.clients) == 1:
-        return answer(T.true_div(negated[0], denom), node.outputs[0])
-    value = constant_value(num) if all(num.broadcastable) else None
-    if value is not None and len(frac.clients) == 1 and value.dtype.kind in "ifc":
-        # The negative of the lowest integer overflows in its dtype.
-        opposite = -value.astype(frac.dtype)
-        return answer(T.true_div(opposite.reshape((1,) * num.ndim), denom), node.outputs[0])
-    return False
+    # The negative of the lowest integer overflows in its dtype.
+    opposite = -constant_value(c).astype(out.dtype)
+    return T.true_div(opposite.reshape((1,) * c.ndim), x)
 
 
 # -- zero and one ---------------------------------------------------------------------------------------------------------
@@ -202,45 +180,32 @@ def local_neg_div_neg(node):
 
 @register_canonicalize
 @ignores_nonfinite
-@local_optimizer([T.mul])
-def local_mul_zero(node):
+@rule((mul(0, others), 0))
+def local_mul_zero():
     """Replace a product with a zero factor by zero, even if another factor is NaN or infinite.
 
     x * 0  ->  zeros_like(x)          [canonicalize, fast_run]
     """
-    out = node.outputs[0]
-    for i in node.inputs:
-        value = constant_value(i)
-        if value is not None and value == 0:
-            zero = T.as_tensor_variable(np.asarray(0, dtype=out.dtype))
-            return answer(fill_like_inputs(zero, node.inputs), out)
-    return False
 
 
-local_intdiv_by_one = register_canonicalize(
-    rule("local_intdiv_by_one", "Integer division by one.", (integer // 1, integer))
-)
+@register_canonicalize
+@rule((integer // 1, integer))
+def local_intdiv_by_one():
+    """Remove an integer division by one."""
 
-local_zero_div = ignores_nonfinite(
-    register_specialize(
-        register_canonicalize(
-            rule(
-                "local_zero_div",
-                "Zero divided by anything is zero, also where the divisor is zero or NaN.",
-                (0 / x, 0),
-                (0 // x, 0),
-            )
-        )
-    )
-)
 
-local_elemwise_sub_zeros = register_specialize(
-    rule(
-        "local_elemwise_sub_zeros",
-        "A difference of a variable with itself, also where it is NaN or infinite.",
-        (x - x, zeros_like(x)),
-    )
-)
+@register_specialize
+@register_canonicalize
+@ignores_nonfinite
+@rule((0 / x, 0), (0 // x, 0))
+def local_zero_div():
+    """Replace zero divided by anything by zero, also where the divisor is zero or NaN."""
+
+
+@register_specialize
+@rule((x - x, zeros_like(x)))
+def local_elemwise_sub_zeros():
+    """Replace a difference of a variable with itself by zero, also where it is NaN or infinite."""
 
 
 @register_specialize
@@ -275,9 +240,11 @@ def _filled(new, node):
 
 # -- products, quotients, powers -------------------------------------------------------------------------------------------
 
-local_mul_to_sqr = register_specialize(
-    rule("local_mul_to_sqr", "A product of a variable with itself.", (x * x, sqr(x)))
-)
+
+@register_specialize
+@rule((x * x, sqr(x)))
+def local_mul_to_sqr():
+    """Replace a product of a variable with itself by a square."""
 
 
 @register_specialize
@@ -363,36 +330,29 @@ def local_mul_of_constants(node):
 
 
 @register_specialize
-@local_optimizer([T.true_div])
-def local_div_to_inv(node):
+@rule((1 / x, inv(widened(x))))
+def local_div_to_inv():
     """Replace the quotient of one and x by the inverse of x.
 
     1 / x  ->  inv(x)          [specialize, fast_run]
     1 / i  ->  inv(cast(i, 'float64'))
     """
-    one, x = node.inputs
-    out = node.outputs[0]
-    if not is_constant(one, 1):
-        return False
-    return answer(T.inv(x if x.dtype == out.dtype else T.cast(x, out.dtype)), out)
 
 
 @register_uncanonicalize
-@local_optimizer([T.sub])
-def local_sub_of_negatives(node):
+@rule(-x - -y)
+def local_sub_of_negatives(x, y, out):
     """Exchange the operands of a difference of negatives.
 
     -x - -y  ->  y - x          [uncanonicalize, fast_run]
     """
-    if not all(_is_negation(i) and (i.dtype == node.outputs[0].dtype or _sign_is_exact(i)) for i in node.inputs):
-        return False
-    x, y = [i.owner.inputs[0] for i in node.inputs]
-    return answer(T.sub(y, x), node.outputs[0])
+    return T.sub(y, x) if all(v.dtype == out.dtype or _sign_is_exact(v) for v in (x, y)) else None
 
 
-local_pow_canonicalize = register_canonicalize(
-    rule("local_pow_canonicalize", "Powers with exponent zero and one.", (x**0, 1), (x**1, x))
-)
+@register_canonicalize
+@rule((x**0, 1), (x**1, x))
+def local_pow_canonicalize():
+    """Remove powers with exponent zero or one."""
 
 
 # exponent -> replacement
@@ -510,11 +470,13 @@ def local_pow_specialize_device(node):
 
 # -- casts -----------------------------------------------------------------------------------------------------------------
 
+(Cast,) = elementwise(scalar.Cast)
+
 
 @register_canonicalize
 @register_specialize
-@local_optimizer([Elemwise], when=computes(scalar.Cast))
-def local_cast_cast(node):
+@rule(Cast(Cast(x)))
+def local_cast_cast(x, node, out):
     """Merge two consecutive casts.
 
     cast(cast(k, 'int32'), 'int64')  ->  cast(k, 'int64')          [canonicalize, specialize, fast_run]
@@ -522,18 +484,12 @@ def local_cast_cast(node):
 
     The inner cast must be to the dtype of the result, or lose nothing of its input.
     """
-    inner = node.inputs[0].owner
-    if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, scalar.Cast):
-        return False
-    x, out = inner.inputs[0], node.outputs[0]
-    if node.op.scalar_op.o_type == inner.op.scalar_op.o_type:
-        # The second cast does nothing.
-        return answer(inner.outputs[0], out)
-    if is_an_upcast(x.dtype, inner.outputs[0].dtype):
-        if x.dtype == out.dtype:
-            return answer(x, out)
-        return answer(node.op(x), out)
-    return False
+    (inner,) = node.inputs
+    if inner.dtype == out.dtype:
+        return inner
+    if not is_an_upcast(x.dtype, inner.dtype):
+        return None
+    return x if x.dtype == out.dtype else node.op(x)
 
 
 def _converts_inputs(op):

@@ -7,13 +7,14 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.opt.rows import names, rule, terms
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import Rest, names, rule, terms
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty, SumToShape
 
 x, y = names("x", "y")
-(fill,) = terms(T.fill)
+sizes = Rest("sizes")
+fill, filled, function, summed, undefined = terms(T.fill, Alloc, Elemwise, SumToShape, AllocEmpty)
 
 
 def fitted(new, old):
@@ -95,29 +96,24 @@ def local_fill_sink(node):
     return {below: result}
 
 
-local_useless_fill = register_canonicalize("fast_compile")(
-    rule(
-        "local_useless_fill",
-        "A value with the broadcastable pattern of the result has its shape, too.",
-        (fill(y, x), x),
-        same_type=True,
-    )
-)
+@register_canonicalize("fast_compile")
+@rule((fill(y, x), x), same_type=True)
+def local_useless_fill():
+    """Remove a `fill` with a value that has the broadcast pattern of the result, and therefore its shape."""
 
 
 @register_specialize
 @register_stabilize
-@local_optimizer([T.fill])
-def local_fill_to_alloc(node):
+@rule(fill(y, x))
+def local_fill_to_alloc(x, node, out):
     """Replace `fill` by Alloc, so that the value of the variable that gives the shape is no longer needed.
 
     fill(x, s)  ->  alloc(s.dimshuffle('x'), Shape_i(0)(x))          [stabilize, specialize, fast_run]
     """
-    v, out = node.inputs[1], node.outputs[0]
-    if v.type == out.type:
-        return [v]
+    if x.type == out.type:
+        return x
     shape = lengths(out, node.fgraph) if hasattr(node.fgraph, "shape_feature") else _shape_of_fill(node)
-    return fitted(T.alloc(v, *shape), out) or False
+    return fitted(T.alloc(x, *shape), out)
 
 
 def _shape_of_fill(node):
@@ -126,25 +122,10 @@ def _shape_of_fill(node):
     return [s.shape[i] if v.broadcastable[i] else v.shape[i] for i in range(v.ndim)]
 
 
-optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_run", own=True)
+optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_run")
 
 
 # -- Alloc -------------------------------------------------------------------------------------------------------------------
-
-
-@register_specialize
-@register_stabilize
-@register_canonicalize
-@local_optimizer([Alloc])
-def local_useless_alloc(node):
-    """Remove an Alloc of a value that has the shape already.
-
-    Alloc()(x, Shape_i(0)(x))  ->  x          [canonicalize, stabilize, specialize, fast_run]
-
-    If the shapes are not known to be equal, the Alloc stays: it repeats dimensions whose length is one at run time, or
-    raises an error.
-    """
-    return [node.inputs[0]] if _has_shape(node) else False
 
 
 def _has_shape(node):
@@ -161,15 +142,28 @@ def _has_shape(node):
 @register_specialize
 @register_stabilize
 @register_canonicalize
-@local_optimizer([SumToShape])
-def local_useless_sum_to_shape(node):
+@rule((filled(x, sizes), x), provided=_has_shape)
+def local_useless_alloc():
+    """Remove an Alloc of a value that has the shape already.
+
+    Alloc()(x, Shape_i(0)(x))  ->  x          [canonicalize, stabilize, specialize, fast_run]
+
+    If the shapes are not known to be equal, the Alloc stays: it repeats dimensions whose length is one at run time, or
+    raises an error.
+    """
+
+
+@register_specialize
+@register_stabilize
+@register_canonicalize
+@rule((summed(x, sizes), x), provided=_has_shape)
+def local_useless_sum_to_shape():
     """Remove the sum from the gradient of an operand that was not broadcast.
 
     sum_to_shape(exp(x), Shape_i(0)(x))  ->  exp(x)          [canonicalize, stabilize, specialize, fast_run]
 
     If the lengths are not known to be equal, the node stays, and compares them at run time.
     """
-    return [node.inputs[0]] if _has_shape(node) else False
 
 
 @register_specialize
@@ -202,8 +196,8 @@ def local_canonicalize_alloc(node):
 @register_specialize
 @register_stabilize
 @register_canonicalize
-@local_optimizer([Alloc])
-def local_merge_alloc(node):
+@rule(filled(filled(x, Rest("inner_sizes")), sizes))
+def local_merge_alloc(x, inner_sizes, sizes, node, out):
     """Merge two consecutive Allocs.
 
     alloc(alloc(s, n), j, n)  ->  alloc(s, j, n)          [canonicalize, stabilize, specialize, fast_run]
@@ -211,49 +205,38 @@ def local_merge_alloc(node):
 
     If the lengths are not known to be equal, an assertion replaces the error of the outer Alloc.
     """
-    if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
-        return False
-    inner, out = node.inputs[0].owner, node.outputs[0]
-    x, inner_sizes, sizes = inner.inputs[0], inner.inputs[1:], list(node.inputs[1:])
+    inner, sizes = node.inputs[0], list(sizes)
     first = len(sizes) - len(inner_sizes)
-    for i, (flag, size) in enumerate(zip(inner.outputs[0].broadcastable, inner_sizes)):
+    for i, (flag, size) in enumerate(zip(inner.broadcastable, inner_sizes)):
         outer = sizes[first + i]
         if flag or same_length(size, outer):
             continue
-        if len(node.inputs[0].clients) > 1:
-            return False  # The inner Alloc is computed anyway.
+        if len(inner.clients) > 1:
+            return None  # The inner Alloc is computed anyway.
         sizes[first + i] = assert_op(outer, T.or_(T.eq(size, outer), T.eq(size, 1)))
-    return fitted(T.alloc(x, *sizes), out) or False
+    return fitted(T.alloc(x, *sizes), out)
 
 
-@local_optimizer([AllocEmpty])
-def local_alloc_empty_to_zeros(node):
+@rule(undefined(sizes))
+def local_alloc_empty_to_zeros(sizes, out):
     """Replace undefined content by zeros, to find out where NaN come from.
 
     AllocEmpty('float64')(n, j)  ->  zeros((n, j))          [alloc_empty_to_zeros]
     """
-    return fitted(T.zeros(node.inputs, dtype=node.outputs[0].dtype), node.outputs[0]) or False
+    return fitted(T.zeros(sizes, dtype=out.dtype), out)
 
 
-optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros), 49.3, "alloc_empty_to_zeros", own=True)
+optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros), 49.3, "alloc_empty_to_zeros")
 
 
 @register_specialize
-@local_optimizer([Elemwise])
-def local_alloc_unary(node):
+@rule(function(filled(x, sizes)), provided=_is_plain_elemwise)
+def local_alloc_unary(op, x, sizes, out):
     """Compute a function of repeated elements once.
 
     exp(alloc(s, n, j))  ->  alloc(exp(s), n, j)          [specialize, fast_run]
     """
-    if len(node.inputs) != 1 or not _is_plain_elemwise(node):
-        return False
-    a, out = node.inputs[0], node.outputs[0]
-    if a.owner is None or not isinstance(a.owner.op, Alloc):
-        return False
-    x = a.owner.inputs[0]
-    value = node.op(x)
-    copy_stack_trace(out, value)
-    return fitted(T.alloc(value, *a.owner.inputs[1:]), out) or False
+    return fitted(T.alloc(op(x), *sizes), out)
 
 
 def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
@@ -352,4 +335,4 @@ def _padded(ndim, wanted):
 local_elemwise_alloc = register_specialize(
     local_optimizer([Elemwise])(local_elemwise_alloc_op(Elemwise, Alloc, DimShuffle)), "local_alloc_elemwise"
 )
-optdb.register("local_elemwise_alloc", in2out(local_elemwise_alloc), 1.52, "fast_run", own=True)
+optdb.register("local_elemwise_alloc", in2out(local_elemwise_alloc), 1.52, "fast_run")

@@ -1,10 +1,13 @@
 """Rules that remove assertions, and the registration of Assert for the merging of nodes."""
 
 from theano_ng.compile.mode import local_useless, optdb
-from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, register_assert_op
+from theano_ng.gof.rewriting import register_assert_op
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value
-from theano_ng.tensor.opt.own_registration import register_specialize
+from theano_ng.tensor.opt.registration import register_specialize
+from theano_ng.tensor.opt.rows import Rest, names, rule, terms
+
+(x,), conditions, (asserted,) = names("x"), Rest("conditions"), terms(Assert)
 
 # Nodes that differ only in assertions on their inputs are merged.
 register_assert_op(Assert)
@@ -22,8 +25,8 @@ def _checked_before(node):
 
 
 @register_specialize
-@local_optimizer([Assert])
-def local_remove_useless_assert(node):
+@rule(asserted(x, conditions))
+def local_remove_useless_assert(x, conditions, op, node):
     """Remove conditions that are known to be true, or that were checked before.
 
     Assert()(x, True, s > 0, s > 0)  ->  Assert()(x, s > 0)          [specialize, fast_run]
@@ -31,34 +34,28 @@ def local_remove_useless_assert(node):
     Assert('again')(Assert('once')(x, s > 0), a > 0, s > 0)  ->  Assert('again')(Assert('once')(x, s > 0), a > 0)
     """
     checked = _checked_before(node)
-    conds = []
-    for c in node.inputs[1:]:
+    left = []
+    for c in conditions:
         value = constant_value(c)
-        if c in checked or (value is not None and value != 0):
-            continue
-        checked.add(c)
-        conds.append(c)
-    if not conds:
-        return [node.inputs[0]]
-    if len(conds) == len(node.inputs) - 1:
-        return False
-    ret = node.op(node.inputs[0], *conds)
-    copy_stack_trace(node.outputs[0], ret)
-    return [ret]
+        if c not in checked and (value is None or value == 0):
+            checked.add(c)
+            left.append(c)
+    if not left:
+        return x
+    return op(x, *left) if len(left) < len(conditions) else None
 
 
-@local_optimizer([Assert])
-def local_remove_all_assert(node):
+@rule((asserted(x, conditions), x))
+def local_remove_all_assert():
     """Remove all assertions, for users who are sure that the assertions hold.
 
     Assert()(x, s > 0)  ->  x          [unsafe]
 
     The rule is used with ``optimizer_including=local_remove_all_assert`` or in mode 'unsafe'.
     """
-    return [node.inputs[0]]
 
 
 # The name of the database is not a tag of the rule: a query for all rules of canonicalize must not include this rule.
 for _db in (optdb["canonicalize"], optdb["stabilize"], optdb["specialize"], local_useless):
-    _db.register("local_remove_all_assert", local_remove_all_assert, "unsafe", use_db_name_as_tag=False, own=True)
+    _db.register("local_remove_all_assert", local_remove_all_assert, "unsafe", use_db_name_as_tag=False)
 del _db

@@ -30,11 +30,17 @@ from theano_ng.tensor.constant import constant
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import Dot, dot
+from theano_ng.tensor.opt.rows import Rest, names, rule, such, terms, typed
 from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.shaping.creation import zeros
 
 blas_optdb = SequenceDB()
-optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile", own=True)
+optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile")
+
+z, a, x, y, b = names("z", "a", "x", "y", "b")
+row_z, row_x = [typed(name, broadcastable=(True, False)) for name in (z, x)]
+col_z, col_y = [typed(name, broadcastable=(False, True)) for name in (z, y)]
+any_dot, dot22, gemm, gemv, ger = terms(Dot, ops._dot22, ops.gemm_no_inplace, ops.gemv_no_inplace, ops.ger)
 
 
 def res_is_a(node, op, maxclients=None):
@@ -76,30 +82,22 @@ def _as_scalar(res, dtype=None):
 # --- Dot -> Dot22 ------------------------------------------------------------------------------------------------------------
 
 
-@local_optimizer([Dot])
-def local_dot_to_dot22(node):
+@rule(any_dot(x, y))
+def local_dot_to_dot22(x, y):
     """Replace a product of matrices (or a matrix and a vector) of one BLAS dtype by Dot22.
 
     dot(A, B)  ->  _dot22(A, B)
     dot(A, x)  ->  _dot22(A, x.dimshuffle(0, 'x')).dimshuffle(0)
     """
-    x, y = node.inputs
     if x.type.dtype != y.type.dtype or x.type.dtype not in ops.BLAS_DTYPES:
         return None
     if x.ndim == 2 and y.ndim == 2:
-        new = ops._dot22(x, y)
-    elif x.ndim == 2 and y.ndim == 1:
-        new = (
-            ops._dot22(x, y.dimshuffle(0, "x")).dimshuffle(0) if not y.broadcastable[0] or x.broadcastable[1] else None
-        )
-    elif x.ndim == 1 and y.ndim == 2:
-        new = ops._dot22(x.dimshuffle("x", 0), y).dimshuffle(1)
-    else:
-        return None  # Two vectors: Dot itself is one BLAS call.
-    if new is None:
-        return None
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+        return ops._dot22(x, y)
+    if x.ndim == 2 and y.ndim == 1 and (x.broadcastable[1] or not y.broadcastable[0]):
+        return ops._dot22(x, y.dimshuffle(0, "x")).dimshuffle(0)
+    if x.ndim == 1 and y.ndim == 2:
+        return ops._dot22(x.dimshuffle("x", 0), y).dimshuffle(1)
+    return None  # Two vectors: Dot itself is one BLAS call.
 
 
 # --- sums of products -> Gemm ------------------------------------------------------------------------------------------------
@@ -586,140 +584,115 @@ def _one_and_zero(dtype):
     return constant(np.asarray(1.0, dtype=dtype)), constant(np.asarray(0.0, dtype=dtype))
 
 
-@local_optimizer([ops._dot22])
-def local_dot22_to_ger_or_gemv(node):
+@rule(dot22(x, y))
+def local_dot22_to_ger_or_gemv(x, y):
     """Replace a product in which a matrix has one row or column by Gemv, Ger or Dot.
 
     _dot22(A, col)  ->  gemv_no_inplace(AllocEmpty('float64')(A.shape[0]), unit, A, col.dimshuffle(0), zero).dimshuffle(0, 'x')
     _dot22(row, A)  ->  gemv_no_inplace(AllocEmpty('float64')(A.shape[1]), unit, A.T, row.dimshuffle(1), zero).dimshuffle('x', 0)
     _dot22(col, row)  ->  ger(zeros((col.shape[0], row.shape[1])), unit, col.dimshuffle(0), row.dimshuffle(1))
     """
-    x, y = node.inputs
     dtype = x.type.dtype
     x_rows, x_cols = x.broadcastable
     y_rows, y_cols = y.broadcastable
     one, zero = _one_and_zero(dtype)
     if x_rows and y_cols:
-        new = dot(x.dimshuffle(1), y.dimshuffle(0)).dimshuffle("x", "x")
-    elif x_cols and y_rows:
-        new = ops.ger(zeros((x.shape[0], y.shape[1]), dtype=dtype), one, x.dimshuffle(0), y.dimshuffle(1))
-    elif y_cols:
-        new = ops.gemv_no_inplace(AllocEmpty(dtype)(x.shape[0]), one, x, y.dimshuffle(0), zero).dimshuffle(0, "x")
-    elif x_rows:
-        new = ops.gemv_no_inplace(AllocEmpty(dtype)(y.shape[1]), one, y.T, x.dimshuffle(1), zero).dimshuffle("x", 0)
-    else:
-        return None
-    if new.type != node.outputs[0].type:
-        return None
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+        return dot(x.dimshuffle(1), y.dimshuffle(0)).dimshuffle("x", "x")
+    if x_cols and y_rows:
+        return ops.ger(zeros((x.shape[0], y.shape[1]), dtype=dtype), one, x.dimshuffle(0), y.dimshuffle(1))
+    if y_cols:
+        return ops.gemv_no_inplace(AllocEmpty(dtype)(x.shape[0]), one, x, y.dimshuffle(0), zero).dimshuffle(0, "x")
+    if x_rows:
+        return ops.gemv_no_inplace(AllocEmpty(dtype)(y.shape[1]), one, y.T, x.dimshuffle(1), zero).dimshuffle("x", 0)
+    return None
 
 
-@local_optimizer([ops.gemm_no_inplace])
-def local_gemm_to_gemv(node):
+@rule(
+    (
+        gemm(row_z, a, row_x, y, b),
+        lambda z, a, x, y, b: ops.gemv_no_inplace(z.dimshuffle(1), a, y.T, x.dimshuffle(1), b).dimshuffle("x", 0),
+    ),
+    (
+        gemm(col_z, a, x, col_y, b),
+        lambda z, a, x, y, b: ops.gemv_no_inplace(z.dimshuffle(0), a, x, y.dimshuffle(0), b).dimshuffle(0, "x"),
+    ),
+)
+def local_gemm_to_gemv():
     """Replace a Gemm whose result has one row or column by Gemv.
 
     gemm_no_inplace(col, a, A, col, b)  ->  gemv_no_inplace(col.dimshuffle(0), a, A, col.dimshuffle(0), b).dimshuffle(0, 'x')
     """
-    z, a, x, y, b = node.inputs
-    if z.broadcastable == x.broadcastable == (True, False):
-        new = ops.gemv_no_inplace(z.dimshuffle(1), a, y.T, x.dimshuffle(1), b).dimshuffle("x", 0)
-    elif z.broadcastable == y.broadcastable == (False, True):
-        new = ops.gemv_no_inplace(z.dimshuffle(0), a, x, y.dimshuffle(0), b).dimshuffle(0, "x")
-    else:
-        return None
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
 
 
-@local_optimizer([ops.gemm_no_inplace])
-def local_gemm_to_ger(node):
+@rule(gemm(z, a, such(x, lambda v: v.broadcastable[1]), such(y, lambda v: v.broadcastable[0]), b))
+def local_gemm_to_ger(z, a, x, y, b):
     """Replace a Gemm whose product is an outer product by Ger.
 
     gemm_no_inplace(A, a, col, row, unit)  ->  ger(A, a, col.dimshuffle(0), row.dimshuffle(1))
     """
-    z, a, x, y, b = node.inputs
-    if not (x.broadcastable[1] and y.broadcastable[0]) or not hasattr(b, "data"):
+    if not hasattr(b, "data") or b.data not in (0, 1):
         return None
-    if b.data == 1:
-        start = z
-    elif b.data == 0:
-        start = zeros((x.shape[0], y.shape[1]), dtype=z.dtype)
-    else:
-        return None
-    new = ops.ger(start, a, x.dimshuffle(0), y.dimshuffle(1))
-    if new.type != node.outputs[0].type:
-        return None
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    start = z if b.data == 1 else zeros((x.shape[0], y.shape[1]), dtype=z.dtype)
+    return ops.ger(start, a, x.dimshuffle(0), y.dimshuffle(1))
 
 
 # --- C variants, in place ----------------------------------------------------------------------------------------------------
 
 
-def _swap_op(old, new):
-    """Make a rule that replaces one Op by another."""
-
-    @local_optimizer([old])
-    def rule(node):
-        result = new(*node.inputs)
-        copy_stack_trace(node.outputs[0], result)
-        return [result]
-
-    return rule
+inputs = Rest("inputs")
+cgemv, cger, scipy_ger = terms(ops.cgemv_no_inplace, ops.cger_no_inplace, scipy_ger_no_inplace)
+gemm_inplace, gemv_inplace, ger_inplace = terms(ops.gemm_inplace, ops.gemv_inplace, ops.ger_destructive)
+cgemv_inplace, cger_inplace, scipy_ger_in_place = terms(ops.cgemv_inplace, ops.cger_inplace, scipy_ger_inplace)
 
 
-def _named(rule, name, doc):
-    rule.__name__ = rule.name = name
-    rule.__doc__ = doc
-    return rule
+def _own_memory(target):
+    """Return the first input of an in-place Op. An AllocEmpty with other clients is duplicated."""
+    made = target.owner
+    is_shared = made is not None and isinstance(made.op, AllocEmpty) and len(target.clients) > 1
+    return made.op(*made.inputs) if is_shared else target
 
 
-use_c_gemv = _named(_swap_op(ops.gemv_no_inplace, ops.cgemv_no_inplace), "use_c_gemv", "Gemv becomes CGemv.")
-use_c_ger = _named(_swap_op(ops.ger, ops.cger_no_inplace), "use_c_ger", "Ger becomes CGer.")
+(own_memory,) = terms(_own_memory)
 
 
-def _inplace(old, new):
-    """Make a rule that lets an Op overwrite its first input. An AllocEmpty with other clients is duplicated before."""
-
-    @local_optimizer([old], inplace=True)
-    def rule(node):
-        inputs = list(node.inputs)
-        target = inputs[0]
-        if target.owner is not None and isinstance(target.owner.op, AllocEmpty) and len(target.clients) > 1:
-            inputs[0] = target.owner.op(*target.owner.inputs)
-        result = new(*inputs)
-        copy_stack_trace(node.outputs[0], result)
-        return [result]
-
-    return rule
+@rule((gemv(inputs), cgemv(inputs)))
+def use_c_gemv():
+    """Gemv becomes CGemv."""
 
 
-local_inplace_gemm = _named(
-    _inplace(ops.gemm_no_inplace, ops.gemm_inplace),
-    "local_inplace_gemm",
-    "gemm_no_inplace(exp(A), a, B, C, b)  ->  gemm_inplace(exp(A), a, B, C, b)",
-)
-local_inplace_gemv = _named(
-    _inplace(ops.gemv_no_inplace, ops.gemv_inplace),
-    "local_inplace_gemv",
-    "gemv_no_inplace(exp(x), a, A, y, b)  ->  gemv_inplace(exp(x), a, A, y, b)",
-)
-local_inplace_ger = _named(
-    _inplace(ops.ger, ops.ger_destructive),
-    "local_inplace_ger",
-    "ger(exp(A), a, x, y)  ->  ger_destructive(exp(A), a, x, y)",
-)
-make_c_gemv_destructive = _named(
-    _inplace(ops.cgemv_no_inplace, ops.cgemv_inplace), "make_c_gemv_destructive", "CGemv works in place."
-)
-make_c_ger_destructive = _named(
-    _inplace(ops.cger_no_inplace, ops.cger_inplace), "make_c_ger_destructive", "CGer works in place."
-)
+@rule((ger(inputs), cger(inputs)))
+def use_c_ger():
+    """Ger becomes CGer."""
 
-blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile", own=True)
-blas_optdb.register("gemm_optimizer", GemmOptimizer(), 10, "fast_run", own=True)
-blas_optdb.register("local_dot22_to_dot22scalar", in2out(local_dot22_to_dot22scalar), 11, "fast_run", own=True)
+
+@rule((gemm(z, inputs), gemm_inplace(own_memory(z), inputs)), inplace=True)
+def local_inplace_gemm():
+    """gemm_no_inplace(exp(A), a, B, C, b)  ->  gemm_inplace(exp(A), a, B, C, b)"""
+
+
+@rule((gemv(z, inputs), gemv_inplace(own_memory(z), inputs)), inplace=True)
+def local_inplace_gemv():
+    """gemv_no_inplace(exp(x), a, A, y, b)  ->  gemv_inplace(exp(x), a, A, y, b)"""
+
+
+@rule((ger(z, inputs), ger_inplace(own_memory(z), inputs)), inplace=True)
+def local_inplace_ger():
+    """ger(exp(A), a, x, y)  ->  ger_destructive(exp(A), a, x, y)"""
+
+
+@rule((cgemv(z, inputs), cgemv_inplace(own_memory(z), inputs)), inplace=True)
+def make_c_gemv_destructive():
+    """CGemv works in place."""
+
+
+@rule((cger(z, inputs), cger_inplace(own_memory(z), inputs)), inplace=True)
+def make_c_ger_destructive():
+    """CGer works in place."""
+
+
+blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile")
+blas_optdb.register("gemm_optimizer", GemmOptimizer(), 10, "fast_run")
+blas_optdb.register("local_dot22_to_dot22scalar", in2out(local_dot22_to_dot22scalar), 11, "fast_run")
 blas_optdb.register(
     "local_gemm_to_gemv",
     EquilibriumOptimizer(
@@ -727,15 +700,14 @@ blas_optdb.register(
     ),
     15,
     "fast_run",
-    own=True,
 )
 use_c_blas = in2out(use_c_ger, use_c_gemv, name="use_c_blas")
-blas_optdb.register("use_c_blas", use_c_blas, 20, "fast_run", "c_blas", own=True)
+blas_optdb.register("use_c_blas", use_c_blas, 20, "fast_run", "c_blas")
 
 blas_opt_inplace = in2out(
     LocalOptGroup(local_inplace_gemm, local_inplace_gemv, local_inplace_ger), name="blas_opt_inplace"
 )
-optdb.register("InplaceBlasOpt", blas_opt_inplace, 70.0, "fast_run", "inplace", "blas_opt_inplace", own=True)
+optdb.register("InplaceBlasOpt", blas_opt_inplace, 70.0, "fast_run", "inplace", "blas_opt_inplace")
 optdb.register(
     "c_blas_destructive",
     in2out(make_c_ger_destructive, make_c_gemv_destructive, name="c_blas_destructive"),
@@ -743,36 +715,29 @@ optdb.register(
     "fast_run",
     "inplace",
     "c_blas",
-    own=True,
 )
 
 
 # --- without C ---------------------------------------------------------------------------------------------------------------
 
 
-@local_optimizer([ops.ger])
-def use_scipy_ger(node):
+@rule((ger(inputs), scipy_ger(inputs)))
+def use_scipy_ger():
     """Replace Ger by SciPy's Ger if the C implementations are excluded.
 
     ger(A, a, x, y)  ->  scipy_ger_no_inplace(A, a, x, y)
     """
-    result = scipy_ger_no_inplace(*node.inputs)
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
 
 
-@local_optimizer([scipy_ger_no_inplace], inplace=True)
-def make_ger_destructive(node):
+@rule((scipy_ger(inputs), scipy_ger_in_place(inputs)), inplace=True)
+def make_ger_destructive():
     """Let SciPy's Ger work in place.
 
     scipy_ger_no_inplace(exp(A), a, x, y)  ->  scipy_ger_inplace(exp(A), a, x, y)
     """
-    result = scipy_ger_inplace(*node.inputs)
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
 
 
 use_scipy_blas = in2out(use_scipy_ger)
 make_scipy_blas_destructive = in2out(make_ger_destructive)
-blas_optdb.register("scipy_blas", use_scipy_blas, 100, "fast_run", own=True)
-optdb.register("make_scipy_blas_destructive", make_scipy_blas_destructive, 70.0, "fast_run", "inplace", own=True)
+blas_optdb.register("scipy_blas", use_scipy_blas, 100, "fast_run")
+optdb.register("make_scipy_blas_destructive", make_scipy_blas_destructive, 70.0, "fast_run", "inplace")

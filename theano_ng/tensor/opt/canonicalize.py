@@ -12,12 +12,13 @@ from operator import is_
 import numpy as np
 
 from theano_ng import scalar
-from theano_ng.gof.rewriting import LocalOptimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import LocalOptimizer, in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common
 from theano_ng.tensor.opt.common import answer, in_dtype, inputs_of
-from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.rows import rule, typed
 
 MAX_OPERANDS = 31
 """The maximum number of operands of one addition or multiplication. NumPy's limit is 32, including the result."""
@@ -530,19 +531,13 @@ local_mul_canonizer.add_simplifier(check_for_x_over_absX, "X_over_absX")
 
 
 @register_canonicalize
-@local_optimizer([T.neg])
-def local_neg_to_mul(node):
+@rule(-typed("x", kinds="ifc"))  # An unsigned dtype has no -1.
+def local_neg_to_mul(x):
     """Replace a negation by a factor of -1, which other rules combine with other factors.
 
     -x  ->  -1 * x          [canonicalize, fast_run]
     """
-    (x,) = node.inputs
-    if x.dtype[0] not in "ifc":
-        # An unsigned dtype has no -1.
-        return False
-    rval = T.mul(np.array(-1, dtype=x.dtype), x)
-    copy_stack_trace(node.outputs[0], rval)
-    return [rval]
+    return T.mul(np.array(-1, dtype=x.dtype), x)
 
 
 # The cost of a division, in multiplications, for the greedy distributor.

@@ -7,7 +7,7 @@ from theano_ng.gof import graph
 from theano_ng.gof.op import has_perform
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, topogroup_optimizer
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     register_canonicalize,
     register_specialize,
     register_stabilize,

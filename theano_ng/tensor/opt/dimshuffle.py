@@ -5,9 +5,10 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import _dot
-from theano_ng.tensor.opt.common import inputs_of, shuffled
+from theano_ng.tensor.opt.common import shuffled
 from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.rows import alone, dimshuffled, names, rule, terms, typed
 
 
 def is_dimshuffle_useless(new_order, input):
@@ -123,26 +124,18 @@ def local_dimshuffle_of_number(node):
     return {out: number, x: around}
 
 
+x, y = names("x", "y")
+dot, rebroadcast = terms(_dot, Rebroadcast)
+
+
 @register_canonicalize
-@local_optimizer([DimShuffle])
-def local_lift_transpose_through_dot(node):
+@rule(dimshuffled(alone(dot(typed(x, ndim=2), typed(y, ndim=2))), 1, 0))
+def local_lift_transpose_through_dot(x, y, node):
     """Replace the transpose of a matrix product by the product of the transposes.
 
     dot(A, B).T  ->  dot(B.T, A.T)          [canonicalize, fast_run]
     """
-    if node.op.new_order != (1, 0):
-        return False
-    factors = inputs_of(node.inputs[0], _dot)
-    if factors is None or len(node.inputs[0].clients) > 1:
-        return False
-    x, y = factors
-    if x.ndim != 2 or y.ndim != 2:
-        return False
-    new = T.dot(shuffled(y, (1, 0)), shuffled(x, (1, 0)))
-    if new.type != node.outputs[0].type:
-        return False
-    copy_stack_trace([node.inputs[0], node.outputs[0]], new)
-    return [new]
+    return copy_stack_trace(node.inputs[0], T.dot(shuffled(y, (1, 0)), shuffled(x, (1, 0))))
 
 
 # -- Rebroadcast -------------------------------------------------------------------------------------------------------------
@@ -150,21 +143,16 @@ def local_lift_transpose_through_dot(node):
 
 @register_canonicalize
 @register_specialize
-@local_optimizer([Rebroadcast])
-def local_useless_rebroadcast(node):
+@rule(rebroadcast(x))
+def local_useless_rebroadcast(x, op):
     """Remove the dimensions that do not change from a Rebroadcast.
 
     Rebroadcast((0, False))(x)  ->  x          [canonicalize, specialize, fast_run]
     """
-    x = node.inputs[0]
-    changed = [(i, flag) for i, flag in node.op.axis.items() if flag != x.type.broadcastable[i]]
-    if len(changed) == len(node.op.axis) and changed:
-        return False
-    new = Rebroadcast(*changed)(x) if changed else x
-    if new.type != node.outputs[0].type:
-        return False
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    changed = [(i, flag) for i, flag in op.axis.items() if flag != x.type.broadcastable[i]]
+    if not changed:
+        return x
+    return Rebroadcast(*changed)(x) if len(changed) < len(op.axis) else None
 
 
 @register_canonicalize
@@ -219,8 +207,8 @@ def apply_rebroadcast_opt(rval):
     changed = True
     while changed and rval.owner is not None:
         changed = False
-        for rule in (local_useless_rebroadcast, local_rebroadcast_lift):
-            result = rule.transform(rval.owner) if rval.owner is not None else False
+        for one in (local_useless_rebroadcast, local_rebroadcast_lift):
+            result = one.transform(rval.owner) if rval.owner is not None else False
             if result:
                 assert len(result) == 1
                 rval, changed = result[0], True

@@ -527,18 +527,9 @@ class FusionOptimizer(Optimizer):
 
 
 fuse_seqopt = SequenceDB()
-fuse_seqopt.register("local_add_mul_fusion", FusionOptimizer(local_add_mul_fusion), 0, "fast_run", "fusion", own=True)
+fuse_seqopt.register("local_add_mul_fusion", FusionOptimizer(local_add_mul_fusion), 0, "fast_run", "fusion")
+fuse_seqopt.register("composite_elemwise_fusion", FusionOptimizer(local_elemwise_fusion), 1, "fast_run", "fusion")
 fuse_seqopt.register(
-    "composite_elemwise_fusion", FusionOptimizer(local_elemwise_fusion), 1, "fast_run", "fusion", own=True
+    "local_elemwise_reduction_fusion", FusionOptimizer(local_elemwise_reduction_fusion), 2, "fast_run", "fusion"
 )
-fuse_seqopt.register(
-    "local_elemwise_reduction_fusion",
-    FusionOptimizer(local_elemwise_reduction_fusion),
-    2,
-    "fast_run",
-    "fusion",
-    own=True,
-)
-optdb.register(
-    "elemwise_fusion", fuse_seqopt, 49, "fast_run", "fusion", "local_elemwise_fusion", "FusionOptimizer", own=True
-)
+optdb.register("elemwise_fusion", fuse_seqopt, 49, "fast_run", "fusion", "local_elemwise_fusion", "FusionOptimizer")

@@ -18,13 +18,26 @@ from theano_ng.tensor.indexing.advanced import (
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, inputs_of, is_constant
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import Rest, copying, names, ops_such, rule
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
 from theano_ng.tensor.shaping.allocation import Alloc
 
 INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, AdvancedBooleanIncSubtensor)
 """Ops whose inputs are x, y and the index."""
+
+x, y = names("x", "y")
+index, inputs = Rest("index"), Rest("inputs")
+
+
+def _increments(op):
+    return not op.set_instead_of_inc
+
+
+increment = ops_such(IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, condition=_increments)
+increment_part = ops_such(IncSubtensor, condition=_increments)
+set_part = ops_such(IncSubtensor, condition=lambda op: op.set_instead_of_inc)
 
 
 def _unique_rows(rows):
@@ -43,37 +56,31 @@ def _unique_rows(rows):
 
 @register_canonicalize("local_incsubtensor_of_allocs")
 @register_stabilize("local_incsubtensor_of_allocs")
-@local_optimizer([IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1])
-def local_incsubtensor_of_zeros(node):
+@rule((increment(x, 0, index), x))
+def local_incsubtensor_of_zeros():
     """Remove an increment by zeros.
 
     inc_subtensor(x[i:], 0)  ->  x          [canonicalize, stabilize, fast_run, local_incsubtensor_of_allocs]
     """
-    if node.op.set_instead_of_inc:
-        return False
-    return [node.inputs[0]] if is_constant(node.inputs[1], 0) else False
 
 
 @register_canonicalize
 @register_specialize
-@local_optimizer([IncSubtensor])
-def local_incsubtensor_of_zeros_to_setsubtensor(node):
+@rule(increment_part(x, y, index))
+def local_incsubtensor_of_zeros_to_setsubtensor(x, op, node):
     """Replace an increment of zeros by a set, also if other parts of the zeros were written before.
 
     inc_subtensor(zeros_like(x)[i:], s)  ->  set_subtensor(zeros_like(x)[i:], s)          [canonicalize, specialize, fast_run]
     inc_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)  ->  set_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)
     """
-    if node.op.set_instead_of_inc or not _is_zero_at(node.inputs[0], node_index(node, first=2)):
-        return False
-    op = node.op
-    new = IncSubtensor(
+    if not _is_zero_at(x, node_index(node, first=2)):
+        return None
+    return IncSubtensor(
         op.idx_list,
         op.inplace,
         set_instead_of_inc=True,
         destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
     )(*node.inputs)
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
 
 
 def _is_zero_at(x, index):
@@ -121,20 +128,15 @@ def _lie_apart(a, b):
 
 @register_canonicalize("local_setsubtensor_of_allocs")
 @register_stabilize("local_setsubtensor_of_allocs")
-@local_optimizer([IncSubtensor])
-def local_setsubtensor_of_constants(node):
+@rule(set_part(x, y, index))
+def local_setsubtensor_of_constants(x, y):
     """Remove a write of the constant that the tensor already contains.
 
     set_subtensor(zeros_like(x)[i:], 0)  ->  zeros_like(x)          [canonicalize, stabilize, fast_run, local_setsubtensor_of_allocs]
     """
-    if not node.op.set_instead_of_inc:
-        return False
-    x, y = node.inputs[:2]
     before = constant_value(x)
-    if before is None:
-        return False
-    after = constant_value(y)
-    return [x] if after is not None and np.array_equal(before, np.asarray(after, dtype=x.dtype)) else False
+    after = None if before is None else constant_value(y)
+    return x if after is not None and np.array_equal(before, np.asarray(after, dtype=x.dtype)) else None
 
 
 @register_canonicalize
@@ -329,7 +331,6 @@ for _db in (optdb["canonicalize"], optdb["stabilize"]):
         "local_adv_sub1_adv_inc_sub1_of_trusted_rows",
         local_adv_sub1_adv_inc_sub1_of_trusted_rows,
         use_db_name_as_tag=False,
-        own=True,
     )
 del _db
 
@@ -381,45 +382,36 @@ def _is_movable(v, out):
     )
 
 
-optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run", own=True)
+optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run")
 
 
 # -- in place ----------------------------------------------------------------------------------------------------------------------
 
 
-@local_optimizer([IncSubtensor], inplace=True)
-def local_inplace_setsubtensor(node):
+@rule(copying(IncSubtensor)(inputs), inplace=True)
+def local_inplace_setsubtensor(op, inputs):
     """Write into a tensor in place.
 
     set_subtensor(exp(x)[i:], s)  ->  set_subtensor(exp(x)[i:], s, inplace=True)          [inplace, fast_run]
     inc_subtensor(exp(x)[i:], s)  ->  inc_subtensor(exp(x)[i:], s, inplace=True)
     """
-    if node.op.inplace:
-        return False
-    op = node.op
-    new = type(op)(
+    return type(op)(
         op.idx_list,
         inplace=True,
         set_instead_of_inc=op.set_instead_of_inc,
         destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
-    )(*node.inputs)
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    )(*inputs)
 
 
-@local_optimizer(list(INCREMENTS[1:]), inplace=True)
-def local_inplace_incsubtensor1(node):
+@rule(copying(*INCREMENTS[1:])(inputs), inplace=True)
+def local_inplace_incsubtensor1(op, inputs):
     """Write the indexed rows of a tensor in place.
 
     inc_subtensor(exp(x)[labels], y)  ->  inc_subtensor(exp(x)[labels], y, inplace=True)          [inplace, fast_run]
 
     The rule also applies to the other Ops that increment by index arrays and masks.
     """
-    if node.op.inplace:
-        return False
-    new = type(node.op)(inplace=True, set_instead_of_inc=node.op.set_instead_of_inc)(*node.inputs)
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    return type(op)(inplace=True, set_instead_of_inc=op.set_instead_of_inc)(*inputs)
 
 
 for _rule in (local_inplace_setsubtensor, local_inplace_incsubtensor1):
@@ -429,6 +421,5 @@ for _rule in (local_inplace_setsubtensor, local_inplace_incsubtensor1):
         60,
         "fast_run",
         "inplace",
-        own=True,
     )
 del _rule

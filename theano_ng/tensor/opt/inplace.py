@@ -246,5 +246,4 @@ optdb.register(
     "inplace_elemwise_optimizer",
     "fast_run",
     "inplace",
-    own=True,
 )

@@ -7,19 +7,24 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import Assert, AssertShape
 from theano_ng.tensor.opt.common import constant_value
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.opt.rows import names, rule, terms
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import Rest, names, ops_such, rule, such, terms
 from theano_ng.tensor.opt.shape import lengths
 from theano_ng.tensor.shaping.creation import MakeVector, MakeVectorPrinter  # noqa: F401  (a name of this module)
 from theano_ng.tensor.shaping.joining import Join, Split, Tile
 
-x, axis = names("x", "axis")
-(join,) = terms(Join)
+x, axis, sizes = names("x", "axis", "sizes")
+parts = Rest("parts")
+join, tile = terms(Join, Tile)
+split_into_one = ops_such(Split, condition=lambda op: op.len_splits == 1)
+all_once = such("reps", lambda v: isinstance(v, Constant) and np.all(v.data == 1))
 
 
-local_join_1 = register_specialize(
-    register_canonicalize(rule("local_join_1", "A join of one tensor.", (join(axis, x), x), same_type=True))
-)
+@register_specialize
+@register_canonicalize
+@rule((join(axis, x), x))
+def local_join_1():
+    """Remove a join of one tensor."""
 
 
 @register_specialize
@@ -94,17 +99,17 @@ def _agrees(x, axis, node):
 
 @register_specialize
 @register_canonicalize
-@local_optimizer([Join])
-def local_join_make_vector(node):
+@rule(join(axis, parts))
+def local_join_make_vector(axis, parts, out):
     """Merge neighboring MakeVectors of a join into one MakeVector.
 
     join(0, MakeVector('float64')(a), MakeVector('float64')(b, s), x)  ->  join(0, MakeVector('float64')(a, b, s), x)
                                                                [canonicalize, specialize, fast_run]
     """
-    if node.outputs[0].ndim != 1:
-        return False
+    if out.ndim != 1:
+        return None
     merged, group = [], None
-    for x in node.inputs[1:]:
+    for x in parts:
         vector = x.owner is not None and isinstance(x.owner.op, MakeVector) and x.owner.inputs
         if vector and group is not None and group[0].dtype == x.dtype:
             group.append(x)
@@ -115,58 +120,41 @@ def local_join_make_vector(node):
         else:
             group = None
             merged.append([x])
-    if len(merged) == len(node.inputs) - 1:
-        return False
+    if len(merged) == len(parts):
+        return None
     parts = []
     for group in merged:
         part = group[0]
         if len(group) > 1:
             part = MakeVector(part.dtype)(*[i for x in group for i in x.owner.inputs])
-            copy_stack_trace(node.outputs[0], part)
+            copy_stack_trace(out, part)
         parts.append(part)
-    new = T.join(node.inputs[0], *parts)
-    if new.type != node.outputs[0].type:
-        return False
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    return T.join(axis, *parts)
 
 
 @register_specialize
 @register_canonicalize
-@local_optimizer([Split])
-def local_useless_split(node):
+@rule(split_into_one(x, axis, sizes))
+def local_useless_split(x, axis, sizes):
     """Remove a split into one part, and assert that the part has the whole length.
 
     Split(1)(x, 0, [3])  ->
         Assert('Split: a single part must have the whole length of the axis')(
             x, eq(constant([3]).shape[0], 1), eq(x.shape[constant(0)], constant([3])[0]))          [canonicalize, specialize, fast_run]
     """
-    if node.op.len_splits != 1:
-        return False
-    x, axis, splits = node.inputs
     guard = Assert("Split: a single part must have the whole length of the axis")
-    new = guard(x, T.eq(splits.shape[0], 1), T.eq(x.shape[axis], splits[0]))
-    if new.type != node.outputs[0].type:
-        return False
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    return guard(x, T.eq(sizes.shape[0], 1), T.eq(x.shape[axis], sizes[0]))
 
 
 @register_canonicalize
 @register_stabilize
-@local_optimizer([Tile])
-def local_useless_tile(node):
+@rule(tile(x, all_once))
+def local_useless_tile(x, reps, op, out):
     """Remove a Tile that repeats every dimension once, and thus changes at most the rank.
 
     Tile(2)(A, [1, 1])  ->  A          [canonicalize, stabilize, fast_run]
     Tile(2)(x, [1, 1])  ->  x.dimshuffle('x', 0)
     """
-    x, reps = node.inputs
-    if not isinstance(reps, Constant) or len(reps.data) != node.op.ndim or not np.all(reps.data == 1):
-        return False
-    out = node.outputs[0]
-    new = T.shape_padleft(x, out.ndim - x.ndim) if x.ndim < out.ndim else x
-    if new.type != out.type:
-        new = T.patternbroadcast(new, out.broadcastable)
-    copy_stack_trace(out, new)
-    return [new]
+    if len(reps.data) != op.ndim:
+        return None
+    return T.patternbroadcast(T.shape_padleft(x, out.ndim - x.ndim) if x.ndim < out.ndim else x, out.broadcastable)

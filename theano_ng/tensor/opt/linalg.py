@@ -12,12 +12,16 @@ from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.linalg.solving import Cholesky, Solve, solve
 from theano_ng.tensor.nlinalg import Det, MatrixInverse, matrix_inverse
 from theano_ng.tensor.opt.common import shuffled
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
     register_stabilize,
 )
+from theano_ng.tensor.opt.rows import alone, dimshuffled, names, rule, terms
+
+(x,) = names("x")
+(inverse,) = terms(MatrixInverse)
 
 
 def answer(new, node):
@@ -86,21 +90,13 @@ def inv_as_solve(node):
 
 
 @register_canonicalize
-@local_optimizer([DimShuffle])
-def transinv_to_invtrans(node):
+@rule(dimshuffled(alone(inverse(x)), 1, 0))
+def transinv_to_invtrans(x, node):
     """Transpose a matrix instead of its inverse if only the transpose of the inverse is used.
 
     matrix_inverse(A).T  ->  matrix_inverse(A.T)          [canonicalize, fast_run]
     """
-    inverse = transposed(node.outputs[0])
-    if (
-        inverse is None
-        or inverse.owner is None
-        or not isinstance(inverse.owner.op, MatrixInverse)
-        or len(inverse.clients) != 1
-    ):
-        return False
-    return answer(matrix_inverse(inverse.owner.inputs[0].T), node)
+    return answer(matrix_inverse(x.T), node)
 
 
 @register_canonicalize

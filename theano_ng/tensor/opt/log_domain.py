@@ -11,7 +11,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.logarithms import axes_of, is_log_of_erfc, is_shifted, log_of, log_of_factors, log_of_op, terms_of
 from theano_ng.tensor.opt.common import answer, in_dtype, inputs_of, op_of
-from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.reductions.careduce import CAReduce, Sum
 from theano_ng.tensor.same import is_term_of, same, shuffled_from, summed_along
 from theano_ng.tensor.saturating import VIEWS, factors_of, logistic
@@ -78,9 +78,7 @@ def loses_less(a, b):
     return values_eq_approx(same, b, allow_remove_inf=True)
 
 
-optdb.register(
-    "logarithms", in2out(local_log_of_positive, ignore_newtrees=True), 0.7, "fast_run", "fast_compile", own=True
-)
+optdb.register("logarithms", in2out(local_log_of_positive, ignore_newtrees=True), 0.7, "fast_run", "fast_compile")
 
 
 @ignores_nonfinite
@@ -108,9 +106,7 @@ def local_log_sum_exp(node):
     return False if new is None else answer(new, node.outputs[0])
 
 
-optdb.register(
-    "local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run", "fast_compile", own=True
-)
+optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run", "fast_compile")
 
 
 @register_stabilize
@@ -150,7 +146,7 @@ def local_share_of_sum(node):
 
 
 # The mode FAST_COMPILE has no phase `stabilize`.
-optdb.register("shares", in2out(local_share_of_sum, ignore_newtrees=True), 0.71, "fast_compile", own=True)
+optdb.register("shares", in2out(local_share_of_sum, ignore_newtrees=True), 0.71, "fast_compile")
 
 
 def _is_sum(v):

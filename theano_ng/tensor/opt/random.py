@@ -1,22 +1,18 @@
 """A rule that lets random draws update the generator's state in place if the old state is not needed."""
 
 from theano_ng.compile.mode import optdb
-from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import TopoOptimizer
+from theano_ng.tensor.opt.rows import Rest, copying, rule
 from theano_ng.tensor.raw_random import RandomFunction
 
 
-@local_optimizer([RandomFunction], inplace=True)
-def random_make_inplace(node):
+@rule(copying(RandomFunction)(Rest("inputs")), inplace=True)
+def random_make_inplace(op, inputs):
     """Draw without copying the state of the generator.
 
     uniform(state)  ->  uniform_inplace(state)          [inplace, fast_run]
     """
-    op = node.op
-    if op.inplace:
-        return False
-    new = RandomFunction(op.fn, op.outtype, inplace=True, ndim_added=op.ndim_added).make_node(*node.inputs)
-    copy_stack_trace(node.outputs, new.outputs)
-    return new.outputs
+    return RandomFunction(op.fn, op.outtype, inplace=True, ndim_added=op.ndim_added).make_node(*inputs).outputs
 
 
 optdb.register(
@@ -25,5 +21,4 @@ optdb.register(
     99,
     "fast_run",
     "inplace",
-    own=True,
 )

@@ -7,7 +7,8 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import already_there, constant_value, in_dtype, inputs_of, shuffled, with_type
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_uncanonicalize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_uncanonicalize
+from theano_ng.tensor.opt.rows import dimshuffled, names, ops_such, rule, terms
 from theano_ng.tensor.opt.shape import lengths
 from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 
@@ -20,6 +21,14 @@ _ELEMWISE = {
     scalar.OR: T.or_,
     scalar.AND: T.and_,
 }
+
+x, y = names("x", "y")
+(sqr,) = terms(T.sqr)
+reduced_along = ops_such(Sum, Prod, condition=lambda op: op.axis is not None)
+sum_over_1_and_2 = ops_such(
+    Sum, condition=lambda op: op.axis is not None and len(op.axis) == 2 and {*op.axis} == {1, 2}
+)
+of_x, of_y = dimshuffled(x, "x", 0, 1), dimshuffled(y, 0, "x", 1)
 
 ALL_REDUCE = [CAReduce, All, Any, Sum, Prod, ProdWithoutZeros]
 
@@ -165,17 +174,13 @@ def local_sum_prod_div_dimshuffle(node):
 
 
 @register_canonicalize
-@local_optimizer([Sum, Prod])
-def local_sum_prod_all_to_none(node):
+@rule(reduced_along(x))
+def local_sum_prod_all_to_none(x, op):
     """Write a reduction over all dimensions with ``axis=None``.
 
     sum(A, axis=(0, 1))  ->  sum(A)          [canonicalize, fast_run]
     """
-    if node.op.axis is None:
-        return False
-    if set(node.op.axis) != set(range(node.inputs[0].ndim)):
-        return False
-    return _of_same_shape(with_axis(node.op, None)(node.inputs[0]), node.outputs[0])
+    return with_axis(op, None)(x) if set(op.axis) == set(range(x.ndim)) else None
 
 
 @register_canonicalize
@@ -329,36 +334,14 @@ def local_opt_alloc(node):
 
 @register_specialize
 @register_canonicalize
-@local_optimizer([Sum])
-def local_sumsqr2dot(node):
+@rule(sum_over_1_and_2(sqr(of_x * of_y)), sum_over_1_and_2(sqr(of_y * of_x)))
+def local_sumsqr2dot(x, y, out):
     """Replace a sum of squares of an outer product by a matrix product.
 
     sqr(W.dimshuffle('x', 0, 1) * G.dimshuffle(0, 'x', 1)).sum(axis=(1, 2))  ->  dot(sqr(G), sqr(W).sum(axis=0))
                                                                [canonicalize, specialize, fast_run]
     """
-    if node.inputs[0].ndim != 3 or set(_axes(node)) != {1, 2}:
-        return False
-    out = node.outputs[0]
-    squared = inputs_of(node.inputs[0], T.sqr)
-    if squared is None:
-        return False
-    factors = inputs_of(squared[0], T.mul)
-    if factors is None or len(factors) != 2:
-        return False
-    for w, g in (factors, factors[::-1]):
-        if (
-            _shuffled(w, ("x", 0, 1))
-            and _shuffled(g, (0, "x", 1))
-            and w.dtype == g.dtype == out.dtype
-            and out.dtype[0] == "f"
-        ):
-            W, G = w.owner.inputs[0], g.owner.inputs[0]
-            # The matrix product below would not broadcast a dimension of length one.
-            if W.broadcastable[1] or G.broadcastable[1]:
-                return False
-            return _of_same_shape(T.dot(T.sqr(G), T.sqr(W).sum(axis=0)), out)
-    return False
-
-
-def _shuffled(v, order):
-    return v.owner is not None and isinstance(v.owner.op, DimShuffle) and tuple(v.owner.op.new_order) == order
+    if not x.dtype == y.dtype == out.dtype or out.dtype[0] != "f":
+        return None
+    # The matrix product would not broadcast a dimension of length one.
+    return None if x.broadcastable[1] or y.broadcastable[1] else T.dot(T.sqr(y), T.sqr(x).sum(axis=0))

@@ -14,6 +14,9 @@ Each decorator returns the rule.
 
 from theano_ng.compile import mode
 
+REGISTERS_FOR_CALLERS = True
+"""See `gof.own.is_registered_by_package`."""
+
 
 def _register(database, lopt, tags, kwargs):
     if isinstance(lopt, str):

@@ -10,10 +10,14 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
+
+x, y, shape = names("x", "y", "shape")
+reshaped, shuffled = terms(Reshape, DimShuffle)
 
 
 def local_reshape_chain(op):
@@ -30,20 +34,15 @@ def local_reshape_chain(op):
         Named ``local_reshape_chain``.
     """
 
-    @local_optimizer([op])
-    def local_reshape_chain(node):
+    (reshaped,) = terms(op)
+
+    @rule(reshaped(reshaped(x, y), shape))
+    def local_reshape_chain(op, x, shape, node):
         """Merge two consecutive reshapes.
 
         A.reshape((9,)).reshape((3, 3))  ->  A.reshape((3, 3))          [canonicalize, fast_run]
         """
-        if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, op):
-            return False
-        new = node.op(node.inputs[0].owner.inputs[0], node.inputs[1])
-        # The old output may have more broadcastable dimensions: constants in its shape may no longer be visible.
-        if new.type != node.outputs[0].type:
-            return False
-        copy_stack_trace([node.inputs[0], node.outputs[0]], new)
-        return [new]
+        return copy_stack_trace(node.inputs[0], op(x, shape))
 
     return local_reshape_chain
 
@@ -149,25 +148,15 @@ def local_reshape_to_dimshuffle(node):
 
 
 @register_canonicalize
-@local_optimizer([Reshape])
-def local_useless_dimshuffle_in_reshape(node):
+@rule(reshaped(shuffled(x), shape))
+def local_useless_dimshuffle_in_reshape(op, x, shape, node):
     """Remove a DimShuffle before a reshape if it adds, drops or moves only dimensions of length one.
 
     x.dimshuffle('x', 0).reshape((n,))  ->  x.reshape((n,))          [canonicalize, fast_run]
     row.dimshuffle(1, 'x').reshape((n,))  ->  row.reshape((n,))
     """
-    inner = node.inputs[0].owner
-    if inner is None or not isinstance(inner.op, DimShuffle):
-        return False
-    x = inner.inputs[0]
-    moved = [d for d in inner.op.new_order if d != "x" and not x.broadcastable[d]]
-    if moved != sorted(moved):
-        return False
-    new = node.op(x, node.inputs[1])
-    if new.type != node.outputs[0].type:
-        return False
-    copy_stack_trace([node.inputs[0], node.outputs[0]], new)
-    return [new]
+    moved = [d for d in node.inputs[0].owner.op.new_order if d != "x" and not x.broadcastable[d]]
+    return copy_stack_trace(node.inputs[0], op(x, shape)) if moved == sorted(moved) else None
 
 
 @register_canonicalize

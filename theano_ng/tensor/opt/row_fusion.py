@@ -162,4 +162,4 @@ def _replace(fgraph, group, shape):
         pass
 
 
-fuse_seqopt.register("row_fusion", RowFusion(), 1.5, "fast_run", "fusion", own=True)
+fuse_seqopt.register("row_fusion", RowFusion(), 1.5, "fast_run", "fusion")

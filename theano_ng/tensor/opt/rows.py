@@ -4,19 +4,35 @@ Both sides of a row are terms. A term is an op applied to names, numbers and oth
 
     x, y = names("x", "y")
     exp, log, log1p, maximum = terms(T.exp, T.log, T.log1p, T.maximum)
-    local_log_add = rule("local_log_add", "The logarithm of a sum of two exponentials, without overflow.",
-                         (log(exp(x) + exp(y)), maximum(x, y) + log1p(exp(-abs(x - y)))))
+
+    @rule((log(exp(x) + exp(y)), maximum(x, y) + log1p(exp(-abs(x - y)))))
+    def local_log_add():
+        "Compute the logarithm of a sum of two exponentials without overflow."
+
+A pattern may also contain conditions (`such`, `typed`, `number`, `alone`), the remaining inputs of a node (`Rest`), and
+ops by their class (`terms`, `elementwise`, `ops_such`, `copying`). A function may compute the replacement; see `rule`.
 
 Terms are the tuples, strings and dicts that `PatternSub` accepts, with Python's operators.
 """
 
+import functools
+import types
+
 import numpy as np
 
 from theano_ng.gof.rewriting import PatternSub, copy_stack_trace, local_optimizer
-from theano_ng.gof.rewriting.pattern import arguments_matcher, build
+from theano_ng.gof.rewriting.pattern import (
+    OpPattern,
+    Rest,
+    acceptance,
+    arguments_matcher,
+    build,
+    is_commutative,
+    tracked,
+)
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.opt.common import answer, get_clients, get_clients2
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.opt.common import answer, computes, constant_value, get_clients, get_clients2, in_dtype
 
 
 class _Operators:
@@ -75,7 +91,7 @@ class Name(_Operators, str):
 
 
 class Restricted(_Operators, dict):
-    """A name that matches only variables for which a condition is true."""
+    """A pattern that matches only variables for which a condition is true."""
 
     def __str__(self):
         return str(self["pattern"])
@@ -86,14 +102,87 @@ def names(*texts):
     return [Name(text) for text in texts]
 
 
-def such(name, condition):
-    """Return a name that matches a variable `v` only if ``condition(v)`` is true."""
-    return Restricted(pattern=name, constraint=condition)
+def such(pattern, condition):
+    """Return a pattern that matches a variable `v` only if the name or term `pattern` does, and ``condition(v)``."""
+    return Restricted(pattern=pattern, constraint=condition)
+
+
+def typed(pattern, kinds=None, ndim=None, broadcastable=None):
+    """Return a pattern for tensors of certain types.
+
+    Parameters
+    ----------
+    pattern : str or Term
+    kinds : str, optional
+        The permitted kinds of dtypes: the first letters of their names, as in "fc" for floats and complex numbers.
+    ndim : int, optional
+    broadcastable : tuple of bool, optional
+    """
+    return such(
+        pattern,
+        lambda v: (
+            (kinds is None or v.dtype[0] in kinds)
+            and (ndim is None or v.ndim == ndim)
+            and (broadcastable is None or v.broadcastable == broadcastable)
+        ),
+    )
+
+
+def number(name, condition):
+    """Return a name for a variable whose elements all equal a known number `c` with ``condition(c)``, a 0-d array."""
+
+    def is_such(v):
+        value = constant_value(v)
+        return value is not None and bool(condition(value))
+
+    return such(name, is_such)
+
+
+def alone(pattern):
+    """Return a pattern for a variable that only the matched node reads."""
+    return such(pattern, lambda v: len(getattr(v, "clients", ())) <= 1)
 
 
 def terms(*ops):
-    """Return one function for each op, which makes terms of this op. In a pattern, an op class may replace an op."""
+    """Return one function for each op, which makes terms of this op.
+
+    In a pattern, an op class or an `OpPattern` may take the place of an op; in a replacement, any function.
+    """
     return [lambda *arguments, op=op: Term((op,) + arguments) for op in ops]
+
+
+def elementwise(*scalar_ops):
+    """Return one function for each class of scalar ops, which makes patterns of the Elemwises of the class."""
+    return terms(*[_ElemwiseOf(Elemwise, condition=computes(cls)) for cls in scalar_ops])
+
+
+class _ElemwiseOf(OpPattern):
+    """A pattern whose condition depends only on the class of the scalar op."""
+
+
+def ops_such(*op_classes, condition):
+    """Return a function that makes patterns of the Ops of some classes for which ``condition(op)`` is true."""
+    return terms(OpPattern(*op_classes, condition=condition))[0]
+
+
+def copying(*op_classes):
+    """Return a function that makes patterns of the Ops of some classes that do not work in place."""
+    return ops_such(*op_classes, condition=lambda op: not op.inplace)
+
+
+def dimshuffled(pattern, *order):
+    """Return a pattern for ``pattern.dimshuffle(*order)``."""
+    return ops_such(DimShuffle, condition=lambda op: op.new_order == order)(pattern)
+
+
+def again(*arguments):
+    """Return a replacement: the Op of the matched node, applied to `arguments`."""
+    return Term((lambda op, *inputs: op(*inputs), "op", *arguments))
+
+
+def widened(x):
+    """Return a replacement: `x` in the dtype of the output."""
+    return Term((lambda v, out: v if v.dtype == out.dtype else T.cast(v, out.dtype), x, "out"))
 
 
 def _known_as(head):
@@ -130,64 +219,165 @@ def shown(term, binding=0):
 
 
 def _described(text, rows):
+    """Return a docstring with the rows as examples, unless it has examples or a row with a `Rest` is none."""
+    if "  ->" in text or any(isinstance(name, Rest) for pattern, _ in rows for name in _names_in(pattern)):
+        return text
     return "%s\n\n%s\n" % (text, "\n".join("    %s  ->  %s" % (shown(pattern), shown(new)) for pattern, new in rows))
 
 
-def rule(name, text, *rows, same_type=False):
-    """Make a local optimizer from rows.
+def rule(*rows, same_type=False, provided=None, inplace=False):
+    """Return a decorator that makes a local optimizer from rows.
+
+    The decorated function gives the rule its name and its docstring. It computes the replacement for patterns without
+    a replacement; otherwise it is not called::
+
+        @rule((-(-x), x))
+        def local_neg_neg():
+            "Cancel two negations."
+
+        @rule(log(erfc(x)))
+        def local_log_erfc(x, out):
+            "Compute the logarithm of erfc accurately."
+            return log_of_erfc(x) if out.dtype in ERFC_THRESHOLD else None
 
     Parameters
     ----------
-    name : str
-    text : str
-        A description of the rule, including its effect on dtypes, NaN and infinities.
-    *rows : (pattern, replacement)
-        Pairs of terms. A number in a pattern matches each variable whose elements all equal this number. A number in a
-        replacement gets the dtype of the output. The first row that matches is used. The replacement is converted and
-        broadcast to the type of the replaced variable.
+    *rows : (pattern, replacement) or pattern
+        Terms. A number in a pattern matches each variable whose elements all equal this number. A number in a
+        replacement gets the dtype of the output. A replacement may be a function, like the decorated function: its
+        parameters are names in the pattern, `node`, `op` (the Op of the node) and `out` (its output). It returns a
+        variable, a list of variables for all outputs, a dict as the `transform` of rules does, or None or False to
+        decline. The first row that matches, and does not decline, is used.
     same_type : bool
-        Whether to apply the rule only if the replacement already has the type of the replaced variable.
+        Whether to apply the rule only if the replacement has the type of the replaced variable already. By default,
+        the replacement of an elementwise node is converted and broadcast to this type. The replacement of any other
+        node must have the type.
+    provided : callable, optional
+        ``provided(node)`` returns whether the rule may be applied to a node that matches.
+    inplace : bool
+        Whether the rule introduces in-place operations.
 
     Returns
     -------
-    LocalOptimizer
-        A rule that tracks the outermost ops of the patterns.
+    callable
+        The decorator. It returns a LocalOptimizer that tracks the outermost ops of the patterns.
+    """
+
+    def decorator(function):
+        complete = [(row, function) if isinstance(row, Term) else row for row in rows]
+        compiled = [(p[0], (arguments_matcher(p, True), _builder(p, new))) for p, new in complete]
+        only, find, when = _lookup(compiled)
+
+        def transform(node):
+            bindings, found = {}, find(node.op) if only is None else only
+            for matches, make in found:
+                if matches(node, bindings) and (provided is None or provided(node)):
+                    out = node.outputs[0]
+                    bindings["node"], bindings["op"], bindings["out"] = node, node.op, out
+                    result = _result(make(bindings), node, out, same_type)
+                    if result:
+                        return result
+                if bindings and len(found) > 1:
+                    # The next row binds its names again. The known values of variables are kept.
+                    bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
+            return False
+
+        functools.update_wrapper(transform, function)
+        transform.__doc__ = _described(function.__doc__, complete)
+        tracks = dict.fromkeys(t for op, _ in compiled for t in tracked(op))
+        return local_optimizer(list(tracks), inplace, when=when)(transform)
+
+    return decorator
+
+
+def _lookup(compiled):
+    """Return (only, find, when), given pairs (outermost op, row).
+
+    `only` is the list of rows if those of all nodes are the same, else None. ``find(op)`` returns the rows for a tracked
+    Op. `when` is the condition of the rule on Ops, or None. The engine looks up rules by the Op instead of by its class
+    if a rule of the class has such a condition. Elemwise has these rules anyway; for other classes, `find` finds no row.
     """
     by_op = {}
-    for pattern, new in rows:
-        by_op.setdefault(pattern[0], []).append((arguments_matcher(pattern, allow_multiple_clients=True), new))
-    tracks = list(by_op)
-    if len(tracks) > 1 and any(isinstance(op, type) for op in tracks):
-        raise ValueError(
-            "The rule %s: if the outermost op of a row is a class, it must be the outermost op of all rows, got %s"
-            % (name, tracks)
-        )
-    # With one op, no lookup is necessary: the rule is called only with nodes of this op.
-    only = by_op[tracks[0]] if len(tracks) == 1 else None
+    for op, row in compiled:
+        by_op.setdefault(op, []).append(row)
+    (first, rows), *others = by_op.items()
+    if not others and not isinstance(first, OpPattern):
+        return rows, None, None
+    if not any(isinstance(op, (type, OpPattern)) for op in by_op):
+        return None, by_op.__getitem__, None
+    is_elementwise = all(isinstance(op, _ElemwiseOf) for op in by_op)
+    if not others:
+        if is_elementwise:
+            return rows, None, first.condition
+        return None, lambda op: rows if first.condition(op) else (), None
+    accepted = [(acceptance(op), row) for op, row in compiled]
 
-    def transform(node):
-        compiled = by_op[node.op] if only is None else only
-        bindings = {}
-        for matches, new in compiled:
-            if matches(node, bindings):
-                return _replacement(build(new, bindings), node.outputs[0], same_type)
-            if len(compiled) > 1:
-                # The next row binds its names again. The known values of variables are kept.
-                bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
-        return False
+    def find(op):
+        return [row for accepts, row in accepted if accepts(op)]
 
-    transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = _described(text, rows)
-    return local_optimizer(tracks)(transform)
+    if not is_elementwise:
+        return None, find, None
+    known = {}
+
+    def find_once(op):
+        cls = type(op.scalar_op)
+        if cls not in known:
+            known[cls] = find(op)
+        return known[cls]
+
+    return None, find_once, lambda op: bool(find_once(op))
 
 
-def _replacement(new, out, same_type):
+def _builder(pattern, new):
+    """Return a function from the bindings of a match to the replacement."""
+    if not isinstance(new, types.FunctionType):
+        term = _without_rest(new)
+        return lambda bindings: build(term, bindings)
+    code = new.__code__
+    wanted = code.co_varnames[: code.co_argcount]
+    unknown = {*wanted} - {"node", "op", "out", *_names_in(pattern)}
+    if unknown:
+        raise ValueError("%s has the parameters %s, which %s does not bind" % (new, sorted(unknown), shown(pattern)))
+    return lambda bindings: new(*map(bindings.__getitem__, wanted))
+
+
+def _names_in(term):
+    if isinstance(term, dict):
+        return _names_in(term["pattern"])
+    if isinstance(term, tuple):
+        return {name for argument in term[1:] for name in _names_in(argument)}
+    return {term} if isinstance(term, str) else set()
+
+
+def _without_rest(term):
+    """Return a replacement in which sums and products of a `Rest` are computed in the dtype of the output."""
+    if not isinstance(term, tuple):
+        return term
+    arguments = [_without_rest(argument) for argument in term[1:]]
+    if isinstance(term[-1], Rest) and is_commutative(term[0]):
+        return (functools.partial(_joined, term[0]), "out", *arguments)
+    return (term[0], *arguments)
+
+
+def _joined(op, out, *operands):
+    return operands[0] if len(operands) == 1 else in_dtype(op, operands, out.dtype)
+
+
+def _result(new, node, out, same_type):
+    """Return the result of a rule for a replacement."""
+    if new is None or new is False or isinstance(new, dict):
+        return new
+    if isinstance(new, list):
+        if [v.type for v in new] != [v.type for v in node.outputs]:
+            return False
+        copy_stack_trace(node.outputs, new)
+        return new
     if isinstance(new, (int, float)):
         new = T.as_tensor_variable(np.asarray(new, dtype=out.dtype))
-    if new.type != out.type:
-        return False if same_type else answer(new, out)
-    copy_stack_trace(out, new)
-    return [new]
+    if new.type == out.type:
+        copy_stack_trace(out, new)
+        return [new]
+    return False if same_type or not isinstance(node.op, Elemwise) else answer(new, out)
 
 
 # Ops that occur in nearly every graph. A pattern with one of them outermost is searched from a rarer inner op instead,

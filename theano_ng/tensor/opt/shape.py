@@ -13,14 +13,15 @@ from theano_ng.compile.ops import Shape, Shape_i, shape_i_op
 from theano_ng.configdefaults import config
 from theano_ng.gof import toolbox
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import Optimizer
 from theano_ng.tensor.constant import constant
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.lengths import Lengths
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar, tensor_from_scalar
@@ -487,49 +488,38 @@ class UnShapeOptimizer(Optimizer):
             fgraph.remove_feature(feature)
 
 
-optdb.register("ShapeOpt", ShapeOptimizer(), 0.1, "fast_run", "fast_compile", own=True)
-optdb.register("UnShapeOpt", UnShapeOptimizer(), 10, own=True)
+optdb.register("ShapeOpt", ShapeOptimizer(), 0.1, "fast_run", "fast_compile")
+optdb.register("UnShapeOpt", UnShapeOptimizer(), 10)
+
+(x,) = names("x")
+shape, length = terms(Shape, Shape_i)
 
 
 @register_specialize
 @register_canonicalize
-@local_optimizer([Shape])
-def local_shape_to_shape_i(node):
+@rule(shape(x))
+def local_shape_to_shape_i(x, node, out):
     """Replace a shape by a vector of lengths that need no values.
 
     shape(sqr(A))  ->  MakeVector('int64')(Shape_i(0)(A), Shape_i(1)(A))          [canonicalize, specialize, fast_run]
     """
-    if not hasattr(node.fgraph, "shape_feature"):
-        return None
-    feature = node.fgraph.shape_feature
-    if feature.shape_of[node.inputs[0]] is None:
+    feature = getattr(node.fgraph, "shape_feature", None)
+    if feature is None or feature.shape_of[x] is None:
         return None
     # MakeVector of one length is broadcastable; the output of Shape is not.
-    result = patternbroadcast(feature.make_vector_shape(node.inputs[0]), node.outputs[0].broadcastable)
-    if result.type != node.outputs[0].type:
-        return None
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+    return patternbroadcast(feature.make_vector_shape(x), out.broadcastable)
 
 
 @register_specialize
 @register_canonicalize
-@local_optimizer([Shape_i])
-def local_track_shape_i(node):
+@rule(length(x))
+def local_track_shape_i(x, op, node, out):
     """Replace a length by a better expression, once one is known.
 
     Shape_i(0)(sqr(A))  ->  Shape_i(0)(A)          [canonicalize, specialize, fast_run]
     """
-    if not hasattr(node.fgraph, "shape_feature"):
+    feature = getattr(node.fgraph, "shape_feature", None)
+    if feature is None or feature.shape_of[x] is None:
         return None
-    x = node.inputs[0]
-    shape = node.fgraph.shape_feature.shape_of[x]
-    if shape is None:
-        return None
-    best = shape[node.op.i]
-    if best is node.outputs[0] or node.fgraph.shape_feature._is_own_entry(best, x):
-        return None
-    if best.type != node.outputs[0].type:
-        return None
-    copy_stack_trace(node.outputs[0], best)
-    return [best]
+    best = feature.shape_of[x][op.i]
+    return None if best is out or feature._is_own_entry(best, x) else best

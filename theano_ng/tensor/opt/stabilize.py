@@ -10,7 +10,6 @@ from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.logarithms import ERFC_THRESHOLD, is_log_of_erfc, log_of_erfc
 from theano_ng.tensor.opt.common import (
     answer,
-    computes,
     constant_value,
     fill_like_inputs,
     in_dtype,
@@ -18,25 +17,28 @@ from theano_ng.tensor.opt.common import (
     is_constant,
     scalarconsts_rest,
 )
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
     register_stabilize,
 )
-from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
+from theano_ng.tensor.opt.rows import elementwise, names, number, pattern_rule, rule, such, terms, typed, widened
 from theano_ng.tensor.reductions.careduce import Prod
 
 
-def _is_even(v):
-    value = constant_value(v)
-    return value is not None and value.dtype.kind != "c" and value != 0 and value % 2 == 0
+def floats(pattern):
+    """Return a pattern for variables with dtypes of floats."""
+    return typed(pattern, kinds="f")
 
 
 x, y = names("x", "y")
-float_x, float_y = [such(name, lambda v: v.dtype[0] == "f") for name in (x, y)]
-real_x = such(x, lambda v: v.dtype[0] != "c")
-eq, erf, erfc, exp, log, log1p, maximum, switch = terms(T.eq, T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum, T.switch)
+float_x, float_y, real_x = floats(x), floats(y), typed(x, kinds="fiub")
+even = number("n", lambda value: value.dtype.kind != "c" and value != 0 and value % 2 == 0)
+one, minus_one = [such(value, lambda v: all(v.broadcastable)) for value in (1, -1)]
+eq, erf, erfc, exp, expm1, log, log1p = terms(T.eq, T.erf, T.erfc, T.exp, T.expm1, T.log, T.log1p)
+maximum, switch = terms(T.maximum, T.switch)
+Add, Sub = elementwise(scalar.Add, scalar.Sub)
 
 
 # -- log and exp -------------------------------------------------------------------------------------------------------------
@@ -80,60 +82,39 @@ def local_log1p(node):
     return False
 
 
-local_log_add = register_stabilize(
-    register_specialize(
-        rule(
-            "local_log_add",
-            "The logarithm of a sum of two exponentials, without overflow.",
-            (
-                log(exp(float_x) + exp(float_y)),
-                switch(
-                    eq(float_x, float_y),  # Both may be infinite.
-                    float_x + np.log(2),
-                    maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y))),
-                ),
-            ),
-        )
+@register_stabilize
+@register_specialize
+@rule(
+    (
+        log(exp(float_x) + exp(float_y)),
+        switch(
+            eq(float_x, float_y),  # Both may be infinite.
+            float_x + np.log(2),
+            maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y))),
+        ),
     )
 )
+def local_log_add():
+    """Compute the logarithm of a sum of two exponentials without overflow."""
 
 
 @register_stabilize
 @register_specialize
 @register_canonicalize
-@local_optimizer([Elemwise], when=computes(scalar.Sub, scalar.Add))
-def local_expm1(node):
+@rule((Sub(exp(x), one), expm1(x)), (Add(exp(x), minus_one), expm1(x)), (Add(minus_one, exp(x)), expm1(x)))
+def local_expm1():
     """Compute exp(x) - 1 without cancellation near x = 0.
 
     exp(x) - 1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
     exp(x) + -1  ->  expm1(x)
     """
-    if len(node.inputs) != 2:
-        return False
-    in1, in2 = node.inputs
-    out = node.outputs[0]
-    if isinstance(node.op.scalar_op, scalar.Sub):
-        candidates = ((in1, in2, 1),)
-    else:
-        candidates = ((in1, in2, -1), (in2, in1, -1))
-    for e, one, expected in candidates:
-        inner = inputs_of(e, T.exp)
-        if inner is None or not all(one.broadcastable):
-            continue
-        value = constant_value(one)
-        if value is not None and value == expected:
-            new = T.expm1(inner[0])
-            if new.type.broadcastable != out.type.broadcastable:
-                new = fill_like_inputs(new, node.inputs)
-            return answer(new, out)
-    return False
 
 
 @register_stabilize
 @register_specialize
 @register_canonicalize
-@local_optimizer([T.log])
-def local_log_pow(node):
+@rule((log(floats(x**even)), even * log(abs(widened(x)))), (log(floats(x**y)), y * log(widened(x))))
+def local_log_pow():
     """Move the exponent of a power out of a logarithm.
 
     log(x ** 2)  ->  2 * log(abs(x))          [canonicalize, stabilize, specialize, fast_run]
@@ -142,14 +123,6 @@ def local_log_pow(node):
     For a negative x and an even integer y that is not a constant, the result is NaN instead of a number. The rule is
     for floats: powers of integers wrap around, and complex logarithms are on the principal branch.
     """
-    (power,) = node.inputs
-    inputs = inputs_of(power, T.pow)
-    if inputs is None or power.dtype[0] != "f":
-        return False
-    x, y = inputs
-    if x.dtype != power.dtype:
-        x = T.cast(x, power.dtype)
-    return answer(T.mul(y, T.log(abs(x) if _is_even(y) else x)), node.outputs[0])
 
 
 @register_stabilize
@@ -228,20 +201,17 @@ local_erf_neg_minus_one2 = _everywhere("local_erf_neg_minus_one2", _BACK, -1 + e
 
 @register_stabilize
 @register_specialize
-@local_optimizer([T.log])
-def local_log_erfc(node):
+@rule(log(erfc(x)))
+def local_log_erfc(x, out):
     """Compute the logarithm of erfc accurately, even where erfc is rounded to zero.
 
     log(erfc(x))  ->  switch(x < 26.0, log(erfc(x)), log(erfcx(x)) - sqr(x))          [stabilize, specialize, fast_run]
 
     The threshold is 9 for float32 and 26 for float64.
     """
-    inputs = inputs_of(node.inputs[0], T.erfc)
-    out = node.outputs[0]
-    if inputs is None or is_log_of_erfc(out) or out.dtype not in ERFC_THRESHOLD:
-        return False
-    (x,) = inputs
-    return answer(log_of_erfc(x if x.dtype == out.dtype else T.cast(x, out.dtype)), out)
+    if is_log_of_erfc(out) or out.dtype not in ERFC_THRESHOLD:
+        return None
+    return log_of_erfc(x if x.dtype == out.dtype else T.cast(x, out.dtype))
 
 
 @register_stabilize
@@ -281,9 +251,7 @@ def local_grad_log_erfc_neg(node):
 
 
 # The mode FAST_COMPILE has no phase `stabilize`.
-optdb.register(
-    "local_grad_log_erfc_neg", in2out(local_grad_log_erfc_neg, ignore_newtrees=True), 0.71, "fast_compile", own=True
-)
+optdb.register("local_grad_log_erfc_neg", in2out(local_grad_log_erfc_neg, ignore_newtrees=True), 0.71, "fast_compile")
 
 
 def _factors(v, dtype):

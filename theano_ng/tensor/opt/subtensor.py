@@ -17,7 +17,7 @@ from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import constant_value, inputs_of
 from theano_ng.tensor.opt.lift import is_function_of_one, lifted_through_functions, lifts
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.shaping.creation import ARange, MakeVector

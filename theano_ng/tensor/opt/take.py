@@ -15,7 +15,7 @@ from theano_ng.tensor.indexing.advanced import (
     advanced_subtensor,
 )
 from theano_ng.tensor.opt.common import shuffled
-from theano_ng.tensor.opt.own_registration import register_specialize
+from theano_ng.tensor.opt.registration import register_specialize
 from theano_ng.tensor.shaping.allocation import Alloc
 
 

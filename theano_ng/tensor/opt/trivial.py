@@ -5,7 +5,7 @@ from theano_ng.compile.ops import OutputGuard, ViewOp
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import computes
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_useless
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_useless
 from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.sort import TopKOp
@@ -29,25 +29,18 @@ def local_view_op(node):
     return [x] if x.type == out.type else False
 
 
-local_tensor_scalar_tensor = register_specialize(
-    register_canonicalize(
-        rule(
-            "local_tensor_scalar_tensor",
-            "A 0-d tensor need not become a scalar to become a tensor again.",
-            (tensor_from_scalar(scalar_from_tensor(s)), s),
-        )
-    )
-)
+@register_specialize
+@register_canonicalize
+@rule((tensor_from_scalar(scalar_from_tensor(s)), s))
+def local_tensor_scalar_tensor():
+    """Do not convert a 0-d tensor to a scalar and back."""
 
-local_scalar_tensor_scalar = register_specialize(
-    register_canonicalize(
-        rule(
-            "local_scalar_tensor_scalar",
-            "A scalar need not become a 0-d tensor to become a scalar again.",
-            (scalar_from_tensor(tensor_from_scalar(number)), number),
-        )
-    )
-)
+
+@register_specialize
+@register_canonicalize
+@rule((scalar_from_tensor(tensor_from_scalar(number)), number))
+def local_scalar_tensor_scalar():
+    """Do not convert a scalar to a 0-d tensor and back."""
 
 
 @register_canonicalize

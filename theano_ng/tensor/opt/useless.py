@@ -4,7 +4,7 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.rewriting import OpRemove, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import OpRemove, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import (
@@ -17,25 +17,60 @@ from theano_ng.tensor.opt.common import (
     inputs_of,
 )
 from theano_ng.tensor.opt.lengths import is_length
-from theano_ng.tensor.opt.own_registration import (
+from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
     register_stabilize,
 )
+from theano_ng.tensor.opt.rows import elementwise, names, rule, such
+
+x, y = names("x", "y")
+Add, And, Cast, Eq, Identity, Mul, Neq, Or, Xor = elementwise(
+    scalar.Add, scalar.AND, scalar.Cast, scalar.EQ, scalar.Identity, scalar.Mul, scalar.NEQ, scalar.OR, scalar.XOR
+)
+Ge, Gt, Le, Lt, Maximum, Minimum = elementwise(
+    scalar.GE, scalar.GT, scalar.LE, scalar.LT, scalar.Maximum, scalar.Minimum
+)
 
 
-def _filled_with(value, node):
-    """Return the result of a rule: a list of `value` in the shape and dtype of the output of an elementwise node."""
-    out = node.outputs[0]
-    return answer(fill_like_inputs(T.as_tensor_variable(np.asarray(value, dtype=out.dtype)), node.inputs), out)
+def _masked(node, neutral):
+    """Return the result of a bitwise operation with a constant whose bits are all equal; None without such a constant.
+
+    Parameters
+    ----------
+    node : Apply
+    neutral : int
+        The bit that changes nothing: 0 for `or`, 1 for `and`.
+    """
+    dtype = node.outputs[0].dtype
+    ones = ~np.zeros((), dtype=dtype)
+    for mask, other in (node.inputs, node.inputs[::-1]):
+        value = constant_value(mask, only_process_constants=True)
+        if value is not None and all(mask.broadcastable) and (value == 0 or value == ones):
+            return other if bool(value) == neutral else T.as_tensor_variable(np.asarray(value, dtype=dtype))
+    return None
+
+
+def _kept(x, out):
+    return x if x.type == out.type else None
 
 
 @register_specialize
 @register_canonicalize("fast_compile")
 @ignores_nonfinite
-@local_optimizer([Elemwise], when=lambda op: type(op.scalar_op) in _USELESS)
-def local_useless_elemwise(node):
+@rule(
+    (Eq(x, x), 1),
+    (Neq(x, x), 0),
+    (Xor(x, x), 0),
+    (Or(x, y), lambda node: _masked(node, 0)),
+    (And(x, y), lambda node: _masked(node, 1)),
+    (Add(x), _kept),
+    (Mul(x), _kept),
+    (Identity(x), _kept),
+    (Cast(x), _kept),
+)
+def local_useless_elemwise():
     """Replace an elementwise operation that returns an input or a constant.
 
     eq(x, x)  ->  1          [canonicalize, specialize, fast_run, fast_compile]
@@ -51,86 +86,6 @@ def local_useless_elemwise(node):
 
     eq(x, x) of floats becomes 1 even if x is NaN.
     """
-    # The class of the scalar op selects the function that decides.
-    return _USELESS[type(node.op.scalar_op)](node)
-
-
-def _self_eq(node):
-    return _filled_with(1, node) if node.inputs[0] is node.inputs[1] else False
-
-
-def _self_neq(node):
-    return _filled_with(0, node) if node.inputs[0] is node.inputs[1] else False
-
-
-def _unary(node):
-    if len(node.inputs) != 1:
-        return False
-    x, out = node.inputs[0], node.outputs[0]
-    if x.type != out.type:
-        return False
-    copy_stack_trace(out, x)
-    return [x]
-
-
-def _cast(node):
-    return _unary(node) if node.inputs[0].dtype == node.outputs[0].dtype else False
-
-
-def _bitwise_constant(node):
-    """Find an operand that is a constant whose bits are all 0 or all 1.
-
-    Return (index of the other operand, bits), or None if there is no such operand.
-    """
-    if len(node.inputs) != 2:
-        return None
-    for i in (0, 1):
-        value = constant_value(node.inputs[i], only_process_constants=True)
-        if value is None or not all(node.inputs[i].broadcastable):
-            continue
-        if value == 0:
-            return 1 - i, 0
-        ones = True if node.outputs[0].dtype == "bool" else np.asarray(~np.zeros((), dtype=node.outputs[0].dtype))
-        if value == ones:
-            return 1 - i, ones
-    return None
-
-
-def _or(node):
-    found = _bitwise_constant(node)
-    if found is None:
-        return False
-    other, bits = found
-    if np.all(bits == 0):
-        return answer(node.inputs[other], node.outputs[0])
-    return _filled_with(bits, node)
-
-
-def _and(node):
-    found = _bitwise_constant(node)
-    if found is None:
-        return False
-    other, bits = found
-    if np.all(bits == 0):
-        return _filled_with(0, node)
-    return answer(node.inputs[other], node.outputs[0])
-
-
-def _xor(node):
-    return _filled_with(0, node) if len(node.inputs) == 2 and node.inputs[0] is node.inputs[1] else False
-
-
-_USELESS = {
-    scalar.EQ: _self_eq,
-    scalar.NEQ: _self_neq,
-    scalar.Mul: _unary,
-    scalar.Add: _unary,
-    scalar.Identity: _unary,
-    scalar.Cast: _cast,
-    scalar.OR: _or,
-    scalar.AND: _and,
-    scalar.XOR: _xor,
-}
 
 
 # tensor_copy(x) -> x. Functions themselves make the copies that are necessary.
@@ -139,23 +94,53 @@ register_canonicalize(OpRemove(T.tensor_copy), name="remove_tensor_copy")
 
 # -- comparisons -----------------------------------------------------------------------------------------------------------
 
-# The result of ``x op x``, except for NaN.
-_SELF_COMPARISON = {scalar.LT: 0, scalar.GT: 0, scalar.LE: 1, scalar.GE: 1}
-_SELF_CHOICE = (scalar.Minimum, scalar.Maximum)
-_COMPARED = {*_SELF_COMPARISON, *_SELF_CHOICE, scalar.EQ}
 
-
-def _is_sum_of_lengths(v):
+def _is_never_negative(v):
     inputs = inputs_of(v, T.add)
-    return inputs is not None and all(is_length(i) for i in inputs)
+    return is_length(v) or inputs is not None and all(is_length(i) for i in inputs)
+
+
+def _bound(condition):
+    """Return a pattern for constants that fulfill a condition."""
+
+    def is_bound(v):
+        value = constant_value(v, only_process_constants=True)
+        return value is not None and bool(condition(value))
+
+    return such("bound", is_bound)
+
+
+length = such("n", _is_never_negative)
+at_most_0, negative = _bound(lambda value: value <= 0), _bound(lambda value: value < 0)
 
 
 @register_specialize
 @register_canonicalize
 @register_stabilize
 @ignores_nonfinite
-@local_optimizer([Elemwise], when=lambda op: type(op.scalar_op) in _COMPARED)
-def local_useless_elemwise_comparison(node):
+@rule(
+    (Lt(x, x), 0),
+    (Gt(x, x), 0),
+    (Le(x, x), 1),
+    (Ge(x, x), 1),
+    (Minimum(x, x), x),
+    (Maximum(x, x), x),
+    (Eq(length, negative), 0),
+    (Eq(negative, length), 0),
+    (Lt(length, at_most_0), 0),
+    (Gt(at_most_0, length), 0),
+    (Le(length, negative), 0),
+    (Ge(negative, length), 0),
+    (Ge(length, at_most_0), 1),
+    (Le(at_most_0, length), 1),
+    (Gt(length, negative), 1),
+    (Lt(negative, length), 1),
+    (Maximum(length, at_most_0), length),
+    (Maximum(at_most_0, length), length),
+    (Minimum(length, at_most_0), at_most_0),
+    (Minimum(at_most_0, length), at_most_0),
+)
+def local_useless_elemwise_comparison():
     """Replace a comparison whose result does not depend on values.
 
     x < x  ->  0          [canonicalize, stabilize, specialize, fast_run]
@@ -171,34 +156,6 @@ def local_useless_elemwise_comparison(node):
 
     x <= x and x >= x become 1 even if x is NaN.
     """
-    cls = type(node.op.scalar_op)
-    a, b = node.inputs
-    out = node.outputs[0]
-    if a is b:
-        if cls in _SELF_COMPARISON:
-            return _filled_with(_SELF_COMPARISON[cls], node)
-        if cls in _SELF_CHOICE:
-            return [a] if a.type == out.type else False
-        return False
-    for length, other, swapped in ((a, b, False), (b, a, True)):
-        bound = constant_value(other, only_process_constants=True)
-        if bound is None or not (is_length(length) or _is_sum_of_lengths(length)):
-            continue
-        if cls is scalar.EQ:
-            return _filled_with(0, node) if bound < 0 else False
-        if cls is scalar.Maximum and bound <= 0 or cls is scalar.Minimum and bound <= 0:
-            keep = length if cls is scalar.Maximum else other
-            return answer(keep, out)
-        # The comparison in the form "length op bound".
-        kind = _MIRRORED[cls] if swapped and cls in _MIRRORED else cls
-        if kind is scalar.LT and bound <= 0 or kind is scalar.LE and bound < 0:
-            return _filled_with(0, node)
-        if kind is scalar.GE and bound <= 0 or kind is scalar.GT and bound < 0:
-            return _filled_with(1, node)
-    return False
-
-
-_MIRRORED = {scalar.LT: scalar.GT, scalar.GT: scalar.LT, scalar.LE: scalar.GE, scalar.GE: scalar.LE}
 
 
 # -- switches ----------------------------------------------------------------------------------------------------------------

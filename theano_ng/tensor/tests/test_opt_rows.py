@@ -2,15 +2,46 @@
 
 import unittest
 
+import numpy as np
+
 import theano_ng.tensor as T
-from theano_ng import gof
-from theano_ng.gof.opt import LocalOptimizer, PatternSub
+from theano_ng import gof, scalar
+from theano_ng.audit.rewrites.examples import examples
+from theano_ng.gof.opt import LocalOptimizer, PatternSub, local_optimizer
 from theano_ng.tensor.opt.common import get_clients, get_clients2
-from theano_ng.tensor.opt.rows import Term, names, pattern_rule, rule, shown, such, terms
+from theano_ng.tensor.opt.rows import (
+    Rest,
+    Term,
+    again,
+    alone,
+    copying,
+    dimshuffled,
+    elementwise,
+    names,
+    number,
+    pattern_rule,
+    rule,
+    shown,
+    such,
+    terms,
+    typed,
+    widened,
+)
 from theano_ng.tensor.tests.rewriting import shown as shown_graph
 
 x, y = names("x", "y")
-exp, log, erf, join = terms(T.exp, T.log, T.erf, T.Join)
+exp, log, log1p, erf, inv, join = terms(T.exp, T.log, T.log1p, T.erf, T.inv, T.Join)
+sum_, alloc = terms(T.add, T.Alloc)
+
+
+def of_rows(*rows, **options):
+    """Return a rule without a name."""
+
+    @rule(*rows, **options)
+    def made():
+        """Rows."""
+
+    return made
 
 
 def after(made, out):
@@ -93,15 +124,41 @@ class TestRule(unittest.TestCase):
             self.assertEqual(pattern_rule("r", "", pattern, x).tracks(), [op], shown(pattern))
 
     def test_is_a_local_optimizer(self):
-        self.assertRaises(ValueError, rule, "r", "", (join(y, x), x), (exp(x), y))
-        made = rule("squares", "Products.", (x * x, x**2), (exp(x) * y, y))
-        self.assertIsInstance(made, LocalOptimizer)
-        self.assertEqual((made.__name__, str(made), made.tracks()), ("squares", "squares", [T.mul]))
-        self.assertEqual(made.__doc__, "Products.\n\n    x * x  ->  x ** 2\n    exp(x) * y  ->  y\n")
+        @rule((x * x, x**2), (exp(x) * y, y))
+        def squares():
+            """Products."""
+
+        self.assertIsInstance(squares, LocalOptimizer)
+        self.assertEqual((squares.__name__, str(squares), squares.tracks()), ("squares", "squares", [T.mul]))
+        self.assertEqual(squares.__doc__, "Products.\n\n    x * x  ->  x ** 2\n    exp(x) * y  ->  y\n")
+        self.assertEqual(squares.fn.__module__, __name__)
+
+    def test_examples_of_a_docstring_are_all(self):
+        @rule(x * x)
+        def squares(x):
+            """A square.
+
+            2 * 2  ->  4
+            """
+            return T.sqr(x)
+
+        self.assertEqual(examples(squares.__doc__), [("2 * 2", "4", None)])
+        self.assertEqual(examples(of_rows((alloc(x, Rest("lengths")), x)).__doc__), [])
+
+    def test_tracked_ops(self):
+        minus, plus = elementwise(scalar.Sub, scalar.Add)
+        for made, tracked, when in (
+            (of_rows((exp(x), x), (log(x), x), (exp(exp(x)), x)), [T.exp, T.log], None),
+            (of_rows((join(y, x), x), (exp(x), y)), [T.Join, T.exp], None),
+            (of_rows((dimshuffled(x, 1, 0), x)), [T.DimShuffle], None),
+            (of_rows((minus(x, x), 0), (plus(x, x), x)), [T.Elemwise], [True, True, False]),
+        ):
+            self.assertEqual(made.tracks(), tracked)
+            self.assertEqual(made.when and [made.when(op) for op in (T.sub, T.add, T.mul)], when)
 
     def test_names_numbers_and_heads(self):
         v, w, m, one = T.dvector("v"), T.dvector("w"), T.dmatrix("m"), T.ones_like(T.dvector("v"))
-        same, unit, joined = rule("r", "", (x * x, x)), rule("r", "", (x + 1, x)), rule("r", "", (join(y, x), x))
+        same, unit, joined = of_rows((x * x, x)), of_rows((x + 1, x)), of_rows((join(y, x), x))
         self.assertEqual(after(same, v * v), "v")
         self.assertFalse(after(same, v * w))
         self.assertFalse(after(same, T.mul(v, v, v)))
@@ -112,11 +169,11 @@ class TestRule(unittest.TestCase):
         self.assertEqual(after(joined, T.Join()(0, m)), "m")
         self.assertFalse(after(joined, T.Join()(0, m, m)))
         self.assertFalse(joined.transform((v + 1).owner))
-        real = rule("r", "", (exp(such("x", lambda i: i.dtype[0] == "f")), 1))
+        real = of_rows((exp(such("x", lambda i: i.dtype[0] == "f")), 1))
         self.assertFalse(after(real, T.exp(T.zvector("z"))))
 
     def test_first_row_that_matches(self):
-        made = rule("r", "", (log(exp(x)), x), (log(x), -x), (exp(x), 0))
+        made = of_rows((log(exp(x)), x), (log(x), -x), (exp(x), 0))
         v = T.dvector("v")
         self.assertEqual(
             [after(made, out) for out in (T.log(T.exp(v)), T.log(v), T.exp(v), -v)],
@@ -125,9 +182,9 @@ class TestRule(unittest.TestCase):
 
     def test_types_of_replacements(self):
         i, m, s = T.ivector("i"), T.dmatrix("m"), T.dscalar("s")
-        quotient = rule("r", "", (x / 1, x))
+        quotient = of_rows((x / 1, x))
         self.assertEqual(after(quotient, i / 1), "Cast{float64}(i)")
-        left = [rule("r", "", (x + y, x), same_type=flag) for flag in (False, True)]
+        left = [of_rows((x + y, x), same_type=flag) for flag in (False, True)]
         self.assertEqual(after(left[0], s + m), "second(m, InplaceDimShuffle{x,x}(s))")
         self.assertFalse(after(left[1], s + m))
         self.assertEqual(after(left[1], m + s), "m")
@@ -135,8 +192,128 @@ class TestRule(unittest.TestCase):
     def test_stack_traces_are_copied(self):
         out = T.exp(T.dvector("v"))
         out.tag.trace = [[("file.py", 1, "f", "exp(v)")]]
-        (new,) = rule("r", "", (exp(x), log(x))).transform(out.owner)
+        (new,) = of_rows((exp(x), log(x))).transform(out.owner)
         self.assertIn(("file.py", 1, "f", "exp(v)"), [line for trace in new.tag.trace for line in trace])
+
+
+class TestConditions(unittest.TestCase):
+    def setUp(self):
+        self.v, self.w, self.m, self.i = T.dvector("v"), T.dvector("w"), T.dmatrix("m"), T.ivector("i")
+
+    def test_types(self):
+        v, m, i, row = self.v, self.m, self.i, T.drow("row")
+        for condition, matched in (
+            ({"kinds": "fc"}, [v, m, row]),
+            ({"kinds": "iu"}, [i]),
+            ({"ndim": 2}, [m, row]),
+            ({"broadcastable": (True, False)}, [row]),
+            ({"kinds": "f", "ndim": 1}, [v]),
+        ):
+            made = of_rows((exp(typed(x, **condition)), x), same_type=True)
+            cast = of_rows((exp(typed(x, **condition)), x))
+            self.assertEqual([u for u in (v, m, i, row) if after(cast, T.exp(u))], matched)
+            self.assertEqual([u for u in (v, m, row) if after(made, T.exp(u))], [u for u in matched if u is not i])
+
+    def test_numbers(self):
+        positive = of_rows((x * number("c", lambda c: c > 0), x))
+        self.assertEqual(after(positive, self.v * 2), "v")
+        self.assertEqual(after(positive, self.v * T.fill(self.v, 3)), "v")
+        self.assertFalse(after(positive, self.v * -2))
+        self.assertFalse(after(positive, self.v * self.w))
+        self.assertFalse(after(positive, self.v * np.array([1.0, 2.0])))
+
+    def test_clients(self):
+        made = of_rows((log(alone(exp(x))), x))
+        e = T.exp(self.v)
+        self.assertEqual(after(made, T.log(e)), "v")
+        fgraph = gof.FunctionGraph([self.v], [T.log(e), e], clone=True)
+        self.assertFalse(made.transform(fgraph.outputs[0].owner))
+
+    def test_rest_of_sums_and_products(self):
+        v, w, i = self.v, self.w, self.i
+        made = of_rows((log(sum_(1, Rest("others"))), log1p(sum_(Rest("others")))))
+        self.assertEqual(after(made, T.log(T.add(v, 1, w))), "log1p(add(v, w))")
+        self.assertEqual(after(made, T.log(v + 1)), "log1p(v)")
+        self.assertFalse(after(made, T.log(v + w)))
+        # The sum of the others has the dtype of the result, and does not overflow as a sum of int32.
+        self.assertEqual(after(made, T.log(T.add(i, 1.0, i))), "log1p(add(Cast{float64}(i), i))")
+        two = of_rows((sum_(exp(x), log(x), Rest("others")), sum_(x, Rest("others"))))
+        self.assertEqual(after(two, T.add(w, T.log(v), v, T.exp(v))), "add(v, w, v)")
+        self.assertFalse(after(two, T.add(w, T.log(w), T.exp(v))))
+        self.assertEqual(after(of_rows((sum_(exp(x), Rest("others")), x)), T.exp(v) + w), "v")
+
+    def test_rest_of_other_ops(self):
+        made = of_rows((alloc(exp(x), Rest("lengths")), again(x, Rest("lengths"))))
+        self.assertEqual(after(made, T.alloc(T.exp(self.v), 2, 3)), "Alloc(v, 2, 3)")
+        self.assertFalse(after(made, T.alloc(self.v, 2, 3)))
+
+    def test_ops_by_class(self):
+        made = of_rows((dimshuffled(dimshuffled(x, 1, 0), 1, 0), x))
+        self.assertEqual(after(made, self.m.T.T), "m")
+        self.assertFalse(after(made, self.m.T.dimshuffle("x", 1, 0)))
+        minus, plus = elementwise(scalar.Sub, scalar.Add)
+        made = of_rows((minus(x, x), 0), (plus(x, x), 2 * x), (minus(x, plus(x, y)), -y))
+        for out, expected in (
+            (self.v - self.v, "second(v, InplaceDimShuffle{x}(0.0))"),
+            (self.v + self.v, "mul(InplaceDimShuffle{x}(2), v)"),
+            (self.v - (self.v + self.w), "neg(w)"),
+            (self.v * self.v, False),
+            (self.v - self.w, False),
+        ):
+            self.assertEqual(after(made, out), expected)
+
+    def test_nodes(self):
+        made = of_rows((exp(x), x), provided=lambda node: node.outputs[0].ndim == 2)
+        self.assertEqual(after(made, T.exp(self.m)), "m")
+        self.assertFalse(after(made, T.exp(self.v)))
+
+
+class TestComputed(unittest.TestCase):
+    def test_functions_of_names(self):
+        @rule(exp(log(x)), (log(x), lambda out, x: x if out.ndim == 1 else None), (log(x), 1), (sum_(x, y), "y"))
+        def made(x, node, op):
+            """Rows."""
+            self.assertIs(op, T.exp)
+            return node.op(node.op(x))
+
+        v, m = T.dvector("v"), T.dmatrix("m")
+        self.assertEqual(after(made, T.exp(T.log(v))), "exp(exp(v))")
+        self.assertEqual(after(made, T.log(v)), "v")
+        self.assertEqual(after(made, T.log(m)), "second(m, InplaceDimShuffle{x,x}(1.0))")  # the first row declines
+        self.assertEqual(after(made, v + m), "m")
+
+    def test_results(self):
+        v = T.dvector("v")
+        node = T.exp(v).owner
+        for result in ([v], {node.outputs[0]: v}):
+            self.assertEqual(of_rows((exp(x), lambda: result)).transform(node), result)
+        for declined in (None, False, [T.dmatrix()], [v, v]):
+            self.assertFalse(of_rows((exp(x), lambda: declined)).transform(node))
+
+    def test_rules_in_place(self):
+        inputs, out = Rest("inputs"), T.inc_subtensor(T.dvector("v")[1:], 2)
+        inc = copying(T.IncSubtensor, T.AdvancedIncSubtensor1)
+        self.assertEqual(of_rows((inc(inputs), 0)).tracks(), [T.IncSubtensor, T.AdvancedIncSubtensor1])
+        made = of_rows(
+            (inc(inputs), lambda op, inputs: T.IncSubtensor(op.idx_list, inplace=True)(*inputs)), inplace=True
+        )
+        self.assertEqual(made.requirements, local_optimizer(None, inplace=True)(made.fn).requirements)
+        self.assertEqual(of_rows((exp(x), x)).requirements, ())
+        (new,) = made.transform(out.owner)
+        self.assertTrue(new.owner.op.inplace)
+        self.assertFalse(made.transform(new.owner))
+
+    def test_unknown_parameters(self):
+        self.assertRaisesRegex(ValueError, r"\['z'\], which exp\(x\)", of_rows, (exp(x), lambda z: z))
+
+    def test_dtype_of_the_result(self):
+        i = T.ivector("i")
+        self.assertEqual(after(of_rows((1 / x, inv(widened(x)))), 1 / i), "inv(Cast{float64}(i))")
+        self.assertEqual(after(of_rows((1 / x, inv(widened(x)))), 1 / T.dvector("v")), "inv(v)")
+
+    def test_other_ops_keep_their_type(self):
+        i = T.ivector("i")
+        self.assertFalse(after(of_rows((alloc(x, Rest("n")), x)), T.alloc(i, 2, 3)))
 
 
 class TestPatternRule(unittest.TestCase):

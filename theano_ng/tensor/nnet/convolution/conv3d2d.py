@@ -200,7 +200,6 @@ optdb.register(
     60,
     "fast_run",
     "inplace",
-    own=True,
 )
 
 

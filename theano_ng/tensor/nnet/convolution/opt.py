@@ -9,12 +9,7 @@ if that Op can compute it. A convolution that no rule has replaced is an error (
 from theano_ng.compile import optdb
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.optdb import LocalGroupDB
-from theano_ng.gof.rewriting import (
-    LocalMetaOptimizerSkipAssertionError,
-    TopoOptimizer,
-    copy_stack_trace,
-    local_optimizer,
-)
+from theano_ng.gof.rewriting import LocalMetaOptimizerSkipAssertionError, TopoOptimizer, local_optimizer
 from theano_ng.tensor.nnet.convolution.abstract import (
     AbstractConv,
     AbstractConv2d,
@@ -27,21 +22,14 @@ from theano_ng.tensor.nnet.convolution.abstract import (
     AbstractConv_gradWeights,
 )
 from theano_ng.tensor.nnet.convolution.legacy import ConvOp
-from theano_ng.tensor.opt.own_registration import register_specialize_device
+from theano_ng.tensor.opt.registration import register_specialize_device
+from theano_ng.tensor.opt.rows import Rest, names, ops_such, rule
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import MakeVector
 
 conv_groupopt = LocalGroupDB()
 conv_groupopt.__name__ = "conv_opts"
 register_specialize_device(conv_groupopt, "fast_compile")
-
-
-def _finish(node, result):
-    """Return a list of `result`, with the broadcast pattern and the stack trace of the node's output."""
-    (old,) = node.outputs
-    result = patternbroadcast(result, old.broadcastable)
-    copy_stack_trace(old, result)
-    return [result]
 
 
 def _flip(x):
@@ -58,74 +46,72 @@ def _elements(vector, n):
     return [vector[i] for i in range(n)]
 
 
-def _implemented(node, convdim):
-    """Replace a convolution by the Op that computes it; return None if it has another number of dimensions."""
-    op = node.op
-    if op.convdim != convdim:
-        return None
-    first, second, *shape = node.inputs
-    lengths = [_elements(shape[0], convdim)] if shape else []
-    return _finish(node, op.implementation()(first, second, *lengths))
+images, kernels, maps, lengths = names("images", "kernels", "maps", "lengths")
 
 
-@local_optimizer([AbstractConv2d, AbstractConv])
-def local_abstractconv_gemm(node):
+def _implemented(convdim, *op_classes):
+    """Return the row that replaces convolutions of some classes and dimensions by the Op that computes them."""
+
+    def computed(op, first, second, shape, out):
+        shape = [_elements(vector, convdim) for vector in shape]
+        return patternbroadcast(op.implementation()(first, second, *shape), out.broadcastable)
+
+    convolution = ops_such(*op_classes, condition=lambda op: op.convdim == convdim)
+    return convolution(*names("first", "second"), Rest("shape")), computed
+
+
+@rule(_implemented(2, AbstractConv2d, AbstractConv))
+def local_abstractconv_gemm():
     """Compute a convolution in two dimensions by ConvMM, or by CorrMM if the kernels are not flipped.
 
     AbstractConv2d(filter_flip=False)(images, kernels)  ->  CorrMM()(images, kernels)          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     AbstractConv2d(subsample=(2, 1))(images, kernels)  ->  ConvMM(subsample=(2, 1))(images, kernels)
     """
-    return _implemented(node, 2)
 
 
-@local_optimizer([AbstractConv2d_gradWeights, AbstractConv_gradWeights])
-def local_abstractconv_gradweight_gemm(node):
+@rule(_implemented(2, AbstractConv2d_gradWeights, AbstractConv_gradWeights))
+def local_abstractconv_gradweight_gemm():
     """Compute the gradient of a convolution in two dimensions with respect to the kernels.
 
     AbstractConv2d_gradWeights()(images, maps, lengths)  ->
         ConvMM_gradWeights()(images, maps, [lengths[0], lengths[1]])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     """
-    return _implemented(node, 2)
 
 
-@local_optimizer([AbstractConv2d_gradInputs, AbstractConv_gradInputs])
-def local_abstractconv_gradinputs_gemm(node):
+@rule(_implemented(2, AbstractConv2d_gradInputs, AbstractConv_gradInputs))
+def local_abstractconv_gradinputs_gemm():
     """Compute the gradient of a convolution in two dimensions with respect to the images.
 
     AbstractConv2d_gradInputs(border_mode=(1, 0))(kernels, maps, [3, 4])  ->
         ConvMM_gradInputs(border_mode=(1, 0))(kernels, maps, [3, 4])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     """
-    return _implemented(node, 2)
 
 
-@local_optimizer([AbstractConv3d, AbstractConv])
-def local_abstractconv3d_gemm(node):
+@rule(_implemented(3, AbstractConv3d, AbstractConv))
+def local_abstractconv3d_gemm():
     """Compute a convolution in three dimensions by Conv3dMM, or by Corr3dMM if the kernels are not flipped.
 
     AbstractConv3d(filter_flip=False)(films, cubes)  ->  Corr3dMM()(films, cubes)          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     AbstractConv3d()(films, cubes)  ->  Conv3dMM()(films, cubes)
     """
-    return _implemented(node, 3)
 
 
-@local_optimizer([AbstractConv3d_gradWeights, AbstractConv_gradWeights])
-def local_abstractconv3d_gradweight_gemm(node):
+@rule(_implemented(3, AbstractConv3d_gradWeights, AbstractConv_gradWeights))
+def local_abstractconv3d_gradweight_gemm():
     """Compute the gradient of a convolution in three dimensions with respect to the kernels.
 
     AbstractConv3d_gradWeights()(films, films, [1, 1, 1])  ->
         Conv3dMM_gradWeights()(films, films, [1, 1, 1])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     """
-    return _implemented(node, 3)
 
 
-@local_optimizer([AbstractConv3d_gradInputs, AbstractConv_gradInputs])
-def local_abstractconv3d_gradinputs_gemm(node):
+@rule(_implemented(3, AbstractConv3d_gradInputs, AbstractConv_gradInputs))
+def local_abstractconv3d_gradinputs_gemm():
     """Compute the gradient of a convolution in three dimensions with respect to the images.
 
     AbstractConv3d_gradInputs()(cubes, films, [4, 5, 5])  ->
         Conv3dMM_gradInputs()(cubes, films, [4, 5, 5])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     """
-    return _implemented(node, 3)
 
 
 def _is_classic(op):
@@ -139,24 +125,28 @@ def _is_classic(op):
     )
 
 
-@local_optimizer([AbstractConv2d, AbstractConv])
-def local_conv2d_cpu(node):
+def _has_classic_gradient(op):
+    return _is_classic(op) and op.subsample == (1, 1)
+
+
+convolved = ops_such(AbstractConv2d, AbstractConv, condition=_is_classic)
+d_kernels = ops_such(AbstractConv2d_gradWeights, AbstractConv_gradWeights, condition=_has_classic_gradient)
+d_images = ops_such(AbstractConv2d_gradInputs, AbstractConv_gradInputs, condition=_has_classic_gradient)
+
+
+@rule(convolved(images, kernels))
+def local_conv2d_cpu(op, images, kernels, out):
     """Compute a convolution by the classic ConvOp if the rules ``conv_gemm`` are excluded.
 
     AbstractConv2d(subsample=(1, 2))(images, kernels)  ->  ConvOp(dx=1, dy=2)(images, kernels)          [40, conv_opts, fast_compile, fast_run]
     """
-    op = node.op
-    if not _is_classic(op):
-        return None
-    images, kernels = node.inputs
-    if not op.filter_flip:
-        kernels = _flip(kernels)
     dx, dy = op.subsample
-    return _finish(node, ConvOp(output_mode=op.border_mode, dx=dx, dy=dy)(images, kernels))
+    result = ConvOp(output_mode=op.border_mode, dx=dx, dy=dy)(images, kernels if op.filter_flip else _flip(kernels))
+    return patternbroadcast(result, out.broadcastable)
 
 
-@local_optimizer([AbstractConv2d_gradWeights, AbstractConv_gradWeights])
-def local_conv2d_gradweight_cpu(node):
+@rule(d_kernels(images, maps, lengths))
+def local_conv2d_gradweight_cpu(op, images, maps, out):
     """Compute the gradient with respect to the kernels by ConvOp if the rules ``conv_gemm`` are excluded.
 
     AbstractConv2d_gradWeights()(images, maps, [2, 2])  ->
@@ -167,21 +157,17 @@ def local_conv2d_gradweight_cpu(node):
     lengths of the kernels must follow from the lengths of these two. So the rule applies only without strides, and in
     the modes 'valid' and 'full'.
     """
-    op = node.op
-    if not _is_classic(op) or op.subsample != (1, 1):
-        return None
-    images, top, _ = node.inputs
-    images, top = images.dimshuffle(1, 0, 2, 3), top.dimshuffle(1, 0, 2, 3)
+    images, top = images.dimshuffle(1, 0, 2, 3), maps.dimshuffle(1, 0, 2, 3)
     if op.border_mode == "full":
         # The output is longer than the images, so the images act as kernels that move along it.
         result = ConvOp()(top, _flip(images))
     else:
         result = _flip(ConvOp()(images, _flip(top)).dimshuffle(1, 0, 2, 3))
-    return _finish(node, result if op.filter_flip else _flip(result))
+    return patternbroadcast(result if op.filter_flip else _flip(result), out.broadcastable)
 
 
-@local_optimizer([AbstractConv2d_gradInputs, AbstractConv_gradInputs])
-def local_conv2d_gradinputs_cpu(node):
+@rule(d_images(kernels, maps, lengths))
+def local_conv2d_gradinputs_cpu(op, kernels, maps, out):
     """Compute the gradient with respect to the images by ConvOp if the rules ``conv_gemm`` are excluded.
 
     AbstractConv2d_gradInputs()(kernels, maps, [5, 4])  ->
@@ -190,15 +176,10 @@ def local_conv2d_gradinputs_cpu(node):
     The gradient is a convolution of the gradient of the output with flipped kernels. It is 'full' if the forward
     convolution is 'valid', and vice versa.
     """
-    op = node.op
-    if not _is_classic(op) or op.subsample != (1, 1):
-        return None
-    kernels, top, _ = node.inputs
     kernels = kernels.dimshuffle(1, 0, 2, 3)
-    if op.filter_flip:
-        kernels = _flip(kernels)
     mode = "valid" if op.border_mode == "full" else "full"
-    return _finish(node, ConvOp(output_mode=mode)(top, kernels))
+    result = ConvOp(output_mode=mode)(maps, _flip(kernels) if op.filter_flip else kernels)
+    return patternbroadcast(result, out.broadcastable)
 
 
 for _rule in (
@@ -209,9 +190,9 @@ for _rule in (
     local_abstractconv3d_gradweight_gemm,
     local_abstractconv3d_gradinputs_gemm,
 ):
-    conv_groupopt.register(_rule.__name__, _rule, "30", "conv_gemm", "fast_compile", "fast_run", own=True)
+    conv_groupopt.register(_rule.__name__, _rule, "30", "conv_gemm", "fast_compile", "fast_run")
 for _rule in (local_conv2d_cpu, local_conv2d_gradweight_cpu, local_conv2d_gradinputs_cpu):
-    conv_groupopt.register(_rule.__name__, _rule, "40", "fast_compile", "fast_run", own=True)
+    conv_groupopt.register(_rule.__name__, _rule, "40", "fast_compile", "fast_run")
 
 
 _ABSTRACT = [
@@ -241,10 +222,5 @@ def local_abstractconv_check(node):
 
 
 optdb.register(
-    "AbstractConvCheck",
-    TopoOptimizer(local_abstractconv_check, order="in_to_out"),
-    48.7,
-    "fast_compile",
-    "fast_run",
-    own=True,
+    "AbstractConvCheck", TopoOptimizer(local_abstractconv_check, order="in_to_out"), 48.7, "fast_compile", "fast_run"
 )
