@@ -97,8 +97,8 @@ from theano_ng.printing import pp, pprint
 from theano_ng.updates import OrderedUpdates
 from theano_ng.tensor.constant import get_scalar_constant_value
 
-gof.ports.scan.fill("theano_ng.scan.front:scan")
-gof.ports.sparse_from_rows.fill("theano_ng.sparse.rows:sparse_from_rows")
+gof.ports.scan.fill("theano_ng.scan.builder:scan")
+gof.ports.sparse_from_rows.fill("theano_ng.sparse.from_rows:sparse_from_rows")
 
 # Rewriting rules of modules whose Ops only rewrites put into graphs.
 for _module in ("opt_crossentropy", "opt_sigm"):

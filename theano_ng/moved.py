@@ -41,7 +41,7 @@ MOVED = {
     "tensor.nnet.ConvTransp3D": "tensor.nnet.convolution.volumes",
     "tensor.nnet.opt": "tensor.nnet.convolution.opt tensor.nnet.opt_blocksparse",
     "scan_module": "scan",
-    "scan_module.scan": "scan.front",
+    "scan_module.scan": "scan.builder",
     "scan_module.scan_op": "scan.op",
     "scan_module.scan_opt": "scan.opt",
     "scan_module.scan_utils": "scan.utils",
@@ -52,6 +52,9 @@ MOVED = {
     "sandbox.neighbours": "tensor.nnet.neighbours",
     "sandbox.blocksparse": "tensor.nnet.blocksparse",
     # named by pickles, and by scripts that an earlier version installed
+    "scan.front": "scan.builder",
+    "sparse.rows": "sparse.from_rows",
+    "tensor.nnet.convolution.front": "tensor.nnet.convolution.functions",
     "gof.compilers": "gof.compiler.toolchain",
     "gof.gxx": "gof.compiler.gxx",
     "gof.kernelcache": "gof.compiler.kernelcache",

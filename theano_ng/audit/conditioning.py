@@ -44,8 +44,8 @@ def explained_by_rounding(run, values, k, one, other):
         return None
     rng = np.random.RandomState(17)
     with np.errstate(all="ignore"):
-        near = _spread(run, values, k, one, 1, rng)
-        far = None if near is None else _spread(run, values, k, one, LONGER, rng)
+        near = _output_change(run, values, k, one, 1, rng)
+        far = None if near is None else _output_change(run, values, k, one, LONGER, rng)
         if far is None:
             return None
         distance = np.abs(
@@ -63,7 +63,7 @@ def _wide(value):
     return value.astype(np.clongdouble if value.dtype.kind == "c" else np.longdouble)
 
 
-def _spread(run, values, k, here, steps, rng):
+def _output_change(run, values, k, here, steps, rng):
     """Return how far each element of an output moves at most when the elements of the inputs move up or down.
 
     The result is None if an implementation refuses the changed inputs.
@@ -71,7 +71,7 @@ def _spread(run, values, k, here, steps, rng):
     largest = np.zeros(here.shape, np.longdouble)
     for _ in range(TRIALS):
         try:
-            there = run([_moved(v, steps, rng) for v in values])[k]
+            there = run([_perturbed(v, steps, rng) for v in values])[k]
         except Exception:
             return None
         if not _inexact(there) or there.shape != here.shape:
@@ -81,7 +81,7 @@ def _spread(run, values, k, here, steps, rng):
     return largest
 
 
-def _moved(value, steps, rng):
+def _perturbed(value, steps, rng):
     """Return a copy whose elements are larger or smaller by `steps` units in the last place.
 
     Zeros do not move, because exact values have no rounding errors.

@@ -101,13 +101,13 @@ class Context:
             stages = generate.stages(self.target, self.max_examples, **limits)
         if self._end is not None:
             self._end = max(self._end, time.perf_counter() + LEAST_SEARCH)
-        search = generate.Search(self._apart(attempt) if self.apart else attempt, self.seed, self.seconds_left)
+        search = generate.Search(self._isolated(attempt) if self.apart else attempt, self.seed, self.seconds_left)
         found = search.run(self.target, stages)
         if not found and not search.accepted:
             return self.skipped("the Op accepted none of the inputs that were tried")
         return self.verdict(found, search.accepted)
 
-    def _apart(self, attempt):
+    def _isolated(self, attempt):
         """Return a function that calls `attempt` in a forked process. If the process dies, the problem is a Crash."""
 
         def forked(example):

@@ -5,7 +5,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 
-from theano_ng.audit.worker import CALL
+from theano_ng.audit.worker import CALL_PREFIX
 from theano_ng.gof.codegen.modulecode import locate, locate_file
 
 _FRAME = re.compile(r"^\s*#(\d+) 0x[0-9a-f]+ +(?:in (.+?) )?(\(?/?[^\s()]+\)?(?::\d+)*)(?: \(.*\))?$")
@@ -71,7 +71,7 @@ def read_faults(text):
             faults.append(replace(found, call=call))
             block.clear()
 
-    mark = CALL.decode()
+    mark = CALL_PREFIX.decode()
     for line in text.split("\n"):
         if line.startswith(mark):
             finish()
@@ -239,7 +239,7 @@ def _stack(lines):
 # ---------------------------------------------------------------- places
 
 
-def place(frames, source, owners):
+def user_location(frames, source, owners):
     """Find the line of the user's code that a stack passes through.
 
     Parameters
@@ -259,7 +259,7 @@ def place(frames, source, owners):
     here = [frame for frame in frames if os.path.basename(frame.file) == "mod.cpp" and frame.line]
     if source and here:
         frame = next((frame for frame in here if locate(source, frame.line) is not None), here[0])
-        return _place_in_module(source, frame.line, owners)
+        return _user_location_in_module(source, frame.line, owners)
     kernels = [frame for frame in frames if os.path.basename(os.path.dirname(frame.file)) == "kernels" and frame.line]
     if kernels:
         frame = kernels[0]
@@ -272,7 +272,7 @@ def place(frames, source, owners):
     return "", ""
 
 
-def _place_in_module(source, number, owners):
+def _user_location_in_module(source, number, owners):
     text = source.split("\n")[number - 1].strip() if number <= source.count("\n") + 1 else ""
     found = locate(source, number)
     if found is None:

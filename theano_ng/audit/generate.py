@@ -48,7 +48,7 @@ LENGTHS = ("given", "tied", "free")
 
 ALIASES = ("none", "same", "overlap")
 
-_MOST_SHRINKS = 400  # examples that Hypothesis may try while it shrinks
+_MAX_SHRINKS = 400  # examples that Hypothesis may try while it shrinks
 _SHRINK_SECONDS = 15.0
 
 
@@ -579,7 +579,7 @@ class Search:
             if state["error"] is not None:
                 state["tries"] += 1
                 if (
-                    state["tries"] > _MOST_SHRINKS or time.perf_counter() > state["end"]
+                    state["tries"] > _MAX_SHRINKS or time.perf_counter() > state["end"]
                 ) and example.key() not in self._known:
                     return False
             problem = self.outcome(example)

@@ -12,11 +12,11 @@ from theano_ng.gof.graph import Constant
 
 #: Number of calls over which references are counted, and number of extra references to each object. The extra
 #: references keep an object alive if the Op releases too many references.
-CALLS, OWN = 40, 1 << 14
+CALLS, EXTRA_REFERENCES = 40, 1 << 14
 
 #: Number of calls in a stretch, number of stretches over which memory is measured, and the least growth in bytes per
 #: call that counts as a leak.
-STRETCH, STRETCHES, BYTES = 60, 5, 8
+STRETCH, STRETCHES, LEAK_BYTES = 60, 5, 8
 
 KINDS = (("py", "perform"), ("c", "c_code"))
 
@@ -110,7 +110,7 @@ class _Calls:
             ]
         except Exception:
             raise Reject() from None  # the Type refuses the value
-        self.own = [[value] * OWN for value in self.values]
+        self.own = [[value] * EXTRA_REFERENCES for value in self.values]
         self.counts = [sys.getrefcount(value) for value in self.values]
         self.copies = [_copy(value) if i in self.destroyed else None for i, value in enumerate(self.values)]
         for cell, value in zip(self.inputs, self.values):
@@ -145,12 +145,12 @@ class _Calls:
         for cell in self.outputs:
             cell[0] = None
         for value, count in zip(self.values, self.counts):
-            _give_back(value, count - sys.getrefcount(value))
+            _restore_references(value, count - sys.getrefcount(value))
         for cell in self.inputs:
             cell[0] = None
 
 
-def _give_back(thing, missing):
+def _restore_references(thing, missing):
     """Restore references that were released too often, before the object is freed while it is in use."""
     import ctypes
 
@@ -193,7 +193,7 @@ def _count_references(calls, node, name):
         calls.end()
         return problems
     watched = _watched(calls, node)
-    own = [[thing] * OWN for _, thing in watched]
+    own = [[thing] * EXTRA_REFERENCES for _, thing in watched]
     for _ in range(3):  # objects that are created only once are created now
         calls.call()
     gc.collect()  # garbage that is not collected yet is not a leak
@@ -228,7 +228,7 @@ def _count_references(calls, node, name):
                 ),
             )
     for (_, thing), change in zip(watched, changes):
-        _give_back(thing, -change)
+        _restore_references(thing, -change)
     calls.end()
     del own
     return problems
@@ -333,11 +333,11 @@ class _Memory:
             if measure is None:
                 continue
             growth = _growth(calls, measure, STRETCH, STRETCHES)
-            if growth < BYTES:
+            if growth < LEAK_BYTES:
                 continue
             # Measure again over more calls, to exclude memory that a cache or the allocator takes only once.
             again = _growth(calls, measure, 3 * STRETCH, STRETCHES)
-            if again < BYTES or again < growth / 3:
+            if again < LEAK_BYTES or again < growth / 3:
                 continue
             where = _top_lines(calls) if measure is _traced and name == "perform" else ""
             return Problem(

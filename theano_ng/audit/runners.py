@@ -4,7 +4,7 @@ from theano_ng.audit.context import limited
 from theano_ng.audit.driver import one_line
 from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.native import meets_unknown_halves
+from theano_ng.gof.native import reads_raw_float16
 from theano_ng.gof.op import Op, has_c_implementation, has_perform
 from theano_ng.gof.utils import MethodNotDefined
 
@@ -124,7 +124,7 @@ def make_runner(built, kind):
         return _built(built, "py") if has_perform(op) else None
     if not has_c_implementation(op):
         return None
-    if meets_unknown_halves(built.node) and not (hasattr(op, "native_code") and op.native_code(built.node) is not None):
+    if reads_raw_float16(built.node) and not (hasattr(op, "native_code") and op.native_code(built.node) is not None):
         return None  # make_c_thunk decides in the same way, and prints a message
     try:
         return _built(built, "c")

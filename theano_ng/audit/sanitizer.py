@@ -40,7 +40,7 @@ LIMIT = 120
 
 #: Number of failed examples after which no other examples are tried. Each failure costs a process, and most failures
 #: are alike.
-MOST_FAULTS = 40
+MAX_FAULTS = 40
 
 
 def unavailable():
@@ -254,7 +254,7 @@ def _options(options, symbolize):
 
 def _ended(status):
     if status == -signal.SIGALRM:
-        return "the C code did not finish within %d s" % worker.LIMIT
+        return "the C code did not finish within %d s" % worker.EXAMPLE_TIMEOUT
     if status < 0:
         return "signal %s ended the process" % signal.Signals(-status).name
     return "the process ended with exit code %d" % status
@@ -324,7 +324,7 @@ class _Attempt:
         built = example.built
         node = built.node
         program = self.programs.get(built.index)
-        if program is None or self.faults > MOST_FAULTS or not self._load(built, program):
+        if program is None or self.faults > MAX_FAULTS or not self._load(built, program):
             raise Reject()
         values = self._values(example)
         cells = {v: v.data for v in node.inputs if isinstance(v, Constant)}
@@ -404,7 +404,7 @@ class _Attempt:
             frames = fault.freed
         params_type = getattr(built.op, "params_type", None)
         owners = [built.op] + [v.type for v in built.node.inputs + built.node.outputs] + [params_type]
-        words, location = faults.place(frames, program.source, owners)
+        words, location = faults.user_location(frames, program.source, owners)
         what = "an object is freed that is still in use" if fault.error == "ReferenceUnderflow" else fault.what
         evidence = faults.shortened(fault.text)
         if fault.call:

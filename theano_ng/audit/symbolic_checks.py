@@ -23,7 +23,7 @@ FINER = 1000
 #: Relative tolerance of derivatives.
 TOLERANCE = 1e-4
 #: Number of elements of each input whose derivatives are compared.
-MOST_ELEMENTS = 40
+MAX_ELEMENTS = 40
 # dtype -> tolerance of gradients of less precise dtypes.
 _COARSE = {"float32": 1e-2, "float16": 2e-1}
 
@@ -592,7 +592,7 @@ def _compare_numeric(context, example, found, values, weights, outputs, analytic
     for i, g in zip(found.places, analytic):
         flat = np.asarray(values[i]).reshape(-1)
         places = (
-            range(flat.size) if flat.size <= MOST_ELEMENTS else np.linspace(0, flat.size - 1, MOST_ELEMENTS).astype(int)
+            range(flat.size) if flat.size <= MAX_ELEMENTS else np.linspace(0, flat.size - 1, MAX_ELEMENTS).astype(int)
         )
         for place in places:
 

@@ -15,7 +15,7 @@ from theano_ng.gof.type import Generic
 from theano_ng.tensor.type import TensorType
 
 #: Examples with larger arrays are rejected. They occur if an Op uses the value of an input as a length.
-MOST_ELEMENTS = 1 << 13
+MAX_ELEMENTS = 1 << 13
 
 # Exceptions when an example exceeds its limit of memory.
 _TOO_LARGE = (MemoryError, RecursionError)
@@ -65,7 +65,7 @@ def run_or_error(context, kind, example, plain=False, keep=False):
         values = limited(example.node_values)
     except Exception:
         raise Reject() from None  # the computation of the node's inputs raises an exception
-    if any(isinstance(value, np.ndarray) and value.size > MOST_ELEMENTS for value in values):
+    if any(isinstance(value, np.ndarray) and value.size > MAX_ELEMENTS for value in values):
         raise Reject()
     if plain:
         values = [copied(v) for v in values]
@@ -78,7 +78,7 @@ def run_or_error(context, kind, example, plain=False, keep=False):
         raise Reject() from None
     except Exception as failure:
         return failure
-    if any(isinstance(out, np.ndarray) and out.size > MOST_ELEMENTS for out in outputs):
+    if any(isinstance(out, np.ndarray) and out.size > MAX_ELEMENTS for out in outputs):
         raise Reject()
     return outputs
 

@@ -21,11 +21,11 @@ FILLS = (0xA7, 0x5C)
 INITIALIZED = ("-ftrivial-auto-var-init=pattern", "-ftrivial-auto-var-init=zero")
 
 #: Prefix of the line on stderr that describes the next call.
-CALL = b"@theano_ng-audit: "
+CALL_PREFIX = b"@theano_ng-audit: "
 
 #: Time limit in seconds for an example, and number of examples after which a fork is replaced, because a fork keeps all
 #: values.
-LIMIT, MOST = 20, 300
+EXAMPLE_TIMEOUT, MAX_EXAMPLES = 20, 300
 
 
 # ---------------------------------------------------------------- values
@@ -176,7 +176,7 @@ def program_of(node):
     from theano_ng.gof.codegen.clinker import CLinker
     from theano_ng.gof.compiler import GCC_compiler
     from theano_ng.gof.fg import FunctionGraph
-    from theano_ng.gof.native import array_layout, meets_unknown_halves, native_code_of
+    from theano_ng.gof.native import array_layout, native_code_of, reads_raw_float16
     from theano_ng.gof.utils import MethodNotDefined
 
     outputs = tuple(
@@ -188,7 +188,7 @@ def program_of(node):
     code = native_code_of(node)
     if code is not None:
         return Program(outputs, native=code, layouts=tuple(array_layout(v.type) for v in (*node.inputs, *node.outputs)))
-    if meets_unknown_halves(node):
+    if reads_raw_float16(node):
         raise MethodNotDefined("c_code is not used for float16, because _f16_ok is not set")
     node.op.prepare_node(node, storage_map={v: [None] for v in node.inputs + node.outputs}, compute_map={}, impl="c")
     linker = CLinker().accept(FunctionGraph(node.inputs, node.outputs))
@@ -208,7 +208,7 @@ def program_of(node):
     )
 
 
-class _Text:
+class _SourceLinker:
     """The interface of a linker that the compile cache uses, for the source code of a module."""
 
     node_order = ()
@@ -266,7 +266,7 @@ class _Loaded:
             self.addresses = load_kernels(program.native.kernels) if program.native.kernels else ()
             self.instrumented = bool(program.native.kernels)
         else:
-            text = _Text(
+            text = _SourceLinker(
                 program.source,
                 program.arguments,
                 program.without,
@@ -350,7 +350,7 @@ def _run_kept(loaded, packed, set_fill):
         inputs, outputs = [[None] for _ in packed[1]], [[None] for _ in loaded.program.outputs]
         loaded.kept = loaded.thunk(inputs, outputs), inputs
     thunk, inputs = loaded.kept
-    _say("by a thunk that has already computed other inputs")
+    _announce("by a thunk that has already computed other inputs")
     values = unpack(packed)
     _kept.append([[value] * 64 for value in values])
     for cell, value in zip(inputs, values):
@@ -361,14 +361,14 @@ def _run_kept(loaded, packed, set_fill):
         pass  # the exceptions of this thunk are not reported
 
 
-def _say(words):
+def _announce(words):
     """Write a description of the next call to stderr, among the reports of the sanitizers."""
-    os.write(2, b"%s%s\n" % (CALL, words.encode()))
+    os.write(2, b"%s%s\n" % (CALL_PREFIX, words.encode()))
 
 
 def _run(words, loaded, packed, set_fill, second=False, given=None):
     """Call a new thunk once. Return its outputs and the text of its exception."""
-    _say(words)
+    _announce(words)
     set_fill(FILLS[second])
     values = unpack(packed)
     _kept.append(
@@ -449,7 +449,7 @@ class _Fork:
     programs : dict
         Key -> _Loaded.
     helper : module
-        The compiled module of ``filled.c``.
+        The compiled module of ``fill_allocator.c``.
     """
 
     def __init__(self, programs, helper):
@@ -480,7 +480,7 @@ class _Fork:
                 key, packed = pickle.load(requests)
             except EOFError:
                 return
-            signal.alarm(LIMIT)
+            signal.alarm(EXAMPLE_TIMEOUT)
             try:
                 record = run_example(programs[key], packed, helper.set_fill)
             except Exception as error:
@@ -501,7 +501,7 @@ class _Fork:
             answer = "died", self.end()
         self.log.seek(before)
         text = self.log.read(1 << 20)
-        if answer[0] == "done" and all(line.startswith(CALL) for line in text.splitlines()):
+        if answer[0] == "done" and all(line.startswith(CALL_PREFIX) for line in text.splitlines()):
             text = b""
         return (*answer, text.decode("utf-8", "replace"))
 
@@ -519,8 +519,8 @@ def _serve(source, sink):
         pickle.dump(message, sink)
         sink.flush()
 
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "filled.c"), encoding="utf-8") as file:
-        helper = _load_module(_Text(file.read()))
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "fill_allocator.c"), encoding="utf-8") as file:
+        helper = _load_module(_SourceLinker(file.read()))
     helper.install()
     send(("ready",))
     programs, fork = {}, None
@@ -542,7 +542,7 @@ def _serve(source, sink):
                 answer = "refused", "%s: %s" % (type(error).__name__, error)
         # A fork does not have programs that are loaded later. Also, its sanitizer reports each position in the code
         # only once.
-        if fork is not None and (kind == "load" or answer[2] or fork.count == MOST):
+        if fork is not None and (kind == "load" or answer[2] or fork.count == MAX_EXAMPLES):
             fork.end()
             fork = None
         send(answer)

@@ -21,12 +21,12 @@ from theano_ng.configparser import flags_in_effect
 from theano_ng.digests import blake2b
 from theano_ng.gof import optdb as gof_optdb
 from theano_ng.gof.compiler import trust
+from theano_ng.gof.deferred import run_later
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
-from theano_ng.gof.later import later
 from theano_ng.gof.optdb import Query
-from theano_ng.gof.own import is_own
+from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 from theano_ng.gof.traversal import postorder
 
@@ -70,10 +70,10 @@ def package_fingerprint():
 
 # --- keys --------------------------------------------------------------------------------------------------------------------
 
-_PLAIN = (type(None), bool, int, str, bytes, complex)
-_PLAIN_CLASSES = frozenset(_PLAIN)
+_LITERAL_TYPES = (type(None), bool, int, str, bytes, complex)
+_LITERAL_CLASSES = frozenset(_LITERAL_TYPES)
 # Packages whose classes and functions may also be part of a key. The fingerprint includes the version of NumPy.
-_BELOW = ("numpy.", "builtins.")
+_STABLE_PACKAGES = ("numpy.", "builtins.")
 # Tags of variables that have no influence on rewriting, or that are determined by other parts of the key.
 _SILENT_TAGS = frozenset(("trace", "test_value", "unique_value"))
 
@@ -96,7 +96,7 @@ class _Key:
     def text(self, value, depth=0):
         """Return a text for a value. In all processes, two texts are equal if and only if the values are equal."""
         cls = type(value)
-        if cls in _PLAIN_CLASSES:
+        if cls in _LITERAL_CLASSES:
             return "%s:%r" % (cls.__name__, value)
         if cls is float:
             return "float:" + value.hex()
@@ -109,7 +109,7 @@ class _Key:
         return known
 
     def _describe(self, value, depth):
-        if isinstance(value, _PLAIN):
+        if isinstance(value, _LITERAL_TYPES):
             return "%s:%r" % (type(value).__name__, value)
         if isinstance(value, float):
             return "float:" + value.hex()
@@ -166,9 +166,9 @@ class _Key:
 
     @staticmethod
     def _home(thing):
-        """Return the full name of a class or function; raise Uncacheable unless it is of this package or in _BELOW."""
+        """Return the name of a class or function; raise Uncacheable if not of this package or _STABLE_PACKAGES."""
         name = "%s.%s" % (getattr(thing, "__module__", None), thing.__qualname__)
-        if not (is_own(thing) or name.startswith(_BELOW)) or "<" in name:
+        if not (is_from_package(thing) or name.startswith(_STABLE_PACKAGES)) or "<" in name:
             raise Uncacheable(thing)
         return name
 
@@ -243,7 +243,7 @@ def _checked_environment(mode, features):
         raise Uncacheable("flags that watch the rewriting")
 
 
-_unwritten = {}  # path -> pickle of an entry that has not been written yet
+_pending_entries = {}  # path -> pickle of an entry that has not been written yet
 
 
 def _write(path, body):
@@ -262,7 +262,7 @@ def _write(path, body):
         if not isinstance(failure, OSError):
             raise
     finally:
-        _unwritten.pop(path, None)
+        _pending_entries.pop(path, None)
 
 
 class CachedGraph:
@@ -287,7 +287,7 @@ class CachedGraph:
     def load(self):
         """Return the rewritten graph as a FunctionGraph, or None if no readable entry exists."""
         try:
-            content = _unwritten.get(self.path)
+            content = _pending_entries.get(self.path)
             if content is None:
                 with trust.open_file(self.path) as f:
                     content = f.read()
@@ -335,11 +335,11 @@ class CachedGraph:
             body = pickle.dumps(self._record(fgraph), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:  # an Op or constant that cannot be pickled
             return
-        _unwritten[self.path] = body
+        _pending_entries[self.path] = body
         try:
-            later(functools.partial(_write, self.path, body))
-        except BaseException:  # `_write`, which removes the entry from `_unwritten`, will not be called
-            _unwritten.pop(self.path, None)
+            run_later(functools.partial(_write, self.path, body))
+        except BaseException:  # `_write`, which removes the entry from `_pending_entries`, will not be called
+            _pending_entries.pop(self.path, None)
             raise
 
     def _record(self, fgraph):

@@ -228,7 +228,7 @@ optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge")
 # ------------------------------------------------------------------- modes
 
 
-def _named(given, table, kind, others):
+def _look_up(given, table, kind, others):
     """Return the entry of `table` with the name `given`. If `given` is not a name, return it unchanged.
 
     Raise ValueError for an unknown name.
@@ -277,8 +277,8 @@ class Mode:
 
     def __setstate__(self, state):
         self.provided_linker, self.provided_optimizer = state
-        self.linker = _named(self.provided_linker, predefined_linkers, "linker", "a linker or")
-        self._optimizer = _named(
+        self.linker = _look_up(self.provided_linker, predefined_linkers, "linker", "a linker or")
+        self._optimizer = _look_up(
             self.provided_optimizer, predefined_optimizers, "optimizer", "an optimizer, a Query or"
         )
         self.call_time = self.fn_time = 0

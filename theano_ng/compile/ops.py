@@ -13,7 +13,7 @@ from theano_ng.compile.function_op import FromFunctionOp, as_op, load_back
 from theano_ng.gof import ports
 from theano_ng.gof.derivative import disconnected_gradients, grad_not_implemented
 from theano_ng.gof.graph import Apply, Constant, Variable
-from theano_ng.gof.native import NativeOp, beside_native, registered_native_code
+from theano_ng.gof.native import NativeOp, equivalent_to_native, registered_native_code
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import CDataType
@@ -133,7 +133,7 @@ class ViewOp(_RegisteredCode, Op):
     def __str__(self):
         return type(self).__name__
 
-    @beside_native
+    @equivalent_to_native
     def c_code(self, node, nodename, inp, out, sub):
         return self._copy_code(node, nodename, inp, out, sub)
 
@@ -220,7 +220,7 @@ class DeepCopyOp(_RegisteredCode, Op):
     def R_op(self, inputs, eval_points):
         return list(eval_points)
 
-    @beside_native
+    @equivalent_to_native
     def c_code(self, node, name, inames, onames, sub):
         return self._copy_code(node, name, inames, onames, sub)
 
@@ -276,7 +276,7 @@ class Shape(_RegisteredCode, Op):
     def R_op(self, inputs, eval_points):
         return [None]
 
-    @beside_native
+    @equivalent_to_native
     def c_code(self, node, name, inames, onames, sub):
         text = self._registered_text(node)
         if text is None:
@@ -369,7 +369,7 @@ class Shape_i(_RegisteredCode, Op):
     def R_op(self, inputs, eval_points):
         return [None]
 
-    @beside_native
+    @equivalent_to_native
     def c_code(self, node, name, inames, onames, sub):
         text = self._registered_text(node)
         if text is None:
@@ -537,7 +537,7 @@ class Rebroadcast(_RegisteredCode, Op):
             return [None]
         return self(*eval_points, return_list=True)
 
-    @beside_native
+    @equivalent_to_native
     def c_code(self, node, nodename, inp, out, sub):
         text = self._registered_text(node)
         if text is None:
@@ -665,7 +665,7 @@ class SpecifyShape(_RegisteredCode, Op):
             return NativeOp.c_support_code_apply(self, node, name)
         return text[1] or ""
 
-    @beside_native
+    @equivalent_to_native
     def c_code(self, node, name, inames, onames, sub):
         text = self._registered_text(node)
         if text is None:

@@ -25,10 +25,10 @@ def iter_over_pairs(pairs):
     return pairs
 
 
-_told = set()  # (Op, types, file, line) of the warnings that have been issued
+_warned = set()  # (Op, types, file, line) of the warnings that have been issued
 
 
-def _tell_of_other_meaning(node, inputs):
+def _warn_of_changed_rank(node, inputs):
     """Warn if an Op computes another function because its inputs have other numbers of dimensions after a replacement.
 
     The warning is issued once per process for an Op, its types and a line of the user's program.
@@ -51,8 +51,8 @@ def _tell_of_other_meaning(node, inputs):
     stacks = getattr(node.outputs[0].tag, "trace", None)
     file, line, _, text = stacks[0][-1] if stacks and stacks[0] else (None, None, None, None)
     key = str(node.op), old.type, new.type, file, line
-    if key not in _told:
-        _told.add(key)
+    if key not in _warned:
+        _warned.add(key)
         warnings.warn(
             "%s cannot be computed after the replacement: its input %s has the type %s instead of %s. Only "
             "elementwise Ops have the same meaning for arrays with another number of dimensions; a product of vectors "
@@ -86,14 +86,14 @@ class _Rebuild:
         self.update_expr = []
         self.shared_inputs = []
         self._seen_shared = set()
-        self.told = False  # whether a node was found that computes another function after the replacements
+        self.warned = False  # whether a node was found that computes another function after the replacements
 
     def uses_default_update(self, variable):
         return self.without_default is False or (
             self.without_default is not True and variable not in self.without_default
         )
 
-    def meet_shared(self, variable):
+    def record_shared(self, variable):
         """Record a shared variable, and its default update unless it has another update or default updates are off."""
         if variable in self._seen_shared:
             return
@@ -115,7 +115,7 @@ class _Rebuild:
 
     def _copy_of_leaf(self, variable):
         if isinstance(variable, SharedVariable):
-            self.meet_shared(variable)
+            self.record_shared(variable)
         if not self.copy_inputs_over:
             return variable.clone()  # a clone of a shared variable uses the same container
         if isinstance(variable, Constant) and hasattr(variable, "fgraph"):
@@ -138,9 +138,9 @@ class _Rebuild:
                 continue
             inputs = [clone_d[i] for i in node.inputs]
             twin = clone_d[node] = node.clone_with_new_inputs(inputs, strict=self.rebuild_strict)
-            if not (self.rebuild_strict or self.told):
+            if not (self.rebuild_strict or self.warned):
                 # One warning is enough: later nodes differ because of the first node.
-                self.told = _tell_of_other_meaning(node, inputs)
+                self.warned = _warn_of_changed_rank(node, inputs)
             for old, new in zip(node.outputs, twin.outputs):
                 clone_d.setdefault(old, new)
         return clone_d[variable]
@@ -264,7 +264,7 @@ def rebuild_collect_shared(
     for target, expression in iter_over_pairs(updates or []):
         rebuild.add_update(target, check_update(target, expression, rebuild.update_d))
         if target not in rebuild._seen_shared:
-            rebuild.meet_shared(target)
+            rebuild.record_shared(target)
 
     cloned_outputs = _clone_outputs(rebuild, outputs)
 

@@ -22,7 +22,7 @@ total_fct_exec_time = 0.0
 total_graph_opt_time = 0.0
 total_time_linker = 0.0
 
-MOST_CALL_TIMES = 2000  # the largest number of recorded times; when it is reached, neighbors are added up
+MAX_CALL_TIMES = 2000  # the largest number of recorded times; when it is reached, neighbors are added up
 
 _atexit_print_list = []
 _profiler_printers = []
@@ -138,7 +138,7 @@ def print_global_stats(file=None):
 atexit.register(_atexit_print_fn)
 
 
-class _Blank:
+class _EmptyProfile:
     """An object that is unpickled as an empty profile with the settings of `profile`."""
 
     def __init__(self, profile):
@@ -242,19 +242,19 @@ class ProfileStats:
             self.calls_left -= 1
             return
         times = self.call_times
-        if len(times) == MOST_CALL_TIMES:
+        if len(times) == MAX_CALL_TIMES:
             times[:] = [one + two for one, two in zip(times[::2], times[1::2])]
             self.calls_per_time *= 2
         times.append(seconds)
         self.calls_left = self.calls_per_time - 1
 
-    def blank(self):
+    def empty_copy(self):
         """Return a replacement for this profile in the pickle of a function: an empty profile with the same settings.
 
         Functions that share a profile also share the empty profile after unpickling.
         """
         if self._blank is None:
-            self._blank = _Blank(self)
+            self._blank = _EmptyProfile(self)
         return self._blank
 
     def __getstate__(self):

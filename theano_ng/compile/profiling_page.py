@@ -11,7 +11,7 @@ import os
 from theano_ng.compile.profiling_memory import GraphMemory, inplace_codes, variable_size
 from theano_ng.configdefaults import config
 from theano_ng.gof.rewriting import EquilibriumOptimizer, SeqOptimizer
-from theano_ng.gof.traces import traces_of
+from theano_ng.gof.stack_traces import stack_traces_of
 
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "profiling_page.html")
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -157,7 +157,7 @@ class _Lines:
 
     def of(self, node):
         """Return the row number of the line that created a node: the innermost line outside of the package, or None."""
-        for trace in traces_of(node.outputs):
+        for trace in stack_traces_of(node.outputs):
             for file, line, function, text in reversed(trace):
                 if line and not (file.startswith(PACKAGE) and TESTS not in file):
                     return self._number(file, line, function, text)

@@ -43,7 +43,7 @@ class CallCache:
             raise ValueError("CallCache.persist needs a filename: neither this call nor the constructor got one")
         with open(filename, "wb") as f:
             pickle.dump(self.cache, f, protocol=pickle.HIGHEST_PROTOCOL)
-        trust.close_to_others(filename)
+        trust.deny_others_write(filename)
 
     def call(self, fn, args=(), key=None):
         """Return ``fn(*args)``, computed at most once per key.

@@ -7,10 +7,10 @@ never released. The data that the lock guards may then be inconsistent.
 import os
 import threading
 
-PATIENCE = 2.0  # maximal seconds that a fork waits for a lock
+TIMEOUT = 2.0  # maximal seconds that a fork waits for a lock
 
 
-class HeldOverForks:
+class ForkSafeLock:
     """A lock that forks acquire, with a timeout. The child then finds the lock free and the guarded data consistent.
 
     Parameters
@@ -27,7 +27,7 @@ class HeldOverForks:
             os.register_at_fork(before=self._before, after_in_parent=self._after, after_in_child=self._after_in_child)
 
     def _before(self):
-        if self.lock.acquire(timeout=PATIENCE):
+        if self.lock.acquire(timeout=TIMEOUT):
             self._forking.add(threading.get_ident())
 
     def _after(self):

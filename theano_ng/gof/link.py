@@ -14,7 +14,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import progress
 from theano_ng.gof.compiler.toolchain import CompileError
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook
-from theano_ng.gof.native import native_code_of, obtain_kernels, prepared
+from theano_ng.gof.native import native_code_of, obtain_kernels, use_prepared_code
 from theano_ng.gof.program import gc_helper, make_program
 from theano_ng.gof.type import Type
 
@@ -521,7 +521,7 @@ def native_kernels(order):
     leaving = iter(tuple(seen))  # created now, because memory may be exhausted at the end
     try:
         _gathered.update(seen)
-        with prepared(codes):
+        with use_prepared_code(codes):
             yield
     finally:
         for node in leaving:

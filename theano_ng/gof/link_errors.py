@@ -7,7 +7,7 @@ import types
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import ports
-from theano_ng.gof.op.widening import other_dtype
+from theano_ng.gof.op.dtype_check import dtype_mismatch
 
 HINT_TRACE = (
     "HINT: Re-running with most Theano optimization disabled could give you a back-traces when this node was created. This can be done "
@@ -104,7 +104,7 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     if getattr(exc_value, "__op_instance__", None) is not None and exc_value.__op_instance__ is node:
         raise exc_value.with_traceback(exc_trace)
 
-    giver = _giver_of_a_wrong_value(node, thunk) if issubclass(exc_type, TypeError) else None
+    giver = _input_of_wrong_dtype(node, thunk) if issubclass(exc_type, TypeError) else None
     if giver is not None:
         variable, wrong = giver
         exc_type, exc_value = TypeError, TypeError("%s Found in %s: %s" % (wrong, node, exc_value))
@@ -138,10 +138,10 @@ def _cells_of(variables, storage_map):
     return [storage_map.get(r, [None]) for r in variables]
 
 
-def _giver_of_a_wrong_value(node, thunk):
+def _input_of_wrong_dtype(node, thunk):
     """Return an input whose value has another dtype than its type, and a description. Return None if there is none."""
     for variable, cell in zip(node.inputs, getattr(thunk, "inputs", None) or ()):
-        wrong = other_dtype(variable, cell[0])
+        wrong = dtype_mismatch(variable, cell[0])
         if wrong is not None:
             return variable, wrong
     return None

@@ -54,7 +54,7 @@ class Kernel(NamedTuple):
     libraries: tuple = ()
     interpreted: object = None
 
-    def never_compiled(self):
+    def load_interpreted(self):
         """Return the `LoadedKernel` of an interpreted program for the same computation, or None if there is no program.
 
         No compiled kernel ever replaces the program.
@@ -71,7 +71,7 @@ class ForeignKernel:
 
     interpreted = None  # it cannot run before it is built
 
-    def never_compiled(self):
+    def load_interpreted(self):
         """Return None: no interpreted program exists for the same computation."""
         return None
 
@@ -123,7 +123,7 @@ def obtain_kernels(kernels):
 
 def _obtain(kernels):
     if not compiler_available():
-        loaded = [kernel.never_compiled() for kernel in kernels]
+        loaded = [kernel.load_interpreted() for kernel in kernels]
     elif config.tiered == "off" or not background.AVAILABLE:
         loaded = [None] * len(kernels)
     else:
@@ -325,12 +325,12 @@ def registered_native_code(op, node):
     return None
 
 
-def beside_native(c_code):
+def equivalent_to_native(c_code):
     """Mark a `c_code` that does the same as native code, for use in modules of several nodes (decorator).
 
     Such a `c_code` does not override the native code, and does not read params.
     """
-    c_code.beside_native = True
+    c_code.equivalent_to_native = True
     return c_code
 
 
@@ -338,7 +338,7 @@ _prepared = {}  # Apply -> NativeCode, while thunks are made
 
 
 @contextlib.contextmanager
-def prepared(codes):
+def use_prepared_code(codes):
     """Make `native_code_of` return the given code inside the context.
 
     Generating it again for each thunk would double the time.
@@ -365,7 +365,7 @@ def native_code_of(node):
     return None if native_code is None or getattr(node.op, "own_c_code", False) else native_code(node)
 
 
-def meets_unknown_halves(node):
+def reads_raw_float16(node):
     """Return True if a node's `c_code` would compute with the raw 16 bits of float16 values.
 
     This is the case if the node has float16 operands and the Op does not set `_f16_ok`.
@@ -395,7 +395,7 @@ class NativeOp:
         super().__init_subclass__(**kwargs)
         if "c_code" in cls.__dict__ or "native_code" in cls.__dict__:
             cls.own_c_code = "native_code" not in cls.__dict__ and not getattr(
-                cls.__dict__["c_code"], "beside_native", False
+                cls.__dict__["c_code"], "equivalent_to_native", False
             )
 
     def native_code(self, node):

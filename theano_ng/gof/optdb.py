@@ -12,7 +12,7 @@ import sys
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import rewriting
-from theano_ng.gof.own import is_registered_by_package
+from theano_ng.gof.provenance import is_registered_by_package
 from theano_ng.gof.utils import integer_types
 from theano_ng.lazy import lazy_names
 

@@ -139,7 +139,7 @@ scalar_from_tensor = Port("scalar_from_tensor", "theano_ng.tensor.shaping", """T
 
 sparse_from_rows = Port(
     "sparse_from_rows",
-    "theano_ng.sparse.rows",
+    "theano_ng.sparse.from_rows",
     "``sparse_from_rows(x, rows, positions)``: a sparse matrix with the shape of x and the given rows.",
 )
 
@@ -157,6 +157,6 @@ softplus = Port("softplus", "theano_ng.tensor.nnet.sigmoids", """``softplus(x)``
 
 scan = Port(
     "scan",
-    "theano_ng.scan.front",
+    "theano_ng.scan.builder",
     "``scan(fn, sequences=..., non_sequences=...)``: the loop over the rows of an expression in jacobian and hessian.",
 )

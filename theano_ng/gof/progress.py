@@ -117,7 +117,7 @@ class Task:
                 self._line.clear()
 
 
-class _Nobody:
+class _NullTask:
     """A task that ignores all reports.
 
     It is active while no function is compiled, for instance while single nodes are run.
@@ -142,8 +142,8 @@ class _Nobody:
         pass
 
 
-_nobody = _Nobody()
-task = _nobody
+_null_task = _NullTask()
+task = _null_task
 """The active compilation."""
 
 
@@ -160,21 +160,21 @@ class Compiling:
     def __enter__(self):
         global task
         self._outer.append(task)
-        if task is _nobody:
+        if task is _null_task:
             task = Task()
         return task
 
     def __exit__(self, *failure):
         global task
         ended, task = task, self._outer.pop()
-        if task is _nobody:
+        if task is _null_task:
             ended.end()
 
     def forget(self):
         """Discard all tasks. They belong to code that was interrupted, or that ran in a thread of another process."""
         global task
         if self._outer:
-            ended, task = task, _nobody
+            ended, task = task, _null_task
             self._outer.clear()
             ended.end()
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph, ports
-from theano_ng.gof.traces import complete_stack_traces
+from theano_ng.gof.stack_traces import complete_stack_traces
 
 
 class AlreadyThere(Exception):
@@ -515,24 +515,24 @@ class PrintListener(Feature):
     def __init__(self, active=True):
         self.active = active
 
-    def _tell(self, *words):
+    def _print_if_active(self, *words):
         if self.active:
             print(*words)
 
     def on_attach(self, fgraph):
-        self._tell("-- attaching to: ", fgraph)
+        self._print_if_active("-- attaching to: ", fgraph)
 
     def on_detach(self, fgraph):
-        self._tell("-- detaching from: ", fgraph)
+        self._print_if_active("-- detaching from: ", fgraph)
 
     def on_import(self, fgraph, node, reason):
-        self._tell("-- importing: %s, reason: %s" % (node, reason))
+        self._print_if_active("-- importing: %s, reason: %s" % (node, reason))
 
     def on_prune(self, fgraph, node, reason):
-        self._tell("-- pruning: %s, reason: %s" % (node, reason))
+        self._print_if_active("-- pruning: %s, reason: %s" % (node, reason))
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
-        self._tell("-- changing (%s.inputs[%s]) from %s to %s" % (node, i, r, new_r))
+        self._print_if_active("-- changing (%s.inputs[%s]) from %s to %s" % (node, i, r, new_r))
 
 
 class PreserveNames(Feature):

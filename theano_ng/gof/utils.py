@@ -102,7 +102,7 @@ def _line_of(code, offset):
 
 # Loops that build graphs produce thousands of stacks with equal levels. Equal levels share one object, which a pickle
 # then contains only once.
-_MOST_LEVELS = 4096
+_MAX_LEVELS = 4096
 _levels = {}  # (id of code, offset) -> (code, level). The reference to the code keeps its id valid.
 
 
@@ -113,7 +113,7 @@ def _frame_entry(code, offset):
     if found is None:
         line = _line_of(code, offset)
         text = linecache.getline(code.co_filename, line).strip() or None
-        if len(_levels) >= _MOST_LEVELS:
+        if len(_levels) >= _MAX_LEVELS:
             _levels.clear()
         found = _levels[key] = code, (code.co_filename, line, code.co_name, text)
     return found[1]

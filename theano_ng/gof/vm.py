@@ -278,7 +278,7 @@ class Stack(VM):
         if allow_gc and dependencies is None:
             raise ValueError("Must set dependencies when using GC")
         super().__init__(nodes, thunks, pre_call_clear)
-        prerequisites, first = demands(fgraph, nodes, thunks, thunks, {})
+        prerequisites, first = demanded_variables(fgraph, nodes, thunks, thunks, {})
         outputs = fgraph.outputs
         self._set_up(
             fgraph,
@@ -538,7 +538,7 @@ class CVM(CLazyLinker, VM):
         return cls(program)._keep(program)
 
 
-def demands(fgraph, nodes, thunks, asked, updated_vars):
+def demanded_variables(fgraph, nodes, thunks, asked, updated_vars):
     """Return the variables that an on-demand machine computes in addition to the inputs of nodes.
 
     Parameters
@@ -714,7 +714,7 @@ class VM_Linker(link.LocalLinker):
         prerequisites, first = (
             ({}, ())
             if kind in (Loop, LoopGC)
-            else demands(self.fgraph, nodes, thunks, thunks if lazy or kind is CVM else (), updated_vars)
+            else demanded_variables(self.fgraph, nodes, thunks, thunks if lazy or kind is CVM else (), updated_vars)
         )
         return make_program(
             self.fgraph,

@@ -23,7 +23,7 @@ from theano_ng.tensor.indexing.advanced import (
     AdvancedSubtensor,
     AdvancedSubtensor1,
 )
-from theano_ng.tensor.indexing.lists import advanced_layout, is_mask
+from theano_ng.tensor.indexing.index_lists import advanced_layout, is_mask
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
 _THREADS = -1
 
 
-def _where_they_are(given, host, context_name):
+def _index_variables(given, host, context_name):
     """Choose where the indices of a node are: an index that was computed on the device stays there; for one that comes
     from the host, the variable in `host` is used.
     """
@@ -91,7 +91,7 @@ def _layout(node, first):
     return len(rest), position, offsets
 
 
-class _Taking(TwinOp):
+class _GatherOp(TwinOp):
     """A base of Ops that take elements."""
 
     def native_code(self, node):
@@ -110,10 +110,10 @@ class _Taking(TwinOp):
         context_name = infer_context_name(x)
         x = as_gpuarray_variable(x, context_name)
         host = self.host_op(None).make_node(host_from_gpu(x), *on_host(inputs))
-        return self.on_device([x, *_where_they_are(inputs, host.inputs[1:], context_name)], host, context_name)
+        return self.on_device([x, *_index_variables(inputs, host.inputs[1:], context_name)], host, context_name)
 
 
-class _Writing(TwinOp):
+class _ScatterOp(TwinOp):
     """A base of Ops that increment or set elements."""
 
     atomic = False
@@ -137,13 +137,13 @@ class _Writing(TwinOp):
         context_name = infer_context_name(x, y)
         x, y = as_gpuarray_variable(x, context_name), as_gpuarray_variable(y, context_name)
         host = self.host_op(None).make_node(host_from_gpu(x), host_from_gpu(y), *on_host(inputs))
-        return Apply(self, [x, y, *_where_they_are(inputs, host.inputs[2:], context_name)], [x.type()])
+        return Apply(self, [x, y, *_index_variables(inputs, host.inputs[2:], context_name)], [x.type()])
 
 
 # ---------------------------------------------------------------- rows by one integer vector
 
 
-class GpuAdvancedSubtensor1(_Taking, AdvancedSubtensor1):
+class GpuAdvancedSubtensor1(_GatherOp, AdvancedSubtensor1):
     """Take rows of a device array: ``GpuAdvancedSubtensor1()(x, ilist)`` with an integer vector on the host or the
     device.
 
@@ -169,7 +169,7 @@ class GpuAdvancedSubtensor1(_Taking, AdvancedSubtensor1):
         return super().make_node(x, ilist)
 
 
-class GpuAdvancedIncSubtensor1(_Writing, AdvancedIncSubtensor1):
+class GpuAdvancedIncSubtensor1(_ScatterOp, AdvancedIncSubtensor1):
     """Increment or set rows of a device array: ``(x, y, ilist)`` gives x with y added to ``x[ilist]``.
 
     A repeated row is incremented repeatedly, in the order of `ilist`: the result is the same in every run, and the same
@@ -230,7 +230,7 @@ class GpuAdvancedIncSubtensor1_dev20(GpuAdvancedIncSubtensor1):
 # ---------------------------------------------------------------- any index
 
 
-class BaseGpuAdvancedSubtensor(_Taking):
+class BaseGpuAdvancedSubtensor(_GatherOp):
     """Indexing of device arrays by any mix of integer arrays, masks, slices and None."""
 
 
@@ -257,7 +257,7 @@ class GpuAdvancedBooleanSubtensor(BaseGpuAdvancedSubtensor, AdvancedBooleanSubte
         return AdvancedBooleanSubtensor()
 
 
-class BaseGpuAdvancedIncSubtensor(_Writing):
+class BaseGpuAdvancedIncSubtensor(_ScatterOp):
     """Increment or set the elements of a device array that an advanced index selects. Elements that are selected twice
     are incremented twice, in order.
     """

@@ -11,7 +11,7 @@ from theano_ng.gpuarray.kernels.reduce import pre_code, reduce_kernels, reduce_t
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp, context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.twin import host_variable, placed
+from theano_ng.gpuarray.twin import host_variable, to_context_of
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.reductions.careduce import CAReduceDtype, Prod, Sum
@@ -161,7 +161,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         (found,) = self._host_with_gradient(self.axis).L_op([y], [z], [gz])
         if y is not x and hasattr(found.type, "dtype"):
             (found,) = y.owner.op.L_op([x], [y], [found])
-        return [placed(found, inp[0])]
+        return [to_context_of(found, inp[0])]
 
     def grad(self, inp, grads):
         return self.L_op(inp, [self(*inp)], grads)
@@ -177,7 +177,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
             if point is None:
                 return [None]
         (found,) = self._host_with_gradient(self.axis).R_op([x], [point])
-        return [None if found is None else placed(found, inputs[0])]
+        return [None if found is None else to_context_of(found, inputs[0])]
 
 
 def _HostLike(dtype, pattern):

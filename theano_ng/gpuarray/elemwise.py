@@ -15,7 +15,7 @@ from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elemwise_code, e
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp, context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.twin import host_variable, placed
+from theano_ng.gpuarray.twin import host_variable, to_context_of
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.scalar.basic_scipy import Erfcinv, Erfinv
 from theano_ng.scalar.divisors import divides
@@ -117,13 +117,13 @@ class GpuElemwise(GpuOp, Elemwise):
 
     def L_op(self, inputs, outs, ograds):
         found = Elemwise.L_op(self, *[[host_variable(v) for v in variables] for variables in (inputs, outs, ograds)])
-        return [placed(g, x) for g, x in zip(found, inputs)]
+        return [to_context_of(g, x) for g, x in zip(found, inputs)]
 
     def R_op(self, inputs, eval_points):
         found = Elemwise(self.scalar_op).R_op(
             [host_variable(v) for v in inputs], [None if v is None else host_variable(v) for v in eval_points]
         )
-        return [None if v is None else placed(v, inputs[0]) for v in found]
+        return [None if v is None else to_context_of(v, inputs[0]) for v in found]
 
     # -- computation ---------------------------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class GpuDimShuffle(GpuOp, DimShuffle):
 
     def grad(self, inp, grads):
         (found,) = DimShuffle.grad(self, [host_variable(inp[0])], [host_variable(grads[0])])
-        return [placed(found, inp[0])]
+        return [to_context_of(found, inp[0])]
 
 
 class _ErfInverse:

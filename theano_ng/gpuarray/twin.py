@@ -54,15 +54,15 @@ class TwinOp(GpuOp):
     def grad(self, inputs, output_gradients):
         host = self.twin(inputs)
         gradients = host.op.L_op(host.inputs, host.outputs, on_host(output_gradients))
-        return [placed(g, x) for g, x in zip(gradients, inputs)]
+        return [to_context_of(g, x) for g, x in zip(gradients, inputs)]
 
     def R_op(self, inputs, eval_points):
         host = self.twin(inputs)
         directions = host.op.R_op(host.inputs, on_host(eval_points))
-        return [placed(d, out) for d, out in zip(directions, self.make_node(*inputs).outputs)]
+        return [to_context_of(d, out) for d, out in zip(directions, self.make_node(*inputs).outputs)]
 
 
-def placed(value, like):
+def to_context_of(value, like):
     """Move a derivative that was computed from host variables to the context of the variable `like`. Values that are
     not tensors (None, disconnected) are returned unchanged.
     """

@@ -4,8 +4,8 @@ Run it after a change of the C code of a scalar Op.
 """
 
 import theano_ng.tensor.nnet.nnet  # noqa: F401, registers its activations
-from theano_ng.tensor.elemwise import primitives
+from theano_ng.tensor.elemwise import instructions
 
 if __name__ == "__main__":
-    with open(primitives.ROWS, "w", encoding="utf-8") as file:
-        file.write(primitives.rows())
+    with open(instructions.ROWS, "w", encoding="utf-8") as file:
+        file.write(instructions.c_source())

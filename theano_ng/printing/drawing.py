@@ -89,7 +89,7 @@ def var_label(var, precision=3):
     return type_to_str(var.type)
 
 
-MOST_TEXT = 2000
+MAX_TEXT = 2000
 """The maximum length of the text that shows the full name of an Op."""
 
 
@@ -270,7 +270,7 @@ class Reader:
                 "apply",
                 short_label(node.op),
                 type(node.op).__name__,
-                shortened(str(node.op), MOST_TEXT),
+                shortened(str(node.op), MAX_TEXT),
                 inside.get(node),
             )
             here, effects = places[node], overwritten_inputs(node.op)

@@ -10,13 +10,13 @@ from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.printing.drawing import Reader, type_to_str, var_label
 from theano_ng.printing.graphs import contents, short_label, shortened
 
-MOST_OPS = 60
+MAX_OPS = 60
 """The maximum number of Ops in a picture. Of a larger graph, the part nearest to the outputs is drawn."""
 
-MOST_LINES = 300
+MAX_LINES = 300
 """The maximum number of lines of an outline."""
 
-MOST_LEVELS = 60
+MAX_LEVELS = 60
 """The maximum nesting depth of an outline."""
 
 COLORS = {
@@ -90,7 +90,7 @@ def _quoted(text):
 def _dot_text(thing):
     """Return the picture in Graphviz's language."""
     graph = contents(thing, "the picture")
-    kept = _nearest(graph, MOST_OPS)
+    kept = _nearest(graph, MAX_OPS)
     left_out = len(graph.nodes) - len(kept)
     drawing = Reader(compact=True).drawing(graph, kept)
     lines = [
@@ -166,7 +166,7 @@ def outline(thing):
             parts.append(item)
             continue
         v, depth = item
-        if lines >= MOST_LINES:
+        if lines >= MAX_LINES:
             continue
         lines += 1
         node = v.owner
@@ -185,7 +185,7 @@ def outline(thing):
             number,
             new,
         )
-        if known or depth >= MOST_LEVELS:
+        if known or depth >= MAX_LEVELS:
             parts.append("<div>%s %s</div>" % (head, "as above" if known else "..."))
             continue
         parts.append(

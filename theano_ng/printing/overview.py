@@ -10,12 +10,12 @@ from theano_ng.printing.graphs import is_shared, short_label, shortened, user_fr
 #: Maximum numbers of boxes. They are tried in this order until the picture is small enough.
 BUDGETS = (40, 32, 25, 20, 16, 12, 8)
 #: The maximum number of ranks, and of boxes in a rank, that are readable on a screen.
-MOST_RANKS, MOST_ABREAST = 12, 6
+MAX_RANKS, MAX_ABREAST = 12, 6
 #: A line of the program that created more Ops than this is never opened. Its Ops are similar: a loop or several calls
 #: created them.
-MOST_OF_A_LINE = 3
+MAX_OF_A_LINE = 3
 #: The maximum number of drawn variables of each kind: inputs, shared variables, outputs.
-MOST_VARIABLES = 4
+MAX_VARIABLES = 4
 #: The maximum width and height of the picture in inches. Larger pictures are scaled down.
 SCREEN = (19, 10.5)
 #: The style of the arrows from the graph's inputs and to its outputs.
@@ -113,7 +113,7 @@ def cut(root, budget):
     while heap:
         _, _, group = heapq.heappop(heap)
         more = len(group.children) + len(group.nodes) - 1
-        if (boxes + more > budget or len(group.nodes) > MOST_OF_A_LINE) and group is not root:
+        if (boxes + more > budget or len(group.nodes) > MAX_OF_A_LINE) and group is not root:
             closed.append(group)
             continue
         boxes += more
@@ -144,12 +144,12 @@ class Overview:
         self.graph = graph
         root, self.lines = groups(graph.nodes)
         for budget in BUDGETS:
-            self._take(cut(root, budget))
+            self._set_units(cut(root, budget))
             ranks = self._ranks()
-            if max(ranks.values(), default=0) < MOST_RANKS and max(Counter(ranks.values()).values()) <= MOST_ABREAST:
+            if max(ranks.values(), default=0) < MAX_RANKS and max(Counter(ranks.values()).values()) <= MAX_ABREAST:
                 break
 
-    def _take(self, units):
+    def _set_units(self, units):
         self.unit_of = {node: u for u in units for node in (u.all_nodes() if isinstance(u, Group) else [u])}
         places = {}
         for i, node in enumerate(self.graph.nodes):
@@ -277,7 +277,7 @@ class Overview:
                     readers.setdefault(v, {})[self.unit_of[node]] = None
         for shared in (False, True):
             kind = [v for v in readers if (v in self.graph.shared or is_shared(v)) is shared]
-            chosen = set(sorted(kind, key=lambda v: -len(readers[v]))[:MOST_VARIABLES])
+            chosen = set(sorted(kind, key=lambda v: -len(readers[v]))[:MAX_VARIABLES])
             for v in kind:
                 if v in chosen:
                     name = picture.node(v, picture.variable_label(v), "box", picture.variable_color(v))
@@ -292,10 +292,10 @@ class Overview:
 
     def _draw_outputs(self, picture):
         outputs = [v for v in dict.fromkeys(self.graph.outputs) if v.owner in self.unit_of]
-        for v in outputs[:MOST_VARIABLES]:
+        for v in outputs[:MAX_VARIABLES]:
             name = picture.node(v, picture.variable_label(v), "box", picture.variable_color(v))
             picture.edge(picture.names[self.unit_of[v.owner]], name, "", PALE)
-        rest = outputs[MOST_VARIABLES:]
+        rest = outputs[MAX_VARIABLES:]
         if rest:
             name = picture.node(
                 ("rest", "outputs"), "%d more outputs" % len(rest), "box", picture.variable_color(rest[0])

@@ -98,7 +98,7 @@ def var_descriptor(obj, _prev_obs=None, _tag_generator=None):
     stack = [obj]
     while stack:
         item = stack.pop()
-        if isinstance(item, _Text):
+        if isinstance(item, _LiteralText):
             text.append(item)
             continue
         key = item if isinstance(item, (Variable, Apply)) else id(item)
@@ -109,11 +109,13 @@ def var_descriptor(obj, _prev_obs=None, _tag_generator=None):
         node = getattr(item, "owner", None)
         if node is not None:
             text.append("%s(" % node.op)
-            children = [_Text(")") if len(node.outputs) == 1 else _Text(").%d" % node.outputs.index(item))]
+            children = [
+                _LiteralText(")") if len(node.outputs) == 1 else _LiteralText(").%d" % node.outputs.index(item))
+            ]
             for k in range(len(node.inputs) - 1, -1, -1):
                 children.append(node.inputs[k])
                 if k:
-                    children.append(_Text(","))
+                    children.append(_LiteralText(","))
             stack.extend(children)
         elif hasattr(item, "data"):
             value = np.asarray(item.data)
@@ -125,7 +127,7 @@ def var_descriptor(obj, _prev_obs=None, _tag_generator=None):
     return "".join(text)
 
 
-class _Text(str):
+class _LiteralText(str):
     """A piece of text on the stack of `var_descriptor`, not an object to be described."""
 
 

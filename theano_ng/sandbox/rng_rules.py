@@ -3,7 +3,7 @@
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import TopoOptimizer
 from theano_ng.sandbox.rng_mrg import mrg_uniform
-from theano_ng.tensor.opt.rows import Rest, copying, rule
+from theano_ng.tensor.opt.patterns import Rest, copying, rule
 
 
 @rule(copying(mrg_uniform)(Rest("inputs")), inplace=True)

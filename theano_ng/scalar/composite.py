@@ -11,7 +11,7 @@ import numpy as np
 
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply
-from theano_ng.gof.native import meets_unknown_halves
+from theano_ng.gof.native import reads_raw_float16
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.contraction import contracted
 from theano_ng.scalar.divisors import divides, divisions
@@ -384,7 +384,7 @@ class Composite(ScalarOp):
     @property
     def _f16_ok(self):
         """True if the C code of each inner op with float16 operands supports float16."""
-        return not any(meets_unknown_halves(node) for node in self._ensure_graph()[2])
+        return not any(reads_raw_float16(node) for node in self._ensure_graph()[2])
 
     def c_code(self, node, nodename, inames, onames, sub):
         template = self._make_template(wide=False, sub=sub) if "zeros" in sub and divides(self) else self._c_code

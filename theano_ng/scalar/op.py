@@ -12,7 +12,7 @@ from theano_ng.gof.compiler.toolchain import missing_compiler
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
-from theano_ng.gof.own import is_own
+from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.instances import ops
 from theano_ng.scalar.out_types import upgrade_to_float
@@ -434,7 +434,7 @@ class ScalarOp(Op):
 
         The `c_code` of other authors may expect the C++ classes of complex_numbers.h for complex numbers.
         """
-        return is_own(type(self).c_code)
+        return is_from_package(type(self).c_code)
 
     @property
     def c_support_is_c(self):

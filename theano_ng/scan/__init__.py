@@ -1,14 +1,14 @@
 """Loops: `scan`, and functions built on it.
 
 =============  ======================================================================
-`front`        `scan`: makes a loop node from a Python function of a step
+`builder`      `scan`: makes a loop node from a Python function of a step
 `views`        `map`, `reduce`, `foldl`, `foldr`
 `checkpoints`  `scan_checkpoints`: loops whose gradient needs little memory
 `groups`       the groups of a loop's inputs and outputs
 `op`           `Scan`, the Op
 `gradient`     derivatives and shapes of the Op
 `backward`     the loop that computes the gradient of a loop
-`rows`         the rows of outer variables that the steps use
+`outer_rows`   the rows of outer variables that the steps use
 `sums`         sums over the steps, computed after the loop as far as possible
 `loop`         the execution of a loop in Python; `_loop` does the same in C
 `opt`          rules that improve loops
@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     {
         "theano_ng.compile.clone": "clone",
         "theano_ng.scan.checkpoints": "scan_checkpoints",
-        "theano_ng.scan.front": "scan",
+        "theano_ng.scan.builder": "scan",
         "theano_ng.scan.utils": "until",
         "theano_ng.scan.views": "foldl foldr map reduce",
         # Classic modules.

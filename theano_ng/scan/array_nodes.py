@@ -5,7 +5,7 @@ import numpy as np
 from theano_ng.compile.ops import Rebroadcast, Shape_i, ViewOp
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import native_code_of, native_function
-from theano_ng.gof.own import is_own
+from theano_ng.gof.provenance import is_from_package
 from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.divisors import divides
 from theano_ng.scan.array_text import LEAVE, Array, Box, Fold, Impossible, Text, ctype
@@ -17,7 +17,7 @@ from theano_ng.tensor.dtypes import BLAS_DTYPES
 from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.kernel import elemwise_kernel, operand_classes
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.reductions.careduce import CAReduce
@@ -39,7 +39,7 @@ class NodeTexts(Text):
 
     def add_node(self, node):
         """Write a node. Ops of users are rejected: they may differ from the classes that they are derived from."""
-        if not is_own(type(node.op)):
+        if not is_from_package(type(node.op)):
             raise Impossible
         for v in (*node.inputs, *node.outputs):
             self.check(v)

@@ -22,7 +22,7 @@ from theano_ng.gof.null_type import NullType
 from theano_ng.gof.traversal import io_toposort
 from theano_ng.scalar import Abs, Add, Cast, Identity, Maximum, Minimum, Mul, Neg, Second, Sqr, Sub, Switch, TrueDiv
 from theano_ng.scalar.ops_compare import LogicalComparison
-from theano_ng.scan.rows import Rows, has_length, is_filled_by, written_place
+from theano_ng.scan.outer_rows import Rows, has_length, is_filled_by, written_index
 from theano_ng.scan.sums import StepSums
 from theano_ng.tensor.basic import minimum
 from theano_ng.tensor.elemwise.functions import add, cast
@@ -250,7 +250,7 @@ class Backward:
             if op.outputs[o].owner is not None:
                 self.rows.setdefault(op.outputs[o], Rows(results))
         self._find_carries()
-        self._look_at_graph(missing)
+        self._classify_variables(missing)
         needed = list(self._needed)
         for v, results in zip(needed, self._recorded(needed)):
             self.rows[v] = Rows(results)
@@ -340,7 +340,7 @@ class Backward:
             if is_sum and all(i.type.broadcastable == v.type.broadcastable for i in node.inputs):
                 todo.extend((i, of_steps) for i in reversed(node.inputs))
                 continue
-            place = written_place(v)
+            place = written_index(v)
             if place == -1 and may_seed:
                 seeds.append(node.inputs[1])
             elif place == slice(state.lead, None) and not of_steps:
@@ -363,7 +363,7 @@ class Backward:
         out, g = self.outputs[outer], self.gradients[outer]
         return out.zeros_like() if is_absent(g) else fitting(g, out.type)
 
-    def _look_at_graph(self, missing):
+    def _classify_variables(self, missing):
         """Find the variables of the step that change from step to step, those that depend on later steps, and those
         that must be recorded.
         """

@@ -1,6 +1,6 @@
 """`scan_checkpoints`: loops whose gradient needs little memory."""
 
-from theano_ng.scan.front import as_sequence, scan
+from theano_ng.scan.builder import as_sequence, scan
 from theano_ng.scan.utils import as_list, get_updates_and_outputs
 from theano_ng.scan.validation import integer_scalar
 from theano_ng.tensor.assert_op import AssertShape

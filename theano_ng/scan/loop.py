@@ -189,7 +189,7 @@ def no_rows(op, i, arguments):
     return kind.value_zeros((0, *shape))
 
 
-def row_of(value):
+def row_layout(value):
     """Return the shape and the dtype of a result of a step."""
     if not hasattr(value, "dtype"):
         value = np.asarray(value)
@@ -251,7 +251,7 @@ def buffer_of(kind, rows, value, old=None):
     old : object
         As for `result_buffer`.
     """
-    shape, dtype = row_of(value)
+    shape, dtype = row_layout(value)
     if isinstance(kind, TensorType):
         return result_buffer(rows, shape, dtype, old)
     return kind.value_empty((int(rows), *shape))

@@ -124,7 +124,7 @@ class StepSums:
             return False
         x, y = v.owner.inputs
         one = x.type.broadcastable[-1] or y.type.broadcastable[0]
-        return one or any(_peeled(factor, self.available)[0] in self.available for factor in (x, y))
+        return one or any(_behind_dimshuffles(factor, self.available)[0] in self.available for factor in (x, y))
 
     def keep(self, v):
         """Request all values of a variable.
@@ -133,7 +133,7 @@ class StepSums:
         ----------
         v : Variable
         """
-        base, _ = _peeled(v, self.available)
+        base, _ = _behind_dimshuffles(v, self.available)
         if base not in self.available:
             self.kept[base] = None
 
@@ -152,7 +152,7 @@ class StepSums:
                 self.kept[v] = None
             else:
                 # Sum up the term after its operations: its shape is known then.
-                value = _done(v, then)
+                value = _apply_operations(v, then)
                 part[:] = value, None
                 together.setdefault((id(parts), value.type), (parts, like, []))[2].append(part)
         for parts, like, found in together.values():
@@ -166,7 +166,7 @@ class StepSums:
         """Return True if a variable is a sum of elements of a variable that the outer graph will have anyway."""
         if v.owner is None or not isinstance(v.owner.op, Sum):
             return False
-        base, _ = _peeled(v.owner.inputs[0], self.available)
+        base, _ = _behind_dimshuffles(v.owner.inputs[0], self.available)
         return base in self.available or base in self.kept
 
     # -- after the loop
@@ -197,7 +197,7 @@ class StepSums:
                 value = sums[v]
             else:
                 value = self._sum(v, rows)
-            value = _done(value, then, fixed)
+            value = _apply_operations(value, then, fixed)
             found.append(value)
         return found[0] if len(found) == 1 else add(*found)
 
@@ -211,7 +211,7 @@ class StepSums:
         rows : callable
             As for `total`.
         """
-        base, orders = _peeled(v, self.available)
+        base, orders = _behind_dimshuffles(v, self.available)
         value = rows(base)
         for order in orders:
             value = value.dimshuffle(0, *(i if i == "x" else i + 1 for i in order))
@@ -237,7 +237,7 @@ def _is_elementwise(op, scalar_ops):
     return isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar_ops)
 
 
-def _done(value, then, fixed=None):
+def _apply_operations(value, then, fixed=None):
     """Apply operations to a variable.
 
     Parameters
@@ -264,7 +264,7 @@ def _is_dot(v):
     return v.owner is not None and isinstance(v.owner.op, Dot)
 
 
-def _peeled(v, available):
+def _behind_dimshuffles(v, available):
     """Return the variable behind DimShuffles, and the patterns that lead from it to `v`."""
     orders = []
     while v not in available and v.owner is not None and isinstance(v.owner.op, DimShuffle):

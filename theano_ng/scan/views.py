@@ -1,6 +1,6 @@
 """`map`, `reduce`, `foldl`, `foldr`: common kinds of loops under their usual names."""
 
-from theano_ng.scan.front import scan
+from theano_ng.scan.builder import scan
 
 __all__ = ["foldl", "foldr", "map", "reduce"]
 

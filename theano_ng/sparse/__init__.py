@@ -20,7 +20,7 @@ from theano_ng.sparse.conversion import *
 from theano_ng.sparse.indexing import *
 from theano_ng.sparse.products import *
 from theano_ng.sparse.reductions import *
-from theano_ng.sparse.rows import *
+from theano_ng.sparse.from_rows import *
 from theano_ng.sparse.shaping import *
 from theano_ng.sparse.sharedvar import sparse_constructor as shared
 from theano_ng.sparse.structured import *

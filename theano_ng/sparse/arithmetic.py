@@ -5,11 +5,11 @@ import numpy as np
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.scalar import upcast
-from theano_ng.sparse.common import compressed, in_type_of, no_gradient, same_shapes
+from theano_ng.sparse.common import compressed, in_type_of, same_shapes, zero_gradient
 from theano_ng.sparse.conversion import SparseFromDense, as_format, dense_from_sparse, sp_ones_like
 from theano_ng.sparse.reductions import sp_sum
 from theano_ng.sparse.type import SparseType
-from theano_ng.sparse.values import detached, matrix_of, rebuilt
+from theano_ng.sparse.values import copy_if_shared, matrix_of, rebuilt
 from theano_ng.sparse.var import as_sparse_or_tensor_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
@@ -46,18 +46,22 @@ def _sparse(gz, format):
 def _gradient(x, value):
     """Return the gradient `value()` in the type of `x`, or zeros if `x` has an integer dtype."""
     return (
-        no_gradient(x) if x.dtype in DISCRETE else in_type_of(x, value()) if isinstance(x.type, SparseType) else value()
+        zero_gradient(x)
+        if x.dtype in DISCRETE
+        else in_type_of(x, value())
+        if isinstance(x.type, SparseType)
+        else value()
     )
 
 
-def _lines_and_places(x):
+def _lines_of_entries(x):
     """Return the line (row of csr, column of csc) of each entry, and the number of entries."""
     return np.repeat(np.arange(len(x.indptr) - 1), np.diff(x.indptr)), int(x.indptr[-1])
 
 
-def places(x):
+def coordinates(x):
     """Return the rows and the columns of all entries of a csr or csc value."""
-    lines, entries = _lines_and_places(x)
+    lines, entries = _lines_of_entries(x)
     return (lines, x.indices[:entries]) if x.format == "csr" else (x.indices[:entries], lines)
 
 
@@ -107,7 +111,7 @@ class AddSS(Op):
         same_shapes(self, x, y)
         dtype = node.outputs[0].dtype
         total = matrix_of(x).astype(dtype, copy=False) + matrix_of(y).astype(dtype, copy=False)
-        outputs[0][0] = detached(total.asformat(x.format), x, y)
+        outputs[0][0] = copy_if_shared(total.asformat(x.format), x, y)
 
     def grad(self, inputs, gout):
         return [_gradient(x, lambda: gout[0]) for x in inputs]
@@ -170,7 +174,7 @@ class AddSD(Op):
         x, y = inputs
         same_shapes(self, x, y)
         total = np.array(y, dtype=node.outputs[0].dtype, order="C")
-        np.add.at(total, places(x), x.data[: x.indptr[-1]].astype(total.dtype, copy=False))
+        np.add.at(total, coordinates(x), x.data[: x.indptr[-1]].astype(total.dtype, copy=False))
         outputs[0][0] = total
 
     def grad(self, inputs, gout):
@@ -206,7 +210,7 @@ class StructuredAddSV(Op):
     def perform(self, node, inputs, outputs):
         x, y = inputs
         _one_for_each_column(self, x, y)
-        outputs[0][0] = with_data(x, x.data[: x.indptr[-1]] + y[places(x)[1]])
+        outputs[0][0] = with_data(x, x.data[: x.indptr[-1]] + y[coordinates(x)[1]])
 
     def grad(self, inputs, gout):
         x, y = inputs
@@ -245,7 +249,7 @@ class MulSS(Op):
         same_shapes(self, x, y)
         dtype = node.outputs[0].dtype
         product = matrix_of(x).astype(dtype, copy=False).multiply(matrix_of(y).astype(dtype, copy=False))
-        outputs[0][0] = detached(product.asformat(x.format), x, y)
+        outputs[0][0] = copy_if_shared(product.asformat(x.format), x, y)
 
     def grad(self, inputs, gout):
         x, y = inputs
@@ -280,7 +284,7 @@ class MulSD(Op):
         data = x.data[: x.indptr[-1]].astype(dtype)
         if y.ndim == 2:
             same_shapes(self, x, y)
-            y = y[places(x)]
+            y = y[coordinates(x)]
         data *= y.astype(dtype, copy=False)
         outputs[0][0] = with_data(x, data)
 
@@ -320,7 +324,7 @@ class MulSV(Op):
     def perform(self, node, inputs, outputs):
         x, y = inputs
         _one_for_each_column(self, x, y)
-        outputs[0][0] = with_data(x, x.data[: x.indptr[-1]] * y[places(x)[1]])
+        outputs[0][0] = with_data(x, x.data[: x.indptr[-1]] * y[coordinates(x)[1]])
 
     def grad(self, inputs, gout):
         x, y = inputs

@@ -7,10 +7,10 @@ from theano_ng.configdefaults import config
 from theano_ng.sparse.arithmetic import *
 from theano_ng.sparse.comparisons import *
 from theano_ng.sparse.conversion import *
+from theano_ng.sparse.from_rows import *
 from theano_ng.sparse.indexing import *
 from theano_ng.sparse.products import *
 from theano_ng.sparse.reductions import *
-from theano_ng.sparse.rows import *
 from theano_ng.sparse.shaping import *
 from theano_ng.sparse.structured import *
 from theano_ng.sparse.type import SparseType, _is_sparse

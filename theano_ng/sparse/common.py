@@ -6,7 +6,7 @@ from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.var import as_sparse_variable
 from theano_ng.tensor.dtypes import DISCRETE
 
-__all__ = ["compressed", "in_type_of", "no_gradient", "same_shapes"]
+__all__ = ["compressed", "in_type_of", "same_shapes", "zero_gradient"]
 
 
 def compressed(x, op):
@@ -29,7 +29,7 @@ def compressed(x, op):
     return x
 
 
-def no_gradient(x):
+def zero_gradient(x):
     """Return zeros as the gradient of a variable that has no gradient: it has an integer dtype, or is only compared."""
     dtype = config.floatX if x.dtype in DISCRETE else x.dtype
     return sp_zeros_like(x, dtype) if isinstance(x.type, SparseType) else x.zeros_like(dtype=dtype)
@@ -41,7 +41,7 @@ def in_type_of(x, gradient):
     A dense gradient, such as that of a product, stays dense. If `x` has an integer dtype, return zeros.
     """
     if x.dtype in DISCRETE:
-        return no_gradient(x)
+        return zero_gradient(x)
     return as_format(gradient, x.format) if isinstance(gradient.type, SparseType) else gradient
 
 

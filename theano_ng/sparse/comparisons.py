@@ -7,10 +7,10 @@ import scipy.sparse
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.sparse.common import no_gradient, same_shapes
+from theano_ng.sparse.common import same_shapes, zero_gradient
 from theano_ng.sparse.conversion import as_format
 from theano_ng.sparse.type import SparseType
-from theano_ng.sparse.values import detached, matrix_of
+from theano_ng.sparse.values import copy_if_shared, matrix_of
 from theano_ng.sparse.var import as_sparse_or_tensor_variable, as_sparse_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.type import TensorType
@@ -50,10 +50,10 @@ class _ComparisonOpSS(Op):
             # If two zeros compare as true, nearly all elements of the result are entries, and SciPy warns of that.
             warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
             result = self.comparison(matrix_of(x), matrix_of(y))
-        outputs[0][0] = detached(result.astype("uint8").asformat(x.format), x, y)
+        outputs[0][0] = copy_if_shared(result.astype("uint8").asformat(x.format), x, y)
 
     def grad(self, inputs, gout):
-        return [no_gradient(x) for x in inputs]
+        return [zero_gradient(x) for x in inputs]
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
@@ -83,7 +83,7 @@ class _ComparisonOpSD(Op):
         outputs[0][0] = np.ascontiguousarray(self.comparison(x.toarray(), y)).astype("uint8")
 
     def grad(self, inputs, gout):
-        return [no_gradient(x) for x in inputs]
+        return [zero_gradient(x) for x in inputs]
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]

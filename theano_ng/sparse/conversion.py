@@ -9,7 +9,7 @@ from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.sparse.type import SparseType
-from theano_ng.sparse.values import CLASSES, check_pattern, detached, matrix_of, rebuilt
+from theano_ng.sparse.values import CLASSES, check_pattern, copy_if_shared, matrix_of, rebuilt
 from theano_ng.sparse.var import as_sparse_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
@@ -352,7 +352,7 @@ class Cast(Op):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             # A cast from complex to real drops the imaginary part, as for tensors.
             warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-            outputs[0][0] = detached(matrix_of(x).astype(self.out_type), x)
+            outputs[0][0] = copy_if_shared(matrix_of(x).astype(self.out_type), x)
 
     def grad(self, inputs, outputs_gradients):
         (x,) = inputs
@@ -415,7 +415,7 @@ class AsFormat(Op):
 
     def perform(self, node, inputs, outputs):
         (x,) = inputs
-        outputs[0][0] = detached(matrix_of(x).asformat(self.format), x)
+        outputs[0][0] = copy_if_shared(matrix_of(x).asformat(self.format), x)
 
     def grad(self, inputs, gout):
         (x,) = inputs

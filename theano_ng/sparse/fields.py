@@ -90,7 +90,7 @@ class _Unchecked:
         self.format, self.data, self.indices, self.indptr, self.shape = format, data, indices, indptr, shape
 
 
-def _meets(length, given, what):
+def _check_length(length, given, what):
     """Raise ValueError if a length of the sparse matrix is given and differs from that of the dense operand."""
     if given and int(given[0]) != length:
         raise ValueError(
@@ -118,7 +118,7 @@ class StructuredDotCSR(_OnParts):
 
     def perform(self, node, inputs, outputs):
         data, indices, indptr, b, *columns = inputs
-        _meets(len(b), columns, "columns")
+        _check_length(len(b), columns, "columns")
         a = _matrix("csr", data, indices, indptr, (len(indptr) - 1, len(b)))
         outputs[0][0] = np.ascontiguousarray(a @ b, dtype=node.outputs[0].dtype)
 
@@ -145,7 +145,7 @@ class StructuredDotCSC(_OnParts):
 
     def perform(self, node, inputs, outputs):
         data, indices, indptr, rows, b = inputs
-        _meets(len(b), [len(indptr) - 1], "columns")
+        _check_length(len(b), [len(indptr) - 1], "columns")
         a = _matrix("csc", data, indices, indptr, (len(b), int(rows)))
         outputs[0][0] = np.ascontiguousarray(a @ b, dtype=node.outputs[0].dtype)
 
@@ -261,7 +261,7 @@ class _Elementwise(_OnParts):
             lengths = len(indptr) - 1, len(b)
         else:
             lengths = b.shape if self.format == "csr" else b.shape[::-1]
-        _meets(lengths[1], minor, "columns" if self.format == "csr" else "rows")
+        _check_length(lengths[1], minor, "columns" if self.format == "csr" else "rows")
         pattern = _Unchecked("csr", data, indices, indptr, lengths)
         check_pattern(pattern)
         entries = int(indptr[-1])
@@ -375,7 +375,7 @@ class AddSD_ccode(_OnParts):
     def perform(self, node, inputs, outputs):
         data, indices, indptr, y, *minor = inputs
         lengths = y.shape if self.format == "csr" else y.shape[::-1]
-        _meets(lengths[1], minor, "columns" if self.format == "csr" else "rows")
+        _check_length(lengths[1], minor, "columns" if self.format == "csr" else "rows")
         check_pattern(_Unchecked("csr", data, indices, indptr, lengths))
         entries = int(indptr[-1])
         lines, others = np.repeat(np.arange(lengths[0]), np.diff(indptr)), indices[:entries]

@@ -6,13 +6,13 @@ from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import generic
-from theano_ng.sparse.common import compressed, in_type_of, no_gradient
+from theano_ng.sparse.common import compressed, in_type_of, zero_gradient
 from theano_ng.sparse.conversion import SparseFromDense
 from theano_ng.sparse.type import SparseType
-from theano_ng.sparse.values import CLASSES, detached, matrix_of
+from theano_ng.sparse.values import CLASSES, copy_if_shared, matrix_of
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
-from theano_ng.tensor.indexing.lists import slice_length
+from theano_ng.tensor.indexing.index_lists import slice_length
 from theano_ng.tensor.shaping.joining import stack
 from theano_ng.tensor.type import TensorType
 
@@ -74,12 +74,12 @@ class GetItemList(Op):
     def perform(self, node, inp, outputs):
         x, index = inp
         rows = _checked("row", index, x.shape[0])
-        outputs[0][0] = detached(matrix_of(x)[rows].asformat(x.format), x)
+        outputs[0][0] = copy_if_shared(matrix_of(x)[rows].asformat(x.format), x)
 
     def grad(self, inputs, g_outputs):
         x, index = inputs
         if x.dtype in DISCRETE:
-            return [no_gradient(x), DisconnectedType()()]
+            return [zero_gradient(x), DisconnectedType()()]
         gx = get_item_list_grad(x, index, _continuous(self, x, g_outputs[0]))
         return [in_type_of(x, gx), DisconnectedType()()]
 
@@ -118,7 +118,7 @@ class GetItemListGrad(Op):
     def grad(self, inputs, g_outputs):
         x, index, gz = inputs
         return [
-            no_gradient(x),
+            zero_gradient(x),
             DisconnectedType()(),
             in_type_of(gz, get_item_list(_continuous(self, x, g_outputs[0]), index)),
         ]
@@ -162,7 +162,7 @@ class GetItem2Lists(Op):
     def grad(self, inputs, g_outputs):
         x, ind1, ind2 = inputs
         if x.dtype in DISCRETE:
-            return [no_gradient(x), DisconnectedType()(), DisconnectedType()()]
+            return [zero_gradient(x), DisconnectedType()(), DisconnectedType()()]
         return [get_item_2lists_grad(x, ind1, ind2, g_outputs[0]), DisconnectedType()(), DisconnectedType()()]
 
     def connection_pattern(self, node):
@@ -203,7 +203,7 @@ class GetItem2ListsGrad(Op):
     def grad(self, inputs, g_outputs):
         x, ind1, ind2, gz = inputs
         gradient = get_item_2lists(_continuous(self, x, g_outputs[0]), ind1, ind2)
-        return [no_gradient(x), DisconnectedType()(), DisconnectedType()(), gradient]
+        return [zero_gradient(x), DisconnectedType()(), DisconnectedType()(), gradient]
 
     def connection_pattern(self, node):
         return [[True], [False], [False], [True]]
@@ -279,13 +279,13 @@ class GetItem2d(Op):
 
     def perform(self, node, inputs, outputs):
         x, *bounds = inputs
-        outputs[0][0] = detached(matrix_of(x)[_slices(bounds)].asformat(x.format), x)
+        outputs[0][0] = copy_if_shared(matrix_of(x)[_slices(bounds)].asformat(x.format), x)
 
     def grad(self, inputs, g_outputs):
         x, *bounds = inputs
         rest = [DisconnectedType()() for _ in bounds]
         if x.dtype in DISCRETE:
-            return [no_gradient(x), *rest]
+            return [zero_gradient(x), *rest]
         return [GetItem2dGrad()(x, _continuous(self, x, g_outputs[0]), *bounds), *rest]
 
     def connection_pattern(self, node):
@@ -325,7 +325,7 @@ class GetItem2dGrad(Op):
         x, gz, *bounds = inputs
         index = tuple(slice(*[_bound_of(b) for b in bounds[i : i + 3]]) for i in (0, 3))
         gradient = in_type_of(gz, get_item_2d(_continuous(self, x, g_outputs[0]), index))
-        return [no_gradient(x), gradient, *[DisconnectedType()() for _ in bounds]]
+        return [zero_gradient(x), gradient, *[DisconnectedType()() for _ in bounds]]
 
     def connection_pattern(self, node):
         return [[i < 2] for i in range(len(node.inputs))]
@@ -366,7 +366,7 @@ class GetItemScalar(Op):
         x, row, column = inputs
         rest = [DisconnectedType()(), DisconnectedType()()]
         if x.dtype in DISCRETE:
-            return [no_gradient(x), *rest]
+            return [zero_gradient(x), *rest]
         return [get_item_2lists_grad(x, stack([row]), stack([column]), g_outputs[0].dimshuffle("x")), *rest]
 
     def connection_pattern(self, node):

@@ -7,8 +7,8 @@ from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.scalar import upcast
-from theano_ng.sparse.arithmetic import places, with_data
-from theano_ng.sparse.common import compressed, in_type_of, no_gradient
+from theano_ng.sparse.arithmetic import coordinates, with_data
+from theano_ng.sparse.common import compressed, in_type_of, zero_gradient
 from theano_ng.sparse.conversion import (
     CSC,
     CSR,
@@ -21,7 +21,7 @@ from theano_ng.sparse.conversion import (
 )
 from theano_ng.sparse.shaping import transpose
 from theano_ng.sparse.type import SparseType
-from theano_ng.sparse.values import CLASSES, check_pattern, detached, matrix_of
+from theano_ng.sparse.values import CLASSES, check_pattern, copy_if_shared, matrix_of
 from theano_ng.sparse.var import as_sparse_or_tensor_variable, as_sparse_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
@@ -54,7 +54,7 @@ def _is_sparse(x):
     return isinstance(x.type, SparseType)
 
 
-def _meet(op, x, y):
+def _check_inner_lengths(op, x, y):
     """Raise ValueError if the shapes of two values do not match in a matrix product."""
     inner = x.shape[-1], y.shape[0]
     if inner[0] != inner[1]:
@@ -107,7 +107,7 @@ class Dot(Op):
 
     def perform(self, node, inputs, out):
         x, y = inputs
-        _meet(self, x, y)
+        _check_inner_lengths(self, x, y)
         dtype = node.outputs[0].dtype
         if isinstance(x, np.ndarray) and x.ndim == 1:
             result = _product(y.T, x, dtype)
@@ -121,7 +121,7 @@ class Dot(Op):
         gradients = []
         for v, other, first in ((x, y, True), (y, x, False)):
             if v.dtype in DISCRETE:
-                gradients.append(no_gradient(v))
+                gradients.append(zero_gradient(v))
                 continue
             if gz.ndim == 1 and v.ndim == 2:
                 # The gradient with respect to the matrix of a matrix-vector product is an outer product.
@@ -203,7 +203,7 @@ class StructuredDot(Op):
         if isinstance(b, np.ndarray):
             outputs[0][0] = _as_dense(result, dtype)
         else:
-            outputs[0][0] = detached(result.asformat(a.format), a, b)
+            outputs[0][0] = copy_if_shared(result.asformat(a.format), a, b)
 
     def grad(self, inputs, gout):
         a, b = inputs
@@ -221,8 +221,8 @@ class StructuredDot(Op):
             ga = lambda: structured_dot_grad(a, b, gz)
             gb = lambda: patternbroadcast(_structured_dot(transpose(a), gz), b.broadcastable)
         return [
-            no_gradient(a) if a.dtype in DISCRETE else in_type_of(a, ga()),
-            no_gradient(b) if b.dtype in DISCRETE else in_type_of(b, gb()) if _is_sparse(b) else gb(),
+            zero_gradient(a) if a.dtype in DISCRETE else in_type_of(a, ga()),
+            zero_gradient(b) if b.dtype in DISCRETE else in_type_of(b, gb()) if _is_sparse(b) else gb(),
         ]
 
     def infer_shape(self, node, shapes):
@@ -322,10 +322,10 @@ class _StructuredDotGrad(NativeOp, Op):
         return [
             DisconnectedType()(),
             DisconnectedType()(),
-            no_gradient(b)
+            zero_gradient(b)
             if b.dtype in DISCRETE
             else patternbroadcast(_structured_dot(transpose(matrix), g_ab), b.broadcastable),
-            no_gradient(g_ab)
+            zero_gradient(g_ab)
             if g_ab.dtype in DISCRETE
             else patternbroadcast(_structured_dot(matrix, b), g_ab.broadcastable),
         ]
@@ -352,13 +352,13 @@ class _Pattern:
 
 
 # The largest number of elements of rows that are gathered at once, to limit memory.
-_AT_ONCE = 1 << 20
+_BLOCK_ELEMENTS = 1 << 20
 
 
 def _dots_of_rows(a, at_a, b, at_b):
     """Return ``(a[at_a] * b[at_b]).sum(1)``, computed in blocks so that not all of these rows are in memory at once."""
     result = np.zeros(len(at_a), dtype=np.result_type(a, b))
-    step = max(1, _AT_ONCE // max(a.shape[1], 1))
+    step = max(1, _BLOCK_ELEMENTS // max(a.shape[1], 1))
     for start in range(0, len(at_a), step):
         part = slice(start, start + step)
         result[part] = np.einsum("ij,ij->i", a[at_a[part]], b[at_b[part]])
@@ -435,12 +435,12 @@ class TrueDot(Op):
 
     def perform(self, node, inp, out_):
         x, y = inp
-        _meet(self, x, y)
+        _check_inner_lengths(self, x, y)
         result = _product(x, y, x.dtype)
         if isinstance(result, np.ndarray):
             # A vector becomes a matrix of one row.
             result = CLASSES[x.format](result)
-        out_[0][0] = detached(result.asformat(x.format), x, y)
+        out_[0][0] = copy_if_shared(result.asformat(x.format), x, y)
 
     def grad(self, inputs, gout):
         x, y = inputs
@@ -450,9 +450,9 @@ class TrueDot(Op):
         if not _is_sparse(gz):
             gz = SparseFromDense(x.format)(gz)
         turned = transpose(y) if _is_sparse(y) else y.T
-        gx = no_gradient(x) if x.dtype in DISCRETE else in_type_of(x, TrueDot(self.grad_preserves_dense)(gz, turned))
+        gx = zero_gradient(x) if x.dtype in DISCRETE else in_type_of(x, TrueDot(self.grad_preserves_dense)(gz, turned))
         if y.dtype in DISCRETE:
-            return [gx, no_gradient(y)]
+            return [gx, zero_gradient(y)]
         gy = TrueDot(self.grad_preserves_dense)(transpose(x), gz)
         if _is_sparse(y):
             gy = in_type_of(y, gy)
@@ -529,7 +529,7 @@ class SamplingDot(Op):
                 "The dimension of the pattern and the output must match: they are %s and %s"
                 % (p.shape, (len(x), len(y)))
             )
-        rows, columns = places(p)
+        rows, columns = coordinates(p)
         data = p.data[: p.indptr[-1]] * _dots_of_rows(x, rows, y, columns)
         outputs[0][0] = with_data(p, data.astype(p.dtype, copy=False))
 
@@ -540,7 +540,7 @@ class SamplingDot(Op):
             gz = SparseFromDense(p.format)(gz)
 
         def gradient(v, value):
-            return no_gradient(v) if v.dtype in DISCRETE else value()
+            return zero_gradient(v) if v.dtype in DISCRETE else value()
 
         return [
             gradient(x, lambda: patternbroadcast(dot(p * gz, y), x.broadcastable)),
@@ -583,7 +583,7 @@ class Usmm(Op):
 
     def perform(self, node, inputs, outputs):
         alpha, x, y, z = inputs
-        _meet(self, x, y)
+        _check_inner_lengths(self, x, y)
         dtype = node.outputs[0].dtype
         result = _as_dense(_product(x, y, dtype), dtype)
         if result.shape != z.shape:

@@ -4,7 +4,7 @@ import numpy as np
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.sparse.common import compressed, in_type_of, no_gradient
+from theano_ng.sparse.common import compressed, in_type_of, zero_gradient
 from theano_ng.sparse.conversion import SparseFromDense, sp_ones_like
 from theano_ng.sparse.shaping import transpose
 from theano_ng.sparse.type import SparseType
@@ -55,7 +55,7 @@ class SpSum(Op):
         (x,) = inputs
         (gz,) = gout
         if x.dtype in DISCRETE:
-            return [no_gradient(x)]
+            return [zero_gradient(x)]
         if self.structured:
             ones = sp_ones_like(x)
             if self.axis is None:
@@ -165,8 +165,8 @@ def _scale_gradients(scale, inputs, gout, summed):
     (gz,) = gout
     if not isinstance(gz.type, SparseType):
         gz = SparseFromDense(x.format)(gz)
-    gx = no_gradient(x) if x.dtype in DISCRETE else in_type_of(x, scale(gz, s))
-    gs = no_gradient(s) if s.dtype in DISCRETE else sp_sum(x * gz, axis=summed, sparse_grad=True)
+    gx = zero_gradient(x) if x.dtype in DISCRETE else in_type_of(x, scale(gz, s))
+    gs = zero_gradient(s) if s.dtype in DISCRETE else sp_sum(x * gz, axis=summed, sparse_grad=True)
     return [gx, gs]
 
 

@@ -6,10 +6,10 @@ import scipy.sparse
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.scalar import upcast
-from theano_ng.sparse.common import compressed, in_type_of, no_gradient
+from theano_ng.sparse.common import compressed, in_type_of, zero_gradient
 from theano_ng.sparse.indexing import get_item_2d
 from theano_ng.sparse.type import SparseType
-from theano_ng.sparse.values import detached, matrix_of, rebuilt
+from theano_ng.sparse.values import copy_if_shared, matrix_of, rebuilt
 from theano_ng.sparse.var import as_sparse_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
@@ -106,7 +106,7 @@ class HStack(Op):
         result = matrix_of(stack([matrix_of(m) for m in block], format=self.format, dtype=self.dtype))
         if result.dtype != self.dtype:
             result = result.astype(self.dtype)
-        outputs[0][0] = detached(result, *block)
+        outputs[0][0] = copy_if_shared(result, *block)
 
     def grad(self, inputs, gout):
         (gz,) = gout
@@ -116,7 +116,7 @@ class HStack(Op):
             part = slice(start, stop)
             start = stop
             if x.dtype in DISCRETE:
-                gradients.append(no_gradient(x))
+                gradients.append(zero_gradient(x))
                 continue
             index = (slice(None), part) if self.axis == 1 else (part, slice(None))
             gradients.append(in_type_of(x, get_item_2d(gz, index) if isinstance(gz.type, SparseType) else gz[index]))
@@ -210,7 +210,7 @@ class SquareDiagonal(Op):
     def grad(self, inputs, gout):
         (d,) = inputs
         if d.dtype in DISCRETE:
-            return [no_gradient(d)]
+            return [zero_gradient(d)]
         (gz,) = gout
         return [diag(gz) if isinstance(gz.type, SparseType) else gz.diagonal()]
 

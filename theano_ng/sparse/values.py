@@ -5,7 +5,7 @@ import scipy.sparse
 
 from theano_ng.tensor.type import values_eq_approx as arrays_agree
 
-__all__ = ["check_pattern", "detached", "matrix_of", "rebuilt", "same_values", "nearly_same_values"]
+__all__ = ["check_pattern", "copy_if_shared", "matrix_of", "rebuilt", "same_values", "nearly_same_values"]
 
 CLASSES = {"csr": scipy.sparse.csr_matrix, "csc": scipy.sparse.csc_matrix, "bsr": scipy.sparse.bsr_matrix}
 
@@ -110,7 +110,7 @@ def shares_memory(a, b):
     return any(np.may_share_memory(x, y) for x in buffers(a) for y in buffers(b))
 
 
-def detached(result, *inputs):
+def copy_if_shared(result, *inputs):
     """Return `result`, or a copy if it shares memory with one of `inputs`: some functions of SciPy return views."""
     return result.copy() if any(result is value or shares_memory(result, value) for value in inputs) else result
 

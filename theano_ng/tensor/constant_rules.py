@@ -20,7 +20,7 @@ from theano_ng.tensor.constant import (
     register_scalar_constant,
 )
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.shaping.creation import MakeVector

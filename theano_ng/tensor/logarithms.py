@@ -20,16 +20,16 @@ from theano_ng.gof.traversal import postorder
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.equality import constant_value, shuffled_from
 from theano_ng.tensor.reductions.careduce import CAReduce, Sum
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
-from theano_ng.tensor.same import constant_value, shuffled_from
 from theano_ng.tensor.saturating import VIEWS, factors_of, logistic, number_of, readers
 from theano_ng.tensor.shaping.joining import Join, MakeVector
 
-MOST_NODES = 50
+MAX_NODES = 50
 """The maximum number of nodes of an expression that are examined."""
 
-MOST_VARIABLES, MOST_SUMS = 100, 3
+MAX_VARIABLES, MAX_SUMS = 100, 3
 """The maximum number of variables examined for one reading, and the maximum depth of nested sums."""
 
 Logarithm = namedtuple("Logarithm", "value gradients")
@@ -167,10 +167,10 @@ def _fitted(made, v):
     return v.type.filter_variable(made) if made.type.dtype == v.type.dtype and made.ndim == v.ndim else None
 
 
-def _walked(v, parts_of, made_of):
+def _bottom_up(v, parts_of, made_of):
     """Compute a value for the variable `v` from the values of its parts, which are computed first in the same way.
 
-    Return None if a part has no value, or if more than `MOST_NODES` variables would be examined.
+    Return None if a part has no value, or if more than `MAX_NODES` variables would be examined.
 
     parts_of : function of a variable -> sequence of variables or None
     made_of : function of a variable and the list of the values of its parts; may return None
@@ -182,7 +182,7 @@ def _walked(v, parts_of, made_of):
             stack.pop()
             continue
         if u not in plans:
-            plans[u] = parts_of(u) if len(plans) < MOST_NODES else None
+            plans[u] = parts_of(u) if len(plans) < MAX_NODES else None
             if plans[u] is None:
                 return None
             stack.extend(p for p in plans[u] if p not in known)
@@ -200,7 +200,7 @@ def terms_of(v):
     found, todo = [], [v]
     while todo:
         v = todo.pop()
-        if v.owner is not None and v.owner.op == T.add and len(found) + len(todo) < MOST_NODES:
+        if v.owner is not None and v.owner.op == T.add and len(found) + len(todo) < MAX_NODES:
             todo += reversed(v.owner.inputs)
         else:
             found.append(v)
@@ -269,7 +269,7 @@ def log_of(v):
             made = _linear(node, logs)
         return _fitted(made, u)
 
-    return _walked(v, parts_of, made_of)
+    return _bottom_up(v, parts_of, made_of)
 
 
 def axes_of(op, x):
@@ -397,7 +397,7 @@ class Reading:
             # Differentiate it at the parts themselves, which have the same shapes.
             parts = _linear_parts(u.owner)
             wrt = [p for p in dict.fromkeys(parts) if number_of(p) is None]
-            _collect(of_logs, wrt, _back(_fitted(_linear(u.owner, parts), u), wrt, g))
+            _collect(of_logs, wrt, _pullback(_fitted(_linear(u.owner, parts), u), wrt, g))
 
     def _logarithm(self, v):
         """Return the logarithm of a variable between `variable` and the leaves: a sum of logarithms of its factors."""
@@ -412,7 +412,7 @@ class Reading:
         def parts_of(u):
             return () if self._atoms.found.get(u) is not None else self._operands(u)
 
-        return _walked(v, parts_of, made_of)
+        return _bottom_up(v, parts_of, made_of)
 
 
 def _between(v, ends):
@@ -476,7 +476,7 @@ def reading(v, whole=False, atoms=None):
         unknown[u] = leaves[u] = None
         return ()
 
-    if _walked(v, parts_of, lambda u, made: True) is None or not known:
+    if _bottom_up(v, parts_of, lambda u, made: True) is None or not known:
         return None
     return Reading(v, [u for u in leaves if not isinstance(u, Constant)], unknown, atoms)
 
@@ -504,7 +504,7 @@ class _Atoms:
     """The atoms (see `Atom`) of the variables of one reading, found on demand.
 
     The atom of a sum contains readings of the terms, which contain atoms again. Each variable is examined only once,
-    and at most `MOST_VARIABLES` variables are examined in all.
+    and at most `MAX_VARIABLES` variables are examined in all.
     """
 
     def __init__(self):
@@ -513,7 +513,7 @@ class _Atoms:
     def of(self, v):
         """Return the `Atom` of a variable, or None."""
         if v not in self.found:
-            if len(self.found) >= MOST_VARIABLES or self.depth >= MOST_SUMS:
+            if len(self.found) >= MAX_VARIABLES or self.depth >= MAX_SUMS:
                 return None
             self.found[v] = None  # seen by recursive calls, which do not examine v again
             self.depth += 1
@@ -563,7 +563,7 @@ def _factors_atom(v, found):
             if abs(argument.coefficient) == 1 and not argument.views:
                 times, x = power * argument.coefficient, argument.base
             g = (c if times == 1 else -c if times == -1 else np.asarray(times, v.dtype) * c) * slope
-            (g,) = _back(x, [argument.base], g)
+            (g,) = _pullback(x, [argument.base], g)
             terms.setdefault(argument.base, []).append(g)
         return [reduce(T.add, terms[u]) for u in leaves]
 
@@ -645,7 +645,7 @@ def summed_like(g, v):
     return g.sum(axis=repeated, keepdims=True) if repeated else g
 
 
-def _back(v, leaves, g):
+def _pullback(v, leaves, g):
     """Return the gradients of `leaves`, given the gradient `g` of `v`. The leaves are treated as independent."""
     if [v] == leaves:
         return [g]

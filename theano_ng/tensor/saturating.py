@@ -21,12 +21,12 @@ import numpy as np
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.equality import constant_value
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
 from theano_ng.tensor.indexing.subtensor import Subtensor
-from theano_ng.tensor.same import constant_value
 from theano_ng.tensor.shaping.reshaping import Reshape
 
-MOST_NODES = 30
+MAX_NODES = 30
 """The maximum number of nodes of an expression that are examined."""
 
 VIEWS = (DimShuffle, Reshape, Subtensor, AdvancedSubtensor1, AdvancedSubtensor, T.Rebroadcast)
@@ -72,7 +72,7 @@ class Argument(namedtuple("Argument", "coefficient base shift views", defaults=(
 def argument_of(v):
     """Return a variable as an `Argument` whose coefficient is the product of the constant factors."""
     coefficient = 1.0
-    for _ in range(MOST_NODES):
+    for _ in range(MAX_NODES):
         found = _scaled(v)
         if found is None:
             break
@@ -131,10 +131,10 @@ readers = {}
 
 
 class _Reader:
-    """A parser of one expression. It examines at most `MOST_NODES` nodes."""
+    """A parser of one expression. It examines at most `MAX_NODES` nodes."""
 
     def __init__(self):
-        self.left = MOST_NODES
+        self.left = MAX_NODES
 
     def read(self, v):
         node = v.owner

@@ -288,14 +288,14 @@ class TensorType(Type):
                 # A Python integer out of range wraps around, as a cast between arrays does.
                 return np.asarray(data).astype(target)
             except (TypeError, ValueError) as exc:
-                raise self._not_held(data, exc) from exc
+                raise self._conversion_error(data, exc) from exc
         try:
             given = np.asarray(data)
             converted = np.asarray(data, dtype=target)
         except OverflowError:
             converted = None
         except (TypeError, ValueError) as exc:
-            raise self._not_held(data, exc) from exc
+            raise self._conversion_error(data, exc) from exc
         if converted is not None:
             if allow_downcast is None and type(data) is float and self.dtype == config.floatX:
                 return converted
@@ -309,7 +309,7 @@ class TensorType(Type):
             data,
         )
 
-    def _not_held(self, data, failure):
+    def _conversion_error(self, data, failure):
         """Return the exception for a value that NumPy cannot convert.
 
         It is a ValueError for text and ragged lists, as in NumPy, otherwise a TypeError.

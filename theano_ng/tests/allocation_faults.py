@@ -25,7 +25,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 EVERY = 1 << 60
 ALONE, ONWARD = "alone", "onward"
-PATIENCE = 60  # time limit in seconds for one position
+TIMEOUT = 60  # time limit in seconds for one position
 GROUP = 32  # number of positions that are repeated together
 ROUNDS = 6
 CONFIRMING = 8  # number of repetitions in a round that confirms a suspected leak
@@ -118,7 +118,7 @@ class Worker:
         learn_places(self.faults)
         for _ in range(3):
             self.case.do()
-            wait_for_kernels(10 * PATIENCE)
+            wait_for_kernels(10 * TIMEOUT)
         self.initial, self.surroundings = self.state(), surroundings()
         self.reset()
         self.result = self.case.do()
@@ -173,7 +173,7 @@ class Worker:
 
         self.reset()
         self.case.do()
-        wait_for_kernels(PATIENCE)
+        wait_for_kernels(TIMEOUT)
         for _ in range(3):
             self.faults.clear_caches()
             gc.collect()
@@ -260,9 +260,9 @@ def work(name, mode, begin, most, report):
         group = list(positions[first : first + GROUP])
         for n in group:
             tell("at", n)
-            faulthandler.dump_traceback_later(PATIENCE, exit=True)
+            faulthandler.dump_traceback_later(TIMEOUT, exit=True)
             tell("outcome", n, *worker.position(n, mode))
-        faulthandler.dump_traceback_later(10 * PATIENCE, exit=True)
+        faulthandler.dump_traceback_later(10 * TIMEOUT, exit=True)
         for found, grown in worker.leaks(group, mode):
             tell("leak", found, grown)
     faulthandler.cancel_dump_traceback_later()

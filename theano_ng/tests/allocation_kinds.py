@@ -24,9 +24,9 @@ from theano_ng.compile.mode import get_mode
 from theano_ng.gof import link, native
 from theano_ng.gof._destroyhandler import DynamicOrder
 from theano_ng.gof._lock import Lock
+from theano_ng.gof.deferred import run_later
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply
-from theano_ng.gof.later import later
 from theano_ng.gof.op import Op
 from theano_ng.gof.rewriting.base import Optimizer, constant_makers
 from theano_ng.gof.utils import fewer_collections
@@ -481,11 +481,11 @@ def an_entry_of_the_graph_cache():
     entry = graph_cache.find(get_mode(None), [In(x)], [Out(y)], False, std_fgraph.features)
 
     def do():
-        later.finish()  # finish the writing that a failed call has started
+        run_later.finish()  # finish the writing that a failed call has started
         loaded = entry.load()
         if loaded is None:
             entry.save(fgraph)
-            later.finish()
+            run_later.finish()
             loaded = entry.load() or fgraph  # an entry for which there is no memory is not stored
         with contextlib.suppress(FileNotFoundError):
             os.unlink(entry.path)
@@ -502,7 +502,7 @@ def a_kernel_that_arrives():
         x = T.dvector("x")
         with theano.config.change_flags(tiered="on"):
             f = theano.function([x], T.exp(x * 2).sum())
-        later.finish()
+        run_later.finish()
         return f(vector())
 
     return Case(do, compiles=True)

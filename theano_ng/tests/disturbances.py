@@ -101,7 +101,7 @@ def signals(times, seed=0):
 
 
 # The modules that hold locks or change flags.
-LOCKING = ("background.py", "later.py", "progress.py", "threading.py", "maker.py", "configparser.py")
+LOCKING = ("background.py", "deferred.py", "progress.py", "threading.py", "maker.py", "configparser.py")
 
 
 class Tracer:

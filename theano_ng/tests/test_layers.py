@@ -24,8 +24,8 @@ FLOORS = (
     ("flags", "_flag_block configparser configdefaults misc.safe_asarray"),
     (
         "texts and graphs",
-        "gof.utils gof.ports gof.own gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
-        " gof.graph gof.traces gof.clients gof.sched gof._lock gof.progress gof.later gof.forks",
+        "gof.utils gof.ports gof.provenance gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
+        " gof.graph gof.stack_traces gof.clients gof.sched gof._lock gof.progress gof.deferred gof.forks",
     ),
     (
         "types and graphs that change",
@@ -54,7 +54,7 @@ FLOORS = (
     ),
     (
         "functions of tensors, methods of variables",
-        "tensor.basic tensor.methods tensor.same tensor.saturating tensor.logarithms tensor.shortcuts",
+        "tensor.basic tensor.methods tensor.equality tensor.saturating tensor.logarithms tensor.shortcuts",
     ),
     (
         "linear algebra, transforms, files, random streams",

@@ -200,7 +200,7 @@ class TestMoved(unittest.TestCase):
             import theano_ng as theano
             print([name for name in sys.modules if "scan" in name])
             from theano_ng.scan.op import Scan
-            import theano_ng.scan.front, theano_ng.scan_module.scan, theano_ng.scan_module.scan_op
+            import theano_ng.scan.builder, theano_ng.scan_module.scan, theano_ng.scan_module.scan_op
             import theano_ng.scan.checkpoints as checkpoints
             from theano_ng.scan_module import scan, scan_checkpoints, scan_op, scan_utils, scan_views, until
             print(theano.scan is scan is theano.scan_module.scan, callable(scan), scan.__name__)

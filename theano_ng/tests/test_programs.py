@@ -32,7 +32,7 @@ from theano_ng.tests.programs.precision import Noise, unit
 from theano_ng.tests.programs.records import Body, Input, Node, Program, all_nodes, needed
 from theano_ng.tests.programs.reduction import fewer, reduced
 from theano_ng.tests.programs.reproduce import difference_of, same
-from theano_ng.tests.programs.text import text
+from theano_ng.tests.programs.reproducer import text
 from theano_ng.tests.programs.twins import gammaln
 
 SECONDS = os.environ.get("THEANO_PROGRAMS_SECONDS", "60")

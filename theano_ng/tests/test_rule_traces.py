@@ -7,7 +7,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.opt import EquilibriumOptimizer, MergeOptimizer, Optimizer
 from theano_ng.gof.rewriting.stacktrace import CheckStrackTraceFeature
 from theano_ng.tensor import opt
-from theano_ng.tensor.opt import rows
+from theano_ng.tensor.opt import patterns
 from theano_ng.tests import test_rule_examples
 
 
@@ -28,7 +28,7 @@ class TestTraces(test_rule_examples.TestExamples):
                 EquilibriumOptimizer([rule], max_use_ratio=10).optimize(fgraph)
 
     def test_a_rule_that_loses_them_is_noticed(self):
-        with unittest.mock.patch.object(rows, "copy_stack_trace", lambda old, new: new):
+        with unittest.mock.patch.object(patterns, "copy_stack_trace", lambda old, new: new):
             self.assertRaises(AssertionError, self.check, opt.local_mul_to_sqr, "x * x")
 
 

@@ -197,7 +197,7 @@ class TestForks(unittest.TestCase):
     def test_a_lock_that_is_not_given_back(self):
         """A fork waits for a lock until a timeout; then the child releases the lock and resets the data that it guards."""
         lock, held, end, reset = threading.RLock(), threading.Event(), threading.Event(), []
-        forks.HeldOverForks(lock, lambda: reset.append(True))
+        forks.ForkSafeLock(lock, lambda: reset.append(True))
 
         def hold():
             with lock:
@@ -213,7 +213,7 @@ class TestForks(unittest.TestCase):
         self.in_child(check)
         thread.start()
         held.wait(60)
-        with unittest.mock.patch.object(forks, "PATIENCE", 0.05):
+        with unittest.mock.patch.object(forks, "TIMEOUT", 0.05):
             self.in_child(check)
         end.set()
         thread.join()

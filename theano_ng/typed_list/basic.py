@@ -248,7 +248,7 @@ class _InplaceListOp(_ListOp):
     def __str__(self):
         return type(self).__name__ + ("{inplace}" if self.inplace else "")
 
-    def _own(self, x):
+    def _copy_unless_inplace(self, x):
         return x if self.inplace else copied(x)
 
 
@@ -357,7 +357,7 @@ class Append(_InplaceListOp):
     def perform(self, node, inputs, outputs):
         x, value = inputs
         value = copied(value)
-        made = self._own(x)
+        made = self._copy_unless_inplace(x)
         made.append(value)
         outputs[0][0] = made
 
@@ -393,7 +393,7 @@ class Extend(_InplaceListOp):
     def perform(self, node, inputs, outputs):
         x, tail = inputs
         tail = copied(tail)
-        made = self._own(x)
+        made = self._copy_unless_inplace(x)
         made.extend(tail)
         outputs[0][0] = made
 
@@ -427,7 +427,7 @@ class Insert(_InplaceListOp):
     def perform(self, node, inputs, outputs):
         x, index, value = inputs
         value = copied(value)
-        made = self._own(x)
+        made = self._copy_unless_inplace(x)
         made.insert(min(max(int(index), -len(x)), len(x)), value)
         outputs[0][0] = made
 
@@ -466,7 +466,7 @@ class Remove(_InplaceListOp):
     def perform(self, node, inputs, outputs):
         x, value = inputs
         at = _find(node, x, value, "remove")
-        made = self._own(x)
+        made = self._copy_unless_inplace(x)
         del made[at]
         outputs[0][0] = made
 
@@ -488,7 +488,7 @@ class Reverse(_InplaceListOp):
         return Apply(self, [self._list(x)], [x.type()])
 
     def perform(self, node, inp, outputs):
-        made = self._own(inp[0])
+        made = self._copy_unless_inplace(inp[0])
         made.reverse()
         outputs[0][0] = made
 

@@ -4,13 +4,13 @@
 `registry`                every registered rule
 `examples`, `vocabulary`  the examples in docstrings of rules, and the names that the examples use
 `templates`, `instances`  graphs on which a rule is tried
-`special`, `contents`     the values of the inputs of these graphs
+`input_values`            the values of the inputs of these graphs, with `special_values` such as NaN
 `applying`                the application of one rule to one graph; graphs computed in Python
-`reference`               true values, upper bounds of rounding errors (`bounded`; of loops `steps`)
+`reference`               true values, upper bounds of rounding errors (`bounded`; of loops `loop_bounds`)
 `comparing`, `accepted`   kinds of differences, and the differences that are documented
 `proofs`                  equations proved by z3 and sympy
 `oracle`, `devices`       the verdict about a rule, and about a rule for arrays on devices
-`program`, `page`         differences as Python programs; verdicts as text, JSON and a manual page
+`reproducer`, `page`      differences as Python programs; verdicts as text, JSON and a manual page
 `command`                 ``python -m theano_ng.audit.rewrites``
 ========================  ==========================================================================
 """

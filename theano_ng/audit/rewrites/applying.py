@@ -15,15 +15,15 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.link import PerformLinker
 from theano_ng.gof.rewriting import ChangeTracker, EquilibriumOptimizer, MergeOptimizer, Optimizer, in2out
 from theano_ng.gof.rewriting.base import attach_destroy_handler
-from theano_ng.gof.traces import has_trace
+from theano_ng.gof.stack_traces import has_trace
 from theano_ng.sandbox.linalg.ops import HintsFeature
 from theano_ng.tensor.opt.shape import ShapeFeature
 
 #: A rule that still changes a graph after this number of walks over the graph counts as endless.
-MOST_WALKS = 12
+MAX_WALKS = 12
 
 #: An equilibrium stops when the uses of a rule exceed this multiple of the number of nodes.
-MOST_USES = 8
+MAX_USES = 8
 
 
 @dataclass
@@ -89,7 +89,7 @@ def rewritten(rule, inputs, outputs):
     walker = rule if isinstance(rule, Optimizer) else in2out(rule, ignore_newtrees=True)
     applied, ended = False, True
     with _quiet(), config.change_flags(on_opt_error="raise", check_stack_trace="warn" if traced else "off"):
-        for _ in range(MOST_WALKS):
+        for _ in range(MAX_WALKS):
             tracker.reset()
             text = str(after)
             walker.optimize(after)
@@ -119,7 +119,7 @@ def settles(rules, inputs, outputs):
     bool
     """
     fgraph = _prepared(None, inputs, outputs)
-    equilibrium = EquilibriumOptimizer(rules, max_use_ratio=MOST_USES)
+    equilibrium = EquilibriumOptimizer(rules, max_use_ratio=MAX_USES)
     with _quiet(), config.change_flags(on_opt_error="ignore"):
         equilibrium.optimize(fgraph)
         fgraph.change_tracker.reset()

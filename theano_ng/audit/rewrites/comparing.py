@@ -30,13 +30,13 @@ KINDS = {
 }
 
 #: The greatest number of elements of one comparison that are checked with `mpmath`.
-MOST_EXACT = 40
+MAX_EXACT = 40
 
 #: Difference that another order of terms may cause, in units of the rounding error of the largest intermediate value.
-SPARE = 8
+ALLOWED_ULPS = 8
 
 #: The allowed difference if the intermediate values are unknown, in units of the rounding error of the largest result.
-SPARE_OF_ARRAYS = 64
+ALLOWED_ULPS_OF_ARRAYS = 64
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ def compare(before, after, bounds=None, precise=None):
         if isinstance(before, Exception) and isinstance(after, Exception):
             return []
         kind = "lost error" if isinstance(before, Exception) else "new error"
-        return [Difference(kind, before=_shown(before), after=_shown(after))]
+        return [Difference(kind, before=_value_text(before), after=_value_text(after))]
     found = []
     for output, (one, other) in enumerate(zip(before, after)):
         ones, others = _as_list(one), _as_list(other)
         if len(ones) != len(others):
-            found.append(Difference("type", output, None, _shown(one), _shown(other)))
+            found.append(Difference("type", output, None, _value_text(one), _value_text(other)))
             continue
         nested = isinstance(one, (list, tuple)) or scipy.sparse.issparse(one)
         for a, b in zip(ones, others):
@@ -110,7 +110,7 @@ def compare(before, after, bounds=None, precise=None):
     return found
 
 
-def _shown(value):
+def _value_text(value):
     if isinstance(value, Exception):
         text = str(value).strip().split("\n")[0]
         return "%s: %s" % (type(value).__name__, text[:200])
@@ -120,7 +120,7 @@ def _shown(value):
 def _compare_one(output, a, b, bounds, precise):
     if not isinstance(a, (np.ndarray, np.generic)) or not isinstance(b, (np.ndarray, np.generic)):
         same = type(a) is type(b) and bool(np.all(np.equal(a, b)))
-        return [] if same else [Difference("value", output, None, _shown(a), _shown(b))]
+        return [] if same else [Difference("value", output, None, _value_text(a), _value_text(b))]
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype != b.dtype or a.ndim != b.ndim:
         return [Difference("type", output, None, "%s, rank %d" % (a.dtype, a.ndim), "%s, rank %d" % (b.dtype, b.ndim))]
@@ -138,8 +138,8 @@ def _at(output, kind, a, b, mask, true=None):
     if not np.any(mask):
         return []
     place = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(mask)))[: a.ndim]
-    shown = "" if true is None else _shown(true[place])
-    return [Difference(kind, output, place, _shown(a[place]), _shown(b[place]), shown)]
+    shown = "" if true is None else _value_text(true[place])
+    return [Difference(kind, output, place, _value_text(a[place]), _value_text(b[place]), shown)]
 
 
 def _whole(output, a, b, bounds):
@@ -173,7 +173,7 @@ def _floats(output, a, b, bounds, precise):
             known, after, ranges = bounds(output, a.shape)
             outside, largest, unknown = ranges.outside, ranges.largest, ranges.unknown_input & ~np.isnan(b)
             from_infinity = ranges.infinite_input & np.isnan(b)
-            error = _granted(a, known, after)
+            error = _permitted_error(a, known, after)
             if known is not None and np.shape(known.value) == a.shape:
                 true = known.value
                 doubtful = differs & ~_close_enough(a, b, true, error)
@@ -192,10 +192,10 @@ def _floats(output, a, b, bounds, precise):
         cancelled = np.zeros(a.shape, bool)
         if true is None and np.any(finite):
             cancelled = finite & (
-                np.abs(a - b) <= SPARE_OF_ARRAYS * np.finfo(a.dtype).eps * np.max(np.abs(a[np.isfinite(a)]))
+                np.abs(a - b) <= ALLOWED_ULPS_OF_ARRAYS * np.finfo(a.dtype).eps * np.max(np.abs(a[np.isfinite(a)]))
             )
         elif largest is not None:
-            cancelled = finite & (np.abs(a - b) <= SPARE * np.finfo(a.dtype).eps * largest)
+            cancelled = finite & (np.abs(a - b) <= ALLOWED_ULPS * np.finfo(a.dtype).eps * largest)
         return [
             *_at(output, "wraparound", a, b, wrapped, true),
             *_at(output, "nan", a, b, unknown, true),
@@ -209,7 +209,7 @@ def _floats(output, a, b, bounds, precise):
         ]
 
 
-def _granted(a, before, after):
+def _permitted_error(a, before, after):
     """Return the permitted rounding error: that of the graph before the rule.
 
     If an element of its result is not finite, the error is that of the graph after the rule.
@@ -245,8 +245,8 @@ def _judged_exactly(output, a, b, doubtful, precise, error):
         return doubtful
     doubtful = np.array(doubtful)
     places = np.argwhere(doubtful)
-    if len(places) > MOST_EXACT:
-        places = places[np.linspace(0, len(places) - 1, MOST_EXACT).astype(int)]
+    if len(places) > MAX_EXACT:
+        places = places[np.linspace(0, len(places) - 1, MAX_EXACT).astype(int)]
     judged = np.zeros(a.shape, bool)
     for place in map(tuple, places):
         true = precise(output, place)

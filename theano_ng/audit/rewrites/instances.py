@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import theano_ng.tensor as T
-from theano_ng.audit.rewrites import special
+from theano_ng.audit.rewrites import special_values
 from theano_ng.audit.rewrites.templates import leaves
 from theano_ng.audit.rewrites.vocabulary import VARIABLES, namespace, sources
 from theano_ng.gof.graph import Constant, Variable, ancestors
@@ -208,7 +208,7 @@ def _shared_settings(found, types):
 
 def _dtype_settings(found, types, most):
     floats = [name for name in found if types[name].dtype[0] == "f"]
-    for dtype in special.DTYPES[:most]:
+    for dtype in special_values.DTYPES[:most]:
         if dtype != "float64" and floats:
             yield Setting("dtype", tuple(_with_dtype(name, types[name], dtype) for name in floats))
     if len(floats) > 1:
@@ -225,13 +225,13 @@ def _dtype_settings(found, types, most):
 def _constant_settings(found, types):
     for name in found:
         for rank in sorted({0, types[name].ndim}):
-            for value in special.constants(types[name].dtype):
+            for value in special_values.constants(types[name].dtype):
                 yield Setting("constant", (_constant(name, types[name].dtype, value, rank),))
     vectors = [name for name in found if types[name].ndim == 1 and types[name].dtype == "float64"]
     for name in vectors[:3]:
         for dtype in ("int8", "uint8"):
             others = tuple(_with_dtype(other, types[other], dtype) for other in vectors if other != name)
-            for value in special.constants(dtype):
+            for value in special_values.constants(dtype):
                 yield Setting("constant", (_constant(name, dtype, value, 1), *others))
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from theano_ng.audit.rewrites import accepted, proofs, reference
 from theano_ng.audit.rewrites.applying import Computation, rewritten, settles
 from theano_ng.audit.rewrites.comparing import Difference, compare
-from theano_ng.audit.rewrites.contents import contents, varies
 from theano_ng.audit.rewrites.examples import examples_of
+from theano_ng.audit.rewrites.input_values import contents, varies
 from theano_ng.audit.rewrites.instances import Setting, build, names, settings
-from theano_ng.audit.rewrites.program import program
 from theano_ng.audit.rewrites.registry import partners, registered
+from theano_ng.audit.rewrites.reproducer import reproducer
 from theano_ng.audit.rewrites.templates import around, differences, quotients, variations
 from theano_ng.audit.rewrites.vocabulary import VARIABLES
 from theano_ng.gof.fg import FunctionGraph
@@ -62,7 +62,7 @@ QUICK, FULL, THOROUGH = Effort(6, 4, 3, 40), Effort(), Effort(400, 400, 200, 409
 
 
 @dataclass
-class Found:
+class Finding:
     """A difference, and a program that shows it.
 
     Attributes
@@ -276,8 +276,11 @@ class Judge:
         values = values if values is None else smallest(self.one.rule, instance, values, difference)
         self.seen[key] = (
             size,
-            Found(
-                difference, instance.text, instance.setting.kind, program(self.one.name, instance, values, difference)
+            Finding(
+                difference,
+                instance.text,
+                instance.setting.kind,
+                reproducer(self.one.name, instance, values, difference),
             ),
         )
 

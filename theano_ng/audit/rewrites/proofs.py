@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from theano_ng.audit.rewrites.special import COMPLEX, FLOATS, INTEGERS
+from theano_ng.audit.rewrites.special_values import COMPLEX, FLOATS, INTEGERS
 from theano_ng.gof.graph import Constant
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.shaping.allocation import Alloc
@@ -26,7 +26,7 @@ except ImportError:  # without these packages nothing is proved
 STEPS, FEWER_STEPS = 1_000_000, 100_000
 
 #: The greatest number of nodes in both graphs together that sympy compares.
-MOST_NODES = 24
+MAX_NODES = 24
 
 
 class Unknown(Exception):
@@ -552,7 +552,7 @@ def _by_z3(theory, before, after, names):
 
 
 def _by_sympy(theory, before, after, names):
-    if len(before.apply_nodes) + len(after.apply_nodes) > MOST_NODES:
+    if len(before.apply_nodes) + len(after.apply_nodes) > MAX_NODES:
         raise Unknown("large")
     olds, news = theory.translate(before, names), theory.translate(after, names)
     return all(_is_zero(theory.equal(a, b)) for a, b in zip(olds, news))

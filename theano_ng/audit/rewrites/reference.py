@@ -14,7 +14,7 @@ import scipy.special
 
 from theano_ng import scalar
 from theano_ng.audit.rewrites.bounded import Bounded, Unsupported
-from theano_ng.audit.rewrites.steps import bounded_loop
+from theano_ng.audit.rewrites.loop_bounds import bounded_loop
 from theano_ng.compile.ops import Rebroadcast
 from theano_ng.extras import require
 from theano_ng.gof.graph import io_toposort
@@ -71,14 +71,14 @@ def _of_doubles(function):
 
 
 #: Largest argument of an exponential: the exponent of a larger result takes too long to compute with.
-_MOST = 1e30
+_MAX_EXPONENT = 1e30
 
 
 def _limited(function):
     """Return an exponential function of mpmath that raises OverflowError if the exponent of its result is too large."""
 
     def of(x):
-        if abs(x) > _MOST:
+        if abs(x) > _MAX_EXPONENT:
             raise OverflowError(x)
         return function(x)
 
@@ -88,7 +88,7 @@ def _limited(function):
 def _mp_pow(x, y):
     if x == 0 and y < 0:
         raise ZeroDivisionError(x)
-    if x != 0 and abs(y * mpmath.log(abs(x))) > _MOST:
+    if x != 0 and abs(y * mpmath.log(abs(x))) > _MAX_EXPONENT:
         raise OverflowError(y)
     return mpmath.power(x, y)
 

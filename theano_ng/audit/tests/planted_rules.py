@@ -7,7 +7,7 @@ from theano_ng import scalar
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
-from theano_ng.tensor.opt.common import answer, computes, constant_value, inputs_of
+from theano_ng.tensor.opt.common import computes, constant_value, inputs_of, rule_result
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.reshaping import Reshape
 
@@ -25,7 +25,7 @@ def planted(*kinds, tracks, when=None):
 
 
 def _replaced(node, new):
-    return answer(new, node.outputs[0])
+    return rule_result(new, node.outputs[0])
 
 
 @planted("rounding", tracks=[T.true_div])

@@ -18,7 +18,7 @@ except ImportError:
 
 import theano_ng
 import theano_ng.tensor as T
-from theano_ng.audit.rewrites import accepted, comparing, page, proofs, reference, special
+from theano_ng.audit.rewrites import accepted, comparing, page, proofs, reference, special_values
 from theano_ng.audit.rewrites.applying import Computation, rewritten
 from theano_ng.audit.rewrites.command import main
 from theano_ng.audit.rewrites.instances import Setting, build, settings
@@ -126,25 +126,25 @@ class TestDevices(unittest.TestCase):
 
 class TestParts(unittest.TestCase):
     def test_special_values(self):
-        for dtype in special.DTYPES:
-            values = special.special(dtype)
+        for dtype in special_values.DTYPES:
+            values = special_values.special(dtype)
             self.assertEqual(values.dtype, dtype)
-        numbers = special.special("float32")
+        numbers = special_values.special("float32")
         self.assertTrue(np.isnan(numbers).any() and np.isinf(numbers).any() and np.signbit(numbers[numbers == 0]).any())
         self.assertTrue((np.abs(numbers[numbers != 0]) < np.finfo("float32").tiny).any())
 
     def test_combinations(self):
         rng = np.random.default_rng(0)
-        vectors, over = special.combinations(["int8", "int8"], rng)
+        vectors, over = special_values.combinations(["int8", "int8"], rng)
         self.assertEqual(over, "all pairs of values of int8")
         self.assertEqual(len(set(zip(*[v.tolist() for v in vectors]))), 1 << 16)
-        vectors, over = special.combinations(["float16"], rng)
+        vectors, over = special_values.combinations(["float16"], rng)
         self.assertEqual(over, "all values of float16")
         self.assertEqual(len(vectors[0]), 1 << 16)
-        vectors, over = special.combinations(["float64"] * 4, rng)
+        vectors, over = special_values.combinations(["float64"] * 4, rng)
         self.assertEqual(over, "all combinations of 4 of 16 special values of float64")
-        self.assertLessEqual(len(vectors[0]), special.MOST_COMBINATIONS)
-        vectors, over = special.combinations(["float64", "float64"], rng, 100)
+        self.assertLessEqual(len(vectors[0]), special_values.MAX_COMBINATIONS)
+        vectors, over = special_values.combinations(["float64", "float64"], rng, 100)
         self.assertEqual(over, "")
         self.assertLessEqual(len(vectors[0]), 100)
 
@@ -160,7 +160,7 @@ class TestParts(unittest.TestCase):
         found = list(settings("x + y"))
         self.assertTrue(any(s.kind == "the same variable" for s in found))
         dtypes = {s.given[0][1].dtype for s in found if s.kind == "dtype"}
-        self.assertEqual(dtypes | {"float64"}, set(special.DTYPES))
+        self.assertEqual(dtypes | {"float64"}, set(special_values.DTYPES))
         self.assertTrue(all(build("x + y", s) is None or build("x + y", s).outputs for s in found))
 
     def test_what_makes_no_graph(self):

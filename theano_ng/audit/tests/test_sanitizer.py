@@ -200,7 +200,7 @@ class TestWorker(unittest.TestCase):
         program = worker.program_of(node)
         self.assertTrue(self.process.load(id(op), program))
         record, found = self.process.run(id(op), [value])
-        return record, [(fault.error, *faults.place(fault.frames, program.source, [op])) for fault in found]
+        return record, [(fault.error, *faults.user_location(fault.frames, program.source, [op])) for fault in found]
 
     def line_of(self, text):
         with open(__file__, encoding="utf-8") as file:

@@ -105,10 +105,10 @@ def _is_used_in_graph(var):
     return bool(getattr(var, "clients", ()))
 
 
-def _only_goes_out(var):
+def _is_pure_output(var):
     """Return True if a variable is an output of its graph that no node reads, except an OutputGuard of an output."""
     return all(
-        client == "output" or (isinstance(client.op, OutputGuard) and _only_goes_out(client.outputs[0]))
+        client == "output" or (isinstance(client.op, OutputGuard) and _is_pure_output(client.outputs[0]))
         for client, _ in var.clients
     )
 
@@ -250,7 +250,7 @@ def _check_viewmap(node, storage_map):
             for other_oi, other in enumerate(node.outputs):
                 if other_oi == oi or not _is_used_in_graph(other):
                     continue
-                if _only_goes_out(out) and _only_goes_out(other):
+                if _is_pure_output(out) and _is_pure_output(other):
                     continue  # no node reads them: the caller gets both
                 if _may_share_memory(out, value, storage_map[other][0]):
                     raise BadViewMap(node, oi, value, out_alias_idx=other_oi)

@@ -3,7 +3,7 @@
 import logging
 
 from theano_ng.compile.debugmode.errors import StochasticOrder
-from theano_ng.compile.debugmode.run import _Call, _Checks, _Runs
+from theano_ng.compile.debugmode.run import _CheckedMachine, _Checks, _NodeThunks
 from theano_ng.compile.debugmode.tracking import _VariableEquivalenceTracker
 from theano_ng.compile.functions.maker import FunctionMaker, std_fgraph
 from theano_ng.compile.mode import Mode, inner_functions
@@ -107,12 +107,12 @@ class _Linker(link.LocalLinker):
             for i, node in enumerate(order):
                 progress.task.linking(i + 1, order)
                 try:
-                    runs.append(_Runs(node, cells, compute_map, checks))
+                    runs.append(_NodeThunks(node, cells, compute_map, checks))
                 except Exception as failure:
                     failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
                     raise
 
-        call = _Call(fgraph, checks, order, active, runs, cells, storage_map, reasons, tracker.inserted)
+        call = _CheckedMachine(fgraph, checks, order, active, runs, cells, storage_map, reasons, tracker.inserted)
         computed, _ = link.gc_helper(order)
         link.add_clear_storage(call, computed, storage_map)
         thunks = [run.py or run.c for run in runs]

@@ -68,7 +68,7 @@ def _filled_memory(byte):
 _FIRST_FILL, _SECOND_FILL = 0x3A, 0xC5
 
 
-class _Runs:
+class _NodeThunks:
     """The thunks of a node: one for `perform`, one for C code, and one for the interpreter of its kernels.
 
     The attributes `py`, `c` and `interpreter` hold them; a missing thunk is None.
@@ -164,12 +164,12 @@ def _interpreter(node, cells):
     code = native_code_of(node)
     if code is None or not code.kernels:
         return None
-    loaded = [kernel.never_compiled() for kernel in code.kernels]
+    loaded = [kernel.load_interpreted() for kernel in code.kernels]
     inputs, outputs = [[cells[v] for v in variables] for variables in (node.inputs, node.outputs)]
     return make_native_thunk(node, code, inputs, outputs, loaded) if all(loaded) else None
 
 
-class _Call:
+class _CheckedMachine:
     """The callable that `Function` calls: it runs and checks a graph.
 
     Parameters
@@ -180,7 +180,7 @@ class _Call:
         All nodes, including those that rewriting removed.
     active : set of Apply
         The nodes of the rewritten graph.
-    runs : list of _Runs
+    runs : list of _NodeThunks
         The thunks of each node of `order`.
     cells : dict
         Variable -> cell in which the nodes run.
@@ -224,7 +224,7 @@ class _Call:
         _find_bad_optimizations(self.order, self.reasons, r_vals, self._compute)
         if "initial" in checks.memory or "ALL" in checks.memory:
             self.last = {r: value for r, value in r_vals.items() if r.owner is not None}
-        self._hand_over(originals, r_vals, dr_vals)
+        self._store_results(originals, r_vals, dr_vals)
 
     def reset_timing(self):
         """Reset the nodes' times and counts to zero."""
@@ -251,7 +251,7 @@ class _Call:
             for r in [*node.inputs, *node.outputs]:
                 self.cells[r][0] = None
 
-    def _hand_over(self, originals, r_vals, dr_vals):
+    def _store_results(self, originals, r_vals, dr_vals):
         """Store the results of the call: in the inputs that the function destroyed, and in the output cells."""
         written = {}
         for r, (value, _) in dr_vals.items():

@@ -183,7 +183,7 @@ def _not_finite(variables, r_vals, shape):
     return found
 
 
-def _judge_of(r, new_r):
+def _comparer_of(r, new_r):
     """Return `r` or `new_r`, whichever has the comparison function that is used for the values of both."""
     return new_r if hasattr(new_r.tag, "values_eq_approx") else r
 
@@ -211,7 +211,7 @@ class _Pair:
         self.new_r, self.entry = new_r, entry
         reason, self.r = entry[:2]
         self.old, self.new = old, new = r_vals[self.r], r_vals[new_r]
-        self.judge = _judge_of(self.r, new_r)
+        self.judge = _comparer_of(self.r, new_r)
         above, above_new = _ancestors(self.r), _ancestors(new_r)
         self.inner, border = _between(self.r, above_new)
         self.inner_new, border_new = _between(new_r, above)
@@ -283,7 +283,7 @@ class _Judge:
                 if (
                     r in self.r_vals
                     and new_r in self.r_vals
-                    and not check_eq(_judge_of(r, new_r), self.r_vals[r], self.r_vals[new_r])
+                    and not check_eq(_comparer_of(r, new_r), self.r_vals[r], self.r_vals[new_r])
                 ):
                     doubtful.append((new_r, entry))
         if not doubtful:

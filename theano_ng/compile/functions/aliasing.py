@@ -1,7 +1,7 @@
 """The analysis of aliases: variables that can share memory, and copies that break aliasing of a function's outputs."""
 
 from theano_ng.compile.ops import OutputGuard, deep_copy_op, view_op
-from theano_ng.gof.traces import complete_stack_traces, copy_stack_trace
+from theano_ng.gof.stack_traces import complete_stack_traces, copy_stack_trace
 
 
 def destroy_map(op):

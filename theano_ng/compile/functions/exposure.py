@@ -9,7 +9,7 @@ from typing import NamedTuple
 from theano_ng.gof._native import LazyBranch, NativeThunk
 from theano_ng.gof.destroy.failures import may_fail
 from theano_ng.gof.destroy.inplace_order import overwriting
-from theano_ng.gof.own import is_own
+from theano_ng.gof.provenance import is_from_package
 
 
 class Exposure(NamedTuple):
@@ -62,7 +62,7 @@ def exposure(fgraph, states, order, thunks, any_order=False):
             if node not in late:
                 continue
             changed = changes[node]
-            atomic = is_own(type(node.op)) and isinstance(thunk, (NativeThunk, LazyBranch))
+            atomic = is_from_package(type(node.op)) and isinstance(thunk, (NativeThunk, LazyBranch))
             lost = (everything - changed if any_order else before) | (set() if atomic else changed)
             found.new_shapes.update(lost)
             if not atomic:

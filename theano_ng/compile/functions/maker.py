@@ -30,7 +30,7 @@ from theano_ng.gof._lock import Lock
 from theano_ng.gof.compiler import gxx
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
-from theano_ng.gof.forks import HeldOverForks
+from theano_ng.gof.forks import ForkSafeLock
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.program import updates_of
 from theano_ng.gof.rewriting import CheckStackTraceOptimization
@@ -40,7 +40,7 @@ from theano_ng.gof.utils import fewer_collections
 string_types = (str,)
 
 _compiling = Lock()
-HeldOverForks(_compiling, progress.compiling.forget)
+ForkSafeLock(_compiling, progress.compiling.forget)
 
 
 def _one_at_a_time(compile_something):
@@ -682,7 +682,7 @@ def _pickle_FunctionMaker(self):
         mode=self.mode,
         accept_inplace=self.accept_inplace,
         function_builder=self.function_builder,
-        profile=None if self.profile is None else self.profile.blank(),
+        profile=None if self.profile is None else self.profile.empty_copy(),
         on_unused_input=self.on_unused_input,
         output_keys=self.output_keys,
         name=self.name,

@@ -19,7 +19,7 @@ from theano_ng.compile import graph_cache
 from theano_ng.compile.functions.maker import std_fgraph
 from theano_ng.compile.io import In, Out, SymbolicInput
 from theano_ng.compile.mode import Mode, get_mode
-from theano_ng.gof.later import later
+from theano_ng.gof.deferred import run_later
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.nnet.corr import CorrMM
 from theano_ng.tensor.signal.pool import Pool
@@ -241,11 +241,11 @@ class TestKeys(unittest.TestCase):
             fgraph, _ = std_fgraph([In(x)], [Out(x + 1)])
             found.save(fgraph)
             self.assertEqual(str(found.load()), str(fgraph))  # the graph is still waiting to be written
-            later.finish()
+            run_later.finish()
             self.assertIsNone(found.load())
             found.path = os.path.join(folder, "graphs", "entry")
             found.save(fgraph)
-            later.finish()
+            run_later.finish()
             self.assertEqual(str(found.load()), str(fgraph))
             with unittest.mock.patch.object(graph_cache, "package_fingerprint", lambda: b"another package      "[:20]):
                 self.assertIsNone(found.load())
@@ -273,9 +273,9 @@ class TestMemoryRunsOut(unittest.TestCase):
     def test_an_entry_that_nobody_is_to_write_is_not_kept(self):
         x = tt.dvector()
         entry = graph_cache.CachedGraph(self.path, [x], 1, {})
-        with unittest.mock.patch.object(graph_cache, "later", side_effect=MemoryError):
+        with unittest.mock.patch.object(graph_cache, "run_later", side_effect=MemoryError):
             self.assertRaises(MemoryError, entry.save, theano.gof.FunctionGraph([x], [x], clone=False))
-        self.assertNotIn(self.path, graph_cache._unwritten)
+        self.assertNotIn(self.path, graph_cache._pending_entries)
 
 
 def forgetting(part, flag=None):

@@ -158,11 +158,11 @@ class TestContents(unittest.TestCase):
 class TestCalls(unittest.TestCase):
     def test_many(self):
         profile = ProfileStats(atexit_print=False)
-        for _ in range(5 * profiling.MOST_CALL_TIMES + 3):
+        for _ in range(5 * profiling.MAX_CALL_TIMES + 3):
             profile.note_call(1.0)
         self.assertEqual(profile.calls_per_time, 8)
-        self.assertLessEqual(len(profile.call_times), profiling.MOST_CALL_TIMES)
-        self.assertEqual(sum(profile.call_times), 5 * profiling.MOST_CALL_TIMES + 3)
+        self.assertLessEqual(len(profile.call_times), profiling.MAX_CALL_TIMES)
+        self.assertEqual(sum(profile.call_times), 5 * profiling.MAX_CALL_TIMES + 3)
         self.assertEqual(set(profile.call_times[:-1]), {8.0})
         self.assertEqual(profile.call_times[-1], profile.calls_on_page()["last"])
         profile.reset()

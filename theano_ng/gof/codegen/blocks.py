@@ -71,7 +71,7 @@ class CodeBlock:
 
 
 # Levels of nesting up to which the indentation grows.
-_DEEPEST = 8
+_MAX_DEPTH = 8
 
 
 def code_gen(blocks):
@@ -88,7 +88,7 @@ def code_gen(blocks):
     """
     opening, closing = [], []
     for depth, block in enumerate(blocks):
-        margin = 4 * min(depth, _DEEPEST)
+        margin = 4 * min(depth, _MAX_DEPTH)
         opening.append(" " * margin + "{")
         opening += [indented(text, margin + 4) for text in (block.declare, block.behavior) if text.strip()]
         # A label must be followed by a statement.
@@ -177,13 +177,13 @@ def get_c_init(r, name, sub):
     return "py_%s = Py_None;\nPy_INCREF(py_%s);\n" % (name, name) + _text(r, "c_init", name, sub)
 
 
-def _take(name):
+def _load_cell(name):
     return "py_%s = PyList_GET_ITEM(storage_%s, 0);\nPy_XINCREF(py_%s);\n" % (name, name, name)
 
 
 def get_c_extract(r, name, sub):
     """Return code that takes the value out of the cell."""
-    return _take(name) + _text(r, "c_extract", name, sub, _checks_input(r))
+    return _load_cell(name) + _text(r, "c_extract", name, sub, _checks_input(r))
 
 
 def get_c_extract_out(r, name, sub):
@@ -191,8 +191,8 @@ def get_c_extract_out(r, name, sub):
     owner = getattr(r, "owner", None)
     check = _checks(owner.op) if owner is not None else config.check_input
     if getattr(r.type.c_extract_out, "__func__", None) is not CLinkerType.c_extract_out:
-        return _take(name) + _text(r, "c_extract_out", name, sub, check)
-    return _take(name) + "if (py_%s == Py_None) {\n%s\n} else {\n%s\n}\n" % (
+        return _load_cell(name) + _text(r, "c_extract_out", name, sub, check)
+    return _load_cell(name) + "if (py_%s == Py_None) {\n%s\n} else {\n%s\n}\n" % (
         name,
         indented(_text(r, "c_init", name, sub), 4),
         indented(_text(r, "c_extract", name, sub, check), 4),

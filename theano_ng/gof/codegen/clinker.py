@@ -42,7 +42,7 @@ from theano_ng.gof.codegen.modulecode import delimited
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, NoParams, io_toposort
 from theano_ng.gof.link import Container, Linker, raise_with_op
-from theano_ng.gof.native import meets_unknown_halves, native_code_of
+from theano_ng.gof.native import reads_raw_float16, native_code_of
 from theano_ng.gof.type.enums import check_enum_constants
 from theano_ng.gof.utils import MethodNotDefined
 
@@ -297,7 +297,7 @@ class CLinker(Linker):
         struct_sub["fail"], run_sub["fail"] = failure_code_init(struct_sub), failure_code(run_sub)
         if node in self.node_params:
             struct_sub["params"] = run_sub["params"] = symbol[self.node_params[node]]
-        if meets_unknown_halves(node) and native_code_of(node) is None:
+        if reads_raw_float16(node) and native_code_of(node) is None:
             raise NotImplementedError(
                 "the C code of %s must not be used for float16, because the Op does not set _f16_ok. Use a linker "
                 "that can run its perform, such as 'cvm'" % (node,)

@@ -1,6 +1,6 @@
 """Compilation of kernels in the background, while functions already run on an interpreter.
 
-`Background.want` starts a separate process (`compile_later`), which finishes its work even if this process ends first.
+`Background.request` starts a separate process (`compile_job`), which finishes its work even if this process ends first.
 A thread waits until that process publishes kernels in the cache. It installs each kernel in the programs that run in
 its place (`StandIn.install`). The address of the kernel becomes the first word of these programs, which the interpreter
 reads when it is called. Nothing else changes.
@@ -18,14 +18,14 @@ from theano_ng.gof.compiler import trust
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, get_kernel_cache, unit_command, unit_source, units
 from theano_ng.gof.compiler.standin import WrongKernel, stand_in
 from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, spawn_environment, warn_once
-from theano_ng.gof.later import later
+from theano_ng.gof.deferred import run_later
 
 # Whether a process can be started for the compiler. This is impossible on some systems, and in some programs that embed
 # Python.
 AVAILABLE = hasattr(os, "posix_spawn") and bool(sys.executable)
 
 _ATTEMPTS = 2  # a compiler that was killed is started again once
-_PATIENCE = 120.0  # seconds after which the compilation by another process counts as failed
+_TIMEOUT = 120.0  # seconds after which the compilation by another process counts as failed
 _SOURCE, _OUTPUT = "SOURCE", "OUTPUT"  # placeholders in commands, until the files have names
 
 
@@ -73,7 +73,7 @@ class Job:
 
         directory = self.cache.directory
         trust.make_directory(directory)
-        self.toolchain.recall(directory)
+        self.toolchain.load_flags(directory)
         stem = os.path.join(directory, "tmp-%d-%s" % (os.getpid(), os.urandom(6).hex()))
         language = next(iter(self.kernels.values())).language
         names = {_SOURCE: stem + (".cpp" if language == "c++" else ".c"), _OUTPUT: stem + ".so"}
@@ -102,7 +102,7 @@ class Job:
 
     def _spawn(self):
         """Start the process that compiles, without input and output. Return its id."""
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compile_later.py")
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compile_job.py")
         devnull = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
         return os.posix_spawn(
             sys.executable,
@@ -115,7 +115,7 @@ class Job:
     def ended(self):
         """Return True if the process has ended, or if the process of another parent has had enough time."""
         if self.pid is None:
-            return time.monotonic() - self.started > _PATIENCE
+            return time.monotonic() - self.started > _TIMEOUT
         try:
             return os.waitpid(self.pid, os.WNOHANG)[0] != 0
         except ChildProcessError:  # the host program reaps children itself
@@ -171,7 +171,7 @@ class Background:
         self._watched = False
         self._lock = Lock()  # implemented in C: it is released even if a signal handler raises an exception
 
-    def want(self, kernels):
+    def request(self, kernels):
         """Start to compile kernels. They replace programs as soon as they are compiled.
 
         Parameters
@@ -186,11 +186,11 @@ class Background:
             # a job, and each job is started.
             if jobs:
                 self._queue += jobs
-                later(self._begin)
+                run_later(self._begin)
             for key, (_, standing_in) in kernels.items():
                 self.stand_ins.setdefault(key, set()).add(standing_in)
             for job in jobs:
-                if self._swap_if_there(job):
+                if self._install_if_cached(job):
                     self._queue.remove(job)
 
     def wait(self, timeout=None):
@@ -208,7 +208,7 @@ class Background:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = 0.001
-        self._begin()  # jobs that `want` has queued are not started yet if memory ran out there
+        self._begin()  # jobs that `request` has queued are not started yet if memory ran out there
         while self._is_busy():
             if deadline is not None and time.monotonic() > deadline:
                 return False
@@ -224,7 +224,7 @@ class Background:
         """Start compilers, after the first result has been computed."""
         with self._lock:
             self._start()
-            self._have_watched()
+            self._start_watcher()
 
     def _start(self):
         """Start queued jobs, if there are processors for them."""
@@ -235,11 +235,11 @@ class Background:
             except Exception as error:
                 self._give_up(job, error)
 
-    def _swap_if_there(self, job):
-        return all([job.cache.address(key) for key in job.kernels]) and self._swap(job)
+    def _install_if_cached(self, job):
+        return all([job.cache.address(key) for key in job.kernels]) and self._install_all(job)
 
     def _launch(self, job):
-        if self._swap_if_there(job):
+        if self._install_if_cached(job):
             return
         try:
             try:
@@ -248,7 +248,7 @@ class Background:
                 if job.cache.directory != job.cache.shared:
                     raise
                 job.cache.give_up(error)
-                if later.ending:
+                if run_later.ending:
                     return
                 job.start()
         except OSError as error:
@@ -256,7 +256,7 @@ class Background:
             return
         self._jobs.append(job)
 
-    def _have_watched(self):
+    def _start_watcher(self):
         if self._jobs and not self._watched:
             self._watched = True
             try:
@@ -271,14 +271,14 @@ class Background:
         while pause is not None:
             time.sleep(pause)
             try:
-                pause = self._look(pause)
+                pause = self._poll(pause)
             except MemoryError:  # there may be memory at the next attempt
                 pass
 
-    def _look(self, pause):
+    def _poll(self, pause):
         """Install kernels that have been compiled. Return the seconds until the next look, or None if no job is left."""
         with self._lock:
-            done = [job for job in list(self._jobs) if self._settled(job)]
+            done = [job for job in list(self._jobs) if self._is_over(job)]
             for job in done:
                 self._jobs.remove(job)  # remove the first entry only: the job may have been started again
             if done or not self._jobs:  # jobs are queued, and none runs, if memory ran out in `_start`
@@ -288,7 +288,7 @@ class Background:
                 return None
         return 0.002 if done else min(1.2 * pause, 0.05)
 
-    def _settled(self, job):
+    def _is_over(self, job):
         """Return True if a job has finished or failed, even unexpectedly, so that other jobs are still handled."""
         try:
             return self._finished(job)
@@ -298,10 +298,10 @@ class Background:
 
     def _finished(self, job):
         """Return True if there is nothing left to wait for. Install the kernels that exist."""
-        swapped = self._swap(job)
+        swapped = self._install_all(job)
         if not (job.ended() or swapped and job.pid is None):
             return False
-        swapped = swapped or self._swap(job)
+        swapped = swapped or self._install_all(job)
         if swapped:
             job.clean()
             return True
@@ -320,7 +320,7 @@ class Background:
             self._give_up(job, failure or "a signal ended the compiler")
         return True
 
-    def _swap(self, job):
+    def _install_all(self, job):
         """Replace programs by the kernels that are in the cache.
 
         Return True if all kernels of the job are installed.
@@ -354,9 +354,9 @@ class Background:
         for job in self._jobs:
             job.pid, job.started = None, time.monotonic()
         with self._lock:
-            self._have_watched()
+            self._start_watcher()
         if self._queue:
-            later(self._begin)
+            run_later(self._begin)
 
 
 _background = Background()
@@ -392,5 +392,5 @@ def obtain(kernels):
                 warn_once(("wrong kernel", key), str(error))
         found.append(LoadedKernel(address) if address else None)
     if wanted:
-        _background.want(wanted)
+        _background.request(wanted)
     return found

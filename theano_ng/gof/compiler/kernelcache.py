@@ -32,7 +32,7 @@ from theano_ng.gof.compiler.toolchain import (
     shared_library_argument,
     warn_once,
 )
-from theano_ng.gof.later import later
+from theano_ng.gof.deferred import run_later
 
 FORMAT = b"theano_ng kernels 1"
 STALE = 24 * 3600.0  # age in seconds at which leftovers of killed processes are removed
@@ -213,7 +213,7 @@ class KernelCache:
 
     def give_up(self, error):
         """Compile in a private directory from now on, and warn with the reason."""
-        if not later.ending:
+        if not run_later.ending:
             self.directory = os.path.join(trust.private_directory(), "kernels-%d" % id(self))
         warn_once(
             ("directory", self.shared),
@@ -224,7 +224,7 @@ class KernelCache:
 
     def _compile(self, group, toolchain):
         trust.make_directory(self.directory)
-        toolchain.recall(self.directory)
+        toolchain.load_flags(self.directory)
         if not self._swept:
             self._swept = True
             sweep(self.directory)

@@ -405,7 +405,7 @@ class ModuleCache:
 
     def _compile_and_publish(self, folder, name, source, lnk):
         trust.make_directory(self.dirname)
-        require_toolchain().recall(self.dirname)
+        require_toolchain().load_flags(self.dirname)
         if not self._swept:
             self._swept = True
             self._sweep(STALE)
@@ -605,7 +605,7 @@ def _write_info(folder, path, lnk):
     with open(os.path.join(folder, "info"), "w", encoding="utf-8") as file:
         file.write("%s\nchecksum %s\nops %s\nend" % (FORMAT, checksum, " ".join(ops)))
     for name in os.listdir(folder):
-        trust.close_to_others(os.path.join(folder, name))
+        trust.deny_others_write(os.path.join(folder, name))
 
 
 def _rmtree(parent, ignore_nocleanup=False, msg="", level=10, ignore_if_missing=False):

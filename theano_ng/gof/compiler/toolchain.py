@@ -216,7 +216,7 @@ class Toolchain:
 
     def __init__(self, cxx, stat):
         self.cxx = cxx
-        self.cc = _companion(cxx)
+        self.cc = _c_compiler_of(cxx)
         self.identity = "%s|%d|%d|%s" % (cxx, stat.st_size, stat.st_mtime_ns, processor_identity())
         self.probed = False
         self.dropped = ()
@@ -309,11 +309,11 @@ class Toolchain:
             self._versions[argument] = output.strip() if status == 0 else ""
         return self._versions[argument]
 
-    def recall(self, directory):
+    def load_flags(self, directory):
         """Load the flags that an earlier `probe` stored in the directory."""
         if not self.probed:
             try:
-                with open(self._memory(directory)) as file:
+                with open(self._flags_path(directory)) as file:
                     self.dropped = tuple(flag for flag in file.read().split() if flag in KERNEL_FLAGS)
                 self.probed = True
             except (OSError, UnicodeDecodeError):
@@ -334,7 +334,7 @@ class Toolchain:
         if not dropped or len(dropped) == len(KERNEL_FLAGS):  # it compiles nothing, so the flags are not the cause
             return False
         self.dropped = dropped
-        memory = self._memory(directory)
+        memory = self._flags_path(directory)
         try:
             with open("%s.%d" % (memory, os.getpid()), "w") as file:
                 file.write(" ".join(dropped))
@@ -343,7 +343,7 @@ class Toolchain:
             pass
         return True
 
-    def _memory(self, directory):
+    def _flags_path(self, directory):
         return os.path.join(directory, "compiler-" + _digest(self.identity))
 
     def _accepts(self, flag):
@@ -351,7 +351,7 @@ class Toolchain:
         return status == 0
 
 
-def _companion(cxx):
+def _c_compiler_of(cxx):
     """Return the C compiler that belongs to a C++ compiler: g++-12 -> gcc-12, clang++ -> clang, c++ -> cc.
 
     Return the C++ compiler itself if its folder contains no such C compiler.

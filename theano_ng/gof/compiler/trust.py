@@ -25,12 +25,12 @@ import stat
 from theano_ng.configdefaults import config, user_cache_directory
 from theano_ng.gof.compiler import acl
 from theano_ng.gof.compiler.toolchain import _digest, warn_once
-from theano_ng.gof.later import later
+from theano_ng.gof.deferred import run_later
 
 CHECKED = hasattr(os, "geteuid")
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
-_MOST_LINKS = 40  # the number of links that Linux follows in one path
+_MAX_LINKS = 40  # the number of links that Linux follows in one path
 _READ = (
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
@@ -165,7 +165,7 @@ def first_problem(path):
             if not reason and stat.S_ISLNK(status.st_mode):
                 target = os.readlink(place)
                 links += 1
-                if links > _MOST_LINKS:
+                if links > _MAX_LINKS:
                     return None
                 todo.extend(part for part in reversed(target.split(os.sep)) if part not in ("", "."))
                 place = os.sep if os.path.isabs(target) else above
@@ -319,7 +319,7 @@ def private_directory():
 
         def remove():
             if os.getpid() == owner and not config.nocleanup:  # not in a forked child, which ends too
-                later.forget()  # the remaining work would write to this directory
+                run_later.forget()  # the remaining work would write to this directory
                 shutil.rmtree(path, ignore_errors=True)
 
         atexit.register(remove)
@@ -422,7 +422,7 @@ def is_trusted(path):
     return True
 
 
-def close_to_others(path):
+def deny_others_write(path):
     """Remove other users' permission to write a file, which a umask of 0 grants."""
     if CHECKED:
         mode = os.stat(path).st_mode
@@ -440,7 +440,7 @@ def publish(temporary, path):
     temporary, path : str
         Paths on the same file system.
     """
-    close_to_others(temporary)
+    deny_others_write(temporary)
     os.replace(temporary, path)
 
 

@@ -1,6 +1,6 @@
 """Tests for nodes that can fail, because of values or for lack of memory, although an equal-shaped call succeeded."""
 
-from theano_ng.gof.own import is_own
+from theano_ng.gof.provenance import is_from_package
 
 
 def fails_on_values(node):
@@ -17,7 +17,7 @@ def fails_on_values(node):
     bool
         It is True also for a user's Op that does not define the method.
     """
-    return _answer(node, "fails_on_values")
+    return _ask_op(node, "fails_on_values")
 
 
 def takes_memory(node):
@@ -35,13 +35,13 @@ def takes_memory(node):
     bool
         It is True also for a user's Op that does not define the method.
     """
-    return _answer(node, "takes_memory")
+    return _ask_op(node, "takes_memory")
 
 
-def _answer(node, method):
+def _ask_op(node, method):
     """Call a method of the node's Op. Return True if a user's Op only inherits the method."""
     cls = type(node.op)
-    if not is_own(cls) and method not in vars(cls):
+    if not is_from_package(cls) and method not in vars(cls):
         return True
     return getattr(node.op, method)(node)
 

@@ -8,8 +8,8 @@ from theano_ng.gof import ports, utils
 from theano_ng.gof.c_interface import CLinkerOp
 from theano_ng.gof.compiler.toolchain import missing_compiler
 from theano_ng.gof.graph import Apply, NoParams, Variable
-from theano_ng.gof.native import make_native_thunk, meets_unknown_halves, native_code_of
-from theano_ng.gof.op.widening import other_dtype
+from theano_ng.gof.native import make_native_thunk, native_code_of, reads_raw_float16
+from theano_ng.gof.op.dtype_check import dtype_mismatch
 from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, object2
 
 
@@ -245,7 +245,7 @@ class Op(object2, PureOp, CLinkerOp):
             inputs = [storage_map[v] for v in node.inputs]
             outputs = [storage_map[v] for v in node.outputs]
             thunk = make_native_thunk(node, code, inputs, outputs)
-        elif meets_unknown_halves(node):
+        elif reads_raw_float16(node):
             print("Disabling C code for %s due to unsupported float16" % (self,))
             raise NotImplementedError("float16")
         else:
@@ -272,10 +272,10 @@ class Op(object2, PureOp, CLinkerOp):
             nonlocal perform
             result = implementation(*args)
             perform = implementation
-            if any(other_dtype(variable, cell[0]) for variable, cell in zip(node.inputs, inputs)):
+            if any(dtype_mismatch(variable, cell[0]) for variable, cell in zip(node.inputs, inputs)):
                 return result  # the node that computed this input was already reported
             for variable, cell in zip(node.outputs, outputs):
-                wrong = other_dtype(variable, cell[0])
+                wrong = dtype_mismatch(variable, cell[0])
                 if wrong is not None:
                     warnings.warn(wrong, stacklevel=2)
             return result

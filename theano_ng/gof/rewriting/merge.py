@@ -258,7 +258,7 @@ class MergeOptimizer(Optimizer):
                 if kind == "node":
                     first = first[0].owner, first[1].owner
                 if self._changed_since(fgraph, first, kind):
-                    self._look_again(fgraph, first)
+                    self._reschedule(fgraph, first)
                     continue
                 if kind == "assert":
                     pairs = feature.get_merged_assert_input(*first)
@@ -269,7 +269,7 @@ class MergeOptimizer(Optimizer):
                 if not pairs:
                     if not all([_same(node.inputs, inputs) for node, inputs in zip(first, before)]):
                         # An input of one node was replaced by the assertion of the other: the nodes may be equal now.
-                        self._look_again(fgraph, first)
+                        self._reschedule(fgraph, first)
                     continue
                 try:
                     if kind == "node":
@@ -310,7 +310,7 @@ class MergeOptimizer(Optimizer):
         return left or not _same(*[_bare_inputs(node) for node in nodes])
 
     @staticmethod
-    def _look_again(fgraph, nodes):
+    def _reschedule(fgraph, nodes):
         for node in nodes:
             if node in fgraph.apply_nodes:
                 fgraph.merge_feature.dirty[node] = None

@@ -224,7 +224,7 @@ class TrackFilter:
         self._op_classes = {type(t): None for t in self._ops}
         self._by_class = {}
 
-    def class_answer(self, cls):
+    def matches_class(self, cls):
         """Return True or False if the class of the op decides, None if the op itself has to be checked."""
         answer = self._by_class.get(cls, self)
         if answer is self:
@@ -238,7 +238,7 @@ class TrackFilter:
     def __call__(self, op):
         if self.everywhere:
             return True
-        answer = self.class_answer(type(op))
+        answer = self.matches_class(type(op))
         return op in self._ops if answer is None else answer
 
     def matches_any(self, nodes):
@@ -246,7 +246,7 @@ class TrackFilter:
         if self.everywhere:
             return True
         for cls in {type(node.op) for node in nodes}:
-            answer = self.class_answer(cls)
+            answer = self.matches_class(cls)
             if answer or (answer is None and any(node.op in self._ops for node in nodes)):
                 return True
         return False

@@ -8,7 +8,7 @@ from theano_ng.gof import graph
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.op import PureOp
 from theano_ng.gof.rewriting.base import Optimizer
-from theano_ng.gof.traces import copy_stack_trace, has_trace
+from theano_ng.gof.stack_traces import copy_stack_trace, has_trace
 
 
 @contextlib.contextmanager

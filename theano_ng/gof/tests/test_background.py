@@ -328,9 +328,9 @@ class TestMemoryRunsOut(unittest.TestCase):
     def test_no_memory_to_start_the_thread(self):
         self.background._jobs.append(mock.Mock())
         with mock.patch.object(background._thread, "start_new_thread", side_effect=MemoryError):
-            self.assertRaises(MemoryError, self.background._have_watched)
+            self.assertRaises(MemoryError, self.background._start_watcher)
         with mock.patch.object(background._thread, "start_new_thread") as started:
-            self.background._have_watched()
+            self.background._start_watcher()
         started.assert_called_once()
 
     def test_no_memory_in_the_thread(self):
@@ -338,7 +338,7 @@ class TestMemoryRunsOut(unittest.TestCase):
         job = mock.Mock(pid=None, kernels=[])
         self.background._jobs.append(job)
         settled = mock.Mock(side_effect=[MemoryError, True])
-        with mock.patch.object(self.background, "_settled", settled):
+        with mock.patch.object(self.background, "_is_over", settled):
             self.background._watch()
         self.assertEqual((self.background._jobs, self.background._watched), ([], False))
 
@@ -360,7 +360,7 @@ class TestMemoryRunsOut(unittest.TestCase):
 
     def test_what_is_queued_is_begun_by_who_waits(self):
         job = mock.Mock(kernels=[])
-        self.background._queue.append(job)  # as if `later` had failed
+        self.background._queue.append(job)  # as if `run_later` had failed
         self.assertTrue(self.background.wait(60))
         self.assertEqual(self.background._queue, [])
 

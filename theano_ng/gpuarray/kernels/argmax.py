@@ -2,9 +2,9 @@
 
 import itertools
 
-from theano_ng.gpuarray.kernels import text
+from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
-from theano_ng.gpuarray.kernels.text import SIZE
+from theano_ng.gpuarray.kernels.snippets import SIZE
 
 # The maximum number of threads in a group that searches a line together.
 GROUP = 256
@@ -22,7 +22,7 @@ _BEGIN = """
         %(walk_kept)s
 """
 
-_LINES = (
+_THREAD_PER_LINE = (
     _PARAMETERS
     + """
 {
@@ -47,7 +47,7 @@ _LINES = (
 
 # NaN is larger than all numbers, and the first of equal values wins. So the result does not depend on the order in
 # which threads compare values.
-_GROUPS = (
+_GROUP_PER_LINE = (
     _PARAMETERS
     + """
 {
@@ -104,21 +104,21 @@ def max_and_argmax(dtype, kept, reduced, grouped, context):
         If True, a group of threads finds a maximum together, otherwise each thread finds one.
     context : GpuContext or None
     """
-    first, types = text.axes("d", kept, ("x",))
-    second, more = text.axes("r", reduced, ("x",))
+    first, types = snippets.axes("d", kept, ("x",))
+    second, more = snippets.axes("r", reduced, ("x",))
     floating = dtype.startswith("float")
-    source = (_GROUPS if grouped else _LINES) % dict(
+    source = (_GROUP_PER_LINE if grouped else _THREAD_PER_LINE) % dict(
         kept=first,
         reduced=second,
-        every=text.EVERY,
-        number=text.number(dtype),
+        every=snippets.GRID_STRIDE_LOOP,
+        number=snippets.number(dtype),
         group=GROUP,
         or_nan=" || (value != value && best == best)" if floating else "",
         both_nan=" || (value != value && best != best)" if floating else "",
-        walk_kept=text.walk("d", kept, {"x": "f"}, True),
-        walk_reduced=text.walk("r", reduced, {"x": "g"}, True),
-        load=text.load(dtype, "g"),
-        store=text.store(dtype, "z + z_at + i * sizeof(%s)" % text.element(dtype), "best")
+        walk_kept=snippets.walk("d", kept, {"x": "f"}, True),
+        walk_reduced=snippets.walk("r", reduced, {"x": "g"}, True),
+        load=snippets.load(dtype, "g"),
+        store=snippets.store(dtype, "z + z_at + i * sizeof(%s)" % snippets.element(dtype), "best")
         + " ((GLOBAL_MEM ga_long *)((GLOBAL_MEM char *)places + places_at))[i] = (ga_long)place;",
     )
     return DeviceKernel(source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, SIZE, *types, *more), context, flags_of(dtype))

@@ -1,6 +1,6 @@
 """Device code of matrices with ones on or below a diagonal."""
 
-from theano_ng.gpuarray.kernels import text
+from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 
 
@@ -24,10 +24,12 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, ga_size n, ga_size col
     }
 }
 """ % dict(
-        every=text.EVERY,
-        store=text.store(dtype, "z + z_at + i * sizeof(%s)" % text.element(dtype), "(%s) ? 1 : 0" % condition),
+        every=snippets.GRID_STRIDE_LOOP,
+        store=snippets.store(dtype, "z + z_at + i * sizeof(%s)" % snippets.element(dtype), "(%s) ? 1 : 0" % condition),
     )
-    return DeviceKernel(source, ("*", text.SIZE, text.SIZE, text.SIZE, text.SSIZE), context, flags_of(dtype))
+    return DeviceKernel(
+        source, ("*", snippets.SIZE, snippets.SIZE, snippets.SIZE, snippets.SSIZE), context, flags_of(dtype)
+    )
 
 
 def kernel_samples():
@@ -35,7 +37,7 @@ def kernel_samples():
     conditions = ("column == row + diagonal", "column <= row + diagonal")
     kernels = [
         diagonal_matrix(dtype, condition, None)
-        for dtype in text.TYPES
+        for dtype in snippets.TYPES
         for condition in conditions
         if dtype != "complex64"
     ]

@@ -2,14 +2,14 @@
 
 import itertools
 
-from theano_ng.gpuarray.kernels import text
+from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
-from theano_ng.gpuarray.kernels.text import SIZE, SSIZE
+from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
 
 # The maximum number of threads in a group that processes a line together.
 GROUP = 256
 
-_LINES = """
+_THREAD_PER_LINE = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n, ga_size length, ga_ssize z_step,
     ga_ssize x_step%(declared)s)
 {
@@ -29,7 +29,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 
 # Each thread has a piece of the line. It sums up its piece, adds the sums of the threads before it, and goes through
 # its piece again.
-_GROUPS = """
+_GROUP_PER_LINE = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n, ga_size length, ga_ssize z_step,
     ga_ssize x_step%(declared)s)
 {
@@ -72,20 +72,20 @@ def cumulation(dtype_in, dtype, product, axes, grouped, context):
         If True, a group of threads processes a line together, otherwise each thread processes one.
     context : GpuContext or None
     """
-    declared, types = text.axes("d", axes, ("z", "x"))
+    declared, types = snippets.axes("d", axes, ("z", "x"))
     op, neutral = ("*", 1) if product else ("+", 0)
-    source = (_GROUPS if grouped else _LINES) % dict(
+    source = (_GROUP_PER_LINE if grouped else _THREAD_PER_LINE) % dict(
         declared=declared,
-        every=text.EVERY,
-        number=text.number(dtype),
+        every=snippets.GRID_STRIDE_LOOP,
+        number=snippets.number(dtype),
         neutral=neutral,
         op=op,
         group=GROUP,
-        walk=text.walk("d", axes, {"z": "t", "x": "f"}, True),
-        load=text.load(dtype_in, "f"),
-        store=text.store(dtype, "t", "sum"),
-        load_k=text.load(dtype_in, "f + (ga_ssize)k * x_step"),
-        store_k=text.store(dtype, "t + (ga_ssize)k * z_step", "sum"),
+        walk=snippets.walk("d", axes, {"z": "t", "x": "f"}, True),
+        load=snippets.load(dtype_in, "f"),
+        store=snippets.store(dtype, "t", "sum"),
+        load_k=snippets.load(dtype_in, "f + (ga_ssize)k * x_step"),
+        store_k=snippets.store(dtype, "t + (ga_ssize)k * z_step", "sum"),
     )
     kinds = ("*", SIZE, "*", SIZE, SIZE, SIZE, SSIZE, SSIZE, *types)
     return DeviceKernel(source, kinds, context, flags_of(dtype_in, dtype))

@@ -78,7 +78,7 @@ def elemwise_kernels(op, in_dtypes, out_dtypes, kinds, rank, context):
     list of DeviceKernel
         The kernel for contiguous operands and, unless the rank is 0, the kernel for strided operands.
     """
-    text = _Text(op, tuple(in_dtypes), tuple(out_dtypes), tuple(kinds))
+    text = _KernelSource(op, tuple(in_dtypes), tuple(out_dtypes), tuple(kinds))
     kernels = [(text.contiguous(), text.contiguous_types())]
     if rank:
         kernels.append((text.strided(rank), text.strided_types(rank)))
@@ -87,7 +87,7 @@ def elemwise_kernels(op, in_dtypes, out_dtypes, kinds, rank, context):
     return [DeviceKernel(source, types, context, flags, support) for source, types in kernels]
 
 
-class _Text:
+class _KernelSource:
     """The source code of the kernels.
 
     Operand k has the pointer ``tng_pk`` and the value ``tng_vk``. An operand that is read only once has the value

@@ -2,9 +2,9 @@
 the kernels.
 """
 
-from theano_ng.gpuarray.kernels import text
+from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
-from theano_ng.gpuarray.kernels.text import SIZE, SSIZE
+from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
 
 # The type letters of ``atom_add_<letter>g``.
 _ATOMIC = {"int32": "i", "uint32": "I", "int64": "l", "uint64": "L", "float16": "e", "float32": "f", "float64": "d"}
@@ -20,30 +20,30 @@ def _add(dtype, to, value):
     if dtype == "complex64":
         pair = "GLOBAL_MEM ga_cfloat *to = (GLOBAL_MEM ga_cfloat *)(%s); GLOBAL_MEM const ga_cfloat *from = (GLOBAL_MEM const ga_cfloat *)(%s);"
         return "{ %s to->x += from->x; to->y += from->y; }" % (pair % (to, value))
-    a, b = text.load(dtype, to), text.load(dtype, value)
+    a, b = snippets.load(dtype, to), snippets.load(dtype, value)
     if dtype == "bool":
-        return text.store(dtype, to, "(%s) || (%s)" % (a, b))
-    return text.store(dtype, to, "%s + %s" % (a, b))
+        return snippets.store(dtype, to, "(%s) || (%s)" % (a, b))
+    return snippets.store(dtype, to, "%s + %s" % (a, b))
 
 
 def _set(dtype, to, value):
-    kind = text.element(text.bits(dtype))
+    kind = snippets.element(snippets.bits(dtype))
     return "*(GLOBAL_MEM %s *)(%s) = *(GLOBAL_MEM const %s *)(%s);" % (kind, to, kind, value)
 
 
 def _atomic_add(dtype, to, value):
     return "atom_add_%sg((GLOBAL_MEM %s *)(%s), *(GLOBAL_MEM const %s *)(%s));" % (
         _ATOMIC[dtype],
-        text.element(dtype),
+        snippets.element(dtype),
         to,
-        text.element(dtype),
+        snippets.element(dtype),
         value,
     )
 
 
 def increment(dtype, axes, context):
     """Return the kernel of ``z += y`` for arrays with this number of axes."""
-    declared, types = text.axes("d", axes, ("z", "y"))
+    declared, types = snippets.axes("d", axes, ("z", "y"))
     source = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *y, ga_size y_at, ga_size n%(declared)s)
 {
@@ -57,8 +57,8 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 }
 """ % dict(
         declared=declared,
-        every=text.EVERY,
-        walk=text.walk("d", axes, {"z": "t", "y": "f"}, True),
+        every=snippets.GRID_STRIDE_LOOP,
+        walk=snippets.walk("d", axes, {"z": "t", "y": "f"}, True),
         add=_add(dtype, "t", "f"),
     )
     return DeviceKernel(source, ("*", SIZE, "*", SIZE, SIZE, *types), context, flags_of(dtype))
@@ -68,8 +68,8 @@ def gather(dtype, before, after, context):
     """Return the kernel that reads elements at offsets, along axes before and after the offsets' dimension, into an
     array in C order.
     """
-    first, types = text.axes("b", before, ("x",))
-    second, more = text.axes("a", after, ("x",))
+    first, types = snippets.axes("b", before, ("x",))
+    second, more = snippets.axes("a", after, ("x",))
     source = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *x, ga_size x_at, GLOBAL_MEM const ga_long *offsets, ga_size n,
     ga_size count%(first)s%(second)s)
@@ -87,14 +87,14 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 """ % dict(
         first=first,
         second=second,
-        every=text.EVERY,
-        after=text.walk("a", after, {"x": "f"}, False),
+        every=snippets.GRID_STRIDE_LOOP,
+        after=snippets.walk("a", after, {"x": "f"}, False),
         which="k = ga_split(&rest, count);" if before else "k = rest;",
-        before=text.walk("b", before, {"x": "f"}, True),
-        type=text.element(text.bits(dtype)),
+        before=snippets.walk("b", before, {"x": "f"}, True),
+        type=snippets.element(snippets.bits(dtype)),
     )
     return DeviceKernel(
-        source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, *types, *more), context, flags_of(text.bits(dtype))
+        source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, *types, *more), context, flags_of(snippets.bits(dtype))
     )
 
 
@@ -116,7 +116,7 @@ def scatter(dtype, axes, how, context):
     occurs several times, the result is the same in every run. If the order does not matter, class c has the offsets
     numbered c, c + classes, c + 2 * classes, ...
     """
-    declared, types = text.axes("d", axes, ("z", "y"))
+    declared, types = snippets.axes("d", axes, ("z", "y"))
     effect = {"set": _set, "add": _add, "atomic": _atomic_add}[how]
     source = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *y, ga_size y_at, GLOBAL_MEM const ga_long *offsets, ga_size n,
@@ -137,12 +137,12 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 }
 """ % dict(
         declared=declared,
-        every=text.EVERY,
-        walk=text.walk("d", axes, {"z": "t", "y": "f"}, False),
+        every=snippets.GRID_STRIDE_LOOP,
+        walk=snippets.walk("d", axes, {"z": "t", "y": "f"}, False),
         effect=effect(dtype, "t + offset", "f + (ga_ssize)k * y_step"),
     )
     types = ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, SIZE, SIZE, SSIZE, SSIZE, *types)
-    return DeviceKernel(source, types, context, flags_of(text.bits(dtype) if how == "set" else dtype))
+    return DeviceKernel(source, types, context, flags_of(snippets.bits(dtype) if how == "set" else dtype))
 
 
 def read_indices(dtypes, axes, context):
@@ -157,7 +157,7 @@ def read_indices(dtypes, axes, context):
     context : GpuContext or None
     """
     names = [str(i) for i in range(len(dtypes))]
-    declared, types = text.axes("d", axes, names)
+    declared, types = snippets.axes("d", axes, names)
     arrays = "".join(
         ",\n    GLOBAL_MEM const char *x%s, ga_size x%s_at, ga_size size%s, ga_ssize stride%s" % (i, i, i, i)
         for i in names
@@ -168,7 +168,7 @@ def read_indices(dtypes, axes, context):
         wrap = "" if dtype.startswith("u") else "if (j < 0) j += (ga_long)size%s; " % i
         read.append(
             "j = (ga_long)%s; %sif ((ga_ulong)j >= (ga_ulong)size%s) { note[0] = 1; j = 0; } offset += j * stride%s;"
-            % (text.load(dtype, "p" + i), wrap, i, i)
+            % (snippets.load(dtype, "p" + i), wrap, i, i)
         )
     source = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, GLOBAL_MEM ga_long *note, ga_size n%(arrays)s%(declared)s)
@@ -185,9 +185,9 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, GLOBAL_MEM ga_long *note, g
 """ % dict(
         arrays=arrays,
         declared=declared,
-        every=text.EVERY,
+        every=snippets.GRID_STRIDE_LOOP,
         start=start,
-        walk=text.walk("d", axes, {i: "p" + i for i in names}, True),
+        walk=snippets.walk("d", axes, {i: "p" + i for i in names}, True),
         read="\n        ".join(read),
     )
     kinds = ("*", "*", SIZE, *(kind for _ in names for kind in ("*", SIZE, SIZE, SSIZE)), *types)
@@ -197,10 +197,10 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, GLOBAL_MEM ga_long *note, g
 def kernel_samples():
     """Return samples for `kernels.samples`."""
     gathers = [("float16", 0, 1), ("float64", 2, 2), ("int8", 0, 0)]
-    adds = [scatter(dtype, 1, "add", None) for dtype in text.TYPES]
+    adds = [scatter(dtype, 1, "add", None) for dtype in snippets.TYPES]
     sets = [scatter(dtype, axes, "set", None) for dtype, axes in (("float64", 2), ("int8", 0))]
     return [
-        sample("increment", [increment(dtype, 2, None) for dtype in text.TYPES]),
+        sample("increment", [increment(dtype, 2, None) for dtype in snippets.TYPES]),
         sample("gather", [gather(*case, None) for case in gathers]),
         sample("scatter", adds + sets),
         sample("scatter, atomic", [scatter(dtype, 1, "atomic", None) for dtype in _ATOMIC]),

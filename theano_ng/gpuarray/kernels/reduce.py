@@ -48,7 +48,7 @@ def reduce_kernels(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kep
     return [DeviceKernel(text.source, text.types, context, text.flags, text.support) for text in (first, second)]
 
 
-class _Text:
+class _KernelSource:
     def __init__(self, source, types, flags, support):
         self.source, self.types, self.flags, self.support = source, types, flags, support
 
@@ -294,7 +294,7 @@ def reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_r
     types = [pygpu.SIZE] * 3 + ["uint32"] + [pygpu.SIZE] * (kept_rank + reduced_rank - 2)
     types += ["*", pygpu.SIZE, *[pygpu.SSIZE] * (kept_rank + reduced_rank), "*", pygpu.SIZE, "*"]
     flags = flags_of(in_dtype, acc, out_dtype) | (pygpu.USE_DOUBLE if doubles else 0)
-    return _Text(_TEXT % words, tuple(types), flags, tuple(support))
+    return _KernelSource(_TEXT % words, tuple(types), flags, tuple(support))
 
 
 def pre_code(op, dtype):

@@ -25,7 +25,7 @@ from theano_ng.printing import Print
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt import local_remove_all_assert, local_track_shape_i
 from theano_ng.tensor.opt.common import op_of
-from theano_ng.tensor.opt.rows import Rest, names, rule, such, terms
+from theano_ng.tensor.opt.patterns import Rest, names, restricted, rule, terms
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
@@ -110,14 +110,14 @@ def _is_null(v):
 
 
 @register_opt()
-@rule(allocated(such("value", _is_null), Rest("sizes")))
+@rule(allocated(restricted("value", _is_null), Rest("sizes")))
 def local_gpualloc_memset_0(op, node):
     """GpuAlloc(None)(null, n)  ->  GpuAlloc(None, memset_0=True)(null, n)"""
     return None if op.memset_0 else GpuAlloc(op.context_name, memset_0=True)(*node.inputs)
 
 
 @register_opt()
-@rule((contiguous(such(x, lambda v: isinstance(op_of(v), GpuContiguous))), x))
+@rule((contiguous(restricted(x, lambda v: isinstance(op_of(v), GpuContiguous))), x))
 def local_gpu_contiguous_gpu_contiguous():
     """gpu_contiguous(gpu_contiguous(A))  ->  gpu_contiguous(A)"""
 

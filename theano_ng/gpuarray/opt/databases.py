@@ -14,12 +14,12 @@ from theano_ng.compile.mode import optdb
 from theano_ng.gof.optdb import EquilibriumDB, SequenceDB
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, as_gpuarray_variable, host_from_gpu
-from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB, made, was_sent
+from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB, rule_outputs, was_sent
 from theano_ng.gpuarray.type import GpuArrayType, get_context, gpu_supported
 from theano_ng.tensor.type import TensorType
 
 REGISTERS_FOR_CALLERS = True
-"""See `gof.own.is_registered_by_package`."""
+"""See `gof.provenance.is_registered_by_package`."""
 
 gpu_optimizer = EquilibriumDB()
 gpu_cut_copies = EquilibriumDB()
@@ -157,7 +157,7 @@ def op_lifter(OP, cuda_only=False):
                 else v
                 for v in node.inputs
             ]
-            outputs = made(maker(node.op, context_name, inputs, node.outputs), inputs)
+            outputs = rule_outputs(maker(node.op, context_name, inputs, node.outputs), inputs)
             if outputs is None or any(a.owner is not None and _same_on_host(a.owner, node) for a in outputs):
                 return False
             return copy_stack_trace(node.outputs, [safe_to_cpu(v) for v in outputs])

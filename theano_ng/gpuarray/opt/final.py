@@ -15,7 +15,7 @@ from theano_ng.gpuarray.subtensor import GpuAdvancedIncSubtensor1, GpuAdvancedIn
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.tensor.opt.fusion import FusionOptimizer, local_elemwise_fusion_op
 from theano_ng.tensor.opt.inplace import InplaceElemwiseOptimizer
-from theano_ng.tensor.opt.rows import Rest, copying, rule
+from theano_ng.tensor.opt.patterns import Rest, copying, rule
 
 _logger = logging.getLogger(__name__)
 

@@ -100,7 +100,7 @@ class GraphToGPU(Optimizer):
                 return None
         else:
             return None
-        outputs = made(self.group.transform(node.op, context_name, inputs, node.outputs), inputs)
+        outputs = rule_outputs(self.group.transform(node.op, context_name, inputs, node.outputs), inputs)
         return outputs if outputs is None or len(outputs) == len(node.outputs) else None
 
     def print_summary(self, stream=None, level=0, depth=-1):
@@ -117,7 +117,7 @@ def was_sent(v):
     return v.owner is not None and isinstance(v.owner.op, GpuFromHost)
 
 
-def made(new, inputs):
+def rule_outputs(new, inputs):
     """Return the outputs for the return value of a rule.
 
     Parameters
@@ -166,7 +166,7 @@ class InputToGpuOptimizer(Optimizer):
 
     def apply(self, fgraph):
         for v in fgraph.inputs:
-            readers = [(c, i) for c, i in v.clients if c != "output" and not _stays(c)]
+            readers = [(c, i) for c, i in v.clients if c != "output" and not _reads_on_host(c)]
             target = target_of(v) if readers else None
             if target is not None:
                 sent = GpuFromHost(*target)(v)
@@ -176,7 +176,7 @@ class InputToGpuOptimizer(Optimizer):
                     fgraph.change_input(client, i, new, reason=self)
 
 
-def _stays(node):
+def _reads_on_host(node):
     """Return True if a node keeps reading an input on the host: transfers, nodes that read lengths, and a Subtensor
     whose result is transferred.
     """

@@ -27,12 +27,12 @@ class BufferType:
         self.context_name = context_name
 
     def __call__(self, dtype, broadcastable):
-        if stays(dtype, len(broadcastable) - 1):
+        if stays_on_host(dtype, len(broadcastable) - 1):
             return TensorType(dtype, broadcastable)
         return GpuArrayType(dtype, broadcastable, self.context_name)
 
 
-def stays(dtype, ndim):
+def stays_on_host(dtype, ndim):
     """Return True if rows of this dtype and rank stay on the host: scalars that are not floats."""
     return ndim == 0 and np.dtype(dtype).kind in "iub"
 
@@ -43,7 +43,7 @@ def _scan_type_infer(node):
 
 
 def _moves(v):
-    return isinstance(v.type, TensorType) and not stays(v.type.dtype, v.type.ndim)
+    return isinstance(v.type, TensorType) and not stays_on_host(v.type.dtype, v.type.ndim)
 
 
 @lifts(Scan, tags=("fast_compile", "scan"))

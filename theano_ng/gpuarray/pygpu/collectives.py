@@ -60,7 +60,7 @@ class GpuCommCliqueId:
         return hash(bytes(self.comm_id))
 
 
-class _Clique:
+class _GroupState:
     """The shared state of a group: the members' contributions, and the barrier at which members wait for each other."""
 
     def __init__(self, size):
@@ -92,7 +92,7 @@ class GpuComm:
             raise ValueError("invalid member number %d in a group of %d" % (rank, ndev))
         self.context, self._rank = cid.context, rank
         with _lock:
-            clique = _cliques.setdefault(bytes(cid.comm_id), _Clique(ndev))
+            clique = _cliques.setdefault(bytes(cid.comm_id), _GroupState(ndev))
             if clique.size != ndev:
                 raise ValueError("the group has %d members, not %d" % (clique.size, ndev))
             if rank in clique.ranks:

@@ -6,14 +6,14 @@ The module is imported when the first function is rewritten after `theano_ng.san
 from theano_ng.compile.mode import optdb
 from theano_ng.sandbox.linalg.ops import Hint, HintsOptimizer, is_psd, is_symmetric
 from theano_ng.tensor.linalg.solving import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
-from theano_ng.tensor.opt.linalg import answer
+from theano_ng.tensor.opt.linalg import _rule_result
+from theano_ng.tensor.opt.patterns import dimshuffled, names, ops_such, restricted, rule, terms
 from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
     register_stabilize,
 )
-from theano_ng.tensor.opt.rows import dimshuffled, names, ops_such, rule, such, terms
 
 # This phase runs before all others, so that the feature records the hints before their nodes are removed.
 optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile")
@@ -36,7 +36,7 @@ def remove_hint_nodes():
 @register_canonicalize
 @register_stabilize
 @register_specialize
-@rule((dimshuffled(such(x, is_symmetric), 1, 0), x))
+@rule((dimshuffled(restricted(x, is_symmetric), 1, 0), x))
 def no_transpose_symmetric():
     """Remove the transposition of a matrix that is known to be symmetric.
 
@@ -46,7 +46,7 @@ def no_transpose_symmetric():
 
 @register_stabilize
 @ignores_nonfinite
-@rule(general_solve(such("matrix", is_psd), "b"))
+@rule(general_solve(restricted("matrix", is_psd), "b"))
 def psd_solve_with_chol(matrix, b, node, out):
     """Solve a linear system with a Cholesky factor if the matrix is known to be positive semi-definite.
 
@@ -56,4 +56,4 @@ def psd_solve_with_chol(matrix, b, node, out):
     if out.dtype.startswith("complex"):
         return None
     factor = cholesky(matrix)
-    return answer(solve_upper_triangular(factor.T, solve_lower_triangular(factor, b)), node)
+    return _rule_result(solve_upper_triangular(factor.T, solve_lower_triangular(factor, b)), node)

@@ -9,8 +9,8 @@
 `inplace`           overwrites buffers that no other node reads
 ==================  ===============================================================================================
 
-The rules share `common`, `stacking` (operations on all steps at once), `outside` (variables of a step that the outer
-graph has or can compute) and `reads` (the rows that are read).
+The rules share `common`, `stacking` (operations on all steps at once), `outer_graph` (variables of a step that the
+outer graph has or can compute) and `reads` (the rows that are read).
 """
 
 from theano_ng.compile.mode import optdb

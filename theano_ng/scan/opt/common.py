@@ -32,7 +32,7 @@ class LoopOptimizer(Optimizer):
         raise NotImplementedError
 
 
-def made(args):
+def make_loop(args):
     """Make a loop node of the given variables; return its outer outputs.
 
     Parameters
@@ -46,7 +46,7 @@ def made(args):
     return Scan(args.inner_inputs, args.inner_outputs, args.info)(*args.outer_inputs, return_list=True)
 
 
-def same_places(args, outputs):
+def output_replacements(args, outputs):
     """Return the replacements for a loop whose step has changed: pairs of an old outer output and the new one.
 
     Parameters
@@ -71,18 +71,18 @@ def replace_loop(fgraph, node, args, others, reason):
     node : Apply
         The loop.
     args : scan_args
-        The new loop, see `same_places`; no node is made if it has no outputs.
+        The new loop, see `output_replacements`; no node is made if it has no outputs.
     others : list of pairs
         Further replacements, of outputs that the new loop no longer has.
     reason : object
     """
-    pairs = same_places(args, made(args)) if args.outer_outputs else []
+    pairs = output_replacements(args, make_loop(args)) if args.outer_outputs else []
     for old, new in others:
         copy_stack_trace(old, new)
     fgraph.replace_all_validate_remove(pairs + others, remove=[node], reason=reason)
 
 
-def number(v):
+def constant_int(v):
     """Return a 0-d integer variable as an int, or None if it is not constant."""
     try:
         return int(get_scalar_constant_value(v, only_process_constants=True))
@@ -90,9 +90,9 @@ def number(v):
         return None
 
 
-def same_number(a, b):
+def same_int(a, b):
     """Return True if two integer variables are identical, or equal constants."""
-    return a is b or (number(a) is not None and number(a) == number(b))
+    return a is b or (constant_int(a) is not None and constant_int(a) == constant_int(b))
 
 
 def can_be_passed(v):

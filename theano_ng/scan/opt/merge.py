@@ -6,9 +6,9 @@ from theano_ng.gof.rewriting import Optimizer, local_optimizer
 from theano_ng.gof.rewriting.base import attach_replace_validate
 from theano_ng.scan.args import scan_args
 from theano_ng.scan.op import Scan
-from theano_ng.scan.opt.common import made, same_places
+from theano_ng.scan.opt.common import make_loop, output_replacements
 
-MOST_ROUNDS = 4
+MAX_ROUNDS = 4
 """The maximum number of times that the states of a loop are compared again."""
 
 
@@ -76,7 +76,7 @@ class ScanMerge(Optimizer):
         names = [node.op.name for node in nodes]
         if all(names):
             args.other_info["name"] = "&".join(names)
-        return same_places(args, made(args))
+        return output_replacements(args, make_loop(args))
 
 
 def _with_own_variables(nodes):
@@ -162,7 +162,7 @@ def scan_merge_inouts(node):
     merged = _same_outputs(args)
     if not replaced and not merged:
         return False
-    pairs = same_places(args, made(args))
+    pairs = output_replacements(args, make_loop(args))
     new = dict(pairs)
     pairs.extend((old, new[kept]) for old, kept in merged.items())
     replacements = {old: var for old, var in pairs if old in former}
@@ -197,7 +197,7 @@ def _same_outputs(args):
         Outer output -> the equal one that stays.
     """
     states = {group: _candidates(args, group) for group in ("mit_sot", "sit_sot")}
-    for rounds_left in range(MOST_ROUNDS, -1, -1):
+    for rounds_left in range(MAX_ROUNDS, -1, -1):
         numbers = _numbers(args, states)
         finer = {
             group: _classes([(first, numbers[v]) for first, v in zip(classes, getattr(args, "inner_out_" + group))])

@@ -14,8 +14,8 @@ from theano_ng.scalar import Add, Sub
 from theano_ng.scan.args import scan_args
 from theano_ng.scan.backward import CHEAP
 from theano_ng.scan.editing import infer_shape
-from theano_ng.scan.opt.common import LoopOptimizer, Step, can_be_passed, number, replace_loop, same_number
-from theano_ng.scan.opt.outside import Outside, checked
+from theano_ng.scan.opt.common import LoopOptimizer, Step, can_be_passed, constant_int, replace_loop, same_int
+from theano_ng.scan.opt.outer_graph import OuterGraph, checked
 from theano_ng.scan.opt.unused import leave_out_unused_inputs
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.basic import alloc, gt
@@ -84,11 +84,11 @@ class PushOutNonSeqScan(LoopOptimizer):
 
     def process_node(self, fgraph, node):
         args = scan_args.of(node)
-        step, outside = Step(args), Outside(args)
+        step, outside = Step(args), OuterGraph(args)
         moved, constant, risky = {}, set(), set()
-        some_steps = (number(args.n_steps) or 0) > 0
+        some_steps = (constant_int(args.n_steps) or 0) > 0
         for inner in step.nodes:
-            if not step.is_movable(inner) or not outside.see_same(inner):
+            if not step.is_movable(inner) or not outside.record_if_invariant(inner):
                 continue
             moved[inner] = None
             if all(isinstance(v, Constant) or v in constant for v in inner.inputs):
@@ -99,7 +99,7 @@ class PushOutNonSeqScan(LoopOptimizer):
         if not found:
             return
         outer = _if_there_are_steps(args, found, [outside.of(v) for v in found], risky)
-        _pass(args, "non_seqs", found, outer)
+        _add_inputs(args, "non_seqs", found, outer)
         replace_loop(fgraph, node, args, [], self.name)
 
 
@@ -137,7 +137,7 @@ def _may_fail(v):
     return v.owner is not None and fails_on_values(v.owner)
 
 
-def _pass(args, group, inner, outer):
+def _add_inputs(args, group, inner, outer):
     """Give a loop additional sequences or non-sequences, which replace variables of its step.
 
     A repeated scalar stays in the step, which gets only the lengths: this keeps more information, and costs less than
@@ -174,13 +174,13 @@ class PushOutSeqScan(LoopOptimizer):
         args = scan_args.of(node)
         if args.as_while:
             return
-        step, outside = Step(args), Outside(args)
+        step, outside = Step(args), OuterGraph(args)
         moved = {}
         for inner in step.nodes:
             if not step.is_movable(inner):
                 continue
-            if not outside.see_same(inner):
-                if outside.see_rows(inner):
+            if not outside.record_if_invariant(inner):
+                if outside.record_if_stackable(inner):
                     moved[inner] = None
             elif fails_on_values(inner):
                 outside.same.difference_update(inner.outputs)
@@ -195,7 +195,7 @@ class PushOutSeqScan(LoopOptimizer):
             for v, old, known in zip(args.inner_out_nit_sot, args.outer_out_nit_sot, results)
             if known
         ]
-        _pass(args, "seqs", found, [outside.of(v) for v in found])
+        _add_inputs(args, "seqs", found, [outside.of(v) for v in found])
         args.keep("nit_sot", [not known for known in results])
         if not args.outer_outputs:
             others = [(old, checked(new, args)) for old, new in others]
@@ -238,7 +238,7 @@ def _leave_factors(step, moved):
 def _results_of_rows(args, outside):
     """Return, for each result of the steps, whether the outer graph can compute it without the loop."""
     return [
-        same_number(rows, args.n_steps) and outside.knows(v)
+        same_int(rows, args.n_steps) and outside.knows(v)
         for v, rows in zip(args.inner_out_nit_sot, args.outer_in_nit_sot)
     ]
 

@@ -8,8 +8,8 @@ of two matrices, which is one product of two long matrices.
 from theano_ng.gof.destroy.failures import fails_on_values
 from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.scan.args import scan_args
-from theano_ng.scan.opt.common import LoopOptimizer, Step, made, number, same_number, same_places
-from theano_ng.scan.opt.outside import Outside, has_all_rows, initial_row
+from theano_ng.scan.opt.common import LoopOptimizer, Step, constant_int, make_loop, output_replacements, same_int
+from theano_ng.scan.opt.outer_graph import OuterGraph, has_all_rows, initial_row
 from theano_ng.scan.opt.reads import reads
 from theano_ng.scan.opt.stacking import flattened
 from theano_ng.scan.opt.unused import leave_out_unused_inputs
@@ -19,7 +19,7 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
-MOST_ROUNDS = 8
+MAX_ROUNDS = 8
 """The maximum number of times that the set of moved variables is chosen again. If it is not enough, the loop is not
 changed.
 """
@@ -95,7 +95,7 @@ class PushOutScanOutput(LoopOptimizer):
         args = scan_args.of(node)
         if args.as_while:
             return
-        plan = Ends(args, self.more_results)
+        plan = PostLoopPlan(args, self.more_results)
         if plan.results or plan.sums:
             fgraph.replace_all_validate_remove(plan.replacements(), remove=[node], reason=self.name)
 
@@ -109,7 +109,7 @@ class PushOutDot1(PushOutScanOutput):
     more_results = False
 
 
-class Ends:
+class PostLoopPlan:
     """The computations of a loop that can be done after it.
 
     Parameters
@@ -130,9 +130,9 @@ class Ends:
     def __init__(self, args, more_results):
         self.args, self.more_results = args, more_results
         self.step = Step(args)
-        self.outside = Outside(args)
+        self.outside = OuterGraph(args)
         self.leads = {}  # inner variable -> (group, place, lead, index of its row in the buffer at step 0)
-        self.full = [same_number(rows, args.n_steps) for rows in args.outer_in_nit_sot]
+        self.full = [same_int(rows, args.n_steps) for rows in args.outer_in_nit_sot]
         self.sums = accumulators(args, self.step)
         self.results = []
         if more_results:
@@ -145,7 +145,7 @@ class Ends:
             return
         for inner in self.step.nodes:
             if self.step.is_movable(inner) and not fails_on_values(inner):
-                self.outside.see_same(inner) or self.outside.see_rows(inner)
+                self.outside.record_if_invariant(inner) or self.outside.record_if_stackable(inner)
         for group, i, lead, inputs, taps, outputs in args.states():
             if group == "mit_mot" or not has_all_rows(getattr(args, "outer_in_" + group)[i], lead, args.n_steps):
                 continue
@@ -158,7 +158,7 @@ class Ends:
     def _choose(self):
         """Remove candidates that are not worthwhile, until the remaining ones are consistent."""
         every, self.needed = self.sums, {}
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             self._find_ends()
             results, sums, self.needed = [], [], {}
             # Products first: other candidates can use the results that the loop returns for them.
@@ -182,7 +182,7 @@ class Ends:
         for i in self.results:
             if i not in results:
                 v = self.args.inner_out_nit_sot[i]
-                if v not in self.ends and not self._is_there(v):
+                if v not in self.ends and not self._has_rows(v):
                     continue
                 cone = self._cone([v])
                 if self._is_worth_it(cone, products, any(isinstance(node.op, Dot) for node in cone[0])):
@@ -220,7 +220,7 @@ class Ends:
             if node in products or self.outside.plan(node) is not None:
                 self.ends.add(v)
 
-    def _is_there(self, v):
+    def _has_rows(self, v):
         """Return True if the outer graph has, or will have, the rows of a variable."""
         return self.outside.knows(v) or v in self.leads or self._kept_result(v) is not None
 
@@ -233,14 +233,14 @@ class Ends:
     def _operands(self, v):
         """Return the variables that must be known for the sum of a variable over all steps."""
         node = product_of(v)
-        return [v] if node is None or self._is_there(v) else node.inputs
+        return [v] if node is None or self._has_rows(v) else node.inputs
 
     def _cone(self, roots):
         """Return the nodes that compute `roots` after the loop, and the variables that the loop must return."""
         nodes, missing, seen, todo = {}, {}, set(), list(roots)
         while todo:
             v = todo.pop()
-            if v in seen or self._is_there(v):
+            if v in seen or self._has_rows(v):
                 continue
             seen.add(v)
             if v in self.ends and self.outside.plan(v.owner) is not None:
@@ -268,8 +268,8 @@ class Ends:
         remaining = [i for i in range(len(args.inner_in_sit_sot)) if i not in totals]
         args.keep("sit_sot", [i not in totals for i in range(len(args.inner_in_sit_sot))])
         leave_out_unused_inputs(args)
-        outputs = made(args) if args.outer_outputs else []
-        pairs = same_places(args, outputs)
+        outputs = make_loop(args) if args.outer_outputs else []
+        pairs = output_replacements(args, outputs)
         n_mit_mot, n_mit_sot = len(args.outer_in_mit_mot), len(args.outer_in_mit_sot)
         first_result = n_mit_mot + n_mit_sot + len(remaining)
         for v, (group, i, lead, first) in self.leads.items():
@@ -277,15 +277,15 @@ class Ends:
                 continue
             out = outputs[n_mit_mot + (i if group == "mit_sot" else n_mit_sot + remaining.index(i))]
             # The remaining rows belong to later taps.
-            outside.put_later(v, lambda out=out, start=first or None, stop=first - lead or None: out[start:stop])
+            outside.defer(v, lambda out=out, start=first or None, stop=first - lead or None: out[start:stop])
         for v, i in places.items():
             if not outside.knows(v):
-                outside.put_later(v, lambda i=i: outputs[first_result + i])
+                outside.defer(v, lambda i=i: outputs[first_result + i])
         # The variables at the end of the step, whose inputs are known now. Sums of products do not need the products.
         terms = {v for total, _ in sums for v in total.terms}
         for node in self.step.nodes:
             if node.outputs[0] in self.ends and not (node.outputs[0] in terms and product_of(node.outputs[0])):
-                outside.see_rows(node)
+                outside.record_if_stackable(node)
         for v, old in results:
             pairs.append((old, patternbroadcast(outside.rows_of(v), old.broadcastable)))
         for total, buffer in sums:
@@ -297,7 +297,7 @@ class Ends:
 
     def _total(self, total, buffer):
         value = add(initial_row(buffer), *(self._sum(v) for v in total.terms))
-        if not total.any_steps and number(self.args.n_steps) is None:
+        if not total.any_steps and constant_int(self.args.n_steps) is None:
             value = Assert("The last state of a loop is read, but it does not exist: the loop has no steps")(
                 value, gt(self.args.n_steps, 0)
             )

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 from theano_ng.compile.ops import Shape_i
 from theano_ng.gof.graph import Constant
-from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import Subtensor
 
 Read = namedtuple("Read", "node skipped last first index length")

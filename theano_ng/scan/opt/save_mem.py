@@ -3,8 +3,8 @@
 from theano_ng.configdefaults import config
 from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.scan.args import scan_args
-from theano_ng.scan.opt.common import LoopOptimizer, made, number
-from theano_ng.scan.opt.outside import allocated, has_all_rows, is_sum
+from theano_ng.scan.opt.common import LoopOptimizer, constant_int, make_loop
+from theano_ng.scan.opt.outer_graph import allocated, has_all_rows, is_sum
 from theano_ng.scan.opt.reads import index_of_row, lengths_of_rows, reads, reads_row_that_exists
 from theano_ng.tensor.basic import as_tensor_variable, minimum
 from theano_ng.tensor.indexing.subtensor import set_subtensor
@@ -32,7 +32,7 @@ class ScanSaveMem(LoopOptimizer):
         outputs = _outputs(args)
         if not outputs:
             return None
-        n_steps = number(args.n_steps)
+        n_steps = constant_int(args.n_steps)
         steps = _steps_needed(args, outputs, n_steps)
         if steps is not None:
             args.n_steps = as_tensor_variable(steps) if n_steps is not None else minimum(args.n_steps, steps)
@@ -40,7 +40,7 @@ class ScanSaveMem(LoopOptimizer):
         changed = [out.shorten(args, n_steps, steps is not None) for out in outputs]
         if steps is None and not any(changed):
             return None
-        new = made(args)
+        new = make_loop(args)
         pairs = []
         shorter = {out.outer: out for out, short in zip(outputs, changed) if short or steps is not None}
         for old, var in zip(node.outputs, new):
@@ -140,7 +140,7 @@ class _Output:
 def _outputs(args):
     """Return the outputs that have all their rows."""
     # With a condition, there may be fewer.
-    n_steps = None if args.as_while else number(args.n_steps)
+    n_steps = None if args.as_while else constant_int(args.n_steps)
     found = []
     for group, i, lead, _, _, _ in args.states():
         buffer = getattr(args, "outer_in_" + group)[i]

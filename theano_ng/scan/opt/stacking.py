@@ -13,7 +13,7 @@ from theano_ng.gof.graph import Constant
 from theano_ng.tensor.basic import dot
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1, advanced_subtensor1
-from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.reductions.careduce import CAReduce

@@ -7,7 +7,7 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.scan.args import scan_args
 from theano_ng.scan.op import Scan
-from theano_ng.scan.opt.common import made, same_places
+from theano_ng.scan.opt.common import make_loop, output_replacements
 
 
 @local_optimizer([Scan])
@@ -25,8 +25,8 @@ def remove_constants_and_unused_inputs_scan(node):
     args = scan_args.of(node)
     if not any([_unread(args), _constants(args), leave_out_unused_inputs(args)]):
         return False
-    outputs = made(args)
-    replacements = dict(same_places(args, outputs))
+    outputs = make_loop(args)
+    replacements = dict(output_replacements(args, outputs))
     replacements["remove"] = [node]
     return replacements
 

@@ -12,7 +12,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.scan import loop as loop_in_python
 from theano_ng.scan.op import Scan, StepGraph
 from theano_ng.tensor.elemwise import Elemwise
-from theano_ng.tests.in_parts import in_parts, parts
+from theano_ng.tests.split_tests import parts, split_tests
 
 PYTHON = Mode("py", None)
 AT_ONCE = mock.patch.object(loop_in_python, "HOT_STEPS", 0)
@@ -299,7 +299,7 @@ class TestNegatedSums(unittest.TestCase):
         self.check((False,))
 
 
-@in_parts
+@split_tests
 class TestRandomLoops(unittest.TestCase):
     """Calls with storage that still contains values of the previous call give correct results."""
 

@@ -15,10 +15,10 @@ from theano_ng.gof.optdb import EquilibriumDB, SequenceDB
 from theano_ng.gof.vm import VM_Linker
 from theano_ng.ifelse import IfElse
 from theano_ng.scan.args import scan_args
-from theano_ng.scan.front import scan
+from theano_ng.scan.builder import scan
 from theano_ng.scan.op import Scan
 from theano_ng.scan.opt.merge import ScanMerge
-from theano_ng.scan.opt.outside import length_of_buffer, rows_of
+from theano_ng.scan.opt.outer_graph import length_of_buffer, rows_of
 from theano_ng.scan.opt.push_out_outputs import PushOutDot1, PushOutScanOutput
 from theano_ng.scan.opt.save_mem import ScanSaveMem
 from theano_ng.scan.utils import until

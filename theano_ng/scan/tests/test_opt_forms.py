@@ -10,7 +10,7 @@ import theano_ng.tensor as T
 from theano_ng.compile.ops import Shape_i
 from theano_ng.scan.args import scan_args
 from theano_ng.scan.op import Scan
-from theano_ng.scan.opt import common, outside
+from theano_ng.scan.opt import common, outer_graph
 from theano_ng.scan.opt.merge import ScanMerge
 from theano_ng.scan.opt.unused import leave_out_unused_inputs
 from theano_ng.scan.tests.test_opt import Case, loops, ops_of_step
@@ -26,7 +26,7 @@ class TestForms(unittest.TestCase):
         values |= {T.constant(k): k for k in (0, 3)} | {n: "n", m: "m"}
         for a, of_a in values.items():
             for b, of_b in values.items():
-                self.assertEqual(common.same_number(a, b), of_a == of_b, (a, b))
+                self.assertEqual(common.same_int(a, b), of_a == of_b, (a, b))
 
     def test_lengths(self):
         x, y, n = T.dmatrix("x"), T.dmatrix("y"), T.lscalar("n")
@@ -45,17 +45,17 @@ class TestForms(unittest.TestCase):
             (n, False),
             (T.constant(3), False),
         ):
-            self.assertEqual(outside.is_length_of(v, x), is_length, theano.pp(v))
+            self.assertEqual(outer_graph.is_length_of(v, x), is_length, theano.pp(v))
             if not v.ndim:
-                self.assertEqual(outside.rows_of(x, v) is x, is_length, theano.pp(v))
+                self.assertEqual(outer_graph.rows_of(x, v) is x, is_length, theano.pp(v))
 
     def test_slices_from_what_is_no_constant(self):
         """These slices do not provably have a row for each step, so they are no first slices."""
         x, n, m = T.dmatrix("x"), T.lscalar("n"), T.lscalar("m")
         for v in (x[n:], x[n:n], x[m : n + m], x[m:n], x[m:5], x[n : n + n : 1]):
-            self.assertIsNone(outside._first_slice(v, n))
-            self.assertIsNone(outside._first_slice(v, T.constant(5)))
-            self.assertIsNot(outside.rows_of(v, n), v)
+            self.assertIsNone(outer_graph._first_slice(v, n))
+            self.assertIsNone(outer_graph._first_slice(v, T.constant(5)))
+            self.assertIsNot(outer_graph.rows_of(v, n), v)
 
     def test_buffers(self):
         """A buffer is an allocated variable; its first rows may be set, but no others, and nothing may be added."""
@@ -83,8 +83,8 @@ class TestForms(unittest.TestCase):
                 (buffer + 1, None),
                 (rows, None),
             ):
-                self.assertEqual(outside.allocated(v), wanted, theano.pp(v))
-                self.assertIs(outside.length_of_buffer(v), n if wanted else None)
+                self.assertEqual(outer_graph.allocated(v), wanted, theano.pp(v))
+                self.assertIs(outer_graph.length_of_buffer(v), n if wanted else None)
 
 
 class TestNames(Case):

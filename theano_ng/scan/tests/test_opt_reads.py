@@ -7,7 +7,7 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
-from theano_ng.scan.opt import outside, reads
+from theano_ng.scan.opt import outer_graph, reads
 from theano_ng.scan.tests.test_opt import Case, loops, ops_of_step
 from theano_ng.tensor.extra_ops import CumOp, cumsum
 from theano_ng.tensor.opt.shape import Shape_i
@@ -62,7 +62,7 @@ class TestFirstSlices(unittest.TestCase):
             (x[2:], n, None),
             (x, n, None),
         ):
-            self.assertEqual(outside._first_slice(v, steps), None if start is None else (x, start), v)
+            self.assertEqual(outer_graph._first_slice(v, steps), None if start is None else (x, start), v)
 
 
 class TestRowsOfAnIndex(unittest.TestCase):

@@ -4,8 +4,8 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.sparse.arithmetic import MulSS, mul_s_d
 from theano_ng.sparse.conversion import CSM, CSMGrad, CSMProperties, DenseFromSparse, SparseFromDense, as_format
 from theano_ng.sparse.opt.common import in_dtype
+from theano_ng.tensor.opt.patterns import Rest, names, restricted, rule, terms
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
-from theano_ng.tensor.opt.rows import Rest, names, rule, such, terms
 from theano_ng.tensor.shaping.allocation import Alloc, alloc
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
@@ -58,7 +58,7 @@ def _filled_with(x):
     return value if value.ndim == 0 else value.dimshuffle([])
 
 
-filled = such(x, lambda v: _filled_with(v) is not None)
+filled = restricted(x, lambda v: _filled_with(v) is not None)
 
 
 @register_canonicalize

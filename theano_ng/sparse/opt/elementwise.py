@@ -6,8 +6,8 @@ from theano_ng.sparse.arithmetic import AddSD, MulSD, MulSV, StructuredAddSV
 from theano_ng.sparse.fields import AddSD_ccode, mul_s_d_csc, mul_s_d_csr, mul_s_v_csr, structured_add_s_v_csr
 from theano_ng.sparse.opt.common import Parts, in_dtype
 from theano_ng.sparse.shaping import Remove0
+from theano_ng.tensor.opt.patterns import copying, names, restricted, rule, terms, typed
 from theano_ng.tensor.opt.registration import register_specialize
-from theano_ng.tensor.opt.rows import copying, names, rule, such, terms, typed
 
 __all__ = [
     "local_addsd_ccode",
@@ -20,7 +20,7 @@ __all__ = [
 
 
 x, y = names("x", "y")
-csr_x = such(x, lambda v: v.format == "csr")
+csr_x = restricted(x, lambda v: v.format == "csr")
 mul_s_d, mul_s_v, structured_add_s_v, remove0_inplace = terms(MulSD, MulSV, StructuredAddSV, Remove0(inplace=True))
 
 

@@ -8,8 +8,8 @@ from theano_ng.sparse.products import Dot, SamplingDot, StructuredDot, Usmm, usm
 from theano_ng.sparse.shaping import transpose
 from theano_ng.sparse.type import SparseType
 from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.opt.patterns import Rest, names, ops_such, restricted, rule, terms
 from theano_ng.tensor.opt.registration import register_specialize, register_uncanonicalize
-from theano_ng.tensor.opt.rows import Rest, names, ops_such, rule, such, terms
 
 __all__ = [
     "local_csm_grad_c",
@@ -42,7 +42,7 @@ other_csm_grad = ops_such(CSMGrad, condition=lambda op: op != csm_grad_c)
 
 
 @register_specialize
-@rule(structured_dot(such(x, _is_compressed), such(y, lambda v: not isinstance(v.type, SparseType))))
+@rule(structured_dot(restricted(x, _is_compressed), restricted(y, lambda v: not isinstance(v.type, SparseType))))
 def local_structured_dot(x, y, out):
     """Compute the product of a sparse and a dense matrix in C.
 
@@ -178,7 +178,7 @@ def local_csm_grad_c():
 
 
 @register_specialize
-@rule(sampling_dot(x, y, such("p", lambda v: v.format == "csr")))
+@rule(sampling_dot(x, y, restricted("p", lambda v: v.format == "csr")))
 def local_sampling_dot_csr(x, y, p):
     """Compute a sampled product with a csr matrix in C.
 

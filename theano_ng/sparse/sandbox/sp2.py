@@ -77,7 +77,7 @@ __all__ = [
 eliminate_zeros = remove0
 
 # The largest number of random numbers that are drawn at once, to limit memory.
-_AT_ONCE = 1 << 20
+_BLOCK_ELEMENTS = 1 << 20
 
 
 class _Random(Op):
@@ -148,7 +148,7 @@ class Binomial(_Random):
             raise ValueError("%s: the shape of a matrix must have two lengths, not %d" % (self, len(shape)))
         rows, columns = (int(length) for length in shape)
         # Draw blocks of rows. The numbers do not depend on the size of the blocks.
-        at_once = max(1, _AT_ONCE // max(columns, 1))
+        at_once = max(1, _BLOCK_ELEMENTS // max(columns, 1))
         blocks = [
             scipy.sparse.csr_matrix(
                 np.random.binomial(n, p, size=(min(at_once, rows - start), columns)).astype(self.dtype)

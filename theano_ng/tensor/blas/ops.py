@@ -13,8 +13,8 @@ from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.gof.own import is_own
 from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.provenance import is_from_package
 from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import BLAS_DTYPES
@@ -181,7 +181,7 @@ def _is_contiguous(r):
     while r.owner is not None:
         op = r.owner.op
         if not getattr(op, "view_map", None):
-            return is_own(type(op))
+            return is_from_package(type(op))
         if not isinstance(op, DimShuffle):
             return False
         r = r.owner.inputs[0]

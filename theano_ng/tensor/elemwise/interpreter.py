@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from theano_ng.gof.compiler.standin import Interpretation
-from theano_ng.tensor.elemwise.chains import READ_ONCE
-from theano_ng.tensor.elemwise.primitives import conversion, library
+from theano_ng.tensor.elemwise.instructions import conversion, instruction_module
 from theano_ng.tensor.elemwise.steps import Parts, Unsupported, Writer, chain, needed, renamed, single
+from theano_ng.tensor.elemwise.superinstructions import READ_ONCE
 
 # The kinds of operands, as in native/blocks/rows.c.
 _ELEMENTS, _ONE_VALUE, _ALTERNATE, _READ_ONCE = 0, 1, 2, 8
@@ -275,7 +275,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
     -------
     Interpretation
     """
-    instructions = library().instructions
+    instructions = instruction_module().instructions
     nop, n_constants = len(dtypes), len(writer.constants)
     items = [np.dtype(d).itemsize for d in dtypes]
     registers, count = _registers(writer, place, divisors if kernel == LOOP else ())
@@ -327,7 +327,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
         head.append(at)
         at += len(table)
     words = np.array([word for table in (head, *tables) for word in table], dtype=np.int64)
-    return Interpretation(library().kernels[kernel], words, (blocks, other))
+    return Interpretation(instruction_module().kernels[kernel], words, (blocks, other))
 
 
 def _aligned(value, length):

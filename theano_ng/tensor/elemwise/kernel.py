@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from theano_ng.gof.graph import Apply
-from theano_ng.gof.native import Kernel, meets_unknown_halves
+from theano_ng.gof.native import Kernel, reads_raw_float16
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.divisors import divides
@@ -68,7 +68,7 @@ def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False, **sub):
     MethodNotDefined or NotImplementedError
         If the op has no C code for these dtypes.
     """
-    if not wide and meets_unknown_halves(node):
+    if not wide and reads_raw_float16(node):
         raise MethodNotDefined("c_code", type(op), "%s for float16: _f16_ok is not set" % (op,))
     body = (op.c_code_wide if wide else op.c_code)(node, name, names_in, names_out, dict(fail=_FAIL, **sub))
     support = [_text(_optional(op.c_support_code)), _text(_optional(op.c_support_code_apply, node, name))]
@@ -187,7 +187,10 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
             return loop(hoisted, indent)
         return [
             indent + "if (*(int *)tng_ptr[%d]) {" % len(ctypes),
-            *[_look(k, node.inputs[k].type.dtype, k in hoisted, len(ctypes), indent + "    ") for k in divisors.inputs],
+            *[
+                _divisor_check(k, node.inputs[k].type.dtype, k in hoisted, len(ctypes), indent + "    ")
+                for k in divisors.inputs
+            ],
             *loop(hoisted, indent + "    ", looked_body, {"zeros": None}),
             indent + "} else {",
             *loop(hoisted, indent + "    "),
@@ -241,7 +244,7 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
     return Kernel(source="\n".join(lines) + "\n", interpreted=without_compiler, **environment), needs_python
 
 
-def _look(k, dtype, hoisted, place, indent):
+def _divisor_check(k, dtype, hoisted, place, indent):
     """Return C code that checks the divisor `k`: if it has a zero, the kernel records that and returns."""
     bits = 8 * np.dtype(dtype).itemsize
     if hoisted:

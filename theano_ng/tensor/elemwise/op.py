@@ -13,8 +13,8 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import COp, OpenMPOp
-from theano_ng.gof.own import is_own
 from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.traversal import postorder
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.misc.frozendict import frozendict
@@ -312,7 +312,7 @@ class Elemwise(NativeOp, OpenMPOp):
         return inspect.signature(named) if named is not None else self.scalar_op._call_signature()
 
     def fails_on_values(self, node):
-        return not is_own(type(self.scalar_op)) or bool(integer_divisors(node))
+        return not is_from_package(type(self.scalar_op)) or bool(integer_divisors(node))
 
     def takes_memory(self, node):
         return len(self.inplace_pattern) < len(node.outputs)
@@ -424,7 +424,7 @@ class Elemwise(NativeOp, OpenMPOp):
         if type(op).make_node is scalar.ScalarOp.make_node and op.nin in (-1, len(dtypes)):
             # The result is that of make_node, but no variables are made.
             return [t.dtype for t in op.output_types([get_scalar_type(dtype) for dtype in dtypes])]
-        return [o.type.dtype for o in op.make_node(*[_shadow(dtype) for dtype in dtypes]).outputs]
+        return [o.type.dtype for o in op.make_node(*[_scalar_variable(dtype) for dtype in dtypes]).outputs]
 
     def make_node(self, *inputs):
         """Apply the Op to tensors. A `DimShuffle` adds broadcastable dimensions on the left of inputs of lower rank."""
@@ -441,7 +441,7 @@ class Elemwise(NativeOp, OpenMPOp):
         op = self.scalar_op
         if getattr(op, "inputs_type", None) in (None, tuple([get_scalar_type(dtype) for dtype in dtypes])):
             return self
-        typed = op.make_node(*[_shadow(dtype) for dtype in dtypes]).op
+        typed = op.make_node(*[_scalar_variable(dtype) for dtype in dtypes]).op
         return self if typed == op else type(self)(typed, dict(self.inplace_pattern), openmp=self.openmp)
 
     def connection_pattern(self, node):
@@ -629,7 +629,7 @@ class Elemwise(NativeOp, OpenMPOp):
         if node.outputs[0].type.ndim > _NATIVE_MAX_NDIM:
             return None, False
         classes, divisors = operand_classes(node), integer_divisors(node)
-        looks_first = self._looks_first(node, divisors)
+        looks_first = self._checks_divisors_first(node, divisors)
         try:
             kernel, needs_python = elemwise_kernel(self.scalar_op, node, classes, divisors, looks_first=looks_first)
         except (MethodNotDefined, NotImplementedError):
@@ -649,7 +649,7 @@ class Elemwise(NativeOp, OpenMPOp):
         )
         return code, needs_python
 
-    def _looks_first(self, node, divisors):
+    def _checks_divisors_first(self, node, divisors):
         """Return True if the divisors must be checked before the loop.
 
         Otherwise the loop could overwrite a divisor, or memory that is visible to others after a call that fails.
@@ -682,7 +682,7 @@ def _is_temporary(variable):
 
 
 @functools.cache
-def _shadow(dtype):
+def _scalar_variable(dtype):
     """Return a scalar variable; it serves to find the output types of a scalar op."""
     return get_scalar_type(dtype=dtype).make_variable()
 

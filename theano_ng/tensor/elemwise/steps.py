@@ -9,9 +9,9 @@ from theano_ng.scalar.op import is_complex, is_discrete
 from theano_ng.scalar.ops_arith import Identity, Second, Switch
 from theano_ng.scalar.ops_compare import IsInf, IsNan
 from theano_ng.scalar.ops_complex import Cast
-from theano_ng.tensor.elemwise.chains import chained
 from theano_ng.tensor.elemwise.complex_steps import COMPLEX_RULES, OF_PARTS, Parts
-from theano_ng.tensor.elemwise.primitives import PARTS, conversion, library, name_of, operand_dtype
+from theano_ng.tensor.elemwise.instructions import PARTS, conversion, instruction_module, name_of, operand_dtype
+from theano_ng.tensor.elemwise.superinstructions import combine_steps
 
 _COMPLEX = {part: dtype for dtype, part in PARTS.items()}
 
@@ -114,7 +114,7 @@ class Writer:
         else:
             dtype = operand_dtype(op, wide, computed)
             name = dtype and name_of(op, dtype)
-            if name is None or name not in library().instructions:
+            if name is None or name not in instruction_module().instructions:
                 raise Unsupported
             result = self._instruction(op, name, dtype, operands, computed, target)
         if out == "float16" and (kind not in (Identity, Second) or wide[-1] != "float32" or "float16" not in dtypes):
@@ -124,7 +124,7 @@ class Writer:
     def of_complex(self, op, operands, computed):
         """Emit an instruction on joined complex numbers; return the parts of its result."""
         name = name_of(op, computed)
-        if not is_complex(computed) or name not in library().instructions:
+        if not is_complex(computed) or name not in instruction_module().instructions:
             raise Unsupported
         return self.split(
             self.emit(name, computed, *[self.join(self.convert(v, computed)) for v in operands]), computed
@@ -188,7 +188,7 @@ def chain(writer, outputs, fixed):
         The outputs, renumbered.
     """
     kept = {v for output in outputs for v in single(output)}
-    return _numbered(writer, chained(writer.steps, kept, lambda v: v[0] == "constant" or v in fixed), outputs)
+    return _numbered(writer, combine_steps(writer.steps, kept, lambda v: v[0] == "constant" or v in fixed), outputs)
 
 
 def _numbered(writer, steps, outputs):

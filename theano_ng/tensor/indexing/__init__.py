@@ -1,7 +1,7 @@
 """Indexing: parts of tensors, and increments of them.
 
 ==============  ======================================================================
-`lists`         helpers of Ops and rewrites: index lists, their inputs, slices in canonical form
+`index_lists`   helpers of Ops and rewrites: index lists, their inputs, slices in canonical form
 `subtensor`     the Theano 1.0 module: views by integers and slices, increments, functions for users
 `advanced`      indexing by arrays and masks
 `code`          hooks by which subclasses of `IncSubtensor` change parts of its C code

@@ -14,7 +14,7 @@ from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.elemwise.functions import eq, switch
 from theano_ng.tensor.exceptions import ShapeError
-from theano_ng.tensor.indexing.lists import (
+from theano_ng.tensor.indexing.index_lists import (
     AdvancedBooleanIndexingError,
     adv_index_broadcastable_pattern,
     advanced_layout,

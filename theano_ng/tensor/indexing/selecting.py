@@ -13,7 +13,7 @@ from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import cast, eq, real, switch
-from theano_ng.tensor.indexing.lists import within
+from theano_ng.tensor.indexing.index_lists import within
 from theano_ng.tensor.shaping.allocation import sum_over_repeated
 from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.shaping.joining import stack

@@ -47,7 +47,7 @@ from theano_ng.tensor.indexing.advanced import (
     zeros_for_gradient,
 )
 from theano_ng.tensor.indexing.code import IncSubtensorHooks
-from theano_ng.tensor.indexing.lists import (
+from theano_ng.tensor.indexing.index_lists import (
     AdvancedBooleanIndexingError,
     AdvancedIndexingError,
     ScalarInputsOp,
@@ -65,7 +65,7 @@ from theano_ng.tensor.indexing.lists import (
     is_integer,
     is_mask,
     make_constant,
-    one_of_one,
+    selects_only_element,
     slice_length,
     within,
 )
@@ -323,7 +323,7 @@ class Subtensor(_BasicIndexing):
             if i >= len(filled):
                 pattern.append(flag)
             elif isinstance(filled[i], slice):
-                pattern.append(flag and one_of_one(filled[i]))
+                pattern.append(flag and selects_only_element(filled[i]))
         return Apply(self, [x, *inputs], [TensorType(x.type.dtype, pattern)()])
 
     def native_code(self, node):

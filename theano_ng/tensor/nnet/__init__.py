@@ -32,7 +32,7 @@ __getattr__, __dir__, _lazy = lazy_names(
             "graph_merge_softmax_with_crossentropy_softmax softmax_simplifier"
         ),
         "theano_ng.tensor.nnet.bn": "batch_normalization",
-        "theano_ng.tensor.nnet.convolution.front": (
+        "theano_ng.tensor.nnet.convolution.functions": (
             "abstract_conv2d causal_conv1d conv2d conv2d_grad_wrt_inputs conv2d_grad_wrt_weights conv2d_transpose conv3d "
             "conv3d_grad_wrt_inputs conv3d_grad_wrt_weights separable_conv2d separable_conv3d"
         ),

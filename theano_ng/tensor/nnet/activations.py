@@ -7,7 +7,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.scalar.basic import upcast
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.elemwise import primitives
+from theano_ng.tensor.elemwise import instructions
 from theano_ng.tensor.elemwise.functions import cast, expm1, int_div, minimum, mod, switch
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.linalg.products import dot, tensordot
@@ -34,7 +34,7 @@ class ScalarRectifier(ScalarActivation):
 
 
 scalar_rectifier = ScalarRectifier(scal.upgrade_to_float, name="scalar_rectifier")
-primitives.register(scalar_rectifier)
+instructions.register(scalar_rectifier)
 _rectifier = Elemwise(scalar_rectifier, name="rectifier")
 
 

@@ -37,7 +37,7 @@ def _total(x, axes):
     return x.sum(axis=axes, keepdims=True)
 
 
-def _plus(*terms):
+def _sum_of_given(*terms):
     """Return the sum of the terms that are not None; return None if all terms are None."""
     terms = [term for term in terms if term is not None]
     return sum(terms[1:], terms[0]) if terms else None
@@ -138,11 +138,11 @@ class _OverAxes(Op):
             depsilon = -(dscale * scale * sqr(invstd)).sum() / 2
         if g_invstd is not None:
             of_var = -g_invstd * invstd**3 / 2
-            depsilon = _plus(depsilon, of_var.sum())
-            g_var = _plus(g_var, of_var)
+            depsilon = _sum_of_given(depsilon, of_var.sum())
+            g_var = _sum_of_given(g_var, of_var)
         if g_mean is not None or g_var is not None:
             slope = None if g_var is None else 2 * g_var * (x - mean)
-            dx = _plus(dx, _plus(g_mean, slope) / _count(x, self.axes) + x.zeros_like())
+            dx = _sum_of_given(dx, _sum_of_given(g_mean, slope) / _count(x, self.axes) + x.zeros_like())
         return [dx, dscale, dbias, depsilon]
 
     def _directions(self, inputs, mean, invstd, points):
@@ -161,14 +161,14 @@ class _OverAxes(Op):
             d_total = d_var = 2 * _average(distance * dx, self.axes)
         d_invstd = None
         if depsilon is not None:
-            d_out = _plus(d_out, -distance * scale * invstd**3 * cast(depsilon, x.dtype) / 2)
-            d_total = _plus(d_total, cast(depsilon, x.dtype))
+            d_out = _sum_of_given(d_out, -distance * scale * invstd**3 * cast(depsilon, x.dtype) / 2)
+            d_total = _sum_of_given(d_total, cast(depsilon, x.dtype))
         if d_total is not None:
             d_invstd = -(invstd**3) * d_total / 2
         if dscale is not None:
-            d_out = _plus(d_out, distance * invstd * dscale)
+            d_out = _sum_of_given(d_out, distance * invstd * dscale)
         if dbias is not None:
-            d_out = _plus(d_out, dbias)
+            d_out = _sum_of_given(d_out, dbias)
         if d_out is not None:
             d_out = d_out + x.zeros_like()
         return [d_out, d_mean, d_invstd, d_var]
@@ -256,13 +256,13 @@ class AbstractBatchNormTrain(_OverAxes):
             g_running_mean, g_running_var = g_running
             weight = cast(factor, x.dtype)
             if g_running_mean is not None:
-                g_mean = _plus(g_mean, g_running_mean * weight)
+                g_mean = _sum_of_given(g_mean, g_running_mean * weight)
                 dfactor = (g_running_mean * (mean - running[0])).sum()
             if g_running_var is not None:
                 unbiased = correction(x, self.axes)
                 g_var = g_running_var * weight * unbiased
                 var = _average(sqr(x - mean), self.axes)
-                dfactor = _plus(dfactor, (g_running_var * (unbiased * var - running[1])).sum())
+                dfactor = _sum_of_given(dfactor, (g_running_var * (unbiased * var - running[1])).sum())
             of_running = [None if g is None else g * (1 - weight) for g in g_running]
         found = self._gradients((x, scale, bias, epsilon), mean, invstd, g_out, g_mean, g_invstd, g_var)
         return _or_disconnected(inputs, found + [dfactor] + of_running)
@@ -279,7 +279,7 @@ class AbstractBatchNormTrain(_OverAxes):
             news = (mean, unbiased * var), (d_mean, None if d_var is None else unbiased * d_var)
             for value, d_value, new, d_new in zip(running, eval_points[5:], *news):
                 result.append(
-                    _plus(
+                    _sum_of_given(
                         None if d_value is None else d_value * (1 - weight),
                         None if d_new is None else d_new * weight,
                         None if d_factor is None else cast(d_factor, x.dtype) * (new - value),
@@ -390,13 +390,13 @@ class AbstractBatchNormTrainGrad(_OverAxes):
             common = _total(g_dx * core, axes)
             of_scale, of_invstd = common * invstd, common * scale
         if g_dscale is not None:
-            of_dy, of_normal = _plus(of_dy, g_dscale * normal), _plus(of_normal, g_dscale * dy)
+            of_dy, of_normal = _sum_of_given(of_dy, g_dscale * normal), _sum_of_given(of_normal, g_dscale * dy)
         if g_dbias is not None:
-            of_dy = _plus(of_dy, g_dbias + dy.zeros_like())
+            of_dy = _sum_of_given(of_dy, g_dbias + dy.zeros_like())
         if of_normal is not None:
             of_x = of_normal * invstd
             of_mean = -_total(of_x, axes)
-            of_invstd = _plus(of_invstd, _total(of_normal * (x - mean), axes))
+            of_invstd = _sum_of_given(of_invstd, _total(of_normal * (x - mean), axes))
         return _or_disconnected(inputs, [of_x, of_dy, of_scale, of_mean, of_invstd, None])
 
     def R_op(self, inputs, eval_points):
@@ -404,17 +404,21 @@ class AbstractBatchNormTrainGrad(_OverAxes):
         dx, ddy, dscale, dmean, dinvstd, _ = eval_points
         axes = self.axes
         normal = (x - mean) * invstd
-        moved = _plus(dx, None if dmean is None else -dmean)
-        d_normal = _plus(None if moved is None else moved * invstd, None if dinvstd is None else (x - mean) * dinvstd)
+        moved = _sum_of_given(dx, None if dmean is None else -dmean)
+        d_normal = _sum_of_given(
+            None if moved is None else moved * invstd, None if dinvstd is None else (x - mean) * dinvstd
+        )
         slope = _average(dy * normal, axes)
-        d_product = _plus(None if ddy is None else ddy * normal, None if d_normal is None else dy * d_normal)
-        d_factor = _plus(None if dscale is None else dscale * invstd, None if dinvstd is None else scale * dinvstd)
-        d_core = _plus(
+        d_product = _sum_of_given(None if ddy is None else ddy * normal, None if d_normal is None else dy * d_normal)
+        d_factor = _sum_of_given(
+            None if dscale is None else dscale * invstd, None if dinvstd is None else scale * dinvstd
+        )
+        d_core = _sum_of_given(
             None if ddy is None else ddy - _average(ddy, axes),
             None if d_normal is None else -d_normal * slope,
             None if d_product is None else -normal * _average(d_product, axes),
         )
-        first = _plus(
+        first = _sum_of_given(
             None if d_factor is None else d_factor * (dy - _average(dy, axes) - normal * slope),
             None if d_core is None else scale * invstd * d_core,
         )
@@ -470,9 +474,9 @@ class AbstractBatchNormInference(_OverAxes):
         x, scale, bias, mean, var, epsilon = inputs
         dx, dscale, dbias, dmean, dvar, depsilon = eval_points
         invstd = inv(sqrt(var + cast(epsilon, x.dtype)))
-        moved = _plus(dx, None if dmean is None else -dmean)
-        widened = _plus(dvar, None if depsilon is None else cast(depsilon, x.dtype))
-        found = _plus(
+        moved = _sum_of_given(dx, None if dmean is None else -dmean)
+        widened = _sum_of_given(dvar, None if depsilon is None else cast(depsilon, x.dtype))
+        found = _sum_of_given(
             None if moved is None else moved * (scale * invstd),
             None if dscale is None else (x - mean) * (dscale * invstd),
             None if widened is None else (x - mean) * (scale * invstd**3 * widened / -2),

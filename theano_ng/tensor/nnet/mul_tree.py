@@ -187,7 +187,7 @@ def _same(a, b):
     )
 
 
-def _take(argument, leaves):
+def _pop_leaf(argument, leaves):
     """Remove and return the first (argument, leaf) of a list with the given argument, or None."""
     for i, (other, _) in enumerate(leaves):
         if _same(argument, other):
@@ -232,7 +232,7 @@ def perform_sigm_times_exp(tree, exp_x=None, exp_minus_x=None, sigm_x=None, sigm
         minus = positive is not None
         x = positive if minus else argument
         partners = (exp_x if minus else exp_minus_x) if is_sigmoid else (sigm_x if minus else sigm_minus_x)
-        found = _take(x, partners)
+        found = _pop_leaf(x, partners)
         if found is None:
             own = (sigm_minus_x if minus else sigm_x) if is_sigmoid else (exp_minus_x if minus else exp_x)
             own.append((x, leaf))

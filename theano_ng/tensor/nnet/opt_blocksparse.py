@@ -8,7 +8,7 @@ from theano_ng.tensor.nnet.blocksparse import (
     sparse_block_gemv_inplace,
     sparse_block_outer_inplace,
 )
-from theano_ng.tensor.opt.rows import Rest, copying, rule, terms
+from theano_ng.tensor.opt.patterns import Rest, copying, rule, terms
 
 inputs = Rest("inputs")
 gemv_inplace, outer_inplace = terms(sparse_block_gemv_inplace, sparse_block_outer_inplace)

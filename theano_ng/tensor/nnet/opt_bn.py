@@ -10,8 +10,8 @@ from theano_ng.tensor.nnet.bn_ops import (
     BatchNormTrainGrad,
     correction,
 )
+from theano_ng.tensor.opt.patterns import Rest, names, rule, terms
 from theano_ng.tensor.opt.registration import register_specialize_device
-from theano_ng.tensor.opt.rows import Rest, names, rule, terms
 
 bn_groupopt = LocalGroupDB()
 bn_groupopt.__name__ = "batchnorm_opts"

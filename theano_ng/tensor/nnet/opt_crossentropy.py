@@ -9,6 +9,7 @@ from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer, o
 from theano_ng.tensor.dtypes import FLOATS, INTEGERS
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.equality import shuffled_from, summed_along
 from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedSubtensor
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.nnet.crossentropy import (
@@ -23,17 +24,16 @@ from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_gr
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, inputs_of, is_constant, op_of
+from theano_ng.tensor.opt.patterns import Rest, alone, names, restricted, rule, terms
 from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
     register_stabilize,
 )
-from theano_ng.tensor.opt.rows import Rest, alone, names, rule, such, terms
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
-from theano_ng.tensor.same import shuffled_from, summed_along
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.shaping.creation import ARange, zeros
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
@@ -41,10 +41,10 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScala
 _SOFTMAXES = (softmax_op, softmax_with_bias)
 
 x, A, labels = names("x", "A", "labels")
-scalar_x = such(x, lambda v: all(v.broadcastable))
+scalar_x = restricted(x, lambda v: all(v.broadcastable))
 alloc, exp, log, second = terms(Alloc, T.exp, T.log, T.second)
 softmax, logsoftmax, d_softmax, any_d_softmax = terms(softmax_op, logsoftmax_op, softmax_grad, SoftmaxGrad)
-softmax_of_A = such("softmax", lambda v: op_of(v) == softmax_op)
+softmax_of_A = restricted("softmax", lambda v: op_of(v) == softmax_op)
 d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_softmax_1hot_with_bias_dx)
 
 

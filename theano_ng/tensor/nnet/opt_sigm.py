@@ -16,8 +16,8 @@ from theano_ng.tensor.nnet.mul_tree import (
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, is_constant, op_of, scalarconsts_rest
 from theano_ng.tensor.opt.log_domain import loses_less
+from theano_ng.tensor.opt.patterns import names, pattern_rule, restricted, rule, terms
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_specialize, register_stabilize
-from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 register_local_1msigmoid = False
 
@@ -33,7 +33,7 @@ def _is_1(expr):
 
 
 (x,) = names("x")
-real_x, float_x = such(x, _is_real), such(x, lambda v: v.dtype[0] == "f")
+real_x, float_x = restricted(x, _is_real), restricted(x, lambda v: v.dtype[0] == "f")
 exp, log, log1p, sigm, soft_plus = terms(T.exp, T.log, T.log1p, sigmoid, softplus)
 hard, ultra_fast = terms(hard_sigmoid, ultra_fast_sigmoid)
 

@@ -6,7 +6,7 @@ import theano_ng.scalar as scal
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import UnaryMath, c_cast, compute_in_output_float, float_function, is_complex, is_discrete
 from theano_ng.tensor.constant import as_tensor_variable, constant
-from theano_ng.tensor.elemwise import primitives
+from theano_ng.tensor.elemwise import instructions
 from theano_ng.tensor.elemwise.functions import clip
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.saturating import logistic, read_function, readers
@@ -165,7 +165,7 @@ class ScalarSoftsign(ScalarActivation):
 
 scalar_softplus = ScalarSoftplus(scal.upgrade_to_float, name="scalar_softplus")
 scalar_softsign = ScalarSoftsign(scal.upgrade_to_float, name="scalar_softsign")
-primitives.register(scalar_sigmoid, ultra_fast_scalar_sigmoid, scalar_softplus, scalar_softsign)
+instructions.register(scalar_sigmoid, ultra_fast_scalar_sigmoid, scalar_softplus, scalar_softsign)
 softplus = Elemwise(scalar_softplus, name="softplus")
 softplus.__doc__ = """``log(1 + exp(x))``, elementwise, without overflow."""
 softsign = Elemwise(scalar_softsign, name="softsign")

@@ -210,7 +210,7 @@ __getattr__, __dir__, _ = lazy_names(
         "theano_ng.tensor.constant": "extract_constant",
         "theano_ng.tensor.elemwise": "DimShuffle Elemwise",
         "theano_ng.tensor.exceptions": "ShapeError",
-        "theano_ng.tensor.indexing.lists": "get_canonical_form_slice get_idx_list make_constant",
+        "theano_ng.tensor.indexing.index_lists": "get_canonical_form_slice get_idx_list make_constant",
         "theano_ng.tensor.sort": "TopKOp",
         "theano_ng.tensor.subtensor": (
             "AdvancedIncSubtensor AdvancedIncSubtensor1 AdvancedSubtensor1 IncSubtensor Subtensor"

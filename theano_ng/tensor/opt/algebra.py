@@ -10,7 +10,6 @@ from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import (
     MAX_SHARED,
-    answer,
     constant_value,
     fill_like_inputs,
     get_constant,
@@ -19,6 +18,19 @@ from theano_ng.tensor.opt.common import (
     is_an_upcast,
     op_of,
     overflowed,
+    rule_result,
+)
+from theano_ng.tensor.opt.patterns import (
+    Rest,
+    alone,
+    elementwise,
+    names,
+    number,
+    restricted,
+    rule,
+    terms,
+    typed,
+    widened,
 )
 from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
@@ -28,11 +40,10 @@ from theano_ng.tensor.opt.registration import (
     register_stabilize,
     register_uncanonicalize,
 )
-from theano_ng.tensor.opt.rows import Rest, alone, elementwise, names, number, rule, such, terms, typed, widened
 from theano_ng.tensor.reductions.careduce import Sum
 
 x, y = names("x", "y")
-integer = such("i", lambda v: v.dtype in T.integer_dtypes)
+integer = restricted("i", lambda v: v.dtype in T.integer_dtypes)
 others = Rest("others")
 inv, mul, sqr, zeros_like = terms(T.inv, T.mul, T.sqr, T.zeros_like)
 
@@ -114,7 +125,7 @@ def local_abs_lift(node):
     if any(i.dtype[0] == "c" and i.dtype != v.dtype for i in inner.inputs):
         return False  # The absolute value of a narrower complex number is rounded to a narrower float.
     parts = [i if inputs_of(i, T.abs_) is not None else T.abs_(i) for i in inner.inputs]
-    return answer(inner.op(*parts), node.outputs[0])
+    return rule_result(inner.op(*parts), node.outputs[0])
 
 
 def _is_only_for(node, v):
@@ -141,7 +152,7 @@ def local_abs_merge(node):
     if len(merged) < 2 or not all(_sign_is_exact(i) for i in node.inputs) or not all(map(_is_positive_number, others)):
         return False
     inner = [i if i in others else i.owner.inputs[0] for i in node.inputs]
-    return answer(T.abs_(node.op(*inner)), node.outputs[0])
+    return rule_result(T.abs_(node.op(*inner)), node.outputs[0])
 
 
 def _is_positive_number(v):
@@ -158,8 +169,8 @@ def local_neg_neg():
     """Cancel two negations."""
 
 
-exact_x = such(x, _sign_is_exact)
-numerator = such(number("c", lambda value: value.dtype.kind in "ifc"), lambda v: all(v.broadcastable))
+exact_x = restricted(x, _sign_is_exact)
+numerator = restricted(number("c", lambda value: value.dtype.kind in "ifc"), lambda v: all(v.broadcastable))
 
 
 @register_specialize
@@ -230,7 +241,7 @@ def local_add_specialize(node):
         new = new_inputs[0]
     else:
         new = in_dtype(T.add, new_inputs, out.dtype)
-    return answer(_filled(new, node), out)
+    return rule_result(_filled(new, node), out)
 
 
 def _filled(new, node):
@@ -264,7 +275,7 @@ def local_mul_specialize(node):
     out = node.outputs[0]
     values = [constant_value(i) for i in node.inputs]
     if any(value is not None and value == 0 for value in values):
-        return answer(fill_like_inputs(T.as_tensor_variable(np.asarray(0, dtype=out.dtype)), node.inputs), out)
+        return rule_result(fill_like_inputs(T.as_tensor_variable(np.asarray(0, dtype=out.dtype)), node.inputs), out)
     factors, odd = [], False
     for i, value in zip(node.inputs, values):
         if value is not None and value == -1 and i.dtype[0] in "ifc":
@@ -282,11 +293,11 @@ def local_mul_specialize(node):
     for k in negated:
         factors[k] = factors[k].owner.inputs[0]
     if not factors:
-        return answer(_filled(T.as_tensor_variable(np.asarray(-1 if odd else 1, dtype=out.dtype)), node), out)
+        return rule_result(_filled(T.as_tensor_variable(np.asarray(-1 if odd else 1, dtype=out.dtype)), node), out)
     new = factors[0] if len(factors) == 1 else in_dtype(T.mul, factors, out.dtype)
     if odd:
         new = in_dtype(T.neg, [new], out.dtype)
-    return answer(_filled(new, node), out)
+    return rule_result(_filled(new, node), out)
 
 
 def _is_negation(v):
@@ -325,7 +336,7 @@ def local_mul_of_constants(node):
             return False
         product = T.as_tensor_variable(np.asarray(product))
         rest = [v for v, number in zip(node.inputs, values) if v is not inner and number is None]
-        return answer(_filled(in_dtype(T.mul, [product, x, *rest], out.dtype), node), out)
+        return rule_result(_filled(in_dtype(T.mul, [product, x, *rest], out.dtype), node), out)
     return False
 
 
@@ -426,7 +437,7 @@ def local_pow_specialize(node):
         x = T.cast(x, out.dtype)
     if out.dtype[0] in "iu" and exponent < 0:
         return False
-    return answer(_filled(make(x), node), out)
+    return rule_result(_filled(make(x), node), out)
 
 
 def _covers(x, out):
@@ -465,7 +476,7 @@ def local_pow_specialize_device(node):
     rval = factors[0] if len(factors) == 1 else T.mul(*factors)
     if exponent < 0:
         rval = T.inv(rval)
-    return answer(rval, out)
+    return rule_result(rval, out)
 
 
 # -- casts -----------------------------------------------------------------------------------------------------------------

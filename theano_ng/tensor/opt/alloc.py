@@ -7,8 +7,8 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.opt.patterns import Rest, names, rule, terms
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.opt.rows import Rest, names, rule, terms
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty, SumToShape
 

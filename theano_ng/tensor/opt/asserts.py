@@ -4,8 +4,8 @@ from theano_ng.compile.mode import local_useless, optdb
 from theano_ng.gof.rewriting import register_assert_op
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value
+from theano_ng.tensor.opt.patterns import Rest, names, rule, terms
 from theano_ng.tensor.opt.registration import register_specialize
-from theano_ng.tensor.opt.rows import Rest, names, rule, terms
 
 (x,), conditions, (asserted,) = names("x"), Rest("conditions"), terms(Assert)
 

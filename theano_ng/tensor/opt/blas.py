@@ -30,7 +30,7 @@ from theano_ng.tensor.constant import constant
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import Dot, dot
-from theano_ng.tensor.opt.rows import Rest, names, rule, such, terms, typed
+from theano_ng.tensor.opt.patterns import Rest, names, restricted, rule, terms, typed
 from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.shaping.creation import zeros
 
@@ -624,7 +624,7 @@ def local_gemm_to_gemv():
     """
 
 
-@rule(gemm(z, a, such(x, lambda v: v.broadcastable[1]), such(y, lambda v: v.broadcastable[0]), b))
+@rule(gemm(z, a, restricted(x, lambda v: v.broadcastable[1]), restricted(y, lambda v: v.broadcastable[0]), b))
 def local_gemm_to_ger(z, a, x, y, b):
     """Replace a Gemm whose product is an outer product by Ger.
 

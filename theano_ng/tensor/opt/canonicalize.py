@@ -16,9 +16,9 @@ from theano_ng.gof.rewriting import LocalOptimizer, in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common
-from theano_ng.tensor.opt.common import answer, in_dtype, inputs_of
+from theano_ng.tensor.opt.common import in_dtype, inputs_of, rule_result
+from theano_ng.tensor.opt.patterns import rule, typed
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_stabilize
-from theano_ng.tensor.opt.rows import rule, typed
 
 MAX_OPERANDS = 31
 """The maximum number of operands of one addition or multiplication. NumPy's limit is 32, including the result."""
@@ -385,7 +385,7 @@ class Canonizer(LocalOptimizer):
         new = self.merge_num_denum(num, denum, out.type.dtype)
         if new is out:
             return False
-        return answer(new, out)
+        return rule_result(new, out)
 
     def _client_takes_part(self, out):
         for client, _ in out.clients:
@@ -785,7 +785,7 @@ def local_greedy_distributor(node):
         return False
     num, denum = local_mul_canonizer.simplify(new_num + num, new_denum + denum, out.type)
     rval = local_mul_canonizer.merge_num_denum(num, denum, out.type.dtype)
-    return answer(rval, out)
+    return rule_result(rval, out)
 
 
 _SUMS = {T.add: None, T.sub: None, T.neg: None}

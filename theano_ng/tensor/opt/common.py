@@ -200,7 +200,7 @@ def as_output(new, old):
     return with_type(new, old)
 
 
-def answer(new, old):
+def rule_result(new, old):
     """Return the result of a rule: ``[as_output(new, old)]``, or False if `as_output` returns None."""
     new = as_output(new, old)
     return False if new is None else [new]
@@ -275,7 +275,7 @@ def overflowed(results, numbers, products):
     )
 
 
-def already_there(v):
+def reuse_existing(v):
     """Return the variable of the graph that has the op and inputs of the new variable `v`; return `v` if there is none.
 
     A rule may move a node along a chain of variables, each of which already has such a node as a client. Without this

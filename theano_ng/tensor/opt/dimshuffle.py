@@ -7,8 +7,8 @@ from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.common import shuffled
 from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
+from theano_ng.tensor.opt.patterns import alone, dimshuffled, names, rule, terms, typed
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
-from theano_ng.tensor.opt.rows import alone, dimshuffled, names, rule, terms, typed
 
 
 def is_dimshuffle_useless(new_order, input):

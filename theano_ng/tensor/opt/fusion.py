@@ -3,7 +3,7 @@
 A group grows from its last operation towards the inputs: an operation joins if all clients of its result are in the
 group. So a group has one result, all operations between its members belong to it, and every edge of the graph is
 visited once. Only results of a few cheap operations are computed more than once, in loops that read the operands anyway
-(see `_Repeated`).
+(see `_Recomputed`).
 """
 
 import functools
@@ -17,7 +17,7 @@ from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.native import meets_unknown_halves
+from theano_ng.gof.native import reads_raw_float16
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate
@@ -75,7 +75,7 @@ def _compiles(node):
                 ["z%d" % i for i in range(len(dummy.outputs))],
                 {"fail": "%(fail)s"},
             )
-            known = not meets_unknown_halves(dummy)
+            known = not reads_raw_float16(dummy)
         except (MethodNotDefined, NotImplementedError):
             known = False
         _has_c_code[key] = known
@@ -137,7 +137,7 @@ class _Expression(NamedTuple):
     operands: list
 
 
-class _Repeated:
+class _Recomputed:
     """Values that the loop of each client recomputes, so that they are neither written to memory nor read from memory.
 
     ::
@@ -170,9 +170,9 @@ class _Repeated:
         self._inside = {}  # the entries of `found`, and results of a few cheap operations that have one client
         for node in nodes:
             if _is_cheap(node) and _fusible(node, op_class):
-                self._look_at(node)
+                self._examine(node)
 
-    def _look_at(self, node):
+    def _examine(self, node):
         (out,) = node.outputs
         expression = self._expression(node)
         if len(expression.members) > MAX_REPEATED or len(out.clients) > MAX_REPETITIONS:
@@ -262,7 +262,7 @@ def _group(root, op_class, max_inputs, repeated):
     root : Apply
     op_class : class
     max_inputs : int
-    repeated : _Repeated, optional
+    repeated : _Recomputed, optional
     """
     pattern = root.outputs[0].type.broadcastable
     members, waiting, external = [root], {}, dict.fromkeys(root.inputs)
@@ -387,7 +387,7 @@ def local_elemwise_fusion_op(OP, max_input_fct=elemwise_max_input_fct, maker=Non
         return [fused]
 
     def for_graph(nodes):
-        return functools.partial(local_fuse, repeated=_Repeated(nodes, OP))
+        return functools.partial(local_fuse, repeated=_Recomputed(nodes, OP))
 
     local_fuse.for_graph = for_graph
     return local_fuse

@@ -18,8 +18,8 @@ from theano_ng.tensor.indexing.advanced import (
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, inputs_of, is_constant
+from theano_ng.tensor.opt.patterns import Rest, copying, names, ops_such, rule
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.opt.rows import Rest, copying, names, ops_such, rule
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
 from theano_ng.tensor.shaping.allocation import Alloc

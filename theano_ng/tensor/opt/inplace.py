@@ -11,23 +11,23 @@ from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.op import Elemwise
 
-MOST_REFUSALS = 16
+MAX_REFUSALS = 16
 """The maximum number of refused attempts to overwrite the same memory.
 
 Each attempt examines all nodes that use the memory, which may be many.
 """
 
-MOST_SEARCHED = 4
+MAX_SEARCHED = 4
 """The number of nodes that all refused attempts together may examine, per node of the graph.
 
 After that, only variables without other clients are overwritten.
 """
 
 SOME_USERS = 16
-"""The maximum number of clients of a variable for which `_Followers` is asked whether they run later."""
+"""The maximum number of clients of a variable for which `_DependenceTest` is asked whether they run later."""
 
 
-class _Followers:
+class _DependenceTest:
     """A fast, incomplete test of dependence between nodes.
 
     One depth-first walk along the clients numbers the nodes. A node is known to depend on the nodes above it in this
@@ -93,9 +93,9 @@ class _Run:
         self.nodes = [node for node in nodes if type(node.op) is op_class and not integer_divisors(node).computed]
         # Nodes that compute new values of inputs choose first: no other node may take the memory of these inputs.
         self.nodes.sort(key=lambda node: not any(o in self.update_of for o in node.outputs))
-        self.followers = _Followers(nodes)
+        self.followers = _DependenceTest(nodes)
         self.refusals = {}  # root of a class of variables that share memory -> number of refused attempts
-        self.left_to_search = MOST_SEARCHED * len(nodes)
+        self.left_to_search = MAX_SEARCHED * len(nodes)
 
     def apply_to(self, node, validate):
         """Let the outputs of a node overwrite inputs; return how many outputs do, and the number of attempts."""
@@ -105,7 +105,7 @@ class _Run:
                 continue
             for candidate in self.candidates(node, output_index):
                 root = self.fgraph.destroy_handler.aliases.root(node.inputs[candidate])
-                if self.refusals.get(root, 0) >= MOST_REFUSALS:
+                if self.refusals.get(root, 0) >= MAX_REFUSALS:
                     continue
                 if self.left_to_search < 0 and max(len(root.clients), len(node.inputs[candidate].clients)) > 1:
                     continue

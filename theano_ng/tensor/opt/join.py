@@ -7,8 +7,8 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import Assert, AssertShape
 from theano_ng.tensor.opt.common import constant_value
+from theano_ng.tensor.opt.patterns import Rest, names, ops_such, restricted, rule, terms
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.opt.rows import Rest, names, ops_such, rule, such, terms
 from theano_ng.tensor.opt.shape import lengths
 from theano_ng.tensor.shaping.creation import MakeVector, MakeVectorPrinter  # noqa: F401  (a name of this module)
 from theano_ng.tensor.shaping.joining import Join, Split, Tile
@@ -17,7 +17,7 @@ x, axis, sizes = names("x", "axis", "sizes")
 parts = Rest("parts")
 join, tile = terms(Join, Tile)
 split_into_one = ops_such(Split, condition=lambda op: op.len_splits == 1)
-all_once = such("reps", lambda v: isinstance(v, Constant) and np.all(v.data == 1))
+all_once = restricted("reps", lambda v: isinstance(v, Constant) and np.all(v.data == 1))
 
 
 @register_specialize

@@ -7,7 +7,7 @@ from theano_ng.tensor.constant import constant
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
 
-MOST_TERMS = 8
+MAX_TERMS = 8
 """The maximum number of terms of a linear form; a longer sum is treated as one term."""
 
 
@@ -109,7 +109,7 @@ class Lengths:
             for term, factor in self._terms(operand).items():
                 form[term] = form.get(term, 0) + sign * factor
         form = {term: factor for term, factor in form.items() if factor or term is None}
-        return form if len(form) <= MOST_TERMS else None
+        return form if len(form) <= MAX_TERMS else None
 
     def _chosen(self, v, op, operands):
         """Return the operand that a maximum or minimum always equals.

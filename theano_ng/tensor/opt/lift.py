@@ -8,7 +8,7 @@ from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.gof.toolbox import AlreadyThere, Feature
 from theano_ng.tensor.elemwise.op import Elemwise
 
-MOST_WAITING = 16
+MAX_WAITING = 16
 """The maximum number of consecutive views that are passed in the search for a function before them.
 
 In a stack of views, the search starts from each view, and passes all views before it.
@@ -97,7 +97,7 @@ def lifted_through_functions(node):
             views += waiting
             waiting = []
             x = source = inner.inputs[0]
-        elif type(inner.op) in classes and len(waiting) < MOST_WAITING:
+        elif type(inner.op) in classes and len(waiting) < MAX_WAITING:
             waiting.append(inner)  # This view stays, unless there is a function before it.
             x = inner.inputs[0]
         else:

@@ -12,19 +12,19 @@ from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.linalg.solving import Cholesky, Solve, solve
 from theano_ng.tensor.nlinalg import Det, MatrixInverse, matrix_inverse
 from theano_ng.tensor.opt.common import shuffled
+from theano_ng.tensor.opt.patterns import alone, dimshuffled, names, rule, terms
 from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
     register_stabilize,
 )
-from theano_ng.tensor.opt.rows import alone, dimshuffled, names, rule, terms
 
 (x,) = names("x")
 (inverse,) = terms(MatrixInverse)
 
 
-def answer(new, node):
+def _rule_result(new, node):
     """Return the result of a rule: a list of `new` with the type of the node's output, or False if that fails."""
     old = node.outputs[0]
     if new.type != old.type and new.ndim == old.ndim and new.dtype == old.dtype:
@@ -81,11 +81,11 @@ def inv_as_solve(node):
     left, right = node.inputs
     matrix, inverse = _inverted(left)
     if matrix is not None and _only_in_products(inverse):
-        return answer(solve(matrix, right), node)
+        return _rule_result(solve(matrix, right), node)
     matrix, inverse = _inverted(right)
     if matrix is not None and _only_in_products(inverse):
         turned = shuffled(matrix, (1, 0))
-        return answer(solve(turned, left) if left.ndim == 1 else solve(turned, shuffled(left, (1, 0))).T, node)
+        return _rule_result(solve(turned, left) if left.ndim == 1 else solve(turned, shuffled(left, (1, 0))).T, node)
     return False
 
 
@@ -96,7 +96,7 @@ def transinv_to_invtrans(x, node):
 
     matrix_inverse(A).T  ->  matrix_inverse(A.T)          [canonicalize, fast_run]
     """
-    return answer(matrix_inverse(x.T), node)
+    return _rule_result(matrix_inverse(x.T), node)
 
 
 @register_canonicalize
@@ -118,7 +118,7 @@ def tag_solve_triangular(node):
     if factor.owner is None or not isinstance(factor.owner.op, Cholesky):
         return False
     lower = factor.owner.op.lower == (inner is None)
-    return answer(Solve("lower_triangular" if lower else "upper_triangular", lower=lower)(matrix, b), node)
+    return _rule_result(Solve("lower_triangular" if lower else "upper_triangular", lower=lower)(matrix, b), node)
 
 
 @register_stabilize
@@ -135,5 +135,5 @@ def local_det_chol(node):
         return False
     for client, _ in x.clients:
         if client != "output" and isinstance(client.op, Cholesky) and client.op.on_error == "raise":
-            return answer(T.prod(T.sqr(T.diag(client.outputs[0]))), node)
+            return _rule_result(T.prod(T.sqr(T.diag(client.outputs[0]))), node)
     return False

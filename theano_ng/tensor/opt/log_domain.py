@@ -9,15 +9,15 @@ from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.dtypes import FLOATS
+from theano_ng.tensor.equality import equal_expressions, is_term_of, shuffled_from, summed_along
 from theano_ng.tensor.logarithms import axes_of, is_log_of_erfc, is_shifted, log_of, log_of_factors, log_of_op, terms_of
-from theano_ng.tensor.opt.common import answer, in_dtype, inputs_of, op_of
+from theano_ng.tensor.opt.common import in_dtype, inputs_of, op_of, rule_result
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.reductions.careduce import CAReduce, Sum
-from theano_ng.tensor.same import is_term_of, same, shuffled_from, summed_along
 from theano_ng.tensor.saturating import VIEWS, factors_of, logistic
 from theano_ng.tensor.type import values_eq_approx
 
-MOST_NODES = 50
+MAX_NODES = 50
 """The maximum number of factors of a product that are examined."""
 
 
@@ -58,7 +58,7 @@ def local_log_of_positive(node):
         if source.owner is None or isinstance(source.owner.op, Sum) or source is v and source.owner.op in log_of_op:
             return False
         new = log_of(v)
-    new = False if new is None else answer(new, out)
+    new = False if new is None else rule_result(new, out)
     if new:
         new[0].tag.values_eq_approx = loses_less
     return new
@@ -103,7 +103,7 @@ def local_log_sum_exp(node):
     if logs is None or not axis or is_shifted(logs, axis):
         return False
     new = log_of(v)
-    return False if new is None else answer(new, node.outputs[0])
+    return False if new is None else rule_result(new, node.outputs[0])
 
 
 optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run", "fast_compile")
@@ -142,7 +142,7 @@ def local_share_of_sum(node):
     new = in_dtype(T.mul, shares + factors, dtype) if len(shares) + len(factors) > 1 else shares[0]
     if divisors:
         new = new / (in_dtype(T.mul, divisors, dtype) if len(divisors) > 1 else divisors[0])
-    return answer(new, node.outputs[0])
+    return rule_result(new, node.outputs[0])
 
 
 # The mode FAST_COMPILE has no phase `stabilize`.
@@ -162,7 +162,7 @@ def _factors(v, dtype):
     found, todo = [], [v]
     while todo:
         v = todo.pop()
-        if v.owner is None or len(found) > MOST_NODES or v.type.dtype != dtype or v.owner.op not in (T.mul, T.neg):
+        if v.owner is None or len(found) > MAX_NODES or v.type.dtype != dtype or v.owner.op not in (T.mul, T.neg):
             found.append(v)
         else:
             todo += v.owner.inputs
@@ -187,7 +187,7 @@ def _share(v, total):
         return None
     terms = terms_of(total)
     # The logarithm of v comes first.
-    logs = [log_of(term) for term in sorted(terms, key=lambda term: not same(term, v))]
+    logs = [log_of(term) for term in sorted(terms, key=lambda term: not equal_expressions(term, v))]
     if any(log is None for log in logs):
         return None
     if len(logs) == 2:

@@ -2,7 +2,7 @@
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import TopoOptimizer
-from theano_ng.tensor.opt.rows import Rest, copying, rule
+from theano_ng.tensor.opt.patterns import Rest, copying, rule
 from theano_ng.tensor.raw_random import RandomFunction
 
 

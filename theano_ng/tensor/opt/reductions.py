@@ -6,9 +6,9 @@ from theano_ng import scalar
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.opt.common import already_there, constant_value, in_dtype, inputs_of, shuffled, with_type
+from theano_ng.tensor.opt.common import constant_value, in_dtype, inputs_of, reuse_existing, shuffled, with_type
+from theano_ng.tensor.opt.patterns import dimshuffled, names, ops_such, rule, terms
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_uncanonicalize
-from theano_ng.tensor.opt.rows import dimshuffled, names, ops_such, rule, terms
 from theano_ng.tensor.opt.shape import lengths
 from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 
@@ -105,7 +105,7 @@ def local_sum_prod_mul_by_scalar(node):
         # The reduction stays in the dtype of the product.
         inner = T.cast(inner, x.dtype)
     copy_stack_trace(x, inner)
-    reduced = already_there(node.op(inner))
+    reduced = reuse_existing(node.op(inner))
     copy_stack_trace(out, reduced)
     if isinstance(node.op, Sum):
         if scalars is None:

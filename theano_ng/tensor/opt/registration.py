@@ -15,7 +15,7 @@ Each decorator returns the rule.
 from theano_ng.compile import mode
 
 REGISTERS_FOR_CALLERS = True
-"""See `gof.own.is_registered_by_package`."""
+"""See `gof.provenance.is_registered_by_package`."""
 
 
 def _register(database, lopt, tags, kwargs):

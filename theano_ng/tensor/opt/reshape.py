@@ -10,8 +10,8 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
+from theano_ng.tensor.opt.patterns import names, rule, terms
 from theano_ng.tensor.opt.registration import register_canonicalize, register_stabilize
-from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.shaping.reshaping import Flatten, Reshape

@@ -9,13 +9,24 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.logarithms import ERFC_THRESHOLD, is_log_of_erfc, log_of_erfc
 from theano_ng.tensor.opt.common import (
-    answer,
     constant_value,
     fill_like_inputs,
     in_dtype,
     inputs_of,
     is_constant,
+    rule_result,
     scalarconsts_rest,
+)
+from theano_ng.tensor.opt.patterns import (
+    elementwise,
+    names,
+    number,
+    pattern_rule,
+    restricted,
+    rule,
+    terms,
+    typed,
+    widened,
 )
 from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
@@ -23,7 +34,6 @@ from theano_ng.tensor.opt.registration import (
     register_specialize,
     register_stabilize,
 )
-from theano_ng.tensor.opt.rows import elementwise, names, number, pattern_rule, rule, such, terms, typed, widened
 from theano_ng.tensor.reductions.careduce import Prod
 
 
@@ -35,7 +45,7 @@ def floats(pattern):
 x, y = names("x", "y")
 float_x, float_y, real_x = floats(x), floats(y), typed(x, kinds="fiub")
 even = number("n", lambda value: value.dtype.kind != "c" and value != 0 and value % 2 == 0)
-one, minus_one = [such(value, lambda v: all(v.broadcastable)) for value in (1, -1)]
+one, minus_one = [restricted(value, lambda v: all(v.broadcastable)) for value in (1, -1)]
 eq, erf, erfc, exp, expm1, log, log1p = terms(T.eq, T.erf, T.erfc, T.exp, T.expm1, T.log, T.log1p)
 maximum, switch = terms(T.maximum, T.switch)
 Add, Sub = elementwise(scalar.Add, scalar.Sub)
@@ -68,7 +78,7 @@ def local_log1p(node):
         new = T.log1p(ninp)
         if new.type.broadcastable != out.type.broadcastable:
             new = fill_like_inputs(new, log_arg.owner.inputs)
-        return answer(new, out)
+        return rule_result(new, out)
     if log_arg.owner.op == T.sub:
         one, x = log_arg.owner.inputs
         value = constant_value(one)
@@ -78,7 +88,7 @@ def local_log1p(node):
             new = T.log1p(T.neg(x))
             if new.type.broadcastable != out.type.broadcastable:
                 new = fill_like_inputs(new, log_arg.owner.inputs)
-            return answer(new, out)
+            return rule_result(new, out)
     return False
 
 
@@ -144,11 +154,11 @@ def local_log_prod_sqr(node):
         # The factors must be known to be nonnegative: otherwise the logarithm of a factor may be NaN.
         logarithms = [_log_of_nonnegative(i, x.dtype) for i in x.owner.inputs]
         if len(logarithms) > 1 and all(one is not None for one in logarithms):
-            return answer(T.add(*logarithms), node.outputs[0])
+            return rule_result(T.add(*logarithms), node.outputs[0])
     elif isinstance(op, Prod):
         inner = _log_of_nonnegative(x.owner.inputs[0], x.dtype)
         if inner is not None:
-            return answer(T.sum(inner, axis=op.axis), node.outputs[0])
+            return rule_result(T.sum(inner, axis=op.axis), node.outputs[0])
     return False
 
 
@@ -246,7 +256,7 @@ def local_grad_log_erfc_neg(node):
             del factors[i]
             above = [f for f in factors if not is_constant(f, 1)] or [T.constant(np.asarray(1, out.dtype))]
             product = above[0] if len(above) == 1 else in_dtype(T.mul, above, out.dtype)
-            return answer(T.true_div(product, T.erfcx(*inputs)), out)
+            return rule_result(T.true_div(product, T.erfcx(*inputs)), out)
     return False
 
 

@@ -11,7 +11,7 @@ from theano_ng.tensor.assert_op import AssertIndex
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1
-from theano_ng.tensor.indexing.lists import get_canonical_form_slice, get_idx_list, is_integer, slice_length
+from theano_ng.tensor.indexing.index_lists import get_canonical_form_slice, get_idx_list, is_integer, slice_length
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.alloc import fitted
@@ -71,7 +71,7 @@ def _as_index(field):
     return field
 
 
-def taken(x, index):
+def subtensor_of(x, index):
     """Return ``x[index]`` as the output of a `Subtensor` node, or `x` itself if the index consists of full slices."""
     index = [_as_index(entry) for entry in index]
     while index and is_whole(index[-1]):
@@ -141,7 +141,7 @@ def local_useless_slice(node):
         kept -= 1
     if kept == len(index):
         return False
-    new = taken(node.inputs[0], index[:kept])
+    new = subtensor_of(node.inputs[0], index[:kept])
     if new.type != node.outputs[0].type:
         return False
     copy_stack_trace(node.outputs[0], new)
@@ -309,7 +309,7 @@ def local_subtensor_of_alloc(node):
         if isinstance(entry, slice):
             length = slice_length(slice(*[_tensor(field) for field in (entry.start, entry.stop, entry.step)]), size)
             new_sizes.append(length)
-    new_value = value if all(is_whole(entry) for entry in value_index) else taken(value, value_index)
+    new_value = value if all(is_whole(entry) for entry in value_index) else subtensor_of(value, value_index)
     if conditions:
         new_value = AssertIndex("index out of bounds")(new_value, *conditions)
         copy_stack_trace(out, new_value)
@@ -364,7 +364,7 @@ def local_subtensor_of_dot(node):
     if b.ndim > 1:
         # b is summed over its second to last dimension.
         index_b = index_b[: b.ndim - 2] + [_WHOLE] + index_b[b.ndim - 2 :]
-    new_a, new_b = taken(a, index_a), taken(b, index_b)
+    new_a, new_b = subtensor_of(a, index_a), subtensor_of(b, index_b)
     for part in (new_a, new_b):
         copy_stack_trace([u, out], part)
     new = T.dot(new_a, new_b)
@@ -517,7 +517,7 @@ def _choose(condition, then, otherwise):
     return T.switch(condition, then, otherwise)
 
 
-def _counted_from_the_front(index, length):
+def _nonnegative_index(index, length):
     """Return the non-negative position of an index that may be negative, and whether this position exists.
 
     Both are Python values if the arguments suffice to compute them, and variables otherwise.
@@ -576,7 +576,7 @@ def merge_two_slices(slice1, len1, slice2, len2):
         return T.switch(T.lt(direction1, 0), backward, forward)
 
     if not isinstance(slice2, slice):
-        position, inside = _counted_from_the_front(_int_or_variable(slice2), len2)
+        position, inside = _nonnegative_index(_int_or_variable(slice2), len2)
         return _choose(inside, at(position), len1 + 1)
     second, direction2 = get_canonical_form_slice(slice2, len2)
     count = slice_length(slice2, len2)
@@ -712,7 +712,7 @@ def local_subtensor_merge(node):
         merged.append(result)
         place += 1
     merged += index2[place:]
-    new = taken(x, merged)
+    new = subtensor_of(x, merged)
     if new.type != out.type:
         fit = fitted(new, out) if new.dtype == out.dtype and new.ndim == out.ndim else None
         return fit or False

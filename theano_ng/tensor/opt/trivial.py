@@ -5,8 +5,8 @@ from theano_ng.compile.ops import OutputGuard, ViewOp
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import computes
+from theano_ng.tensor.opt.patterns import names, rule, terms
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_useless
-from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.sort import TopKOp
 

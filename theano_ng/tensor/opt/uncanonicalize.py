@@ -3,10 +3,10 @@
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.elemwise.op import DimShuffle
-from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import Subtensor
+from theano_ng.tensor.opt.patterns import Rest, names, ops_such, rule, terms, typed
 from theano_ng.tensor.opt.registration import register_uncanonicalize
-from theano_ng.tensor.opt.rows import Rest, names, ops_such, rule, terms, typed
 from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.reductions.extremes import Argmax, Argmin, MaxAndArgmax
 from theano_ng.tensor.shaping.allocation import Alloc, alloc

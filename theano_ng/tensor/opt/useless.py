@@ -8,22 +8,22 @@ from theano_ng.gof.rewriting import OpRemove, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import (
-    answer,
     computes,
     constant_value,
     fill_like_inputs,
     get_constant,
     in_dtype,
     inputs_of,
+    rule_result,
 )
 from theano_ng.tensor.opt.lengths import is_length
+from theano_ng.tensor.opt.patterns import elementwise, names, restricted, rule
 from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
     register_canonicalize,
     register_specialize,
     register_stabilize,
 )
-from theano_ng.tensor.opt.rows import elementwise, names, rule, such
 
 x, y = names("x", "y")
 Add, And, Cast, Eq, Identity, Mul, Neq, Or, Xor = elementwise(
@@ -107,10 +107,10 @@ def _bound(condition):
         value = constant_value(v, only_process_constants=True)
         return value is not None and bool(condition(value))
 
-    return such("bound", is_bound)
+    return restricted("bound", is_bound)
 
 
-length = such("n", _is_never_negative)
+length = restricted("n", _is_never_negative)
 at_most_0, negative = _bound(lambda value: value <= 0), _bound(lambda value: value < 0)
 
 
@@ -198,11 +198,11 @@ def local_useless_switch(node):
             and constant_value(left) is not None
             and constant_value(left) == 0
         ):
-            return answer(right, out)
+            return rule_result(right, out)
         return False
     if chosen.type.broadcastable != out.type.broadcastable:
         chosen = fill_like_inputs(chosen, [i for i in node.inputs if i is not chosen])
-    return answer(chosen, out)
+    return rule_result(chosen, out)
 
 
 def _less_equal_zero(cond):
@@ -234,7 +234,7 @@ def local_merge_switch_same_cond(node):
     if any(s.owner.inputs[0] is not cond for s in inputs):
         return False
     branches = [node.op(*[_branch(s, k) for s in inputs]) for k in (1, 2)]
-    return answer(T.switch(cond, *branches), node.outputs[0])
+    return rule_result(T.switch(cond, *branches), node.outputs[0])
 
 
 def _branch(switch, k):
@@ -264,7 +264,7 @@ def _sink_into_switch(node, idx):
         new = T.switch(cond, applied(left), 0)
     else:
         return False
-    return answer(new, node.outputs[0])
+    return rule_result(new, node.outputs[0])
 
 
 @register_canonicalize

@@ -12,7 +12,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import Kernel, NativeCode, NativeOp
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
-from theano_ng.gof.own import is_own
+from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import BinaryScalarOp, get_scalar_type, upcast, upcast_out
 from theano_ng.scalar.divisors import divides
@@ -67,7 +67,7 @@ class CAReduce(NativeOp, Op):
     _f16_ok = True
 
     def fails_on_values(self, node):
-        return not is_own(type(self.scalar_op)) or divides(self.scalar_op)
+        return not is_from_package(type(self.scalar_op)) or divides(self.scalar_op)
 
     def __init__(self, scalar_op, axis=None):
         if scalar_op.nin not in (-1, 2) or scalar_op.nout != 1:

@@ -10,7 +10,7 @@ from theano_ng.gof.differentiate import Rop, grad
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.gof.own import is_own
+from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.divisors import divides
 from theano_ng.tensor.constant import as_tensor_variable
@@ -76,7 +76,7 @@ def can_reduce_rows(node, shape=None):
         If given, the rows must have this shape.
     """
     op = node.op
-    if not isinstance(op, CAReduce) or not is_own(type(op)):
+    if not isinstance(op, CAReduce) or not is_from_package(type(op)):
         return None
     (x,), (z,) = node.inputs, node.outputs
     rank, axes = x.type.ndim, op._axes(x.type.ndim)

@@ -28,7 +28,7 @@ from theano_ng.tensor.constant import (
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import eq, maximum, switch
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.indexing.lists import ScalarInputsOp
+from theano_ng.tensor.indexing.index_lists import ScalarInputsOp
 from theano_ng.tensor.shaping.broadcasting import addbroadcast, patternbroadcast
 from theano_ng.tensor.type import TensorType
 

@@ -11,7 +11,7 @@ from theano_ng import scalar
 from theano_ng.compile.mode import Mode
 from theano_ng.scalar.types import get_scalar_type
 from theano_ng.tensor import inplace
-from theano_ng.tensor.elemwise import Elemwise, chains, divisors
+from theano_ng.tensor.elemwise import Elemwise, superinstructions, divisors
 from theano_ng.tensor.elemwise import interpreter as programs
 from theano_ng.tensor.elemwise.kernel import ALTERNATE, HOISTED, PLAIN, operand_classes, scalar_c_parts, scalar_node
 from theano_ng.tensor.tests.test_interpreter import bits_of, interpretation, random_values, run
@@ -90,9 +90,9 @@ class TestKernels(unittest.TestCase):
 class TestPrograms(unittest.TestCase):
     def test_instructions_that_read_once(self):
         """Every instruction in READ_ONCE exists, and its name lists the operands that it reads once."""
-        instructions = programs.library().instructions
-        self.assertGreater(len(chains.READ_ONCE), 100)
-        for name, once in chains.READ_ONCE.items():
+        instructions = programs.instruction_module().instructions
+        self.assertGreater(len(superinstructions.READ_ONCE), 100)
+        for name, once in superinstructions.READ_ONCE.items():
             self.assertIn(name, instructions)
             marked = [word for word in name.split("_") if word and set(word) <= set("abcd")]
             self.assertEqual(once, {"abcd".index(place) for place in "".join(marked)}, name)
@@ -115,7 +115,7 @@ class TestPrograms(unittest.TestCase):
                     ["Add_then_Mul0", "Add"],
                 ),
             ):
-                made = chains.chained(steps, set(kept), lambda v: False)
+                made = superinstructions.combine_steps(steps, set(kept), lambda v: False)
                 self.assertEqual([name for name, _, _ in made], ["%s_%s" % (name, dtype) for name in names])
                 self.assertEqual(made[-1][1], steps[-1][1])
 

@@ -19,11 +19,11 @@ from theano_ng.gof.compiler.kernelcache import load_kernels
 from theano_ng.gof.native import array_layout
 from theano_ng.scalar.contraction import MulAdd, MulSub, SubMul
 from theano_ng.scalar.types import get_scalar_type
-from theano_ng.tensor.elemwise import Elemwise, primitives
+from theano_ng.tensor.elemwise import Elemwise, instructions
 from theano_ng.tensor.elemwise.interpreter import interpreted
 from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tensor.type import TensorType
-from theano_ng.tests.in_parts import in_parts, parts
+from theano_ng.tests.split_tests import parts, split_tests
 
 EXACT = (
     [scalar.add, scalar.sub, scalar.mul, scalar.true_div, scalar.int_div, scalar.mod, scalar.clip, scalar.switch]
@@ -31,9 +31,9 @@ EXACT = (
     + [scalar.lt, scalar.gt, scalar.le, scalar.ge, scalar.eq, scalar.neq, scalar.isnan, scalar.isinf, scalar.second]
     + [scalar.or_, scalar.xor, scalar.and_, scalar.invert, scalar.ceil, scalar.floor, scalar.trunc, scalar.identity]
     + [scalar.round_half_to_even, scalar.round_half_away_from_zero]
-    + [scalar.Cast(get_scalar_type(dtype)) for dtype in (*primitives.DTYPES, "float16")]
+    + [scalar.Cast(get_scalar_type(dtype)) for dtype in (*instructions.DTYPES, "float16")]
 )
-DTYPES = (*primitives.DTYPES, "float16")
+DTYPES = (*instructions.DTYPES, "float16")
 COMPLEX = (
     [scalar.add, scalar.sub, scalar.mul, scalar.true_div, scalar.neg, scalar.sqr, scalar.inv, scalar.abs_, scalar.sgn]
     + [
@@ -153,13 +153,13 @@ def run(node, values, loaded=None):
 
 def interpretation(node):
     (kernel,) = node.op.native_code(node).kernels
-    return kernel.never_compiled()
+    return kernel.load_interpreted()
 
 
 PREDICATES = [scalar.isnan, scalar.isinf]
 
 
-@in_parts
+@split_tests
 class TestPrograms(unittest.TestCase):
     def random_composite(self, rng, ops, dtypes):
         inputs = [get_scalar_type(str(rng.choice(dtypes))).make_variable() for _ in range(rng.randint(1, 5))]
@@ -236,7 +236,7 @@ class TestPrograms(unittest.TestCase):
     @parts(4)
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_bits_of_functions(self, part):
-        ops = [op for op in primitives._registered.values() if type(op) not in CONTRACTED]
+        ops = [op for op in instructions._registered.values() if type(op) not in CONTRACTED]
         products = [scalar.add, scalar.sub, scalar.mul, scalar.neg, scalar.sqr] * 4
         dtypes = DTYPES if part % 2 else ("float32", "float64", "float16")
         self.compare([*ops, *products], 15, 50 + part, dtypes)
@@ -299,13 +299,13 @@ class TestPrograms(unittest.TestCase):
         ops = [scalar.angle, scalar.complex_from_polar]
         ops += [
             op
-            for op in primitives._registered.values()
-            if primitives.name_of(op, "complex64") in primitives.library().instructions
+            for op in instructions._registered.values()
+            if instructions.name_of(op, "complex64") in instructions.instruction_module().instructions
         ]
         self.assertGreater(len(ops), 15)
         for op in ops:
             for dtype in ("complex64", "complex128"):
-                given = primitives.PARTS[dtype] if op is scalar.complex_from_polar else dtype
+                given = instructions.PARTS[dtype] if op is scalar.complex_from_polar else dtype
                 variables = [TensorType(given, (False,))() for _ in range(op.nin)]
                 node = Elemwise(op).make_node(*variables)
                 values = [random_values(given, (700,), rng) for _ in variables]
@@ -337,11 +337,14 @@ class TestPrograms(unittest.TestCase):
         """
         rng = np.random.RandomState(7)
         functions = [
-            op for op in primitives._registered.values() if op.nin == 1 and type(op) is not type(scalar.invert)
+            op for op in instructions._registered.values() if op.nin == 1 and type(op) is not type(scalar.invert)
         ]
         for op in functions:
             for dtype in ("float32", "float64"):
-                if primitives.name_of(op, dtype) not in primitives.library().instructions or op in PREDICATES:
+                if (
+                    instructions.name_of(op, dtype) not in instructions.instruction_module().instructions
+                    or op in PREDICATES
+                ):
                     continue
                 x = scalar.get_scalar_type(dtype)("x")
                 node = Elemwise(scalar.Composite([x], [op(op(x)) + op(x)])).make_node(T.vector(dtype=dtype))
@@ -388,7 +391,7 @@ class TestPrograms(unittest.TestCase):
         array length.
         """
         rng, nodes = np.random.RandomState(3), []
-        for op in primitives._registered.values():
+        for op in instructions._registered.values():
             for dtype in (
                 "float16",
                 "float32",
@@ -414,7 +417,7 @@ class TestPrograms(unittest.TestCase):
             (kernel,) = node.op.native_code(node).kernels
             for n in (1, 2, 3, 5, 8, 31, 63, 100, 1025, 1500):
                 part = [v[:n].copy() for v in values]
-                given, found = run(node, part), run(node, part, kernel.never_compiled())
+                given, found = run(node, part), run(node, part, kernel.load_interpreted())
                 if isinstance(given, str):
                     self.assertEqual(found, given, node)
                     continue
@@ -449,8 +452,8 @@ class TestPrograms(unittest.TestCase):
     def test_rows_are_up_to_date(self):
         """native/blocks/rows.h is equal to the output of misc.write_block_rows."""
         importlib.import_module("theano_ng.tensor.nnet.nnet")
-        with open(primitives.ROWS, encoding="utf-8") as file:
-            self.assertEqual(file.read(), primitives.rows())
+        with open(instructions.ROWS, encoding="utf-8") as file:
+            self.assertEqual(file.read(), instructions.c_source())
 
     def test_levels(self):
         """The modules for all processor levels that this processor supports compute the same results."""

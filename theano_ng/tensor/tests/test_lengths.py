@@ -8,7 +8,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import io_toposort
-from theano_ng.tensor.opt.lengths import MOST_TERMS, Lengths
+from theano_ng.tensor.opt.lengths import MAX_TERMS, Lengths
 from theano_ng.tensor.opt.shape import ShapeFeature
 
 
@@ -65,7 +65,7 @@ class TestLengths(unittest.TestCase):
         n, other = self.n, T.bscalar("b")
         for expression in (n // 2, n - other, (n - 1) // 2 + 1, T.switch(n > 1, n, 1), T.cast(other, "int64")):
             self.assertIs(self.lengths.first(expression), expression)
-        terms = T.lscalars(2 * MOST_TERMS)
+        terms = T.lscalars(2 * MAX_TERMS)
         long = T.add(*terms)
         self.assertIs(self.lengths.first(long), long)
         # the difference of int8 has another dtype

@@ -104,7 +104,7 @@ class TestForms(unittest.TestCase):
         for depth in range(1, 6):
             nested = (nested * T.exp(x * depth)).sum(axis=0, keepdims=True) * T.exp(x * 0.5)
             for v in (nested, e * nested, nested * e, e * softmax(x) * T.nnet.sigmoid(y) * nested):
-                self.assertEqual(reading(v, whole=True) is not None, depth < logarithms.MOST_SUMS)
+                self.assertEqual(reading(v, whole=True) is not None, depth < logarithms.MAX_SUMS)
 
     def test_what_gradients_go_past(self):
         """Gradients pass the variables between an expression and its leaves that contain nothing without a known

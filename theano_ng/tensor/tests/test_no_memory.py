@@ -25,7 +25,7 @@ try:
 except ImportError:
     set_nomemory = None
 
-MOST = 200  # the maximum number of allocations of a call
+MAX_ALLOCATIONS = 200  # the maximum number of allocations of a call
 
 
 @unittest.skipUnless(set_nomemory, "needs the module of CPython's own tests")
@@ -42,7 +42,7 @@ class TestEachAllocation(unittest.TestCase):
         thunk = make_native_thunk(node, node.op.native_code(node), cells, outputs)
         thunk()
         want, failures = [cell[0] for cell in outputs], 0
-        for n in range(1, MOST):
+        for n in range(1, MAX_ALLOCATIONS):
             for cell in outputs:
                 cell[0] = None
             error = self.failing(thunk, n)
@@ -130,7 +130,7 @@ class TestEachAllocation(unittest.TestCase):
             thunk()
         self.assertEqual(str(caught.exception), text)
         found = set()
-        for n in range(1, MOST):
+        for n in range(1, MAX_ALLOCATIONS):
             error = self.failing(thunk, n)
             found.add(type(error))
             if not isinstance(error, MemoryError):

@@ -12,7 +12,7 @@ from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.opt import incsubtensor, subtensor
-from theano_ng.tensor.opt.subtensor import taken
+from theano_ng.tensor.opt.subtensor import subtensor_of
 from theano_ng.tensor.subtensor import AdvancedIncSubtensor
 from theano_ng.tensor.tests.rewriting import RewriteCase
 
@@ -230,7 +230,7 @@ class TestRead(BothModes):
             self.assertIs(new, fgraph.inputs[1])
 
     def test_indices_of_all_kinds(self):
-        """`taken` accepts 0-d tensors, constants, scalars and integers."""
+        """`subtensor_of` accepts 0-d tensors, constants, scalars and integers."""
         x, i = T.dvector("x"), T.lscalar("i")
         value = np.arange(5.0)
         for field in (i, T.constant(2), T.constant(np.int8(2)), T.scalar_from_tensor(i), 2, np.int64(2), i + 0):
@@ -240,7 +240,7 @@ class TestRead(BothModes):
                 (slice(None, field), slice(2)),
                 (slice(field, None, field), slice(2, None, 2)),
             ):
-                f = theano_ng.function([x, i], taken(x, [index]), mode=PLAIN, on_unused_input="ignore")
+                f = theano_ng.function([x, i], subtensor_of(x, [index]), mode=PLAIN, on_unused_input="ignore")
                 np.testing.assert_array_equal(f(value, 2), value[number])
 
 

@@ -69,7 +69,7 @@ class TestInplace(unittest.TestCase):
         f = theano_ng.function([x, w], later * h, mode=INPLACE, on_unused_input="ignore")
         self.assertEqual(patterns(f), [{}, {}, {0: 0}])
         nodes = (later * h).owner.inputs
-        walk = inplace._Followers(FunctionGraph([x, w], [later * h], clone=False).toposort())
+        walk = inplace._DependenceTest(FunctionGraph([x, w], [later * h], clone=False).toposort())
         self.assertTrue(walk.known(later.clients[0][0], h.owner))
         self.assertTrue(walk.known(later.owner, h.owner))
         self.assertFalse(walk.known(h.owner, nodes[0].owner))
@@ -161,7 +161,7 @@ class TestSearches(unittest.TestCase):
             optimizer = inplace.inplace_elemwise_optimizer
             optimizer.add_requirements(fgraph)
             fgraph.attach_feature(Supervisor(fgraph.inputs))
-            with mock.patch.object(inplace, "MOST_SEARCHED", most):
+            with mock.patch.object(inplace, "MAX_SEARCHED", most):
                 replaced.append(optimizer.apply(fgraph)[1])
             searched.append(fgraph.destroy_handler.searched)
         self.assertLess(searched[0], searched[2] / 4)

@@ -122,12 +122,12 @@ class Builder:
 
 def modules_of(path, builder):
     """Return the extension modules that contain a C file; of the interpreter's levels only that of this processor."""
-    from theano_ng.tensor.elemwise import primitives
+    from theano_ng.tensor.elemwise import instructions
 
     found = []
     for name, extension in sorted(builder.extensions.items()):
         sources = [os.path.relpath(source, "theano_ng") for source in extension.sources]
-        if ".blocks_v" in name and name != primitives.library().__spec__.name:
+        if ".blocks_v" in name and name != instructions.instruction_module().__spec__.name:
             continue
         if name.startswith(_NATIVE) and any(path == s or path in includes(s) for s in sources):
             found.append(name)

@@ -28,7 +28,7 @@ KERNEL_TEXTS = os.path.join("scalar", "c_code", "")  # C code that is part of li
 CONDITIONS = (
     ("tensor/elemwise/kernel.py tensor/elemwise/cgen.py scan/kernel.py scan/array_text.py", {"tiered": "off"}),
     (
-        "tensor/elemwise/interpreter.py tensor/elemwise/steps.py tensor/elemwise/complex_steps.py tensor/elemwise/chains.py"
+        "tensor/elemwise/interpreter.py tensor/elemwise/steps.py tensor/elemwise/complex_steps.py tensor/elemwise/superinstructions.py"
         " tensor/native/blocks/* scalar/c_code/*",
         {"cxx": ""},
     ),

@@ -89,7 +89,7 @@ class Registration:
     and tracks of a table.
     """
 
-    modules = {"theano_ng.gof.tests.test_own": "rules", "theano_ng.tests.test_registered_rules": "registrations"}
+    modules = {"theano_ng.gof.tests.test_provenance": "rules", "theano_ng.tests.test_registered_rules": "registrations"}
 
     def cases(self, module):
         return [self.modules[module]] if module in self.modules else []

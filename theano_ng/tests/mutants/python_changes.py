@@ -14,6 +14,7 @@ from theano_ng.tests.mutants.records import Mutant, Words
 # Functions that print, name or profile; a change there changes no result.
 REPORTS = re.compile(
     r"__repr__|__str__|__hash__|print_\w+|\w*profile\w*|_?describe\w*|_?shown|_?message\w*|report_\w+|merge_dict|summary"
+    r"|term_text|_value_text|_value_expression"
 )
 # Statements that measure time or count for profiles; no result depends on them.
 MEASURES = re.compile(

@@ -159,7 +159,7 @@ def _install_code(module, path):
 def _install_library(name, path):
     """Replace an extension module by one from another library."""
     from theano_ng.gof.native import native_function
-    from theano_ng.tensor.elemwise import primitives
+    from theano_ng.tensor.elemwise import instructions
 
     loader = importlib.machinery.ExtensionFileLoader(name, path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, path, loader=loader))
@@ -168,7 +168,7 @@ def _install_library(name, path):
     package, _, last = name.rpartition(".")
     setattr(importlib.import_module(package), last, module)
     native_function.cache_clear()
-    primitives.library.cache_clear()
+    instructions.instruction_module.cache_clear()
 
 
 # -- marks

@@ -3,5 +3,5 @@
 `generator` draws typed graphs from the tables of `chapters`, together with equivalent NumPy code, their twins. `judge`
 compiles the graphs in the `configurations`, and compares the results with those of the twins, within the error that
 `precision` estimates. `session` does that for many programs in one process. `reduction` and `reproduce` reduce programs
-that differ, and `text` prints them. doc/internal/programs.rst is the manual.
+that differ, and `reproducer` prints them. doc/internal/programs.rst is the manual.
 """

@@ -11,8 +11,8 @@ from theano_ng.tests.programs.configurations import CONFIGURATIONS
 from theano_ng.tests.programs.generator import chapters_of, generate, refused, uncomputed
 from theano_ng.tests.programs.original import Original
 from theano_ng.tests.programs.reproduce import minimal
+from theano_ng.tests.programs.reproducer import text
 from theano_ng.tests.programs.session import Session, run
-from theano_ng.tests.programs.text import text
 
 
 def parse(argv):

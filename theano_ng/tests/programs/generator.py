@@ -26,7 +26,7 @@ from theano_ng.tests.programs.records import Input, Node, Program, all_nodes, ne
 FAMILY = 3
 ARITHMETIC = ("add", "sub", "mul", "true_div", "square_of_same", "times_constant")
 LARGEST, LARGEST_HALF = 1e5, 1e3  # bounds of the values in ordinary programs
-MOST_ELEMENTS = 120
+MAX_ELEMENTS = 120
 SPECIAL = (0.0, -0.0, 1.0, -1.0, float("nan"), float("inf"), -float("inf"), -1.5, 2.0)
 EXTREMES = {"float64": (5e-324, -1e-310, 1e308), "float32": (1e-45, -1e-40, 3e38)}
 # Chapters that accept special values. The others compute sums of products, of which only the structure could be judged.
@@ -184,7 +184,7 @@ class Draw:
 
     def acceptable(self, array):
         """Return True if an array is small, and has moderate values unless the program is about special values."""
-        if array.size > MOST_ELEMENTS:
+        if array.size > MAX_ELEMENTS:
             return False
         return self.special or is_ordinary(array)
 

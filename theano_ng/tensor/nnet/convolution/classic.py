@@ -12,8 +12,8 @@ from theano_ng.tensor.nnet.convolution.abstract import (
     AbstractConv_gradWeights,
     BaseAbstractConv,
 )
-from theano_ng.tensor.nnet.convolution.front import abstract_conv2d as conv2d
-from theano_ng.tensor.nnet.convolution.front import (
+from theano_ng.tensor.nnet.convolution.functions import abstract_conv2d as conv2d
+from theano_ng.tensor.nnet.convolution.functions import (
     causal_conv1d,
     conv2d_grad_wrt_inputs,
     conv2d_grad_wrt_weights,

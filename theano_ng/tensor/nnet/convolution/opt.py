@@ -22,8 +22,8 @@ from theano_ng.tensor.nnet.convolution.abstract import (
     AbstractConv_gradWeights,
 )
 from theano_ng.tensor.nnet.convolution.legacy import ConvOp
+from theano_ng.tensor.opt.patterns import Rest, names, ops_such, rule
 from theano_ng.tensor.opt.registration import register_specialize_device
-from theano_ng.tensor.opt.rows import Rest, names, ops_such, rule
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import MakeVector
 

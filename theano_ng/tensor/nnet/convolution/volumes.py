@@ -9,7 +9,7 @@ from theano_ng.gof.graph import Variable
 from theano_ng.gof.utils import integer_types
 from theano_ng.tensor.constant import as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.elemwise.functions import lt, switch
-from theano_ng.tensor.nnet.convolution.front import conv3d, conv3d_grad_wrt_inputs, conv3d_grad_wrt_weights
+from theano_ng.tensor.nnet.convolution.functions import conv3d, conv3d_grad_wrt_inputs, conv3d_grad_wrt_weights
 
 __all__ = ["conv3D", "convGrad3D", "convTransp3D"]
 

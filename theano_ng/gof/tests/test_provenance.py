@@ -12,7 +12,7 @@ from theano_ng.compile import graph_cache, mode
 from theano_ng.compile.mode import Mode
 from theano_ng.gof import optdb
 from theano_ng.gof.destroy.failures import fails_on_values
-from theano_ng.gof.own import is_own
+from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.rewriting import MergeOptimizer, local_optimizer
 from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.opt import registration
@@ -53,15 +53,15 @@ class TestRulesOfThePackage(unittest.TestCase):
 
 class TestIsOwn(unittest.TestCase):
     def test_classes_and_functions(self):
-        self.assertTrue(is_own(Elemwise))
-        self.assertTrue(is_own(theano_ng.function))
-        self.assertTrue(is_own(theano_ng.dot))
-        self.assertFalse(is_own(unittest.TestCase))
-        self.assertFalse(is_own(3))
+        self.assertTrue(is_from_package(Elemwise))
+        self.assertTrue(is_from_package(theano_ng.function))
+        self.assertTrue(is_from_package(theano_ng.dot))
+        self.assertFalse(is_from_package(unittest.TestCase))
+        self.assertFalse(is_from_package(3))
 
     def test_a_subclass_elsewhere_is_not_ours(self):
         # Tests are not part of the package: their classes count as a user's.
-        self.assertFalse(is_own(UsersElemwise))
+        self.assertFalse(is_from_package(UsersElemwise))
 
 
 class TestFailsOnValues(unittest.TestCase):

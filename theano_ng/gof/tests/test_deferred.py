@@ -10,13 +10,13 @@ import time
 import unittest
 from unittest import mock
 
-from theano_ng.gof import later as module
-from theano_ng.gof.later import Later
+from theano_ng.gof import deferred as module
+from theano_ng.gof.deferred import DeferredCalls
 
 
 class TestLater(unittest.TestCase):
     def test_in_order_by_another_thread(self):
-        done, later, end = [], Later(), threading.Event()
+        done, later, end = [], DeferredCalls(), threading.Event()
         for i in range(3):
             later(lambda i=i: done.append((i, threading.get_ident())))
         later(end.set)
@@ -25,7 +25,7 @@ class TestLater(unittest.TestCase):
         self.assertNotIn(threading.get_ident(), [thread for _, thread in done])
 
     def test_after_the_first_thread_has_ended(self):
-        later = Later()
+        later = DeferredCalls()
         for _ in range(3):
             end = threading.Event()
             later(end.set)
@@ -39,7 +39,7 @@ class TestLater(unittest.TestCase):
 
         An error does not stop other work.
         """
-        done, later = [], Later()
+        done, later = [], DeferredCalls()
         with mock.patch.object(module, "PAUSE", 60):
             later(lambda: later(lambda: done.append(1)))
             later(lambda: 1 / 0)
@@ -49,7 +49,7 @@ class TestLater(unittest.TestCase):
         self.assertEqual(done, [2, 1])
 
     def test_forget(self):
-        done, later = [], Later()
+        done, later = [], DeferredCalls()
         with mock.patch.object(module, "PAUSE", 60):
             later(lambda: done.append(1))
             later.forget()
@@ -58,7 +58,7 @@ class TestLater(unittest.TestCase):
         self.assertEqual(done, [2])
 
     def test_without_threads(self):
-        done, later = [], Later()
+        done, later = [], DeferredCalls()
         with mock.patch.object(module._thread, "start_new_thread", side_effect=RuntimeError("can't start new thread")):
             later(lambda: done.append(1))
             later(lambda: done.append(2))
@@ -67,8 +67,8 @@ class TestLater(unittest.TestCase):
     def test_end_of_the_process(self):
         program = """
 import os, time
-from theano_ng.gof.later import later
-later(lambda: os.write(1, b"written\\n"))
+from theano_ng.gof.deferred import run_later
+run_later(lambda: os.write(1, b"written\\n"))
 %s
 """
         for ending, expected in (

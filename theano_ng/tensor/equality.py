@@ -9,10 +9,10 @@ from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.reshaping import Reshape
 
-MOST_NODES = 30
+MAX_NODES = 30
 """The maximum number of terms of a sum that are compared."""
 
-MOST_COMPARED = 12
+MAX_COMPARED = 12
 """The maximum number of pairs of nodes that are compared.
 
 Two copies of an expression usually contain a common variable at a small depth.
@@ -40,19 +40,19 @@ def shuffled_from(v):
     return v, order
 
 
-def same(a, b, of_one_shape=True):
+def equal_expressions(a, b, of_one_shape=True):
     """Return True if two variables are computed in the same way from the same variables.
 
     DimShuffles are compared by their effect. If `of_one_shape` is True, the variables are known to have the same shape;
     then the target shapes of Reshapes are not compared.
     """
-    todo, looks = [(a, b, of_one_shape)], 0
+    todo, visited = [(a, b, of_one_shape)], 0
     while todo:
         a, b, of_one_shape = todo.pop()
         if a is b:
             continue
-        looks += 1
-        if looks > MOST_COMPARED:
+        visited += 1
+        if visited > MAX_COMPARED:
             return False
         if not hasattr(a, "ndim") or not hasattr(b, "ndim"):
             if a.owner is None or b.owner is None:
@@ -94,15 +94,15 @@ def is_term_of(q, d):
     """
     if d.owner is None or d.owner.op != T.add:
         return summed_along(q, d) is not None
-    terms, looks, found, others, numbers = [d], 0, False, 0, 0
-    while terms and looks < MOST_NODES:
-        looks += 1
+    terms, visited, found, others, numbers = [d], 0, False, 0, 0
+    while terms and visited < MAX_NODES:
+        visited += 1
         term = terms.pop()
         if term.owner is not None and term.owner.op == T.add:
             terms += term.owner.inputs
         elif constant_value(term) is not None:
             numbers += 1
-        elif term.type.broadcastable == q.type.broadcastable and same(term, q):
+        elif term.type.broadcastable == q.type.broadcastable and equal_expressions(term, q):
             found = True
         else:
             others += 1
@@ -142,7 +142,9 @@ def _sum_axes(total, order, q):
     if sorted(back) != list(range(q.ndim)):
         return None
     return (
-        tuple(i for i, o in enumerate(order) if o == "x") if same(_shuffled(summed, back), q, len(axes) == 1) else None
+        tuple(i for i, o in enumerate(order) if o == "x")
+        if equal_expressions(_shuffled(summed, back), q, len(axes) == 1)
+        else None
     )
 
 

@@ -1,6 +1,6 @@
 """A program that compiles a unit of kernels and publishes it in the cache, even if the process that started it ends.
 
-The command line is ``python compile_later.py JOB``, where JOB is a JSON file that `background` wrote. The program
+The command line is ``python compile_job.py JOB``, where JOB is a JSON file that `background` wrote. The program
 imports nothing of the package, because the interpreter's start is half of the work. It publishes the same files as
 `kernelcache`. After a failure, it leaves the file JOB.failed next to the job.
 """

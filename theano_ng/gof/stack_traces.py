@@ -3,10 +3,10 @@
 from theano_ng.configdefaults import config
 
 #: The maximal number of traces of a variable. If many equal nodes are merged, all traces would be too many to read.
-MOST_TRACES = 16
+MAX_TRACES = 16
 
 
-def traces_of(from_var):
+def stack_traces_of(from_var):
     """Return the stack traces of a variable, or of several variables without repetition."""
     variables = from_var if isinstance(from_var, (list, tuple)) else [from_var]
     found = []
@@ -26,7 +26,7 @@ def traces_of(from_var):
 
 
 def copy_stack_trace(from_var, to_var):
-    """Append the stack traces of `from_var` to those of `to_var`, up to `MOST_TRACES`.
+    """Append the stack traces of `from_var` to those of `to_var`, up to `MAX_TRACES`.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ def copy_stack_trace(from_var, to_var):
     -------
     The argument `to_var`.
     """
-    traces = traces_of(from_var)
+    traces = stack_traces_of(from_var)
     for v in to_var if isinstance(to_var, (list, tuple)) else [to_var]:
-        own = traces_of(v)
+        own = stack_traces_of(v)
         ids = {id(t) for t in own}
-        v.tag.trace = (own + [t for t in traces if id(t) not in ids])[: max(MOST_TRACES, len(own))]
+        v.tag.trace = (own + [t for t in traces if id(t) not in ids])[: max(MAX_TRACES, len(own))]
     return to_var
 
 
@@ -71,7 +71,7 @@ def complete_stack_traces(fgraph, replacements, reason=None):
         if new.owner is None:
             continue  # a constant, or a variable of the user
         if not has_trace(new):
-            traces = traces_of(old)
+            traces = stack_traces_of(old)
             if config.check_stack_trace != "off":
                 if traces:
                     continue

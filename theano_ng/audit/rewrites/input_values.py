@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import scipy.sparse
 
-from theano_ng.audit.rewrites import special
+from theano_ng.audit.rewrites import special_values
 from theano_ng.audit.rewrites.vocabulary import VARIABLES
 from theano_ng.scalar import Scalar
 
@@ -13,13 +13,13 @@ from theano_ng.scalar import Scalar
 LENGTHS = (3, 0, 1, 2)
 
 #: The greatest number of sets of lengths for an elementwise graph.
-MOST_LENGTHS = 16
+MAX_LENGTHS = 16
 
 #: The greatest number of combinations of values for an elementwise graph that is a variation of another graph.
 NARROW = 1 << 11
 
 #: The greatest number of sets of values for those inputs of an elementwise graph that have no last axis.
-MOST_IN_TURN = 1 << 8
+MAX_IN_TURN = 1 << 8
 
 #: Number of patterns of a sparse variable with three rows and three columns.
 PATTERNS = 18
@@ -52,7 +52,7 @@ def contents(instance, rng, most, wide):
     """
     if instance.is_pointwise and (instance.is_elementwise or wide):
         found, over = _values_of_elements(instance, rng, *([] if wide else [NARROW]))
-        sets, _ = shapes_and_values(instance.inputs, rng, min(most, MOST_LENGTHS))
+        sets, _ = shapes_and_values(instance.inputs, rng, min(most, MAX_LENGTHS))
         return [*found, *sets], over
     sets, over = shapes_and_values(instance.inputs, rng, most)
     if instance.needs_regular_matrices:
@@ -64,11 +64,11 @@ def _values_of_elements(instance, rng, *most):
     """Return sets of values for a pointwise graph, and a description of the values that are covered completely."""
     # An input without a last axis has one value per set. The other inputs have all their values in one array.
     inputs = sorted(instance.inputs, key=_has_last_axis)
-    vectors, over = special.combinations([v.dtype for v in inputs], rng, *most)
+    vectors, over = special_values.combinations([v.dtype for v in inputs], rng, *most)
     starts = _changes(vectors[: sum(not _has_last_axis(v) for v in inputs)])
     length = len(vectors[0]) // len(starts)
-    if len(starts) > MOST_IN_TURN:
-        starts, over = starts[:: -(-len(starts) // MOST_IN_TURN)], ""
+    if len(starts) > MAX_IN_TURN:
+        starts, over = starts[:: -(-len(starts) // MAX_IN_TURN)], ""
     sets = []
     for start in starts:
         filled = {}
@@ -120,7 +120,7 @@ def shapes_and_values(inputs, rng, most):
         choices = [_shapes(v, lengths) for v in inputs]
         total = int(np.prod([float(len(one)) for one in choices]))
         if total <= most:
-            over = _told(inputs, choices, lengths)
+            over = _describe_coverage(inputs, choices, lengths)
             break
     if total <= most:
         chosen = list(itertools.product(*choices))
@@ -140,7 +140,7 @@ def varies(inputs):
     return any(len(_shapes(v)) > 1 for v in inputs)
 
 
-def _told(inputs, choices, lengths):
+def _describe_coverage(inputs, choices, lengths):
     """Describe the choices that are covered completely, and name the variables with a fixed value.
 
     The text is "" if all variables have fixed values.
@@ -217,7 +217,9 @@ def _filled(v, shape, rng, exact):
     if isinstance(shape, (int, np.integer)):
         return np.array(shape, v.dtype)
     if not exact:
-        values = special.special(v.dtype) if v.dtype[0] in "fc" else special.random_values(v.dtype, 20, rng)
+        values = (
+            special_values.special(v.dtype) if v.dtype[0] in "fc" else special_values.random_values(v.dtype, 20, rng)
+        )
         return rng.choice(values, shape).astype(v.dtype)
     low = 0 if v.dtype[0] in "ub" else -3
     values = rng.integers(low, 4, shape)
@@ -227,7 +229,7 @@ def _filled(v, shape, rng, exact):
 
 
 def _number(v, rng, exact):
-    values = np.arange(-3, 4) if exact else special.special(v.dtype)
+    values = np.arange(-3, 4) if exact else special_values.special(v.dtype)
     return np.asarray(rng.choice(values)).astype(v.dtype)[()]
 
 

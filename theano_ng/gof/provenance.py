@@ -10,7 +10,7 @@ import sys
 _PACKAGE = __name__.split(".")[0] + "."
 
 
-def is_own(thing):
+def is_from_package(thing):
     """Return True if a class or function is defined in this package. The package's tests do not count.
 
     Parameters

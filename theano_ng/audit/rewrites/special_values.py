@@ -8,7 +8,7 @@ COMPLEX = ("complex64", "complex128")
 DTYPES = ("bool", *INTEGERS, *FLOATS, *COMPLEX)
 
 #: The greatest number of combinations of input values for one graph.
-MOST_COMBINATIONS = 1 << 16
+MAX_COMBINATIONS = 1 << 16
 
 
 def _floats(dtype):
@@ -128,7 +128,7 @@ def _candidates(dtype, variables, rng):
         return small_floats(), "eight-bit floats (E5M2)"
     if whole is not None and len(whole) <= 256 and variables <= 2:
         return whole, "values of %s" % dtype
-    chosen = special(dtype) if variables <= 2 else _few(dtype, int(MOST_COMBINATIONS ** (1 / variables) + 1e-6))
+    chosen = special(dtype) if variables <= 2 else _few(dtype, int(MAX_COMBINATIONS ** (1 / variables) + 1e-6))
     name = "%d special values of %s" % (len(chosen), dtype)
     return (np.concatenate([chosen, random_values(dtype, 200, rng)]) if variables == 1 else chosen), name
 
@@ -136,14 +136,14 @@ def _candidates(dtype, variables, rng):
 _TUPLES = {1: "all %s", 2: "all pairs of %s", 3: "all triples of %s"}
 
 
-def _told(names):
+def _describe_combinations(names):
     """Describe combinations of the values of named sets."""
     if len(set(names)) > 1:
         return "all combinations of %s" % " and ".join(sorted(set(names)))
     return _TUPLES.get(len(names), "all combinations of %d of %%s" % len(names)) % names[0]
 
 
-def combinations(dtypes, rng, most=MOST_COMBINATIONS):
+def combinations(dtypes, rng, most=MAX_COMBINATIONS):
     """Return all combinations of the candidate values of several variables, or of a random part of the candidates.
 
     Parameters
@@ -166,7 +166,7 @@ def combinations(dtypes, rng, most=MOST_COMBINATIONS):
     numbers = sum(dtype != "bool" for dtype in dtypes)
     most <<= min(len(dtypes) - numbers, 2)
     found = [_candidates(dtype, numbers, rng) for dtype in dtypes]
-    over = _told([name for _, name in found])
+    over = _describe_combinations([name for _, name in found])
     lists = [values for values, _ in found]
     while np.prod([float(len(values)) for values in lists]) > most:
         longest = max(range(len(lists)), key=lambda i: len(lists[i]))

@@ -3,19 +3,19 @@
 from theano_ng.compile.ops import Rebroadcast, Shape, Shape_i
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import copy_stack_trace
-from theano_ng.scan.opt.common import number, same_number
+from theano_ng.scan.opt.common import constant_int, same_int
 from theano_ng.scan.opt.stacking import fitted, plan
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.basic import add, alloc, and_, ge, maximum, minimum, shape_padleft, sub
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
 
 
-class Outside:
+class OuterGraph:
     """The outer graph's knowledge of the variables of a step.
 
     Parameters
@@ -58,7 +58,7 @@ class Outside:
         """Return, for each input of a node, whether it has a row for each step; unknown inputs count as such."""
         return [not (v in self.same or isinstance(v, Constant)) for v in node.inputs]
 
-    def see_same(self, node):
+    def record_if_invariant(self, node):
         """Return True if a node computes the same value in all steps; if so, record its outputs as known.
 
         Parameters
@@ -79,7 +79,7 @@ class Outside:
             return True
         return False
 
-    def see_rows(self, node):
+    def record_if_stackable(self, node):
         """Return True if all rows that a node computes can be computed together outside; if so, record its outputs as
         known.
 
@@ -107,7 +107,7 @@ class Outside:
 
     # -- building
 
-    def put_later(self, v, make):
+    def defer(self, v, make):
         """Record that the rows of a variable are known outside; `make` makes the outer variable when it is needed."""
         self._later[v] = make
         self.rows.add(v)
@@ -187,7 +187,7 @@ def is_length_of(v, sequence):
     shape = node.inputs[0].owner
     return (
         not isinstance(index, slice)
-        and number(index) == 0
+        and constant_int(index) == 0
         and isinstance(shape.op, Shape)
         and shape.inputs[0] is sequence
     )
@@ -228,15 +228,15 @@ def _first_slice(v, n_steps):
     if node is None or not isinstance(node.op, Subtensor):
         return None
     entry = get_idx_list(node.inputs, node.op.idx_list)[0]
-    if not isinstance(entry, slice) or entry.stop is None or entry.step is not None and number(entry.step) != 1:
+    if not isinstance(entry, slice) or entry.stop is None or entry.step is not None and constant_int(entry.step) != 1:
         return None
-    start = 0 if entry.start is None else number(entry.start)
+    start = 0 if entry.start is None else constant_int(entry.start)
     stop = _as_tensor(entry.stop)
     if start is None or start < 0:
         return None
     if stop is n_steps and not start or is_sum(stop, n_steps, start):
         return node.inputs[0], start
-    both = number(stop), number(n_steps)
+    both = constant_int(stop), constant_int(n_steps)
     return (node.inputs[0], start) if None not in both and both[0] - start == both[1] else None
 
 
@@ -252,10 +252,10 @@ def is_sum(v, n_steps, lead):
     node = v.owner
     if node is not None and node.op == add and len(node.inputs) == 2:
         a, b = node.inputs
-        return a is n_steps and number(b) == lead or b is n_steps and number(a) == lead
+        return a is n_steps and constant_int(b) == lead or b is n_steps and constant_int(a) == lead
     if not lead:
-        return same_number(v, n_steps)
-    both = number(v), number(n_steps)
+        return same_int(v, n_steps)
+    both = constant_int(v), constant_int(n_steps)
     return None not in both and both[0] == both[1] + lead
 
 
@@ -275,7 +275,7 @@ def allocated(buffer):
             len(index) == 1
             and isinstance(index[0], slice)
             and index[0].step is None
-            and (index[0].start is None or number(index[0].start) == 0)
+            and (index[0].start is None or constant_int(index[0].start) == 0)
         ):
             setting, node = node, node.inputs[0].owner
     if node is None or not isinstance(node.op, (Alloc, AllocEmpty)):
@@ -328,7 +328,7 @@ def checked(v, args):
     n_steps = args.n_steps
     conditions = []
     known = _lengths_in(n_steps)
-    if not known and (number(n_steps) is None or number(n_steps) < 0):
+    if not known and (constant_int(n_steps) is None or constant_int(n_steps) < 0):
         conditions.append(ge(n_steps, 0))
     for sequence in args.outer_in_seqs:
         base = sequence
@@ -349,15 +349,15 @@ def checked(v, args):
 
 
 def _same_length(a, b):
-    return _unturned(a) is _unturned(b)
+    return _without_reversal(a) is _without_reversal(b)
 
 
-def _unturned(v):
+def _without_reversal(v):
     """Return the sequence that was reversed to make this one, or the sequence itself."""
     node = v.owner
     if node is not None and isinstance(node.op, Subtensor) and len(node.op.idx_list) == 1:
         (entry,) = get_idx_list(node.inputs, node.op.idx_list)
-        if isinstance(entry, slice) and entry.start is None and entry.stop is None and number(entry.step) == -1:
+        if isinstance(entry, slice) and entry.start is None and entry.stop is None and constant_int(entry.step) == -1:
             return node.inputs[0]
     return v
 

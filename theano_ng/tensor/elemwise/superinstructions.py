@@ -58,7 +58,7 @@ def _masks(name):
     return {"Add": ("b",), "Mul": ("b",), "Sub": ("a", "b")}.get(name, ("bc", "c", "b"))
 
 
-def rows(c_types):
+def c_source(c_types):
     """Return the C source of the instructions.
 
     Parameters
@@ -89,18 +89,18 @@ def rows(c_types):
                     )
                 lines.append(
                     "CHAIN(%s, %s, %s, %s %s)"
-                    % (called(name, mask, dtype), number, " ".join(loads[True]), " ".join(loads[False]), text)
+                    % (instruction_name(name, mask, dtype), number, " ".join(loads[True]), " ".join(loads[False]), text)
                 )
     return lines
 
 
-def called(name, mask, dtype):
+def instruction_name(name, mask, dtype):
     return "%s_%s%s" % (name, mask + "_" if mask else "", dtype)
 
 
 # Instruction -> the indices of the operands that it reads once.
 READ_ONCE = {
-    called(name, mask, dtype): frozenset(map(_PLACES.index, mask))
+    instruction_name(name, mask, dtype): frozenset(map(_PLACES.index, mask))
     for name in (*_SINGLE, *PAIRS)
     for mask in _masks(name)
     for dtype in ("float32", "float64")
@@ -113,7 +113,7 @@ def _split(name):
     return (operation, dtype) if operation in _SINGLE and dtype in ("float32", "float64") else (None, None)
 
 
-def chained(steps, kept, fixed):
+def combine_steps(steps, kept, fixed):
     """Combine pairs of steps to single steps.
 
     Parameters
@@ -172,5 +172,5 @@ def _read_once(step, fixed):
         operands = (operands[1], operands[0], *operands[2:])
     for mask in _masks(operation):
         if mask and all(fixed(operands[_PLACES.index(place)]) for place in mask):
-            return called(operation, mask, dtype), value, operands
+            return instruction_name(operation, mask, dtype), value, operands
     return name, value, operands

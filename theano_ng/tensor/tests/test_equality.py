@@ -5,7 +5,7 @@ import unittest
 import numpy as np
 
 import theano_ng.tensor as T
-from theano_ng.tensor.same import is_term_of, same, summed_along
+from theano_ng.tensor.equality import equal_expressions, is_term_of, summed_along
 
 X = np.array([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
 
@@ -22,7 +22,7 @@ class TestSame(unittest.TestCase):
             (x.reshape((6,)), x.reshape((6,))),
             (x.dimshuffle(0, "x", 1).dimshuffle(2, 0), x.T),
         ):
-            self.assertTrue(same(a, b))
+            self.assertTrue(equal_expressions(a, b))
         for a, b in (
             (x, y),
             (x.T, x),
@@ -32,7 +32,7 @@ class TestSame(unittest.TestCase):
             (T.exp(x), T.log(x)),
             (x, T.constant(X)),
         ):
-            self.assertFalse(same(a, b))
+            self.assertFalse(equal_expressions(a, b))
 
     def test_sums(self):
         x, t = T.dmatrix("x"), T.dtensor3("t")

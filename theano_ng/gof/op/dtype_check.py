@@ -6,7 +6,7 @@
 import numpy as np
 
 
-def other_dtype(variable, value):
+def dtype_mismatch(variable, value):
     """Describe how the dtype of a computed value differs from that of its variable.
 
     Parameters

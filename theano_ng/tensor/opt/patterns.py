@@ -9,8 +9,9 @@ Both sides of a row are terms. A term is an op applied to names, numbers and oth
     def local_log_add():
         "Compute the logarithm of a sum of two exponentials without overflow."
 
-A pattern may also contain conditions (`such`, `typed`, `number`, `alone`), the remaining inputs of a node (`Rest`), and
-ops by their class (`terms`, `elementwise`, `ops_such`, `copying`). A function may compute the replacement; see `rule`.
+A pattern may also contain conditions (`restricted`, `typed`, `number`, `alone`), the remaining inputs of a node
+(`Rest`), and ops by their class (`terms`, `elementwise`, `ops_such`, `copying`). A function may compute the
+replacement; see `rule`.
 
 Terms are the tuples, strings and dicts that `PatternSub` accepts, with Python's operators.
 """
@@ -32,7 +33,7 @@ from theano_ng.gof.rewriting.pattern import (
 )
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.opt.common import answer, computes, constant_value, get_clients, get_clients2, in_dtype
+from theano_ng.tensor.opt.common import computes, constant_value, get_clients, get_clients2, in_dtype, rule_result
 
 
 class _Operators:
@@ -102,7 +103,7 @@ def names(*texts):
     return [Name(text) for text in texts]
 
 
-def such(pattern, condition):
+def restricted(pattern, condition):
     """Return a pattern that matches a variable `v` only if the name or term `pattern` does, and ``condition(v)``."""
     return Restricted(pattern=pattern, constraint=condition)
 
@@ -118,7 +119,7 @@ def typed(pattern, kinds=None, ndim=None, broadcastable=None):
     ndim : int, optional
     broadcastable : tuple of bool, optional
     """
-    return such(
+    return restricted(
         pattern,
         lambda v: (
             (kinds is None or v.dtype[0] in kinds)
@@ -135,12 +136,12 @@ def number(name, condition):
         value = constant_value(v)
         return value is not None and bool(condition(value))
 
-    return such(name, is_such)
+    return restricted(name, is_such)
 
 
 def alone(pattern):
     """Return a pattern for a variable that only the matched node reads."""
-    return such(pattern, lambda v: len(getattr(v, "clients", ())) <= 1)
+    return restricted(pattern, lambda v: len(getattr(v, "clients", ())) <= 1)
 
 
 def terms(*ops):
@@ -202,19 +203,19 @@ _INFIX = {
 }
 
 
-def shown(term, binding=0):
+def term_text(term, binding=0):
     """Return the text of a term, in parentheses if its precedence is lower than `binding`."""
     if not isinstance(term, tuple):
         return str(term)
     head, arguments = term[0], term[1:]
     if head in _INFIX:
         own, symbol = _INFIX[head]
-        text = symbol.join(shown(a, own + (i > 0 or head is T.pow)) for i, a in enumerate(arguments))
+        text = symbol.join(term_text(a, own + (i > 0 or head is T.pow)) for i, a in enumerate(arguments))
     elif head is T.neg:
-        own, text = 3, "-" + shown(arguments[0], 3)
+        own, text = 3, "-" + term_text(arguments[0], 3)
     else:
         name = _known_as(head)
-        own, text = 9, "%s(%s)" % (name, ", ".join(map(shown, arguments)))
+        own, text = 9, "%s(%s)" % (name, ", ".join(map(term_text, arguments)))
     return "(%s)" % text if own < binding else text
 
 
@@ -222,7 +223,10 @@ def _described(text, rows):
     """Return a docstring with the rows as examples, unless it has examples or a row with a `Rest` is none."""
     if "  ->" in text or any(isinstance(name, Rest) for pattern, _ in rows for name in _names_in(pattern)):
         return text
-    return "%s\n\n%s\n" % (text, "\n".join("    %s  ->  %s" % (shown(pattern), shown(new)) for pattern, new in rows))
+    return "%s\n\n%s\n" % (
+        text,
+        "\n".join("    %s  ->  %s" % (term_text(pattern), term_text(new)) for pattern, new in rows),
+    )
 
 
 def rule(*rows, same_type=False, provided=None, inplace=False):
@@ -337,7 +341,9 @@ def _builder(pattern, new):
     wanted = code.co_varnames[: code.co_argcount]
     unknown = {*wanted} - {"node", "op", "out", *_names_in(pattern)}
     if unknown:
-        raise ValueError("%s has the parameters %s, which %s does not bind" % (new, sorted(unknown), shown(pattern)))
+        raise ValueError(
+            "%s has the parameters %s, which %s does not bind" % (new, sorted(unknown), term_text(pattern))
+        )
     return lambda bindings: new(*map(bindings.__getitem__, wanted))
 
 
@@ -377,7 +383,7 @@ def _result(new, node, out, same_type):
     if new.type == out.type:
         copy_stack_trace(out, new)
         return [new]
-    return False if same_type or not isinstance(node.op, Elemwise) else answer(new, out)
+    return False if same_type or not isinstance(node.op, Elemwise) else rule_result(new, out)
 
 
 # Ops that occur in nearly every graph. A pattern with one of them outermost is searched from a rarer inner op instead,

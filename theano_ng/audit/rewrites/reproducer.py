@@ -21,7 +21,7 @@ print("before:", change.before, "after:", change.after, "ended:", change.ended)
 """
 
 
-def program(rule, instance, values, difference):
+def reproducer(rule, instance, values, difference):
     """Return a Python program that shows a difference.
 
     Parameters
@@ -50,17 +50,19 @@ def program(rule, instance, values, difference):
     if values is None:
         lines.append(_GRAPHS_ONLY % (rule, inputs, outputs))
     else:
-        lines.append(_CALL % (rule, inputs, outputs, ", ".join(_shown(v, i) for v, i in zip(values, instance.inputs))))
-    lines.append("# %s: %s" % (difference.kind, _told(difference)))
+        lines.append(
+            _CALL % (rule, inputs, outputs, ", ".join(_value_expression(v, i) for v, i in zip(values, instance.inputs)))
+        )
+    lines.append("# %s: %s" % (difference.kind, _describe(difference)))
     return "\n".join(lines) + "\n"
 
 
-def _told(difference):
+def _describe(difference):
     text = "before %s, after %s" % (difference.before, difference.after)
     return (text + (", true %s" % difference.true if difference.true else "")).replace("\n", " ")
 
 
-def _shown(value, variable):
+def _value_expression(value, variable):
     """Return a Python expression for a value.
 
     A long array, or a value that is not an array, is read from `vocabulary`.

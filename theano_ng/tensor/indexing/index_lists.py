@@ -4,7 +4,7 @@ import numpy as np
 
 import theano_ng.scalar as scal
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.native import NativeOp, beside_native
+from theano_ng.gof.native import NativeOp, equivalent_to_native
 from theano_ng.gof.type import Type
 from theano_ng.scalar import Scalar
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value
@@ -42,7 +42,7 @@ class ScalarInputsOp(NativeOp):
     In a compiled module these are C numbers; `c_code` converts them to Python objects for the native function.
     """
 
-    @beside_native
+    @equivalent_to_native
     def c_code(self, node, name, inputs, outputs, sub):
         names, make, drop = list(inputs), [], []
         for i, variable in enumerate(node.inputs):
@@ -383,7 +383,7 @@ def slice_of(idx):
     return None
 
 
-def one_of_one(theslice):
+def selects_only_element(theslice):
     """Return True if a slice certainly selects the element of a dimension of length 1."""
     if theslice is None:
         return False
@@ -478,7 +478,7 @@ def adv_index_broadcastable_pattern(a, idx):
         if axis is None:
             flags.append(True)
         else:
-            flags.append(a.type.broadcastable[axis] and (entry is None or one_of_one(slice_of(entry))))
+            flags.append(a.type.broadcastable[axis] and (entry is None or selects_only_element(slice_of(entry))))
     return (*flags[:position], *joint, *flags[position:])
 
 

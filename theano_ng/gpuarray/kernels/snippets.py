@@ -26,7 +26,7 @@ _BITS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 SIZE, SSIZE = pygpu.SIZE, pygpu.SSIZE
 
 # A loop over the elements of a thread, from its first one to `n`, in steps of the total number of threads.
-EVERY = "for (ga_size i = (ga_size)GID_0 * LDIM_0 + LID_0; i < n; i += (ga_size)LDIM_0 * GDIM_0)"
+GRID_STRIDE_LOOP = "for (ga_size i = (ga_size)GID_0 * LDIM_0 + LID_0; i < n; i += (ga_size)LDIM_0 * GDIM_0)"
 
 
 def element(dtype):

@@ -9,7 +9,7 @@ from theano_ng import gof, scalar
 from theano_ng.audit.rewrites.examples import examples
 from theano_ng.gof.opt import LocalOptimizer, PatternSub, local_optimizer
 from theano_ng.tensor.opt.common import get_clients, get_clients2
-from theano_ng.tensor.opt.rows import (
+from theano_ng.tensor.opt.patterns import (
     Rest,
     Term,
     again,
@@ -20,9 +20,9 @@ from theano_ng.tensor.opt.rows import (
     names,
     number,
     pattern_rule,
+    restricted,
     rule,
-    shown,
-    such,
+    term_text,
     terms,
     typed,
     widened,
@@ -83,9 +83,9 @@ class TestTerms(unittest.TestCase):
         ):
             term = eval(text, {"x": x, "y": y, "exp": exp, "abs_": abs, "Join": join})
             with self.subTest(text):
-                again = eval(shown(term), {"x": x, "y": y, "exp": exp, "abs_": abs, "Join": join})
+                again = eval(term_text(term), {"x": x, "y": y, "exp": exp, "abs_": abs, "Join": join})
                 self.assertEqual(again, term)
-                self.assertLessEqual(len(shown(term)), len(text))
+                self.assertLessEqual(len(term_text(term)), len(text))
 
     def test_terms_of_operators(self):
         for term, op, arguments in (
@@ -106,7 +106,7 @@ class TestTerms(unittest.TestCase):
             self.assertEqual((type(term), tuple(term)), (Term, (op, *arguments)))
 
     def test_restricted_names_are_shown_as_names(self):
-        self.assertEqual(shown(exp(such("x", bool)) + 1), "exp(x) + 1")
+        self.assertEqual(term_text(exp(restricted("x", bool)) + 1), "exp(x) + 1")
 
 
 class TestRule(unittest.TestCase):
@@ -121,7 +121,7 @@ class TestRule(unittest.TestCase):
             (x + -(y * exp(x)), T.add),  # the exponential is too deep to be tracked
             (x * y + x, T.add),
         ):
-            self.assertEqual(pattern_rule("r", "", pattern, x).tracks(), [op], shown(pattern))
+            self.assertEqual(pattern_rule("r", "", pattern, x).tracks(), [op], term_text(pattern))
 
     def test_is_a_local_optimizer(self):
         @rule((x * x, x**2), (exp(x) * y, y))
@@ -169,7 +169,7 @@ class TestRule(unittest.TestCase):
         self.assertEqual(after(joined, T.Join()(0, m)), "m")
         self.assertFalse(after(joined, T.Join()(0, m, m)))
         self.assertFalse(joined.transform((v + 1).owner))
-        real = of_rows((exp(such("x", lambda i: i.dtype[0] == "f")), 1))
+        real = of_rows((exp(restricted("x", lambda i: i.dtype[0] == "f")), 1))
         self.assertFalse(after(real, T.exp(T.zvector("z"))))
 
     def test_first_row_that_matches(self):

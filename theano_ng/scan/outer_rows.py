@@ -6,12 +6,12 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.scalar import Add
 from theano_ng.scan.groups import Groups
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
 
-__all__ = ["Rows", "has_length", "is_filled_by", "written_place"]
+__all__ = ["Rows", "has_length", "is_filled_by", "written_index"]
 
 
 class Rows:
@@ -110,7 +110,7 @@ def _is_sum(stop, n_steps, start):
     return len(node.inputs) == 2 and node.inputs[0] is n_steps and _number(node.inputs[1]) == _number(start) is not None
 
 
-def written_place(v):
+def written_index(v):
     """If a variable is zeros with an array added at one place, return the index of that place in the first dimension,
     else None.
     """

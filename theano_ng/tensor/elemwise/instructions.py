@@ -17,7 +17,7 @@ from theano_ng.scalar.op import UnaryMath, is_discrete
 from theano_ng.scalar.ops_arith import Pow, RealDivision, Switch, TrueDiv
 from theano_ng.scalar.ops_compare import LogicalComparison
 from theano_ng.scalar.types import c_type, discrete_dtypes, get_scalar_type, upcast
-from theano_ng.tensor.elemwise import chains
+from theano_ng.tensor.elemwise import superinstructions
 
 ROWS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "blocks", "rows.h")
 DTYPES = (*discrete_dtypes, "float32", "float64")
@@ -96,7 +96,7 @@ def conversion(source, target):
     return "%s_to_%s" % (source, target)
 
 
-def rows():
+def c_source():
     """Return the C source of all instructions.
 
     Returns
@@ -129,7 +129,7 @@ def rows():
         for name, (row, types, text) in _OF_COMPLEX.items():
             names = dict(dtype=dtype, number=c_type(dtype), part=c_type(part))
             lines.append("%s(%s_%s, %s, %s)" % (row, name, dtype, types.format(**names), text.format(**names)))
-    lines += chains.rows({dtype: c_type(dtype) for dtype in ("float32", "float64")})
+    lines += superinstructions.c_source({dtype: c_type(dtype) for dtype in ("float32", "float64")})
     lines.append("ROW1(round_to_half, npy_float32, npy_float32, z = tng_half_to_float(tng_float_to_half(x0));)")
     head = ["/* Written by misc/write_block_rows.py. ROW<n>(name, C type of result, C types of n operands, C code) */"]
     head += ["#ifdef ROW_HEADERS"]
@@ -177,7 +177,7 @@ def _body(op, dtypes, out):
 
 
 @functools.cache
-def library():
+def instruction_module():
     """Return the module of instructions for this processor: that with the widest SIMD vectors that it supports."""
     name = "theano_ng.tensor.native.blocks_v%d"
     for level in range(processor_level(), 1, -1):

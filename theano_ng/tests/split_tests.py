@@ -4,7 +4,7 @@ import functools
 
 
 def parts(count):
-    """Return a decorator for a test that is called with each number below `count`; `in_parts` makes a test of each."""
+    """Return a decorator for a test that is called with numbers below `count`; `split_tests` makes a test of each."""
 
     def decorate(test):
         test.parts = count
@@ -13,7 +13,7 @@ def parts(count):
     return decorate
 
 
-def in_parts(case):
+def split_tests(case):
     """Replace the tests of a class that have `parts` by one test for each part."""
     for name, test in list(vars(case).items()):
         if hasattr(test, "parts"):

@@ -1,7 +1,7 @@
 """Work that can wait until a function has returned its first result.
 
-Examples are to fill a cache on disk, or to start a compiler in the background. `later` runs such work in a thread, a
-short time after the request. If the process ends earlier, the work runs at the end of the process.
+Examples are to fill a cache on disk, or to start a compiler in the background. `run_later` runs such work in a thread,
+a short time after the request. If the process ends earlier, the work runs at the end of the process.
 """
 
 import _thread
@@ -13,10 +13,10 @@ import time
 from theano_ng.gof._lock import Lock
 
 PAUSE = 0.01  # seconds
-EXIT_PATIENCE = 10.0  # maximal seconds that the end of the process waits for the thread's current work
+EXIT_TIMEOUT = 10.0  # maximal seconds that the end of the process waits for the thread's current work
 
 
-class Later:
+class DeferredCalls:
     """A queue of functions without arguments. Each is called once, in order; exceptions are ignored.
 
     Attributes
@@ -79,9 +79,9 @@ class Later:
             self._todo.clear()
 
     def at_exit(self):
-        """Do the remaining work for other processes, unless the thread is busy for longer than `EXIT_PATIENCE`."""
+        """Do the remaining work for other processes, unless the thread is busy for longer than `EXIT_TIMEOUT`."""
         self.ending = True
-        if self._working.acquire(timeout=EXIT_PATIENCE):
+        if self._working.acquire(timeout=EXIT_TIMEOUT):
             try:
                 self._do_all()
             finally:
@@ -92,7 +92,7 @@ class Later:
         self.__init__()
 
 
-later = Later()
-atexit.register(later.at_exit)
+run_later = DeferredCalls()
+atexit.register(run_later.at_exit)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=later.after_fork)
+    os.register_at_fork(after_in_child=run_later.after_fork)
