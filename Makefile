@@ -175,7 +175,7 @@ SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads 
 	generated_blas row_fusion sort slinalg bad_input) theano_ng.scalar.tests.test_special \
 	theano_ng.typed_list.tests.test_basic theano_ng.sparse.tests.test_values theano_ng.sparse.tests.test_generated \
 	theano_ng.tensor.nnet.tests.test_softmax theano_ng.tensor.nnet.tests.test_crossentropy theano_ng.compile.tests.test_function_module \
-	theano_ng.gof.tests.test_vm theano_ng.gof.tests.test_lazy theano_ng.gof.tests.test_native_words \
+	theano_ng.gof.tests.test_vm theano_ng.gof.tests.test_lazy theano_ng.gof.tests.test_native_params \
 	$(addprefix theano_ng.compile.tests.test_,live_objects scalar_arguments spare_arrays) \
 	theano_ng.scan.tests.test_loop theano_ng.scan.tests.test_loop_faults theano_ng.tensor.tests.test_interpreter \
 	$(addprefix theano_ng.tensor.nnet.tests.test_,corr conv_legacy bn ctc neighbours blocksparse) theano_ng.tensor.signal.tests.test_pool \

@@ -92,7 +92,7 @@ def block_extensions():
     if platform.machine() == "x86_64":
         levels.update({3: ["-march=x86-64-v3"], 4: ["-march=x86-64-v4"]})
     for level, flags in levels.items():
-        blocks = extension("theano_ng.tensor.native.blocks_v%d" % level, os.path.join(folder, "rows.c"))
+        blocks = extension("theano_ng.tensor.native.blocks_v%d" % level, os.path.join(folder, "interpreter.c"))
         blocks.sources += [os.path.join(folder, "module.c"), VECTOR_MATH]
         blocks.define_macros += [("BLOCKS_LEVEL", str(level)), ("TNG_OWN_VECTOR_MATH", "1"), *HAS_MVEC_MACRO]
         # The flags of compiled kernels (gof/compiler/toolchain.py).

@@ -14,7 +14,7 @@ cimport numpy as cnp
 from theano_ng.gof._native cimport (
     LIVE_MACHINES, Array, CThunk, LazyBranch, NativeThunk, allocate, array_dim, array_itemsize, array_ndim, array_type, count_live,
     free_arena, has_flags, is_exact_array, plain_numbers)
-from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, refcount, take
+from theano_ng.gof.cells cimport cell_of, decref, empty, incref, peek, put_owned, refcount, take
 
 cnp.import_array()
 
@@ -104,7 +104,7 @@ cdef inline void lend(CLazyLinker self, Step *step) noexcept:
         value = self.spare[step.outs[j]]
         if value != NULL:
             self.spare[step.outs[j]] = NULL
-            give(self.cells[step.outs[j]], value)
+            put_owned(self.cells[step.outs[j]], value)
 
 
 def checked_request(node, needed, int n_inputs):
@@ -597,7 +597,7 @@ cdef class CLazyLinker:
             if update.release:
                 empty(update.source)
         for i in range(self.n_updates):
-            give(self.update[i].destination, self.fresh[i])
+            put_owned(self.update[i].destination, self.fresh[i])
 
     def __call__(self, output_subset=None, Py_ssize_t n_calls=1):
         """Run the program. It reads its inputs from cells and leaves its results in cells.

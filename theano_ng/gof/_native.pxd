@@ -24,7 +24,7 @@ cdef inline bint plain_numbers(int number) noexcept:
 
 
 ctypedef int (*thunk_fn)(void *data) noexcept
-ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, const int64_t *words) noexcept
+ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, const int64_t *params) noexcept
 
 
 # Indices of the counters that `live_objects` returns.
@@ -78,14 +78,14 @@ cdef struct NativeCall:
     int nout
     Operand *operands       # nin inputs, then nout outputs
     PyObject **values       # space for nin + nout values
-    int64_t *words
+    int64_t *params
     char *copied            # for each input, whether the current call uses a copy
 
 
 cdef class NativeThunk(CThunk):
     cdef Arena arena
     cdef NativeCall call
-    cdef int64_t *scratch   # the memory that one of the words points to, or NULL
+    cdef int64_t *scratch   # the memory that one of the parameters points to, or NULL
     cdef object keep        # the object that owns the function's code
     cdef tuple programs     # the addresses of the programs that run in place of kernels
 

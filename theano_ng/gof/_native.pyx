@@ -12,7 +12,7 @@ from posix.dlfcn cimport RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW, dlclose, dlerror, dl
 
 cimport numpy as cnp
 
-from theano_ng.gof.cells cimport Py_None, cell_of, decref, empty, give, incref, peek, put, refcount, take
+from theano_ng.gof.cells cimport Py_None, cell_of, decref, empty, incref, peek, put, put_owned, refcount, take
 
 cnp.import_array()
 
@@ -211,17 +211,17 @@ cdef int run_native(void *data) noexcept:
             else:
                 empty(operand.cell)
         operand += 1
-    cdef int status = call.function(call.nin, call.nout, values, values + call.nin, call.words)
+    cdef int status = call.function(call.nin, call.nout, values, values + call.nin, call.params)
     for i in range(call.nin, n):
         if values[i] != NULL:
-            give(call.operands[i].cell, values[i])
+            put_owned(call.operands[i].cell, values[i])
     if copied:
         drop_copies(call)
     return status
 
 
 cdef extern from "native.h":
-    ctypedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *words) except? -1
+    ctypedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *params) except? -1
 
     ctypedef struct NativeEntry:
         native_fn function
@@ -232,20 +232,20 @@ cdef const NativeEntry *entry_of(capsule) except NULL:
     return <const NativeEntry *>PyCapsule_GetPointer(capsule, "theano_ng.native_entry")
 
 
-cdef int64_t scratch_needed(const NativeEntry *native, int nin, int nout, const int64_t *words) except -1:
+cdef int64_t scratch_needed(const NativeEntry *native, int nin, int nout, const int64_t *params) except -1:
     if native.scratch == NULL:
-        raise SystemError("a native function with a word called scratch must be listed by NATIVE_ENTRY_WITH_SCRATCH")
-    return native.scratch(nin, nout, words)
+        raise SystemError("a native function with a parameter called scratch must be listed by NATIVE_ENTRY_WITH_SCRATCH")
+    return native.scratch(nin, nout, params)
 
 
-def scratch_words(entry, list words, int nin, int nout):
-    """Return the size, in words, of the scratch memory that a native function needs for calls with these words.
+def scratch_size(entry, list params, int nin, int nout):
+    """Return the size, in words, of the scratch memory that a native function needs for calls with these parameters.
 
     Parameters
     ----------
     entry : PyCapsule
         A `NativeEntry` (see native.h) with a parameter called scratch.
-    words : list of int
+    params : list of int
         The packed parameters of the function.
     nin, nout : int
         The numbers of inputs and outputs.
@@ -257,16 +257,16 @@ def scratch_words(entry, list words, int nin, int nout):
     Raises
     ------
     ValueError
-        If the words do not match these numbers.
+        If the parameters do not match these numbers.
     """
     cdef const NativeEntry *native = entry_of(entry)
-    cdef int64_t *copy = <int64_t *>PyMem_Calloc(len(words) + 1, sizeof(int64_t))
+    cdef int64_t *copy = <int64_t *>PyMem_Calloc(len(params) + 1, sizeof(int64_t))
     cdef Py_ssize_t i
     if copy == NULL:
         raise MemoryError()
     try:
-        for i in range(len(words)):
-            copy[i] = words[i]
+        for i in range(len(params)):
+            copy[i] = params[i]
         return scratch_needed(native, nin, nout, copy)
     finally:
         PyMem_Free(copy)
@@ -284,10 +284,10 @@ cdef class NativeThunk(CThunk):
     ----------
     entry : PyCapsule
         A `NativeEntry` (see native.h).
-    words : list of int
+    params : list of int
         The packed parameters of the function.
     scratch_at : int
-        The index of the word for the address of scratch memory; -1 if there is none.
+        The index of the parameter for the address of scratch memory; -1 if there is none.
     inputs, outputs : list of cells
         One-element lists.
     layouts : list of int, optional
@@ -296,8 +296,8 @@ cdef class NativeThunk(CThunk):
         The addresses of the programs that run in place of kernels.
     """
 
-    def __cinit__(self, entry, list words, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None, tuple programs=()):
-        cdef Py_ssize_t i, n_words = len(words), nin = len(inputs), nout = len(outputs)
+    def __cinit__(self, entry, list params, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None, tuple programs=()):
+        cdef Py_ssize_t i, n_words = len(params), nin = len(inputs), nout = len(outputs)
         cdef const NativeEntry *native = entry_of(entry)
         cdef Operand *operand
         self.keep = entry
@@ -307,7 +307,7 @@ cdef class NativeThunk(CThunk):
         self.call.operands = <Operand *>allocate(&self.arena, nin + nout, sizeof(Operand))
         self.call.values = <PyObject **>allocate(&self.arena, nin + nout, sizeof(PyObject *))
         self.call.copied = <char *>allocate(&self.arena, nin, 1)
-        self.call.words = <int64_t *>allocate(&self.arena, n_words, sizeof(int64_t))
+        self.call.params = <int64_t *>allocate(&self.arena, n_words, sizeof(int64_t))
         for i in range(nin + nout):
             operand = &self.call.operands[i]
             operand.cell = cell_of(inputs[i] if i < nin else outputs[i - nin])
@@ -317,13 +317,13 @@ cdef class NativeThunk(CThunk):
                 descr = cnp.PyArray_DescrFromType(operand.layout >> 8)      # NumPy never frees it
                 operand.descr = <void *>descr
         for i in range(n_words):
-            self.call.words[i] = words[i]
+            self.call.params[i] = params[i]
         if scratch_at >= 0:
             # A separate block: a memory checker then detects an access beyond its end.
-            self.scratch = <int64_t *>PyMem_Calloc(scratch_needed(native, nin, nout, self.call.words), sizeof(int64_t))
+            self.scratch = <int64_t *>PyMem_Calloc(scratch_needed(native, nin, nout, self.call.params), sizeof(int64_t))
             if self.scratch == NULL:
                 raise MemoryError()
-            self.call.words[scratch_at] = <intptr_t>self.scratch
+            self.call.params[scratch_at] = <intptr_t>self.scratch
         self.run, self.data = run_native, &self.call
         self.programs = programs
 
@@ -501,7 +501,7 @@ cdef class LazyBranch(CThunk):
                 copied = self.copy(<object>value)
                 put(self.results[j], <PyObject *>copied)
             elif move and self.movable[j] and ours_alone(value):
-                give(self.results[j], take(self.sides[side * self.branch_size + j]))
+                put_owned(self.results[j], take(self.sides[side * self.branch_size + j]))
             else:
                 old = peek(self.results[j])
                 if (ours_alone(old) and array_type(<Array *>old) == array_type(<Array *>value) and same_shape(<Array *>old, <Array *>value)

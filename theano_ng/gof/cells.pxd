@@ -30,7 +30,7 @@ cdef inline PyObject *peek(PyObject *cell) noexcept:
     return PyList_GET_ITEM(cell, 0)
 
 
-cdef inline void give(PyObject *cell, PyObject *value) noexcept:
+cdef inline void put_owned(PyObject *cell, PyObject *value) noexcept:
     """Put a value into a cell, which steals the caller's reference."""
     cdef PyObject *old = PyList_GET_ITEM(cell, 0)
     PyList_SET_ITEM(cell, 0, value)
@@ -40,7 +40,7 @@ cdef inline void give(PyObject *cell, PyObject *value) noexcept:
 cdef inline void put(PyObject *cell, PyObject *value) noexcept:
     """Put a value into a cell. The caller keeps its reference."""
     incref(value)
-    give(cell, value)
+    put_owned(cell, value)
 
 
 cdef inline PyObject *take(PyObject *cell) noexcept:

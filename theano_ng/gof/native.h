@@ -16,71 +16,71 @@
 #include <numpy/arrayobject.h>
 #include <numpy/arrayscalars.h>
 
-typedef int (*native_fn)(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words);
+typedef int (*native_fn)(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params);
 
 /* Returns the size (words) of the scratch memory for a call with these parameters. Returns -1 with an exception set if
  * the parameters do not match the call. */
-typedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *words);
+typedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *params);
 
 /* A native function, or the record of a table's rows.
  *
  * name      the name of the entry in its module
  * function  the function; NULL for a record
- * words     the text of the parameters that NATIVE_WORDS declares; NULL if there are none
+ * params    the text of the parameters that NATIVE_PARAMS declares; NULL if there are none
  * scratch   the function that returns the size of the scratch memory; NULL if there is no such memory
  */
 typedef struct {
     const char *name;
     native_fn function;
-    const char *words;
+    const char *params;
     native_scratch_fn scratch;
 } NativeEntry;
 
 #define NATIVE_CAPSULE "theano_ng.native_entry"
 
-/* Packed parameters (words). NATIVE_WORDS(solve, structure, lower, shape[2]) declares
+/* Packed parameters. NATIVE_PARAMS(solve, structure, lower, shape[2]) declares
  *
- *     struct solve_words { int64_t structure, lower, shape[2]; };
+ *     struct solve_params { int64_t structure, lower, shape[2]; };
  *
- * and defines the same text for Python, where an Op passes the parameters by these names (gof/native_words.py). An
- * array at the end, `n_axes, axes[]`, has any length. NATIVE_TABLE(name, row, rows, words ...) ends in a table `rows`
- * of `n_rows` structs, which NATIVE_WORDS(row, ...) declares.
+ * and defines the same text for Python, where an Op passes the parameters by these names (gof/native_params.py). An
+ * array at the end, `n_axes, axes[]`, has any length. NATIVE_TABLE(name, row, rows, params ...) ends in a table `rows`
+ * of `n_rows` structs, which NATIVE_PARAMS(row, ...) declares.
  *
  * An Op does not pass `n_...` and `scratch`. The latter is the address of zeroed memory, which is private to the thunk
  * and kept between calls. A function in the entry returns its size.
  */
 #define NATIVE_TEXT(...) #__VA_ARGS__
-#define NATIVE_WORDS(name, ...)          \
-    struct name##_words {                \
+#define NATIVE_PARAMS(name, ...)         \
+    struct name##_params {               \
         int64_t __VA_ARGS__;             \
     };                                   \
     static const char name##_text[] __attribute__((unused)) = NATIVE_TEXT(__VA_ARGS__)
 #define NATIVE_TABLE(name, row, rows, ...)   \
-    struct name##_words {                    \
+    struct name##_params {                   \
         int64_t __VA_OPT__(__VA_ARGS__, ) n_##rows; \
-        struct row##_words rows[];           \
+        struct row##_params rows[];          \
     };                                       \
     static const char name##_text[] __attribute__((unused)) = NATIVE_TEXT(__VA_OPT__(__VA_ARGS__, ) n_##rows, rows[row])
 
-/* Declares tng_<name>, which reads struct <name>_words, and defines the wrapper that NATIVE_ENTRY(name) refers to. */
+/* Declares tng_<name>, which reads struct <name>_params, and defines the wrapper that NATIVE_ENTRY(name) refers to. */
 #define NATIVE_READER(name)                                                                                          \
-    static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_words *words);      \
-    static int name##_reader(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)                \
+    static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_params *params);    \
+    static int name##_reader(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)               \
     {                                                                                                               \
-        return tng_##name(nin, nout, in, out, (const struct name##_words *)words);                                  \
+        return tng_##name(nin, nout, in, out, (const struct name##_params *)params);                                \
     }
 
-/* NATIVE_WORDS and NATIVE_READER, for most functions. */
+/* NATIVE_PARAMS and NATIVE_READER, for most functions. */
 #define NATIVE_FUNCTION(name, ...)   \
-    NATIVE_WORDS(name, __VA_ARGS__); \
+    NATIVE_PARAMS(name, __VA_ARGS__); \
     NATIVE_READER(name)
 
 #define NATIVE_ENTRY(name) {#name, name##_reader, name##_text, NULL}
 #define NATIVE_ENTRY_WITH_SCRATCH(name) {#name, name##_reader, name##_text, name##_scratch}
 #define NATIVE_ROW(name) {#name, NULL, name##_text, NULL}
 
-/* Defines the extension module `name`. Its attributes are the entries, as capsules, and `words`: a dict of the texts of
- * the entries' parameters. */
+/* Defines the extension module `name`. Its attributes are the entries, as capsules, and `params`: a dict of the texts
+ * of the entries' parameters. */
 #define NATIVE_MODULE(name, entries)                                                                              \
     static struct PyModuleDef native_module_def = {PyModuleDef_HEAD_INIT, #name, NULL, -1, NULL, NULL, NULL, NULL, NULL}; \
     PyMODINIT_FUNC PyInit_##name(void)                                                                            \
@@ -97,9 +97,9 @@ typedef struct {
 static inline int native_add_entries(PyObject *module, const NativeEntry *entry)
 {
     PyObject *texts = PyDict_New();
-    int status = PyModule_AddObjectRef(module, "words", texts);
+    int status = PyModule_AddObjectRef(module, "params", texts);
     for (; entry->name != NULL && status == 0; ++entry) {
-        PyObject *text = PyUnicode_FromString(entry->words == NULL ? "" : entry->words);
+        PyObject *text = PyUnicode_FromString(entry->params == NULL ? "" : entry->params);
         status = text == NULL ? -1 : PyDict_SetItemString(texts, entry->name, text);
         Py_XDECREF(text);
         if (status == 0 && entry->function != NULL) {

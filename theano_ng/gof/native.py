@@ -1,7 +1,7 @@
 """Native code of Ops: C code that ships with the package, and its use as a thunk or as an ordinary C Op.
 
-An Op whose C code does not depend on the graph names a compiled function and the function's packed parameters, called
-words (`NativeCode`). The linkers bind the function to cells without compiling anything. The classic C interface
+An Op whose C code does not depend on the graph names a compiled function and the function's packed parameters
+(`NativeCode`). The linkers bind the function to cells without compiling anything. The classic C interface
 (`c_code` etc.) is derived from the same record.
 """
 
@@ -16,7 +16,7 @@ from theano_ng.gof.compiler import background
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, load_kernels, rename_symbol
 from theano_ng.gof.compiler.standin import stand_in
 from theano_ng.gof.compiler.toolchain import compiler_available
-from theano_ng.gof.native_words import SCRATCH, Record
+from theano_ng.gof.native_params import SCRATCH, Record
 from theano_ng.gof.utils import MethodNotDefined
 
 _registered = {}
@@ -66,7 +66,7 @@ class Kernel(NamedTuple):
 class ForeignKernel:
     """A kernel on a device, which the C compiler does not build.
 
-    As for a `Kernel`, its address replaces it among the words.
+    As for a `Kernel`, its address replaces it among the parameters.
     """
 
     interpreted = None  # it cannot run before it is built
@@ -140,52 +140,52 @@ class NativeCode:
     ----------
     function : str
         The path ``"package.module:name"`` of a native function.
-    **words
-        The parameters of the C code, by the names that it declares (`NATIVE_WORDS` in native.h). A value is an integer,
-        a sequence of integers or bytes for an array, a sequence of dicts for a table, or a `Kernel` for its address.
-        The values are checked against the declaration when the code is bound to cells, or becomes part of a module's
-        source.
+    **params
+        The parameters of the C code, by the names that it declares (`NATIVE_PARAMS` in native.h). A value is an
+        integer, a sequence of integers or bytes for an array, a sequence of dicts for a table, or a `Kernel` for its
+        address. The values are checked against the declaration when the code is bound to cells, or becomes part of a
+        module's source.
     """
 
-    __slots__ = ("function", "words")
+    __slots__ = ("function", "params")
 
-    def __init__(self, function, /, **words):
+    def __init__(self, function, /, **params):
         self.function = function
-        self.words = words
+        self.params = params
 
     def __repr__(self):
-        return "NativeCode(%s)" % ", ".join([repr(self.function), *["%s=%r" % word for word in self.words.items()]])
+        return "NativeCode(%s)" % ", ".join([repr(self.function), *["%s=%r" % pair for pair in self.params.items()]])
 
     def _records(self):
-        """Yield each group of words that may contain a kernel, and the number of words in front of it: the words of the
-        function, then those of each row of its table.
+        """Yield each group of parameters that may contain a kernel, and the number of packed words in front of the group:
+        first the parameters of the function, then each row of its table.
         """
-        yield self.words, 0
+        yield self.params, 0
         record = native_function(self.function).record
-        for name, rows in self.words.items():
+        for name, rows in self.params.items():
             if record.row is not None and name == record.tail:
                 for i, row in enumerate(rows):
                     yield row, record.offsets[name] + i * record.row.size
 
     @property
     def kernels(self):
-        """The kernels among the words and in the rows of a table."""
+        """The kernels among the parameters and in the rows of a table."""
         return tuple(
-            [v for words, _ in self._records() for v in words.values() if isinstance(v, (Kernel, ForeignKernel))]
+            [v for params, _ in self._records() for v in params.values() if isinstance(v, (Kernel, ForeignKernel))]
         )
 
     def kernel_offsets(self):
         """Return the number of packed words in front of the address of each of `kernels`."""
         record = native_function(self.function).record
         return [
-            before + (record if words is self.words else record.row).offsets[name]
-            for words, before in self._records()
-            for name, value in words.items()
+            before + (record if params is self.params else record.row).offsets[name]
+            for params, before in self._records()
+            for name, value in params.items()
             if isinstance(value, (Kernel, ForeignKernel))
         ]
 
     def packed(self, addresses):
-        """Return the packed parameter words for C.
+        """Return the packed parameters for C.
 
         Parameters
         ----------
@@ -199,13 +199,13 @@ class NativeCode:
         Raises
         ------
         TypeError, ValueError
-            If the values do not match the declaration of the C code, see `native_words.Record.pack`.
+            If the values do not match the declaration of the C code, see `native_params.Record.pack`.
         """
         addresses, record = iter(addresses), native_function(self.function).record
-        words, *rows = [_with_addresses(words, addresses) for words, _ in self._records()]
+        params, *rows = [_with_addresses(params, addresses) for params, _ in self._records()]
         if rows:
-            words[record.tail] = rows
-        return record.pack(words)
+            params[record.tail] = rows
+        return record.pack(params)
 
     def bind(self, addresses, inputs, outputs, layouts):
         """Return a thunk that runs the code on cells.
@@ -228,10 +228,10 @@ class NativeCode:
         return _native.NativeThunk(function.entry, self.packed(addresses), scratch, inputs, outputs, layouts, programs)
 
 
-def _with_addresses(words, addresses):
-    """Return words with an address in place of each kernel, and of its program if the kernel is the interpreter."""
-    found = dict(words)
-    for name, value in words.items():
+def _with_addresses(params, addresses):
+    """Return parameters with an address in place of each kernel, and of its program if the kernel is the interpreter."""
+    found = dict(params)
+    for name, value in params.items():
         if isinstance(value, (Kernel, ForeignKernel)):
             found[name] = next(addresses)
             if isinstance(found[name], LoadedKernel):
@@ -249,7 +249,7 @@ class NativeFunction(NamedTuple):
     entry : capsule
         A capsule of its `NativeEntry` (native.h).
     record : Record
-        The layout of its parameter words.
+        The layout of its parameters.
     """
 
     entry: object
@@ -264,7 +264,7 @@ def native_function(name):
     """
     module, _, attribute = name.partition(":")
     module = importlib.import_module(module)
-    return NativeFunction(getattr(module, attribute), Record(name, module.words[attribute], module.words))
+    return NativeFunction(getattr(module, attribute), Record(name, module.params[attribute], module.params))
 
 
 def array_layout(type_):
@@ -424,30 +424,30 @@ class NativeOp:
 
     def c_support_code_struct(self, node, name):
         code = self._native_code(node)
-        words = code.packed([0] * len(code.kernels))
-        text = "native_fn native_%s;\nint64_t words_%s[%d];" % (name, name, len(words) or 1)
-        count = self._scratch(node, code, words)
+        params = code.packed([0] * len(code.kernels))
+        text = "native_fn native_%s;\nint64_t params_%s[%d];" % (name, name, len(params) or 1)
+        count = self._scratch(node, code, params)
         return text if count is None else text + "\nint64_t scratch_%s[%d];" % (name, count or 1)
 
-    def _scratch(self, node, code, words):
+    def _scratch(self, node, code, params):
         """Return the size in words of the scratch memory that the C code needs, or None if it uses none."""
         function = native_function(code.function)
         if SCRATCH not in function.record.offsets:
             return None
-        return _native.scratch_words(function.entry, words, len(node.inputs), len(node.outputs))
+        return _native.scratch_size(function.entry, params, len(node.inputs), len(node.outputs))
 
     def c_init_code_struct(self, node, name, sub):
         code = self._native_code(node)
         module, _, attribute = code.function.partition(":")
         offsets = native_function(code.function).record.offsets
-        words = ["INT64_MIN" if word == -(2**63) else "%dLL" % word for word in code.packed([0] * len(code.kernels))]
+        params = ["INT64_MIN" if word == -(2**63) else "%dLL" % word for word in code.packed([0] * len(code.kernels))]
         for i, offset in enumerate(code.kernel_offsets()):
-            words[offset] = "(int64_t)(intptr_t)&%s" % kernel_name(name, i)
+            params[offset] = "(int64_t)(intptr_t)&%s" % kernel_name(name, i)
         clear = ""
         if SCRATCH in offsets:
-            words[offsets[SCRATCH]] = "(int64_t)(intptr_t)scratch_%s" % name
+            params[offsets[SCRATCH]] = "(int64_t)(intptr_t)scratch_%s" % name
             clear = "memset(scratch_%s, 0, sizeof scratch_%s);" % (name, name)
-        fill = "\n".join("words_%s[%d] = %s;" % (name, i, word) for i, word in enumerate(words))
+        fill = "\n".join("params_%s[%d] = %s;" % (name, i, word) for i, word in enumerate(params))
         return """
 %(clear)s
 %(fill)s
@@ -466,7 +466,7 @@ class NativeOp:
 {
     PyObject *native_in[] = {%(ins)s};
     PyObject *native_out[] = {%(outs)s};
-    int native_status = native_%(name)s(%(nin)d, %(nout)d, native_in, native_out, words_%(name)s);
+    int native_status = native_%(name)s(%(nin)d, %(nout)d, native_in, native_out, params_%(name)s);
     %(back)s
     if (native_status != 0) {
         %(fail)s

@@ -283,21 +283,21 @@ def _call_of_native(node, name, x, z, fail):
     this process.
     """
     code = node.op.native_code(node)
-    words = code.packed(obtain_kernels(code.kernels))
+    params = code.packed(obtain_kernels(code.kernels))
     module, _, function = code.function.partition(":")
     return """
     {
-        static const int64_t words_%(name)s[] = {%(words)s};
+        static const int64_t params_%(name)s[] = {%(params)s};
         const NativeEntry *entry_%(name)s = native_entry("%(module)s", "%(function)s");
         PyObject *in_%(name)s[] = {(PyObject *)%(x)s}, *out_%(name)s[] = {(PyObject *)%(z)s};
-        int status_%(name)s = entry_%(name)s == NULL ? -1 : entry_%(name)s->function(1, 1, in_%(name)s, out_%(name)s, words_%(name)s);
+        int status_%(name)s = entry_%(name)s == NULL ? -1 : entry_%(name)s->function(1, 1, in_%(name)s, out_%(name)s, params_%(name)s);
         %(z)s = (PyGpuArrayObject *)out_%(name)s[0];
         if (status_%(name)s != 0) {
             %(fail)s
         }
     }
     """ % dict(
-        name=name, words=", ".join("%dLL" % w for w in words), module=module, function=function, x=x, z=z, fail=fail
+        name=name, params=", ".join("%dLL" % w for w in params), module=module, function=function, x=x, z=z, fail=fail
     )
 
 

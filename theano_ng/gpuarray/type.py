@@ -371,7 +371,7 @@ class GpuArrayType(Type):
         return pygpu.empty(shape, dtype=self.dtype, context=self.context)
 
     # The functions with which C loops handle rows, see scan/row_table.h.
-    row_table = "theano_ng.gpuarray.native.rows.table"
+    row_table = "theano_ng.gpuarray.native.row_table.table"
 
     def get_shape_info(self, obj):
         """Return the shape, for profiles; see `get_size`."""

@@ -17,14 +17,14 @@ from theano_ng.gof._cvm cimport CLazyLinker
 from theano_ng.gof._native cimport (
     Arena, Array, CThunk, allocate, array_dim, array_itemsize, array_ndim, array_type, behaved, free_arena, has_flags,
     NativeThunk, is_exact_array, native_fn, thunk_fn)
-from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, put, refcount, take
-from theano_ng.scan._rows cimport row_places, row_table, rows_of
+from theano_ng.gof.cells cimport cell_of, decref, empty, incref, peek, put, put_owned, refcount, take
+from theano_ng.scan._row_table cimport row_places, row_table, row_table_of
 
 from theano_ng.compile.functions.aliasing import alias_root, alias_roots
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import CompileError, MissingGXX, load_kernels
 from theano_ng.scan import loop
-from theano_ng.scan.array_text import Box, Fold, Inner
+from theano_ng.scan.array_source import BoxHelper, FoldHelper, KernelHelper
 from theano_ng.tensor.native.reduce import address_of_fold_box, fold_of
 
 cnp.import_array()
@@ -41,13 +41,13 @@ cdef extern from "numpy/arrayobject.h":
 
 ctypedef int64_t (*kernel_fn)(int64_t steps, int64_t length, char **base, const int64_t *place) noexcept
 ctypedef int64_t (*array_kernel_fn)(
-    int64_t steps, const int64_t *size, char **base, const int64_t *place, char ***data, const Tool *tools, int64_t *left) noexcept
+    int64_t steps, const int64_t *size, char **base, const int64_t *place, char ***data, const Helper *helpers, int64_t *left) noexcept
 
 cdef enum:
     KEPT_MEMORY = 1 << 20   # maximum size in bytes of the kernel's arrays that are kept between calls
 
 
-cdef struct Tool:
+cdef struct Helper:
     # A native function that a kernel calls; array_kernel.py declares the same struct.
     native_fn function
     int64_t n_ins
@@ -55,7 +55,7 @@ cdef struct Tool:
     PyObject **ins          # borrowed references
     PyObject **outs         # owned references: the function may replace the arrays
     PyObject **own          # the arrays that are in `outs` before the call; borrowed references
-    const int64_t *words
+    const int64_t *params
 
 
 cdef struct Rows:
@@ -133,14 +133,14 @@ cdef class LoopThunk(CThunk):
     cdef object pending             # a kernel that is not compiled yet
     cdef long long left_to_machine  # number of steps until it will be compiled
     cdef object layout              # layout of a kernel with arrays, else None
-    cdef int n_lengths, n_tools
+    cdef int n_lengths, n_helpers
     cdef int64_t *size              # the lengths; -1 if not known yet
     cdef int64_t *size_of_memory    # the lengths for which the arrays were allocated
     cdef int **dims                 # for each operand, the index in `size` of each dimension; -1: length 1
     cdef int *ranks
     cdef char ***pointers           # addresses of the data pointers of the arrays
-    cdef Tool *tools
-    cdef list memory, bound         # the arrays; the thunks of the tools
+    cdef Helper *helpers
+    cdef list memory, bound         # the arrays; the thunks of the helpers
 
     def __init__(self, op, linker, inputs, outputs, tables, kernel=None, loaded=None, profile=None):
         cdef int i, k
@@ -155,7 +155,7 @@ cdef class LoopThunk(CThunk):
         self.out_cells = self.cells(outputs)
         self.rows = <Rows *>allocate(&self.arena, self.n_seqs + self.n_states + self.n_results, sizeof(Rows))
         for i in range(self.n_seqs + self.n_states + self.n_results):
-            self.rows[i].table = rows_of(tables[i])
+            self.rows[i].table = row_table_of(tables[i])
         self.n_taps = self.n_seqs + op.n_inner_taps
         self.taps = <Tap *>allocate(&self.arena, self.n_taps, sizeof(Tap))
         for i in range(self.n_seqs):
@@ -192,9 +192,9 @@ cdef class LoopThunk(CThunk):
         self.kernel = <kernel_fn>address
         self.n_operands = len(kernel.numbers)
         self.base = <char **>allocate(&self.arena, self.n_operands, sizeof(char *))
-        cdef int64_t *words = <int64_t *>allocate(&self.arena, 1 + 3 * self.n_operands, sizeof(int64_t))
-        words[0] = program
-        self.place = words + 1
+        cdef int64_t *record = <int64_t *>allocate(&self.arena, 1 + 3 * self.n_operands, sizeof(int64_t))
+        record[0] = program
+        self.place = record + 1
         self.numbers = <char *>allocate(&self.arena, self.n_operands, 1)
         self.type_numbers = <int *>allocate(&self.arena, self.n_operands, sizeof(int))
         for k in range(self.n_operands):
@@ -217,8 +217,8 @@ cdef class LoopThunk(CThunk):
     cdef int set_layout(self, layout) except -1:
         """Allocate the additional data of a kernel with arrays."""
         cdef int k, d
-        cdef int64_t *words
-        self.n_lengths, self.n_tools = len(layout.lengths), len(layout.tools)
+        cdef int64_t *params
+        self.n_lengths, self.n_helpers = len(layout.lengths), len(layout.helpers)
         self.size = <int64_t *>allocate(&self.arena, self.n_lengths + 1, sizeof(int64_t))
         self.size_of_memory = <int64_t *>allocate(&self.arena, self.n_lengths + 1, sizeof(int64_t))
         self.ranks = <int *>allocate(&self.arena, self.n_operands, sizeof(int))
@@ -229,44 +229,44 @@ cdef class LoopThunk(CThunk):
             for d in range(self.ranks[k]):
                 self.dims[k][d] = layout.dims[k][d]
         self.pointers = <char ***>allocate(&self.arena, len(layout.arrays) + 1, sizeof(char **))
-        self.tools = <Tool *>allocate(&self.arena, self.n_tools + 1, sizeof(Tool))
+        self.helpers = <Helper *>allocate(&self.arena, self.n_helpers + 1, sizeof(Helper))
         self.bound = []
-        for k in range(self.n_tools):
-            tool = layout.tools[k]
-            if isinstance(tool, Fold):
-                self.set_fold(&self.tools[k], tool)
+        for k in range(self.n_helpers):
+            helper = layout.helpers[k]
+            if isinstance(helper, FoldHelper):
+                self.set_fold(&self.helpers[k], helper)
                 self.bound.append(None)
                 continue
-            if isinstance(tool, Box):
-                self.tools[k].function = <native_fn><void *><size_t>address_of_fold_box()
-                words = <int64_t *>allocate(&self.arena, len(tool.words), sizeof(int64_t))
-                for d in range(len(tool.words)):
-                    words[d] = tool.words[d]
-                self.tools[k].words = words
+            if isinstance(helper, BoxHelper):
+                self.helpers[k].function = <native_fn><void *><size_t>address_of_fold_box()
+                params = <int64_t *>allocate(&self.arena, len(helper.params), sizeof(int64_t))
+                for d in range(len(helper.params)):
+                    params[d] = helper.params[d]
+                self.helpers[k].params = params
                 self.bound.append(None)
                 continue
-            if isinstance(tool, Inner):
-                self.tools[k].function = <native_fn><void *><size_t>load_kernels((tool.kernel,))[0]
+            if isinstance(helper, KernelHelper):
+                self.helpers[k].function = <native_fn><void *><size_t>load_kernels((helper.kernel,))[0]
                 self.bound.append(None)
                 continue
-            addresses = load_kernels(tool.code.kernels) if tool.code.kernels else ()
-            thunk = tool.code.bind(addresses, [[None] for _ in tool.inputs], [[None] for _ in tool.outputs], None)
+            addresses = load_kernels(helper.code.kernels) if helper.code.kernels else ()
+            thunk = helper.code.bind(addresses, [[None] for _ in helper.inputs], [[None] for _ in helper.outputs], None)
             self.bound.append(thunk)
-            self.tools[k].function = (<NativeThunk>thunk).call.function
-            self.tools[k].words = (<NativeThunk>thunk).call.words
-            self.tools[k].n_ins, self.tools[k].n_outs = len(tool.inputs), len(tool.outputs)
-            self.tools[k].ins = <PyObject **>allocate(&self.arena, len(tool.inputs) + 1, sizeof(PyObject *))
-            self.tools[k].outs = <PyObject **>allocate(&self.arena, len(tool.outputs) + 1, sizeof(PyObject *))
-            self.tools[k].own = <PyObject **>allocate(&self.arena, len(tool.outputs) + 1, sizeof(PyObject *))
+            self.helpers[k].function = (<NativeThunk>thunk).call.function
+            self.helpers[k].params = (<NativeThunk>thunk).call.params
+            self.helpers[k].n_ins, self.helpers[k].n_outs = len(helper.inputs), len(helper.outputs)
+            self.helpers[k].ins = <PyObject **>allocate(&self.arena, len(helper.inputs) + 1, sizeof(PyObject *))
+            self.helpers[k].outs = <PyObject **>allocate(&self.arena, len(helper.outputs) + 1, sizeof(PyObject *))
+            self.helpers[k].own = <PyObject **>allocate(&self.arena, len(helper.outputs) + 1, sizeof(PyObject *))
         return 0
 
-    cdef int set_fold(self, Tool *tool, fold) except -1:
+    cdef int set_fold(self, Helper *helper, fold) except -1:
         """Set a function of native/reduce.c, and the initial value of its accumulator."""
         address, lowest = fold_of(fold.operation, fold.element_type, fold.accumulator_type)
         cdef int64_t *start = <int64_t *>allocate(&self.arena, 2, sizeof(int64_t))
         cdef bytes first = fold.identity or lowest
         memmove(start, <char *>first, len(first))
-        tool.function, tool.words = <native_fn><void *><size_t>address, start
+        helper.function, helper.params = <native_fn><void *><size_t>address, start
         return 0
 
     cdef int bind(self) except -1:
@@ -340,11 +340,11 @@ cdef class LoopThunk(CThunk):
     cdef void drop_memory(self) noexcept:
         """Drop the arrays of the kernel."""
         cdef int k, j
-        for k in range(self.n_tools if self.tools != NULL else 0):
-            for j in range(self.tools[k].n_outs):
-                if self.tools[k].outs[j] != NULL:
-                    decref(self.tools[k].outs[j])
-                    self.tools[k].outs[j] = NULL
+        for k in range(self.n_helpers if self.helpers != NULL else 0):
+            for j in range(self.helpers[k].n_outs):
+                if self.helpers[k].outs[j] != NULL:
+                    decref(self.helpers[k].outs[j])
+                    self.helpers[k].outs[j] = NULL
         self.memory = None
 
     # -- before the steps
@@ -477,18 +477,18 @@ cdef class LoopThunk(CThunk):
         if same:
             return True
         self.drop_memory()
-        self.memory = loop.memory_of(self.layout, [self.size[k] for k in range(self.n_lengths)])
+        self.memory = loop.allocate_arrays(self.layout, [self.size[k] for k in range(self.n_lengths)])
         for k in range(self.n_lengths):
             self.size_of_memory[k] = self.size[k]
         for k in range(len(self.memory)):
             self.pointers[k] = &(<Fields *><PyObject *>self.memory[k]).data
-        for k in range(self.n_tools):
-            tool = self.layout.tools[k]     # a fold has no arrays
-            for j in range(self.tools[k].n_ins):
-                self.tools[k].ins[j] = <PyObject *>self.memory[tool.inputs[j]]
-            for j in range(self.tools[k].n_outs):
-                self.tools[k].own[j] = self.tools[k].outs[j] = <PyObject *>self.memory[tool.outputs[j]]
-                incref(self.tools[k].own[j])
+        for k in range(self.n_helpers):
+            helper = self.layout.helpers[k]     # a fold has no arrays
+            for j in range(self.helpers[k].n_ins):
+                self.helpers[k].ins[j] = <PyObject *>self.memory[helper.inputs[j]]
+            for j in range(self.helpers[k].n_outs):
+                self.helpers[k].own[j] = self.helpers[k].outs[j] = <PyObject *>self.memory[helper.outputs[j]]
+                incref(self.helpers[k].own[j])
         return True
 
     cdef int make_rows(self, int k, cnp.npy_intp *lengths, int rank) except -1:
@@ -514,7 +514,7 @@ cdef class LoopThunk(CThunk):
         left[0] = 0
         if self.layout is not None:
             done = (<array_kernel_fn><void *>self.kernel)(
-                n_steps, self.size, self.base, self.place, self.pointers, self.tools, left)
+                n_steps, self.size, self.base, self.place, self.pointers, self.helpers, left)
             if left[0]:
                 PyErr_Clear()   # the machine raises the error again
                 self.drop_memory()
@@ -541,7 +541,7 @@ cdef class LoopThunk(CThunk):
         old = peek(self.out_cells[i])
         if refcount(old) == 1 and table.refill(old, value):
             return take(self.out_cells[i])
-        copied = loop.plain(<object>value)
+        copied = loop.contiguous_copy(<object>value)
         incref(<PyObject *>copied)
         return <PyObject *>copied
 
@@ -609,16 +609,16 @@ cdef class LoopThunk(CThunk):
             if self.made[i]:
                 self.passed[i] = take(self.shared_outs[i])
             else:
-                copied = loop.own(<object>peek(self.shared_outs[i]))
+                copied = loop.copy_shared(<object>peek(self.shared_outs[i]))
                 incref(<PyObject *>copied)
                 self.passed[i] = <PyObject *>copied
         for i in range(self.n_shared):
             former = take(self.shared_ins[i])
-            give(self.shared_ins[i], self.passed[i])
+            put_owned(self.shared_ins[i], self.passed[i])
             self.passed[i] = NULL
             if (self.made[i] and refcount(former) == 1 and is_exact_array(former)
                     and has_flags(<Array *>former, cnp.NPY_ARRAY_OWNDATA)):
-                give(self.shared_outs[i], former)
+                put_owned(self.shared_outs[i], former)
             else:
                 decref(former)
         return 0
@@ -638,7 +638,7 @@ cdef class LoopThunk(CThunk):
         for i in range(self.n_states + self.n_results):
             rows = &self.rows[self.n_seqs + i]
             if rows.array == NULL:
-                result = loop.no_rows(self.op, i - self.n_states, [(<list>cell)[0] for cell in self.inputs])
+                result = loop.empty_result(self.op, i - self.n_states, [(<list>cell)[0] for cell in self.inputs])
             elif i < self.n_mit_mot or rows.lead + done == rows.at.length:
                 result = <object>rows.array
             else:
@@ -646,7 +646,7 @@ cdef class LoopThunk(CThunk):
             put(self.out_cells[i], <PyObject *>result)
         for i in range(self.n_shared):
             # Without steps, the value is the node's input, which must be copied.
-            result = <object>peek(self.shared_ins[i]) if done else loop.own(<object>peek(self.shared_ins[i]))
+            result = <object>peek(self.shared_ins[i]) if done else loop.copy_shared(<object>peek(self.shared_ins[i]))
             put(self.out_cells[self.n_states + self.n_results + i], <PyObject *>result)
         return 0
 
@@ -687,7 +687,7 @@ cdef PyObject *readable(const row_table *table, PyObject *value) except NULL:
     if table.readable(value):
         incref(value)
         return value
-    copied = loop.plain(<object>value)
+    copied = loop.contiguous_copy(<object>value)
     incref(<PyObject *>copied)
     return <PyObject *>copied
 

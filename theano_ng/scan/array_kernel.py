@@ -11,8 +11,8 @@ error.
 import numpy as np
 
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.scan.array_nodes import NodeTexts
-from theano_ng.scan.array_text import Array, ArrayMemory, Impossible, Layout, ctype
+from theano_ng.scan.array_nodes import NodeSource
+from theano_ng.scan.array_source import Array, ArrayMemory, Layout, Unsupported, ctype
 from theano_ng.scan.kernel import LoopKernel, advance_rows, declare_rows
 
 __all__ = ["array_kernel"]
@@ -23,18 +23,18 @@ typedef struct {
     int (*function)(int, int, void **, void **, const int64_t *);
     int64_t n_ins, n_outs;
     void **ins, **outs, **own;
-    const int64_t *words;
-} tng_tool;
+    const int64_t *params;
+} tng_helper;
 typedef void (*tng_inner)(int64_t n, char **ptr, const int64_t *stride);
-typedef int (*tng_box)(const int64_t *words, const int64_t *dims, const char *x, char *out);
+typedef int (*tng_box)(const int64_t *params, const int64_t *dims, const char *x, char *out);
 typedef void (*tng_fold)(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride);
 /* Return 1 if a native function succeeded and wrote into the given output arrays. */
-TNG_INLINE int tng_use(const tng_tool *tool)
+TNG_INLINE int tng_use(const tng_helper *helper)
 {
-    if (tool->function((int)tool->n_ins, (int)tool->n_outs, tool->ins, tool->outs, tool->words))
+    if (helper->function((int)helper->n_ins, (int)helper->n_outs, helper->ins, helper->outs, helper->params))
         return 0;
-    for (int64_t i = 0; i < tool->n_outs; ++i)
-        if (tool->outs[i] != tool->own[i])
+    for (int64_t i = 0; i < helper->n_outs; ++i)
+        if (helper->outs[i] != helper->own[i])
             return 0;
     return 1;
 }
@@ -58,12 +58,12 @@ def array_kernel(op, fgraph):
     if op.n_shared_outs or not n_sinks:
         return None
     try:
-        return _LoopText(op, fgraph, n_sinks).kernel_of_loop()
-    except (Impossible, MethodNotDefined, NotImplementedError):
+        return _LoopSource(op, fgraph, n_sinks).kernel_of_loop()
+    except (Unsupported, MethodNotDefined, NotImplementedError):
         return None
 
 
-class _LoopText(NodeTexts):
+class _LoopSource(NodeSource):
     """The source code of a loop."""
 
     def kernel_of_loop(self):
@@ -131,7 +131,7 @@ class _LoopText(NodeTexts):
             ArrayMemory(dtype, numbered(memory), order, value) for dtype, memory, order, value in self.memory
         )
         several = any(len([i for i in d if i >= 0]) > 1 for d in [*dims, *(a.dims for a in arrays)])
-        layout = Layout(dims, tuple(self.fixed.get(root, -1) for root in classes), several, arrays, tuple(self.tools))
+        layout = Layout(dims, tuple(self.fixed.get(root, -1) for root in classes), several, arrays, tuple(self.helpers))
         type_numbers = tuple(np.dtype(v.type.dtype).num for v in operands)
         return LoopKernel(
             self.kernel(source), tuple(numbers[: len(operands)]), type_numbers, layout, tuple(self.kernels)
@@ -144,9 +144,9 @@ class _LoopText(NodeTexts):
         lines = []
         lines += [
             "int64_t KERNEL(int64_t tng_steps, const int64_t *tng_size, char **tng_base, const int64_t *tng_place,",
-            "               char **const *tng_data, const tng_tool *tng_tools, int64_t *tng_left)",
+            "               char **const *tng_data, const tng_helper *tng_helpers, int64_t *tng_left)",
             "{",
-            "    (void)tng_size, (void)tng_data, (void)tng_tools, (void)tng_left;",
+            "    (void)tng_size, (void)tng_data, (void)tng_helpers, (void)tng_left;",
         ]
         lengths = [
             "const int64_t tng_d%d = tng_size[%d];" % (i, number[self.find(i)]) for i in range(len(self.parents))

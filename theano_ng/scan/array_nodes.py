@@ -8,7 +8,7 @@ from theano_ng.gof.native import native_code_of, native_function
 from theano_ng.gof.provenance import is_from_package
 from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.divisors import divides
-from theano_ng.scan.array_text import LEAVE, Array, Box, Fold, Impossible, Text, ctype
+from theano_ng.scan.array_source import BAIL_OUT, Array, ArraySource, BoxHelper, FoldHelper, Unsupported, ctype
 from theano_ng.scan.backward import CHEAP
 from theano_ng.scan.kernel import is_number, separated
 from theano_ng.tensor.blas.ops import Gemv, Ger
@@ -27,20 +27,20 @@ from theano_ng.tensor.reductions.row_program import RowProgram
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 
-__all__ = ["NodeTexts"]
+__all__ = ["NodeSource"]
 
 # Up to these limits, the code here computes the same bits as native/reduce.c, which then adds elements without pairwise
 # splitting, or in one block.
 _UNHALVED, _LEAF, _BLOCK_BYTES, _COLUMNS = 2048, 4096, 32768, 1024
 
 
-class NodeTexts(Text):
+class NodeSource(ArraySource):
     """The code of each kind of node, one method per kind."""
 
     def add_node(self, node):
         """Write a node. Ops of users are rejected: they may differ from the classes that they are derived from."""
         if not is_from_package(type(node.op)):
-            raise Impossible
+            raise Unsupported
         for v in (*node.inputs, *node.outputs):
             self.check(v)
         if getattr(node.op, "keeps_shape", False):
@@ -48,7 +48,7 @@ class NodeTexts(Text):
         for kind, write in _WRITERS.items():
             if isinstance(node.op, kind):
                 return write(self, node)
-        raise Impossible
+        raise Unsupported
 
     def on_numbers(self, node):
         """Write an elementwise operation on scalars; return False if that is not possible."""
@@ -67,13 +67,13 @@ class NodeTexts(Text):
         divisors = integer_divisors(node)
         kernel, needs_python = elemwise_kernel(node.op.scalar_op, node, operand_classes(node), divisors)
         if needs_python:
-            raise Impossible
+            raise Unsupported
         sources = [None if is_number(v) else self.array(v) for v in node.inputs]
         dims = self.broadcast(node.outputs[0], sources)
         if not isinstance(scalar_op, CHEAP) and len(self.loops(dims, [s for s in sources if s is not None])) > 1:
             # native/elemwise.c decides which loop runs in this case; other loops may round differently.
             plain = Elemwise(scalar_op).make_node(*node.inputs)
-            self.use(node, native_code_of(plain), [dims for _ in node.outputs])
+            self.call_native(node, native_code_of(plain), [dims for _ in node.outputs])
             return
         results = (
             [(self.declare(v), ctype(v)) for v in node.outputs]
@@ -88,7 +88,7 @@ class NodeTexts(Text):
         (v,), (out,) = node.inputs, node.outputs
         if is_number(v):
             if not is_number(out):
-                raise Impossible
+                raise Unsupported
             self.names[out] = self.number(v)
             return
         source = self.array(v)
@@ -98,7 +98,7 @@ class NodeTexts(Text):
     def same(self, node):
         (v,), (out,) = node.inputs, node.outputs
         if is_number(v) != is_number(out):
-            raise Impossible
+            raise Unsupported
         if is_number(v):
             self.names[out] = self.number(v)
         else:
@@ -117,8 +117,8 @@ class NodeTexts(Text):
     def alloc_empty(self, node):
         (out,) = node.outputs
         if is_number(out):
-            raise Impossible
-        self.arrays[out] = self.own(out, self.allocated(out, node.inputs))
+            raise Unsupported
+        self.arrays[out] = self.new_array(out, self.allocated(out, node.inputs))
 
     def allocated(self, out, lengths):
         dims = []
@@ -130,13 +130,13 @@ class NodeTexts(Text):
             elif self.lengths_of_numbers.get(v) is not None:
                 dims.append(self.lengths_of_numbers[v])
             else:
-                raise Impossible
+                raise Unsupported
         return dims
 
     def alloc(self, node):
         (out,), value = node.outputs, node.inputs[0]
         if is_number(out) or not is_number(value):
-            raise Impossible
+            raise Unsupported
         made = self.result(out, self.allocated(out, node.inputs[1:]))
         self.body.append(
             "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[tng_i] = %s;"
@@ -152,22 +152,22 @@ class NodeTexts(Text):
             d = len(found)
             if isinstance(index, slice):
                 if index != slice(None):
-                    raise Impossible
+                    raise Unsupported
                 found.append(None)
                 continue
             if source.dims[d] is None:
-                raise Impossible
+                raise Unsupported
             if isinstance(index, (int, np.integer)):
                 value = str(int(index))
             else:
                 if index.type.dtype not in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"):
-                    raise Impossible
+                    raise Unsupported
                 value = self.number(index)
             name = "tng_x%d" % len(self.body)
             self.body += [
                 "int64_t %s = (int64_t)%s;" % (name, value),
                 "if (%s < 0) %s += tng_d%d;" % (name, name, source.dims[d]),
-                "if (%s < 0 || %s >= tng_d%d) %s" % (name, name, source.dims[d], LEAVE),
+                "if (%s < 0 || %s >= tng_d%d) %s" % (name, name, source.dims[d], BAIL_OUT),
             ]
             found.append(name)
         return found + [None] * (len(source.dims) - len(found))
@@ -227,14 +227,14 @@ class NodeTexts(Text):
             and y.type.dtype.startswith("float")
         )
         if n is None or not same:
-            raise Impossible
+            raise Unsupported
         rest = source.memory[n:]
         if is_number(y):
             value = self.number(y)
         else:
             row = self.array(y)
             if not row.is_plain or len(row.memory) != len(rest):
-                raise Impossible
+                raise Unsupported
             self.equate_all(row.memory, rest)
             value = row.pointer + "[tng_i]"
         made = self.result(out, source.dims)
@@ -258,61 +258,61 @@ class NodeTexts(Text):
         (v,), (out,), op = node.inputs, node.outputs, node.op
         source, axes = self.array(v), op._axes(v.type.ndim)
         code = native_code_of(node)
-        words = op._shipped_words(v.type.dtype, out.type.dtype, v.type.ndim)
-        everything = len(axes) == v.type.ndim and words is not None
-        accumulator, result = (words["accumulator_type"], words["result_type"]) if everything else (None, None)
+        params = op._builtin_params(v.type.dtype, out.type.dtype, v.type.ndim)
+        everything = len(axes) == v.type.ndim and params is not None
+        accumulator, result = (params["accumulator_type"], params["result_type"]) if everything else (None, None)
         double = np.dtype("float64").num, np.dtype("float32").num
-        if words is not None and not (everything or is_number(out) or None in source.dims or not source.is_plain):
-            if words["accumulator_type"] == words["result_type"]:
-                self.reduced_along(out, source, axes, words)
+        if params is not None and not (everything or is_number(out) or None in source.dims or not source.is_plain):
+            if params["accumulator_type"] == params["result_type"]:
+                self.reduced_along(out, source, axes, params)
                 return
         if not everything or (accumulator, result) != double and accumulator != result:
-            self.use(node, code, self.without(axes, source.dims, node))
+            self.call_native(node, code, self.without(axes, source.dims, node))
             return
         name, count, t = (
             self.declare(out),
             self.product(source.memory),
             "double" if accumulator == double[0] else ctype(out),
         )
-        k = len(self.tools)
-        self.tools.append(
-            Fold(
-                words["operation"],
-                words["element_type"],
+        k = len(self.helpers)
+        self.helpers.append(
+            FoldHelper(
+                params["operation"],
+                params["element_type"],
                 accumulator,
-                words["identity"] if words["has_identity"] else b"",
+                params["identity"] if params["has_identity"] else b"",
             )
         )
         self.body += [
             "if (%s <= %d) {" % (count, _UNHALVED),
             "%s tng_acc;" % t,
-            "memcpy(&tng_acc, tng_tools[%d].words, sizeof tng_acc);" % k,
-            "((tng_fold)tng_tools[%d].function)(%s, (char *)&tng_acc, 0, (const char *)%s, (int64_t)sizeof(%s));"
+            "memcpy(&tng_acc, tng_helpers[%d].params, sizeof tng_acc);" % k,
+            "((tng_fold)tng_helpers[%d].function)(%s, (char *)&tng_acc, 0, (const char *)%s, (int64_t)sizeof(%s));"
             % (k, count, source.pointer, ctype(v)),
             "%s = (%s)tng_acc;" % (name, ctype(out)),
             "} else {",
         ]
-        self.use(node, code, [()], declare=False)
+        self.call_native(node, code, [()], declare=False)
         self.body.append("}")
 
-    def reduced_along(self, out, source, axes, words):
+    def reduced_along(self, out, source, axes, params):
         """Write a reduction along some axes."""
         packed = native_function("theano_ng.tensor.native.reduce:reduce").record.pack(
-            {**words, "kernel": 0, "openmp_minsize": 0}
+            {**params, "kernel": 0, "openmp_minsize": 0}
         )
         made = self.result(out, [i for d, i in enumerate(source.dims) if d not in axes])
         self.body.append(
-            "{ const int64_t tng_n[] = {%s}; if (((tng_box)tng_tools[%d].function)(tng_tools[%d].words, tng_n, (const char *)%s, (char *)%s)) %s }"
+            "{ const int64_t tng_n[] = {%s}; if (((tng_box)tng_helpers[%d].function)(tng_helpers[%d].params, tng_n, (const char *)%s, (char *)%s)) %s }"
             % (
                 ", ".join("tng_d%d" % i for i in source.dims),
-                len(self.tools),
-                len(self.tools),
+                len(self.helpers),
+                len(self.helpers),
                 source.pointer,
                 made.pointer,
-                LEAVE,
+                BAIL_OUT,
             )
         )
-        self.tools.append(Box(tuple(packed)))
+        self.helpers.append(BoxHelper(tuple(packed)))
 
     def row_program(self, node):
         """Write the steps of a program, one after the other."""
@@ -338,14 +338,14 @@ class NodeTexts(Text):
         dims = self.broadcast(between, sources)
         code = native_code_of(node)
         if code is None:
-            raise Impossible
+            raise Unsupported
         lengths = [i for i in dims if i is not None]
         whole = any(s is not None and self.is_full(s, dims) for s in sources)
-        if whole and not code.words.get("folds"):
-            if "folds" in code.words:  # native/reduce_elemwise.h folds larger arrays block by block
+        if whole and not code.params.get("folds"):
+            if "folds" in code.params:  # native/reduce_elemwise.h folds larger arrays block by block
                 limits = ["%s > %d / (int64_t)sizeof(%s)" % (self.product(lengths), _BLOCK_BYTES, ctype(between))]
                 limits += ["tng_d%d > %d" % (i, _COLUMNS) for i in lengths]
-                self.setup.append("if (%s) %s" % (" || ".join(limits), LEAVE))
+                self.setup.append("if (%s) %s" % (" || ".join(limits), BAIL_OUT))
             outer = op.reduction.make_node(between)
             self.elemwise(inner)
             self.reduced(outer)
@@ -354,15 +354,15 @@ class NodeTexts(Text):
                 if made in where:
                     where[out] = where[made]
         elif whole and len(self.loops(dims, [s for s in sources if s is not None])) == 1:
-            self.setup.append("if (%s > %d) %s" % (self.product(lengths), _LEAF, LEAVE))
+            self.setup.append("if (%s > %d) %s" % (self.product(lengths), _LEAF, BAIL_OUT))
             t = get_scalar_type(op.reduction._acc_dtype(between.type.dtype)).dtype_specs()[1]
             name = "tng_acc%d" % len(self.body)
             self.body.append("%s %s = 0;" % (t, name))
             divisors = integer_divisors(inner)
-            self.call(inner, code.words["kernel"], sources, dims, [(name, t)], divisors)
+            self.call(inner, code.params["kernel"], sources, dims, [(name, t)], divisors)
             self.body.append("%s = (%s)%s;" % (self.declare(out), ctype(out), name))
         else:
-            self.use(node, code, self.without(op.reduction._axes(between.type.ndim), dims, node))
+            self.call_native(node, code, self.without(op.reduction._axes(between.type.ndim), dims, node))
 
     @staticmethod
     def is_full(source, dims):
@@ -371,7 +371,7 @@ class NodeTexts(Text):
     def argmax(self, node):
         (v,) = node.inputs
         axes = range(v.type.ndim) if node.op.axis is None else node.op.axis
-        self.use(node, native_code_of(node), self.without(axes, self.array(v).dims, node))
+        self.call_native(node, native_code_of(node), self.without(axes, self.array(v).dims, node))
 
     @staticmethod
     def without(axes, dims, node):
@@ -379,36 +379,36 @@ class NodeTexts(Text):
         return [[i for d, i in enumerate(dims) if d not in axes] for _ in node.outputs]
 
     def like_input(self, node):
-        self.use(node, native_code_of(node), [self.array(node.inputs[0]).dims])
+        self.call_native(node, native_code_of(node), [self.array(node.inputs[0]).dims])
 
     def matrix_by_vector(self, node):
         y, _, a, x, _ = node.inputs
         op = type(node.op)(inplace=False)
         y, a, x = [self.array(v).dims for v in (y, a, x)]
         self.equate_all(a, (y[0], x[0]))
-        self.use(node, native_code_of(op.make_node(*node.inputs)), [y])
+        self.call_native(node, native_code_of(op.make_node(*node.inputs)), [y])
 
     def outer_product(self, node):
         a, _, x, y = node.inputs
         op = type(node.op)(destructive=False)
         a, x, y = [self.array(v).dims for v in (a, x, y)]
         self.equate_all(a, (x[0], y[0]))
-        self.use(node, native_code_of(op.make_node(*node.inputs)), [a])
+        self.call_native(node, native_code_of(op.make_node(*node.inputs)), [a])
 
     def dot(self, node):
         x, y = [self.array(v).dims for v in node.inputs]
         if len(x) + len(y) not in (2, 3):
-            raise Impossible
+            raise Unsupported
         self.equate_all(x[-1:], y[:1])
         if len(x) + len(y) == 2:
-            # Do the same as native/blas.c, which would make arrays on each call. native/extra.c handles integers and
-            # mixed dtypes.
+            # Do the same as native/blas.c, which would make arrays on each call. native/numpy_functions.c handles
+            # integers and mixed dtypes.
             dtypes = {v.type.dtype for v in node.inputs}
             if len(dtypes) > 1 or not dtypes.issubset(BLAS_DTYPES):
-                raise Impossible
+                raise Unsupported
             self.row_by_vector(*node.inputs, *node.outputs)
             return
-        self.use(node, native_code_of(node), [[*x[:-1], *y[1:]]])
+        self.call_native(node, native_code_of(node), [[*x[:-1], *y[1:]]])
 
     def row_by_vector(self, x, y, out):
         row = DimShuffle((False,), ("x", 0))(x)
@@ -417,29 +417,29 @@ class NodeTexts(Text):
         self.names[start] = "0"
         one, zero = (constant(np.asarray(n, out.type.dtype)) for n in (1, 0))
         product = Gemv(inplace=False)(start, one, row, y, zero)
-        self.use(product.owner, native_code_of(product.owner), [[None]])
+        self.call_native(product.owner, native_code_of(product.owner), [[None]])
         self.names[out] = self.names[product]
 
 
 # The method that writes each kind of node.
 _WRITERS = {
-    Elemwise: NodeTexts.elemwise,
-    DimShuffle: NodeTexts.dimshuffle,
-    ScalarFromTensor: NodeTexts.same_number,
-    TensorFromScalar: NodeTexts.same_number,
-    Rebroadcast: NodeTexts.same,
-    ViewOp: NodeTexts.same,
-    Shape_i: NodeTexts.length_of,
-    AllocEmpty: NodeTexts.alloc_empty,
-    Alloc: NodeTexts.alloc,
-    Subtensor: NodeTexts.subtensor,
-    IncSubtensor: NodeTexts.inc_subtensor,
-    CAReduce: NodeTexts.reduced,
-    ReducedElemwise: NodeTexts.reduced_elemwise,
-    RowProgram: NodeTexts.row_program,
-    MaxAndArgmax: NodeTexts.argmax,
-    Argmax: NodeTexts.argmax,
-    Gemv: NodeTexts.matrix_by_vector,
-    Ger: NodeTexts.outer_product,
-    Dot: NodeTexts.dot,
+    Elemwise: NodeSource.elemwise,
+    DimShuffle: NodeSource.dimshuffle,
+    ScalarFromTensor: NodeSource.same_number,
+    TensorFromScalar: NodeSource.same_number,
+    Rebroadcast: NodeSource.same,
+    ViewOp: NodeSource.same,
+    Shape_i: NodeSource.length_of,
+    AllocEmpty: NodeSource.alloc_empty,
+    Alloc: NodeSource.alloc,
+    Subtensor: NodeSource.subtensor,
+    IncSubtensor: NodeSource.inc_subtensor,
+    CAReduce: NodeSource.reduced,
+    ReducedElemwise: NodeSource.reduced_elemwise,
+    RowProgram: NodeSource.row_program,
+    MaxAndArgmax: NodeSource.argmax,
+    Argmax: NodeSource.argmax,
+    Gemv: NodeSource.matrix_by_vector,
+    Ger: NodeSource.outer_product,
+    Dot: NodeSource.dot,
 }

@@ -58,8 +58,8 @@ class LoopKernel(NamedTuple):
         NumPy's type number of each operand.
     layout : Layout or None
         Layout of a kernel of `array_kernel`, which is ``int64_t KERNEL(int64_t steps, const int64_t *size, char **base,
-        const int64_t *place, char **const *data, const tng_tool *tools, int64_t *left)``. `size` has the lengths,
-        `data` the addresses of the arrays' data pointers, and `tools` the native functions. `left` is a flag: the
+        const int64_t *place, char **const *data, const tng_helper *helpers, int64_t *left)``. `size` has the lengths,
+        `data` the addresses of the arrays' data pointers, and `helpers` the native functions. `left` is a flag: the
         machine has to do the remaining steps.
     others : tuple of Kernel
         Kernels that native functions call.

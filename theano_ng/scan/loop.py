@@ -121,16 +121,16 @@ def run(op, step, arguments, cells):
             for tap in op.output_taps(i):
                 assign(op, state, (lead + done + tap) % len(state), next(written), i)
         # Copy: the next step computes into the same arrays again.
-        shared = [own(value) for value in op.inner_shared_outs(outputs)]
+        shared = [copy_shared(value) for value in op.inner_shared_outs(outputs)]
         done += 1
         if op.as_while and outputs[-1]:
             break
     for i, (state, lead) in enumerate(zip(states, leads)):
         cells[i][0] = state if i < op.n_mit_mot else in_order(state, lead + done)
     for i, result in enumerate(results):
-        cells[op.n_states + i][0] = no_rows(op, i, arguments) if result is None else in_order(result, done)
+        cells[op.n_states + i][0] = empty_result(op, i, arguments) if result is None else in_order(result, done)
     for cell, value in zip(cells[op.n_buffers :], shared):
-        cell[0] = value if done else own(value)
+        cell[0] = value if done else copy_shared(value)
     return done
 
 
@@ -153,12 +153,12 @@ def overwritten(op, state, tap, length):
     return any((written - tap) % length == 0 for written in op.output_taps(state))
 
 
-def own(value):
+def copy_shared(value):
     """Copy the value of a shared variable: an array, or any other value."""
     return value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value)
 
 
-def plain(value):
+def contiguous_copy(value):
     """Copy an array, to a C-contiguous array of class ndarray, or on its device."""
     if not isinstance(value, np.ndarray):
         return value.copy()
@@ -167,7 +167,7 @@ def plain(value):
     return copied
 
 
-def no_rows(op, i, arguments):
+def empty_result(op, i, arguments):
     """Return result i of a loop without steps: an array without rows, whose other lengths are those that rows would
     have.
 
@@ -196,7 +196,7 @@ def row_layout(value):
     return value.shape, value.dtype
 
 
-def memory_of(layout, lengths):
+def allocate_arrays(layout, lengths):
     """Allocate the arrays of a kernel, for the lengths of a call.
 
     Parameters

@@ -356,7 +356,7 @@ class Running(unittest.TestCase):
                 f = function([x], T.exp(x) + x)
                 node = f.maker.fgraph.toposort()[-1]
                 self.assertEqual(node.op.openmp, threads)
-                self.assertEqual(node.op.native_code(node).words["openmp_minsize"], 1000 * threads)
+                self.assertEqual(node.op.native_code(node).params["openmp_minsize"], 1000 * threads)
                 np.testing.assert_allclose(f(value), np.exp(value) + value, rtol=1e-14)
 
     def test_pickles(self):

@@ -32,7 +32,7 @@ FLOORS = (
         "gof.type gof.null_type gof.params_type gof.derivative gof.toolbox gof.fg gof.unpicklable",
     ),
     ("compilers and caches", "gof._native gof.codegen.modulecode gof.compiler gof.callcache gpuarray.device"),
-    ("Ops", "gof.native_words gof.native gof.op gof.differentiate"),
+    ("Ops", "gof.native_params gof.native gof.op gof.differentiate"),
     ("rewriting", "gof._destroyhandler gof.destroy gof.rewriting gof.optdb"),
     ("linkers and machines", "gof.program gof.link_errors gof.link gof.codegen gof._cvm gof.lazylinker_c gof.vm"),
     ("gof", "gof"),

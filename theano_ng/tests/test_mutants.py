@@ -300,7 +300,7 @@ class TestTable(unittest.TestCase):
             ("scan/array_kernel.py", "writers of kernels"),
             ("tensor/elemwise/steps.py", "writers of kernels"),
             ("scalar/c_code/digamma.h", "C of native Ops"),
-            ("gpuarray/native/rows.c", "devices"),
+            ("gpuarray/native/row_table.c", "devices"),
         ):
             self.assertEqual(table.area(path), name)
         self.assertEqual(set(table.counted(self.found, "123", "area")), {"rules", "C of native Ops"})

@@ -158,9 +158,9 @@ _NO_GRADIENT = (
 class _ListOp(NativeOp, Op):
     """Base class of Ops on lists.
 
-    `native_name` is the name of the C function in tensor/native/lists.c. `compares` is True if it compares elements,
-    which C code can do for arrays only. `counts` is True if the result is an integer; such a result is disconnected
-    from the inputs. The gradient of other results with respect to lists and elements is undefined.
+    `native_name` is the name of the C function in tensor/native/typed_lists.c. `compares` is True if it compares
+    elements, which C code can do for arrays only. `counts` is True if the result is an integer; such a result is
+    disconnected from the inputs. The gradient of other results with respect to lists and elements is undefined.
     """
 
     native_name = None
@@ -171,9 +171,9 @@ class _ListOp(NativeOp, Op):
     def native_code(self, node):
         if self.compares and not isinstance(node.inputs[0].type._innermost(), TensorType):
             return None
-        return NativeCode("theano_ng.tensor.native.lists:" + self.native_name, **self._words())
+        return NativeCode("theano_ng.tensor.native.typed_lists:" + self.native_name, **self._packed_params())
 
-    def _words(self):
+    def _packed_params(self):
         """Return the parameters of the C code."""
         return {}
 
@@ -242,7 +242,7 @@ class _InplaceListOp(_ListOp):
             # The result is the input list itself. Inserted elements are copied.
             self.destroy_map = {0: [0]}
 
-    def _words(self):
+    def _packed_params(self):
         return dict(in_place=bool(self.inplace))
 
     def __str__(self):

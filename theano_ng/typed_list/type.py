@@ -225,7 +225,7 @@ def _short(value):
 
 
 def _code(name):
-    code = NativeCode("theano_ng.tensor.native.lists:" + name)
+    code = NativeCode("theano_ng.tensor.native.typed_lists:" + name)
     return lambda op, node: code
 
 

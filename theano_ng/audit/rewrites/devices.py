@@ -12,8 +12,8 @@ import theano_ng.tensor as T
 from theano_ng import scalar
 from theano_ng.audit.rewrites.applying import rewritten
 from theano_ng.audit.rewrites.comparing import Difference
-from theano_ng.audit.rewrites.input_values import shapes_and_values
 from theano_ng.audit.rewrites.examples import examples_of
+from theano_ng.audit.rewrites.input_values import shapes_and_values
 from theano_ng.audit.rewrites.instances import Instance, Setting
 from theano_ng.audit.rewrites.oracle import Coverage, Judge
 from theano_ng.audit.rewrites.templates import variations

@@ -42,7 +42,7 @@ from theano_ng.gof.codegen.modulecode import delimited
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, NoParams, io_toposort
 from theano_ng.gof.link import Container, Linker, raise_with_op
-from theano_ng.gof.native import reads_raw_float16, native_code_of
+from theano_ng.gof.native import native_code_of, reads_raw_float16
 from theano_ng.gof.type.enums import check_enum_constants
 from theano_ng.gof.utils import MethodNotDefined
 

@@ -139,9 +139,9 @@ static int compile_text(cuda_device *d, const char *text, const char *const *wor
     nvrtcResult status = nvrtc.nvrtcCreateProgram(&program, text, "kernels", 1, &header, &header_name);
     if (status != NVRTC_SUCCESS)
         return device_failed(&d->base, GA_IMPL_ERROR, "nvrtcCreateProgram failed (error %d)", status);
-    void *given = device_outer_give();
+    void *given = release_outer_lock();
     status = nvrtc.nvrtcCompileProgram(program, count, words);
-    device_outer_take(given);
+    acquire_outer_lock(given);
     made->log = compiler_log(program);
     int code = GA_NO_ERROR;
     if (status != NVRTC_SUCCESS)

@@ -105,23 +105,23 @@ int device_set_library(const char *which, const char *path);
 int device_set_dialect(const char *table, const char *text);
 
 /* A lock that the caller of this package holds (Python's GIL). It is released while a compiler runs. NULL: no lock.
- * `take` gets the result of `give`. */
+ * `acquire` gets the result of `release`. */
 typedef struct device_lock {
-    void *(*give)(void);
-    void (*take)(void *);
+    void *(*release)(void);
+    void (*acquire)(void *);
 } device_lock;
 
 extern device_lock device_outer_lock;
 
-static inline void *device_outer_give(void)
+static inline void *release_outer_lock(void)
 {
-    return device_outer_lock.give == NULL ? NULL : device_outer_lock.give();
+    return device_outer_lock.release == NULL ? NULL : device_outer_lock.release();
 }
 
-static inline void device_outer_take(void *given)
+static inline void acquire_outer_lock(void *given)
 {
     if (given != NULL)
-        device_outer_lock.take(given);
+        device_outer_lock.acquire(given);
 }
 
 /* Store an error message in a device; return the code. */

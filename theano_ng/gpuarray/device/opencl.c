@@ -502,9 +502,9 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
         free(own);
         if (program == NULL)
             return opencl_failed(d, status, "clCreateProgramWithSource");
-        void *given = device_outer_give();
+        void *given = release_outer_lock();
         status = cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL);
-        device_outer_take(given);
+        acquire_outer_lock(given);
         made->log = opencl_log(d, program);
         if (status != CL_SUCCESS) {
             cl.clReleaseProgram(program);

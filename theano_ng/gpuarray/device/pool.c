@@ -453,7 +453,7 @@ static int out_of_memory(struct pool *pool, size_t size)
                           counts->peak, counts->reserved - counts->in_use, pieces, largest);
 }
 
-static int give(struct pool *pool, struct block *block, gpudata *data)
+static int assign_block(struct pool *pool, struct block *block, gpudata *data)
 {
     int code = block_make_memory(pool, block);
     if (code != GA_NO_ERROR) {
@@ -483,11 +483,11 @@ int pool_alloc(gpucontext *context, size_t size, gpudata *data)
     if (shelf->first && shelf->size == whole) {
         block = shelf->first;
         shelf->first = block->right;
-        return give(pool, block, data);
+        return assign_block(pool, block, data);
     }
     if (!pool->keeps) {
         int code = whole_block(pool, size ? size : 1, &block);
-        return code == GA_NO_ERROR ? give(pool, block, data) : code == GA_MEMORY_ERROR ? out_of_memory(pool, size) : code;
+        return code == GA_NO_ERROR ? assign_block(pool, block, data) : code == GA_MEMORY_ERROR ? out_of_memory(pool, size) : code;
     }
     shelves_clear(pool);
     int code = find_block(pool, whole, &block);
@@ -497,7 +497,7 @@ int pool_alloc(gpucontext *context, size_t size, gpudata *data)
     }
     if (code == GA_MEMORY_ERROR)
         return out_of_memory(pool, size);
-    return code == GA_NO_ERROR ? give(pool, block, data) : code;
+    return code == GA_NO_ERROR ? assign_block(pool, block, data) : code;
 }
 
 void pool_release(gpucontext *context, gpudata *data)

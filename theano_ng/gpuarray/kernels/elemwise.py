@@ -18,7 +18,7 @@ from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.scalar.types import get_scalar_type
 
 # Ways of reading an operand (see `operand_kinds`); native/elemwise.c defines the same values.
-PLAIN, ALONE, SOMETIMES = 0, 1, 2
+VARYING, HOISTED, MAYBE_BROADCAST = 0, 1, 2
 
 
 def scalar_apply(op, in_dtypes, out_dtypes):
@@ -51,11 +51,12 @@ def operand_kinds(in_patterns, out_pattern):
     Returns
     -------
     tuple of int
-        ALONE: the input has one element. SOMETIMES: it may be broadcast along the last axis. PLAIN: otherwise.
+        HOISTED: the input has one element. MAYBE_BROADCAST: it may be broadcast along the last axis. VARYING:
+        otherwise.
     """
     axes = [d for d, b in enumerate(out_pattern) if not b]
     return tuple(
-        PLAIN if not axes else ALONE if all(pattern) else SOMETIMES if pattern[axes[-1]] else PLAIN
+        VARYING if not axes else HOISTED if all(pattern) else MAYBE_BROADCAST if pattern[axes[-1]] else VARYING
         for pattern in in_patterns
     )
 
@@ -98,22 +99,22 @@ class _KernelSource:
         self.code = elemwise_code(op, in_dtypes, out_dtypes)
         self.nin = len(in_dtypes)
         self.dtypes = in_dtypes + out_dtypes
-        self.kinds = kinds + (PLAIN,) * len(out_dtypes)
+        self.kinds = kinds + (VARYING,) * len(out_dtypes)
         self.operands = range(len(self.dtypes))
 
     def contiguous_types(self):
         return (pygpu.SIZE, *["*", pygpu.SIZE] * len(self.dtypes))
 
     def contiguous(self):
-        alone = {k for k in self.operands if self.kinds[k] == ALONE}
+        hoisted = {k for k in self.operands if self.kinds[k] == HOISTED}
         return "\n".join(
             [
                 "KERNEL void KERNEL_NAME(ga_size tng_n, %s)" % ", ".join(self._pointer(k) for k in self.operands),
                 "{",
                 *[self._begin(k) for k in self.operands],
-                *[self._hoist(k) for k in sorted(alone)],
+                *[self._hoist(k) for k in sorted(hoisted)],
                 "    TNG_EACH(tng_i, tng_n, 0) {",
-                *self._element(alone, lambda k: "tng_p%d[tng_i]" % k),
+                *self._element(hoisted, lambda k: "tng_p%d[tng_i]" % k),
                 "    }",
                 "}\n",
             ]
@@ -122,12 +123,12 @@ class _KernelSource:
     def strided_types(self, rank):
         types = [pygpu.SIZE] * rank
         for k in self.operands:
-            types += ["*", pygpu.SIZE] + [pygpu.SSIZE] * (rank if self.kinds[k] != ALONE else 0)
+            types += ["*", pygpu.SIZE] + [pygpu.SSIZE] * (rank if self.kinds[k] != HOISTED else 0)
         return tuple(types)
 
     def strided(self, rank):
-        moving = [k for k in self.operands if self.kinds[k] != ALONE]
-        alone = set(self.operands).difference(moving)
+        moving = [k for k in self.operands if self.kinds[k] != HOISTED]
+        hoisted = set(self.operands).difference(moving)
         last = rank - 1
         arguments = ["ga_size tng_d%d" % d for d in range(rank)]
         for k in self.operands:
@@ -135,7 +136,7 @@ class _KernelSource:
             arguments += ["ga_ssize tng_s%d_%d" % (k, d) for d in range(rank) if k in moving]
         lines = ["KERNEL void KERNEL_NAME(%s)" % ", ".join(arguments), "{"]
         lines += [self._begin(k) for k in self.operands]
-        lines += [self._hoist(k) for k in sorted(alone)]
+        lines += [self._hoist(k) for k in sorted(hoisted)]
         if rank > 1:
             lines.append("    const ga_size tng_rows = %s;" % " * ".join("tng_d%d" % d for d in range(last)))
             # Not TNG_EACH: the inner loop is the one to vectorize.
@@ -151,19 +152,19 @@ class _KernelSource:
         else:
             lines.append("    {")
             lines += ["    %s *tng_q%d = tng_p%d;" % (self._memory(k), k, k) for k in moving]
-        sometimes = [k for k in moving if self.kinds[k] == SOMETIMES]
-        if sometimes:
+        maybe_broadcast = [k for k in moving if self.kinds[k] == MAYBE_BROADCAST]
+        if maybe_broadcast:
             lines.append("#ifdef GA_PROCESSOR")
-            lines.append("    if (%s) {" % " && ".join("tng_s%d_%d == 0" % (k, last) for k in sometimes))
-            lines += [self._hoist(k, "tng_q%d") for k in sometimes]
-            lines += self._row(alone.union(sometimes), last)
+            lines.append("    if (%s) {" % " && ".join("tng_s%d_%d == 0" % (k, last) for k in maybe_broadcast))
+            lines += [self._hoist(k, "tng_q%d") for k in maybe_broadcast]
+            lines += self._row(hoisted.union(maybe_broadcast), last)
             lines += ["    } else", "#endif"]
-        lines += ["    {", *self._row(alone, last), "    }", "    }", "}\n"]
+        lines += ["    {", *self._row(hoisted, last), "    }", "    }", "}\n"]
         return "\n".join(lines)
 
-    def _row(self, alone, last):
+    def _row(self, hoisted, last):
         element = lambda k: "tng_q%d[(ga_ssize)tng_i * tng_s%d_%d]" % (k, k, last)
-        return ["    TNG_EACH(tng_i, tng_d%d, 0) {" % last, *self._element(alone, element), "    }"]
+        return ["    TNG_EACH(tng_i, tng_d%d, 0) {" % last, *self._element(hoisted, element), "    }"]
 
     def _memory(self, k):
         return "GLOBAL_MEM %s%s" % ("const " if k < self.nin else "", element_type(self.dtypes[k]))
@@ -179,14 +180,14 @@ class _KernelSource:
         kind = work_type(self.dtypes[k], self.code.bits)
         return "    const %s tng_h%d = %s;" % (kind, k, load(self.dtypes[k], "(*%s)" % (pointer % k), self.code.bits))
 
-    def _element(self, alone, element):
+    def _element(self, hoisted, element):
         bits, lines = self.code.bits, []
         for k in self.operands:
             kind = work_type(self.dtypes[k], bits)
             if k >= self.nin:
                 lines.append("        %s tng_v%d;" % (kind, k))
             else:
-                value = "tng_h%d" % k if k in alone else load(self.dtypes[k], element(k), bits)
+                value = "tng_h%d" % k if k in hoisted else load(self.dtypes[k], element(k), bits)
                 lines.append("        const %s tng_v%d = %s;" % (kind, k, value))
         lines.append("        {\n%s\n        }" % self.code.body)
         lines += [
@@ -228,7 +229,7 @@ def _sample(op, dtype):
     in_dtypes = (dtype,) * nin
     try:
         outputs = op.make_node(*scalar_apply(op, in_dtypes, ()).inputs).outputs
-        kinds = (PLAIN, SOMETIMES, ALONE)[:nin] + (PLAIN,) * max(nin - 3, 0)
+        kinds = (VARYING, MAYBE_BROADCAST, HOISTED)[:nin] + (VARYING,) * max(nin - 3, 0)
         return elemwise_kernels(op, in_dtypes, tuple([v.type.dtype for v in outputs]), kinds, 2, None)
     except (SupportCodeError, TypeError, NotImplementedError):
         return []

@@ -1,10 +1,10 @@
 /* New arrays on a device: filled with a value, with ones on or below a diagonal, or uninitialized. */
 #include "gpu_axes.h"
-#include "integers.h"
+#include "integer_inputs.h"
 
 /* Inputs: value, lengths. `zero`: all bits of the value are 0. */
 NATIVE_FUNCTION(alloc, zero)
-static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_words *words)
+static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_params *params)
 {
     (void)nout;
     size_t dims[GA_MAX_DIMS];
@@ -27,7 +27,7 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
         return -1;
     if (gpu_size(&made->ga) == 0)
         return 0;
-    if (words->zero) {
+    if (params->zero) {
         int code = GpuArray_memset(&made->ga, 0);
         return code == GA_NO_ERROR ? 0 : gpu_failed(made->context->ctx, code, "GpuAlloc");
     }
@@ -36,19 +36,19 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
 
 /* Inputs: lengths. */
 NATIVE_FUNCTION(alloc_empty, context, typecode)
-static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_empty_words *words)
+static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_empty_params *params)
 {
     (void)nout;
     size_t dims[GA_MAX_DIMS];
     if (read_sizes(nin, in, (npy_intp *)dims, GA_MAX_DIMS, "AllocEmpty") < 0)
         return -1;
-    return gpu_alloc(out, (PyGpuContextObject *)(intptr_t)words->context, (unsigned)nin, dims, (int)words->typecode) == NULL ? -1 : 0;
+    return gpu_alloc(out, (PyGpuContextObject *)(intptr_t)params->context, (unsigned)nin, dims, (int)params->typecode) == NULL ? -1 : 0;
 }
 
 /* Inputs: number of rows, number of columns (None: the same), index of the diagonal. The kernel writes ones and
  * zeros. */
 NATIVE_FUNCTION(diagonal_matrix, context, typecode, kernel)
-static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out, const struct diagonal_matrix_words *words)
+static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out, const struct diagonal_matrix_params *params)
 {
     (void)nin, (void)nout;
     int64_t rows, columns, k;
@@ -58,7 +58,7 @@ static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out,
     if ((in[1] != Py_None && native_as_int64(in[1], &columns) < 0) || native_as_int64(in[2], &k) < 0)
         return -1;
     size_t dims[2] = {rows > 0 ? (size_t)rows : 0, columns > 0 ? (size_t)columns : 0};
-    PyGpuArrayObject *made = gpu_alloc(out, (PyGpuContextObject *)(intptr_t)words->context, 2, dims, (int)words->typecode);
+    PyGpuArrayObject *made = gpu_alloc(out, (PyGpuContextObject *)(intptr_t)params->context, 2, dims, (int)params->typecode);
     if (made == NULL)
         return -1;
     /* Clip the index of the diagonal: no larger one is needed, and the kernel adds row indices to it. */
@@ -69,7 +69,7 @@ static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out,
     args_push(&args, &n);
     args_push(&args, &dims[1]);
     args_push(&args, &diagonal);
-    return gpu_run((gpukernel *)(intptr_t)words->kernel, n, args.at, "GpuEye");
+    return gpu_run((gpukernel *)(intptr_t)params->kernel, n, args.at, "GpuEye");
 }
 
 static const NativeEntry entries[] = {NATIVE_ENTRY(alloc), NATIVE_ENTRY(alloc_empty), NATIVE_ENTRY(diagonal_matrix), {0}};

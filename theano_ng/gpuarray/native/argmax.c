@@ -7,7 +7,7 @@
 /* Input: x. Outputs: maxima, indices. The bits of `axes` are the axes to reduce. In the kernel `lines`, one thread
  * finds a maximum; in the kernel `groups`, a group of `group` threads does. `threads`: see gpu_threads(). */
 NATIVE_FUNCTION(max_and_argmax, axes, lines, groups, group, threads)
-static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct max_and_argmax_words *words)
+static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct max_and_argmax_params *params)
 {
     (void)nin, (void)nout;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
@@ -19,7 +19,7 @@ static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, 
     Axes kept = {0}, reduced = {0};
     for (unsigned i = 0; i < x->ga.nd; ++i) {
         size_t size = x->ga.dimensions[i];
-        if (words->axes >> i & 1) {
+        if (params->axes >> i & 1) {
             ++n_reduced;
             length *= size;
             if (size == 0 && empty < 0)
@@ -42,7 +42,7 @@ static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, 
     PyGpuArrayObject *places = z == NULL ? NULL : gpu_alloc(out + 1, x->context, nd, dims, GA_LONG);
     if (places == NULL || n == 0)
         return places == NULL ? -1 : 0;
-    gpukernel *lines = (gpukernel *)(intptr_t)words->lines, *groups = (gpukernel *)(intptr_t)words->groups;
+    gpukernel *lines = (gpukernel *)(intptr_t)params->lines, *groups = (gpukernel *)(intptr_t)params->groups;
     axes_pad(&kept, nd);
     axes_pad(&reduced, n_reduced);
     Arguments args = {0};
@@ -53,8 +53,8 @@ static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, 
     args_push(&args, &length);
     args_axes(&args, &kept, 1);
     args_axes(&args, &reduced, 1);
-    if (length >= LONG_LINE && n < gpu_threads(lines, words->threads))
-        return gpu_run_groups(groups, n, (size_t)words->group, args.at, "GpuMaxAndArgmax");
+    if (length >= LONG_LINE && n < gpu_threads(lines, params->threads))
+        return gpu_run_groups(groups, n, (size_t)params->group, args.at, "GpuMaxAndArgmax");
     return gpu_run(lines, n, args.at, "GpuMaxAndArgmax");
 }
 

@@ -7,28 +7,28 @@
 /* Input: x. `axis`: -1 for the flattened array. In the kernel `lines`, one thread processes a line; in the kernel
  * `groups`, a group of `group` threads does. `threads`: see gpu_threads(). */
 NATIVE_FUNCTION(cumulative, axis, typecode, lines, groups, group, threads)
-static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_words *words)
+static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_params *params)
 {
     (void)nin, (void)nout;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1), *flat = NULL, *z;
     if (x == NULL || gpu_aligned(&x->ga, "GpuCumOp") < 0)
         return -1;
-    if (words->axis < 0) {
+    if (params->axis < 0) {
         size_t size = gpu_size(&x->ga);
         if ((x = flat = pygpu_reshape(x, 1, &size, GA_C_ORDER, 0, -1)) == NULL)
             return -1;
     }
-    unsigned axis = words->axis < 0 ? 0 : (unsigned)words->axis, nd = x->ga.nd;
+    unsigned axis = params->axis < 0 ? 0 : (unsigned)params->axis, nd = x->ga.nd;
     int status = -1;
     gpu_not_shared(out, &x->ga);
-    if ((z = gpu_alloc(out, x->context, nd, x->ga.dimensions, (int)words->typecode)) != NULL) {
+    if ((z = gpu_alloc(out, x->context, nd, x->ga.dimensions, (int)params->typecode)) != NULL) {
         size_t length = x->ga.dimensions[axis];
         Axes axes = {0};
         for (unsigned i = 0; i < nd; ++i)
             if (i != axis)
                 axes_push(&axes, x->ga.dimensions[i], z->ga.strides[i], x->ga.strides[i]);
         size_t n = axes_size(&axes);
-        gpukernel *lines = (gpukernel *)(intptr_t)words->lines, *groups = (gpukernel *)(intptr_t)words->groups;
+        gpukernel *lines = (gpukernel *)(intptr_t)params->lines, *groups = (gpukernel *)(intptr_t)params->groups;
         axes_pad(&axes, nd - 1);
         Arguments args = {0};
         args_array(&args, &z->ga, &z->ga.offset);
@@ -40,8 +40,8 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, cons
         args_axes(&args, &axes, 2);
         if (n == 0 || length == 0)
             status = 0;
-        else if (length >= LONG_LINE && n < gpu_threads(lines, words->threads))
-            status = gpu_run_groups(groups, n, (size_t)words->group, args.at, "GpuCumOp");
+        else if (length >= LONG_LINE && n < gpu_threads(lines, params->threads))
+            status = gpu_run_groups(groups, n, (size_t)params->group, args.at, "GpuCumOp");
         else
             status = gpu_run(lines, n, args.at, "GpuCumOp");
     }

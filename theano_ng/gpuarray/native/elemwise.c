@@ -8,8 +8,8 @@
  * typecode: element type
  * kind: how the kernels read it (see kernels/elemwise.py, which defines the same kinds)
  * overwrites: index of the input that an output overwrites, or -1 */
-NATIVE_WORDS(operand, broadcastable, typecode, kind, overwrites);
-enum { PLAIN, ALONE, SOMETIMES };
+NATIVE_PARAMS(operand, broadcastable, typecode, kind, overwrites);
+enum { VARYING, HOISTED, MAYBE_BROADCAST };
 
 /* Parameters of a node.
  * operands: the inputs, then the outputs
@@ -21,7 +21,7 @@ NATIVE_TABLE(elemwise, operand, operands, context, contiguous, strided, ndim, ra
 NATIVE_READER(elemwise)
 
 /* Compute the common shape of the inputs. Return 0, or -1 with an exception set. */
-static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct operand_words *operands, size_t *dims)
+static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct operand_params *operands, size_t *dims)
 {
     for (int d = 0; d < nd; ++d) {
         int reference = -1;
@@ -136,7 +136,7 @@ static int run_contiguous(gpukernel *kernel, size_t n, int count, PyGpuArrayObje
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");
 }
 
-static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, const struct operand_words *operands, const size_t *shape,
+static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, const struct operand_params *operands, const size_t *shape,
                        PyGpuArrayObject *const *a)
 {
     const device_info *info = &gpukernel_context(kernel)->info;
@@ -159,7 +159,7 @@ static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, 
     for (int k = 0; k < count; ++k) {
         args[n++] = a[k]->ga.data;
         args[n++] = &a[k]->ga.offset;
-        for (int d = 0; d < rank && operands[k].kind != ALONE; ++d)
+        for (int d = 0; d < rank && operands[k].kind != HOISTED; ++d)
             args[n++] = (void *)(d < missing ? &none : &strides[k * nd + d - missing]);
     }
     size_t rows = 1, inner = lengths[rank - 1], groups[2], group[2] = {1, 1};
@@ -181,11 +181,11 @@ static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, 
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");
 }
 
-static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_words *words)
+static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_params *params)
 {
-    PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)words->context;
-    const struct operand_words *operands = words->operands;
-    int nd = (int)words->ndim, count = nin + nout, in_c_order = 1, in_f_order = 1, empty = 0;
+    PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)params->context;
+    const struct operand_params *operands = params->operands;
+    int nd = (int)params->ndim, count = nin + nout, in_c_order = 1, in_f_order = 1, empty = 0;
     PyGpuArrayObject *a[count];
     size_t dims[nd + 1], n = 1;
     for (int i = 0; i < nin; ++i) {
@@ -208,7 +208,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
         n *= dims[d];
     }
     for (int i = 0; i < nin; ++i) {
-        if (operands[i].kind == ALONE)
+        if (operands[i].kind == HOISTED)
             continue;
         int whole = gpu_size(&a[i]->ga) == n;
         in_c_order &= whole && GpuArray_IS_C_CONTIGUOUS(&a[i]->ga);
@@ -216,7 +216,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     }
     int fortran = in_f_order && !in_c_order;
     for (int j = 0; j < nout; ++j) {
-        const struct operand_words *operand = &operands[nin + j];
+        const struct operand_params *operand = &operands[nin + j];
         PyGpuArrayObject *old = operand->overwrites < 0 ? NULL : a[operand->overwrites], *z = old;
         if (old != NULL && GpuArray_ISWRITEABLE(&old->ga) && memcmp(old->ga.dimensions, dims, (size_t)nd * sizeof *dims) == 0)
             native_set(&out[j], Py_NewRef((PyObject *)old));
@@ -231,26 +231,26 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     }
     if (empty)
         return 0;
-    if (in_c_order || in_f_order || words->rank == 0)
-        return run_contiguous((gpukernel *)(intptr_t)words->contiguous, n, count, a);
-    return run_strided((gpukernel *)(intptr_t)words->strided, nd, (int)words->rank, nin, count, operands, dims, a);
+    if (in_c_order || in_f_order || params->rank == 0)
+        return run_contiguous((gpukernel *)(intptr_t)params->contiguous, n, count, a);
+    return run_strided((gpukernel *)(intptr_t)params->strided, nd, (int)params->rank, nin, count, operands, dims, a);
 }
 
 /* Input: an array. Output: a view or a copy with its axes in the order `order`; -1 inserts an axis of length 1. Axes
  * that are dropped must have length 1. */
 NATIVE_FUNCTION(dimshuffle, copies, ndim_in, n_order, order[]);
-static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, const struct dimshuffle_words *words)
+static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, const struct dimshuffle_params *params)
 {
     (void)nin, (void)nout;
-    PyGpuArrayObject *a = gpu_input(in[0], -1, (int)words->ndim_in);
+    PyGpuArrayObject *a = gpu_input(in[0], -1, (int)params->ndim_in);
     size_t dims[GA_MAX_DIMS];
     ssize_t strides[GA_MAX_DIMS];
     uint64_t used = 0;
     if (a == NULL)
         return -1;
     ssize_t size = (ssize_t)gpuarray_get_elsize(a->ga.typecode);
-    for (int64_t d = 0; d < words->n_order; ++d) {
-        int64_t from = words->order[d];
+    for (int64_t d = 0; d < params->n_order; ++d) {
+        int64_t from = params->order[d];
         dims[d] = from < 0 ? 1 : a->ga.dimensions[from];
         strides[d] = from < 0 ? size : a->ga.strides[from];
         used |= from < 0 ? 0 : (uint64_t)1 << from;
@@ -263,11 +263,11 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, cons
         }
     }
     PyObject *base = a->base == NULL || a->base == Py_None ? (PyObject *)a : a->base;
-    PyGpuArrayObject *view = pygpu_fromgpudata(a->ga.data, a->ga.offset, a->ga.typecode, (unsigned)words->n_order, dims, strides, a->context,
+    PyGpuArrayObject *view = pygpu_fromgpudata(a->ga.data, a->ga.offset, a->ga.typecode, (unsigned)params->n_order, dims, strides, a->context,
                                                GpuArray_ISWRITEABLE(&a->ga), base, Py_None);
     if (view == NULL)
         return -1;
-    if (!words->copies) {
+    if (!params->copies) {
         native_set(out, (PyObject *)view);
         return 0;
     }

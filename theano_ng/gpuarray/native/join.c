@@ -1,6 +1,6 @@
 /* Join, split and reshape device arrays. Each part is copied by one call of the device. */
 #include "gpu_axes.h"
-#include "integers.h"
+#include "integer_inputs.h"
 
 /* Make a view of the elements from `start` to `start + length` along an axis. */
 static int part_of(GpuArray *part, const GpuArray *whole, unsigned axis, size_t start, size_t length)
@@ -15,7 +15,7 @@ static int part_of(GpuArray *part, const GpuArray *whole, unsigned axis, size_t 
 
 /* Inputs: axis, arrays. `view`: index of the array that is returned if all others are empty, or -1. */
 NATIVE_FUNCTION(join, view, typecode)
-static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_words *words)
+static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_params *params)
 {
     (void)nout;
     unsigned n = (unsigned)nin - 1;
@@ -24,14 +24,14 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyGpuArrayObject *first = gpu_input(x[0], -1, -1);
     if (first == NULL)
         return -1;
-    if (words->view >= 0)
+    if (params->view >= 0)
         Py_CLEAR(out[0]); /* the output storage may hold an input of the previous call */
     unsigned nd = first->ga.nd;
     if (read_axis(in[0], (int)nd, &axis, "Join") < 0)
         return -1;
     size_t dims[GA_MAX_DIMS];
     memcpy(dims, first->ga.dimensions, nd * sizeof *dims);
-    int others_empty = words->view == 0 || (words->view > 0 && dims[axis] == 0);
+    int others_empty = params->view == 0 || (params->view > 0 && dims[axis] == 0);
     for (unsigned i = 1; i < n; ++i) {
         PyGpuArrayObject *a = gpu_input(x[i], -1, (int)nd);
         if (a == NULL || !gpu_same_context(first, a))
@@ -44,7 +44,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
                              k, dims[k], i, a->ga.dimensions[k]);
                 return -1;
             }
-        if ((int64_t)i != words->view)
+        if ((int64_t)i != params->view)
             others_empty &= a->ga.dimensions[axis] == 0;
         if (__builtin_add_overflow(dims[axis], a->ga.dimensions[axis], &dims[axis])) {
             PyErr_SetString(PyExc_ValueError, "Join: the result is larger than any array");
@@ -52,12 +52,12 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
         }
     }
     if (others_empty) {
-        native_set(out, Py_NewRef(x[words->view]));
+        native_set(out, Py_NewRef(x[params->view]));
         return 0;
     }
     for (unsigned i = 0; i < n; ++i)
         gpu_not_shared(out, &((PyGpuArrayObject *)x[i])->ga);
-    PyGpuArrayObject *made = gpu_alloc(out, first->context, nd, dims, (int)words->typecode);
+    PyGpuArrayObject *made = gpu_alloc(out, first->context, nd, dims, (int)params->typecode);
     if (made == NULL)
         return -1;
     size_t start = 0;
@@ -80,9 +80,9 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
 }
 
 /* Inputs: x, axis, vector of lengths. Each output is a copy of a part of x. */
-static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
-    (void)nin, (void)words;
+    (void)nin, (void)params;
     int64_t axis;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
     if (x == NULL || read_axis(in[1], (int)x->ga.nd, &axis, "Split") < 0)
@@ -121,7 +121,7 @@ done:
 
 /* Inputs: x, vector of lengths, one of which may be -1. The output is a view if possible. */
 NATIVE_FUNCTION(reshape, ndim)
-static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const struct reshape_words *words)
+static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const struct reshape_params *params)
 {
     (void)nin, (void)nout;
     npy_intp asked[GA_MAX_DIMS];
@@ -130,8 +130,8 @@ static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const s
     int nd = x == NULL ? -1 : read_integers(in[1], asked, GA_MAX_DIMS, "Reshape"), unknown = -1, bad = 0;
     if (nd < 0)
         return -1;
-    if (nd != (int)words->ndim) {
-        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd, (int)words->ndim);
+    if (nd != (int)params->ndim) {
+        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd, (int)params->ndim);
         return -1;
     }
     size_t size = gpu_size(&x->ga);

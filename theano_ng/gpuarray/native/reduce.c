@@ -165,11 +165,11 @@ static int launch(gpukernel *kernel, plan *p, const axes_of *kept, int kept_rank
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuCAReduce");
 }
 
-static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const struct reduce_words *words)
+static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const struct reduce_params *params)
 {
     (void)nin, (void)nout;
-    PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)words->context;
-    PyGpuArrayObject *x = gpu_input(in[0], (int)words->element_type, (int)words->ndim);
+    PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)params->context;
+    PyGpuArrayObject *x = gpu_input(in[0], (int)params->element_type, (int)params->ndim);
     axes_of kept = {0, {0}, {0}, 1}, reduced = {0, {0}, {0}, 1};
     size_t dims[GA_MAX_DIMS], none = 0;
     unsigned nd = 0;
@@ -187,7 +187,7 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     ssize_t size = (ssize_t)gpuarray_get_elsize(x->ga.typecode);
     for (unsigned d = 0; d < x->ga.nd; ++d) {
         size_t dim = x->ga.dimensions[d];
-        if (words->axes >> d & 1) {
+        if (params->axes >> d & 1) {
             add_axis(&reduced, dim, x->ga.strides[d] / size);
             empty = dim == 0 && empty < 0 ? (int)d : empty;
         }
@@ -196,12 +196,12 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
             add_axis(&kept, dim, x->ga.strides[d] / size);
         }
     }
-    PyGpuArrayObject *z = gpu_alloc(out, ctx, nd, dims, (int)words->result_type);
+    PyGpuArrayObject *z = gpu_alloc(out, ctx, nd, dims, (int)params->result_type);
     if (z == NULL)
         return -1;
     if (kept.count == 0)
         return 0;
-    if (reduced.count == 0 && !words->has_identity) {
+    if (reduced.count == 0 && !params->has_identity) {
         PyErr_Format(PyExc_ValueError,
                      "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity, so that it has no result for zero elements", empty);
         return -1;
@@ -214,22 +214,22 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
         reduced.n = 0;
         by_column = 0;
     }
-    gpukernel *elements = (gpukernel *)(intptr_t)words->elements;
+    gpukernel *elements = (gpukernel *)(intptr_t)params->elements;
     plan p = plan_of(&ctx->ctx->info, kept.count, reduced.count, by_column);
     size_t pieces = p.groups[1];
     if (pieces == 1)
-        return launch(elements, &p, &kept, (int)words->kept_rank, &reduced, (int)words->reduced_rank, x->ga.data, &x->ga.offset, &z->ga, NULL);
+        return launch(elements, &p, &kept, (int)params->kept_rank, &reduced, (int)params->reduced_rank, x->ga.data, &x->ga.offset, &z->ga, NULL);
     int code;
-    gpudata *parts = gpudata_alloc(ctx->ctx, kept.count * pieces * gpuarray_get_elsize((int)words->accumulator_type), NULL, 0, &code);
+    gpudata *parts = gpudata_alloc(ctx->ctx, kept.count * pieces * gpuarray_get_elsize((int)params->accumulator_type), NULL, 0, &code);
     if (parts == NULL)
         return gpu_failed(ctx->ctx, code, "GpuCAReduce");
-    int status = launch(elements, &p, &kept, (int)words->kept_rank, &reduced, (int)words->reduced_rank, x->ga.data, &x->ga.offset, &z->ga, parts);
+    int status = launch(elements, &p, &kept, (int)params->kept_rank, &reduced, (int)params->reduced_rank, x->ga.data, &x->ga.offset, &z->ga, parts);
     if (status == 0) {
         axes_of rows = {1, {kept.count}, {(ssize_t)pieces}, kept.count}, columns = {1, {pieces}, {1}, pieces};
         p = plan_of(&ctx->ctx->info, kept.count, pieces, 0);
         p.piece = pieces; /* there are so few pieces that one group reduces them */
         p.groups[1] = 1;
-        status = launch((gpukernel *)(intptr_t)words->parts, &p, &rows, 1, &columns, 1, parts, &none, &z->ga, NULL);
+        status = launch((gpukernel *)(intptr_t)params->parts, &p, &rows, 1, &columns, 1, parts, &none, &z->ga, NULL);
     }
     gpudata_release(parts); /* memory is reused in stream order, after the kernels */
     return status;

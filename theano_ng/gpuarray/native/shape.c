@@ -1,11 +1,11 @@
 /* Shapes of device arrays, which the host knows, and copies of arrays. The file is organized like
  * tensor/native/shape.c. */
 #include "gpu.h"
-#include "integers.h"
+#include "integer_inputs.h"
 
-static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
-    (void)nin, (void)nout, (void)words;
+    (void)nin, (void)nout, (void)params;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1), *old = (PyGpuArrayObject *)out[0];
     if (x == NULL)
         return -1;
@@ -15,9 +15,9 @@ static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const
     return made == NULL ? -1 : pygpu_move(made, x);
 }
 
-static int tng_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
-    (void)nin, (void)nout, (void)words;
+    (void)nin, (void)nout, (void)params;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
     if (x == NULL)
         return -1;
@@ -31,43 +31,43 @@ static int tng_shape(int nin, int nout, PyObject **in, PyObject **out, const int
 }
 
 NATIVE_FUNCTION(shape_i, axis)
-static int tng_shape_i(int nin, int nout, PyObject **in, PyObject **out, const struct shape_i_words *words)
+static int tng_shape_i(int nin, int nout, PyObject **in, PyObject **out, const struct shape_i_params *params)
 {
     (void)nin, (void)nout;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
     if (x == NULL)
         return -1;
-    if (words->axis >= (int64_t)x->ga.nd) {
-        PyErr_Format(PyExc_TypeError, "Number of dimensions lower than expected: %u, but axis %lld is requested", x->ga.nd, (long long)words->axis);
+    if (params->axis >= (int64_t)x->ga.nd) {
+        PyErr_Format(PyExc_TypeError, "Number of dimensions lower than expected: %u, but axis %lld is requested", x->ga.nd, (long long)params->axis);
         return -1;
     }
     PyArrayObject *size = native_alloc(out, 0, NULL, NPY_INT64);
     if (size == NULL)
         return -1;
-    *(npy_int64 *)PyArray_DATA(size) = (npy_int64)x->ga.dimensions[words->axis];
+    *(npy_int64 *)PyArray_DATA(size) = (npy_int64)x->ga.dimensions[params->axis];
     return 0;
 }
 
 NATIVE_FUNCTION(rebroadcast, n_axes, axes[])
-static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, const struct rebroadcast_words *words)
+static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, const struct rebroadcast_params *params)
 {
     (void)nin, (void)nout;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
     if (x == NULL)
         return -1;
-    for (int64_t k = 0; k < words->n_axes; ++k)
-        if (x->ga.dimensions[words->axes[k]] != 1) {
-            PyErr_Format(PyExc_ValueError, "Dimension %d in Rebroadcast's input was supposed to be 1 (got %zu instead)", (int)words->axes[k],
-                         x->ga.dimensions[words->axes[k]]);
+    for (int64_t k = 0; k < params->n_axes; ++k)
+        if (x->ga.dimensions[params->axes[k]] != 1) {
+            PyErr_Format(PyExc_ValueError, "Dimension %d in Rebroadcast's input was supposed to be 1 (got %zu instead)", (int)params->axes[k],
+                         x->ga.dimensions[params->axes[k]]);
             return -1;
         }
     native_set(out, Py_NewRef(in[0]));
     return 0;
 }
 
-static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
-    (void)nin, (void)nout, (void)words;
+    (void)nin, (void)nout, (void)params;
     npy_intp wanted[NPY_MAXDIMS];
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
     int n = x == NULL ? -1 : read_integers(in[1], wanted, NPY_MAXDIMS, "SpecifyShape");

@@ -9,7 +9,7 @@ typedef struct {
     ssize_t stride[GA_MAX_DIMS];
 } View;
 
-static int index_basic(unsigned n, const struct entry_words *entry, PyObject **in, const GpuArray *x, View *view)
+static int index_basic(unsigned n, const struct entry_params *entry, PyObject **in, const GpuArray *x, View *view)
 {
     unsigned axis = 0;
     ssize_t offset = (ssize_t)x->offset;
@@ -61,12 +61,12 @@ static int set_view(PyObject **out, PyGpuArrayObject *x, const View *view)
 /* Inputs: x, indices. */
 NATIVE_TABLE(subtensor, entry, index);
 NATIVE_READER(subtensor)
-static int tng_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct subtensor_words *words)
+static int tng_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct subtensor_params *params)
 {
     (void)nin, (void)nout;
     View view;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
-    if (x == NULL || index_basic((unsigned)words->n_index, words->index, in, &x->ga, &view) < 0)
+    if (x == NULL || index_basic((unsigned)params->n_index, params->index, in, &x->ga, &view) < 0)
         return -1;
     return set_view(out, x, &view);
 }
@@ -132,13 +132,13 @@ static int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, 
  * most one. */
 NATIVE_TABLE(inc_subtensor, entry, index, in_place, set_instead_of_inc, simple, general, general_axes);
 NATIVE_READER(inc_subtensor)
-static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct inc_subtensor_words *words)
+static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct inc_subtensor_params *params)
 {
     (void)nin, (void)nout;
     View view;
     ssize_t stride[GA_MAX_DIMS];
-    PyGpuArrayObject *z = target_of(in[0], out, (int)words->in_place);
-    if (z == NULL || index_basic((unsigned)words->n_index, words->index, in, &z->ga, &view) < 0)
+    PyGpuArrayObject *z = target_of(in[0], out, (int)params->in_place);
+    if (z == NULL || index_basic((unsigned)params->n_index, params->index, in, &z->ga, &view) < 0)
         return -1;
     PyGpuArrayObject *y = gpu_input(in[1], -1, -1);
     if (y == NULL || !gpu_same_context(z, y) || broadcast_strides(&y->ga, view.nd, view.dim, stride) < 0)
@@ -148,7 +148,7 @@ static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, c
         n *= view.dim[i];
     if (n == 0)
         return 0;
-    if (words->set_instead_of_inc) {
+    if (params->set_instead_of_inc) {
         GpuArray part;
         int code = GpuArray_fromdata(&part, z->ga.data, view.offset, z->ga.typecode, view.nd, view.dim, view.stride, 1);
         if (code == GA_NO_ERROR) {
@@ -165,13 +165,13 @@ static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, c
         for (unsigned i = 0; i < view.nd; ++i)
             axes_push(&axes, view.dim[i], view.stride[i], stride[i]);
         int simple = axes.nd <= 1;
-        axes_pad(&axes, simple ? 1 : (unsigned)words->general_axes);
+        axes_pad(&axes, simple ? 1 : (unsigned)params->general_axes);
         Arguments args = {0};
         args_array(&args, &z->ga, &view.offset);
         args_array(&args, &y->ga, &y->ga.offset);
         args_push(&args, &n);
         args_axes(&args, &axes, 2);
-        status = gpu_run((gpukernel *)(intptr_t)(simple ? words->simple : words->general), n, args.at, "GpuIncSubtensor");
+        status = gpu_run((gpukernel *)(intptr_t)(simple ? params->simple : params->general), n, args.at, "GpuIncSubtensor");
     }
     Py_DECREF(y);
     return status;
@@ -183,7 +183,7 @@ static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, c
  * all axes before and after the joint dimensions. `simple`: the kernel with at most one axis of each. If `general`
  * is 0, `simple` has all axes. */
 NATIVE_FUNCTION(take, offsets, simple, general)
-static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const struct take_words *words)
+static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const struct take_params *params)
 {
     (void)nout;
     Gather g;
@@ -191,7 +191,7 @@ static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1), *z;
     if (x == NULL || gpu_aligned(&x->ga, "the indexed array") < 0)
         return -1;
-    if (gather_open(&g, x, nin - 1, in + 1, (gpukernel *)(intptr_t)words->offsets) < 0)
+    if (gather_open(&g, x, nin - 1, in + 1, (gpukernel *)(intptr_t)params->offsets) < 0)
         goto done;
     size_t dims[2 * GA_MAX_DIMS];
     unsigned nd = gather_shape(&g, dims);
@@ -206,7 +206,7 @@ static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const stru
     Axes before = {0}, after = {0};
     for (unsigned i = 0; i < g.n_rest; ++i)
         axes_push(i < g.position ? &before : &after, g.rest[i], g.rest_stride[i], 0);
-    int simple = words->general == 0 || (before.nd <= 1 && after.nd <= 1);
+    int simple = params->general == 0 || (before.nd <= 1 && after.nd <= 1);
     axes_pad(&before, simple ? before_axes > 0 : before_axes);
     axes_pad(&after, simple ? after_axes > 0 : after_axes);
     Arguments args = {0};
@@ -217,7 +217,7 @@ static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const stru
     args_push(&args, &g.count);
     args_axes(&args, &before, 1);
     args_axes(&args, &after, 1);
-    status = gpu_run((gpukernel *)(intptr_t)(simple ? words->simple : words->general), n, args.at, "GpuAdvancedSubtensor");
+    status = gpu_run((gpukernel *)(intptr_t)(simple ? params->simple : params->general), n, args.at, "GpuAdvancedSubtensor");
 done:
     gather_close(&g);
     return status;
@@ -227,17 +227,17 @@ done:
  * `threads`: minimum number of threads if the order of writes matters; -1: as many as keep the device busy.
  * `atomic`: the kernels write in any order. */
 NATIVE_FUNCTION(inc, in_place, offsets, simple, general, threads, atomic)
-static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_words *words)
+static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_params *params)
 {
     (void)nout;
     Gather g;
     int status = -1;
     size_t dims[2 * GA_MAX_DIMS];
     ssize_t stride[2 * GA_MAX_DIMS];
-    PyGpuArrayObject *z = target_of(in[0], out, (int)words->in_place), *y = NULL;
+    PyGpuArrayObject *z = target_of(in[0], out, (int)params->in_place), *y = NULL;
     if (z == NULL)
         return -1;
-    if (gather_open(&g, z, nin - 2, in + 2, (gpukernel *)(intptr_t)words->offsets) < 0)
+    if (gather_open(&g, z, nin - 2, in + 2, (gpukernel *)(intptr_t)params->offsets) < 0)
         goto done;
     unsigned nd = gather_shape(&g, dims);
     if ((y = gpu_input(in[1], -1, -1)) == NULL || !gpu_same_context(z, y) || broadcast_strides(&y->ga, nd, dims, stride) < 0) {
@@ -275,15 +275,15 @@ static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struc
     for (unsigned i = 0; i < g.n_rest; ++i)
         axes_push(&rest, g.rest[i], g.rest_stride[i], stride[i < g.position ? i : i + g.n_joint]);
     size_t columns = axes_size(&rest), z_at = (size_t)((ssize_t)z->ga.offset + g.base), classes = 1, by_target = 1, threads;
-    int simple = words->general == 0 || rest.nd <= 1;
-    gpukernel *kernel = (gpukernel *)(intptr_t)(simple ? words->simple : words->general);
+    int simple = params->general == 0 || rest.nd <= 1;
+    gpukernel *kernel = (gpukernel *)(intptr_t)(simple ? params->simple : params->general);
     axes_pad(&rest, simple ? g.n_rest > 0 : g.n_rest);
-    if (words->atomic || g.increasing) {
+    if (params->atomic || g.increasing) {
         /* The order does not matter: each position of the index arrays gets a separate thread. */
         classes = g.count;
         by_target = 0;
     }
-    else if ((threads = gpu_threads(kernel, words->threads)) > columns) {
+    else if ((threads = gpu_threads(kernel, params->threads)) > columns) {
         /* The target positions are divided among the threads. Each thread goes through all values. */
         classes = threads / columns;
         if (classes > g.count)
@@ -331,15 +331,15 @@ static void diagonal_view(const GpuArray *x, int64_t offset, unsigned axis1, uns
 }
 
 NATIVE_FUNCTION(extract_diag, offset, axis1, axis2, view)
-static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, const struct extract_diag_words *words)
+static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, const struct extract_diag_params *params)
 {
     (void)nin, (void)nout;
     View view;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
     if (x == NULL)
         return -1;
-    diagonal_view(&x->ga, words->offset, (unsigned)words->axis1, (unsigned)words->axis2, &view);
-    if (words->view)
+    diagonal_view(&x->ga, params->offset, (unsigned)params->axis1, (unsigned)params->axis2, &view);
+    if (params->view)
         return set_view(out, x, &view);
     gpu_not_shared(out, &x->ga);
     PyGpuArrayObject *made = gpu_alloc(out, x->context, view.nd, view.dim, x->ga.typecode);
@@ -355,23 +355,23 @@ static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, co
 }
 
 NATIVE_FUNCTION(alloc_diag, offset, axis1, axis2)
-static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_diag_words *words)
+static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_diag_params *params)
 {
     (void)nin, (void)nout;
     View view;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
     if (x == NULL)
         return -1;
-    size_t dims[GA_MAX_DIMS + 1], side = x->ga.dimensions[x->ga.nd - 1] + (size_t)(words->offset < 0 ? -words->offset : words->offset);
+    size_t dims[GA_MAX_DIMS + 1], side = x->ga.dimensions[x->ga.nd - 1] + (size_t)(params->offset < 0 ? -params->offset : params->offset);
     unsigned nd = x->ga.nd + 1, kept = 0;
     for (unsigned i = 0; i < nd && nd <= GA_MAX_DIMS; ++i)
-        dims[i] = i == (unsigned)words->axis1 || i == (unsigned)words->axis2 ? side : x->ga.dimensions[kept++];
+        dims[i] = i == (unsigned)params->axis1 || i == (unsigned)params->axis2 ? side : x->ga.dimensions[kept++];
     gpu_not_shared(out, &x->ga);
     PyGpuArrayObject *made = gpu_alloc(out, x->context, nd, dims, x->ga.typecode);
     if (made == NULL || gpu_size(&made->ga) == 0)
         return made == NULL ? -1 : 0;
     int code = GpuArray_memset(&made->ga, 0);
-    diagonal_view(&made->ga, words->offset, (unsigned)words->axis1, (unsigned)words->axis2, &view);
+    diagonal_view(&made->ga, params->offset, (unsigned)params->axis1, (unsigned)params->axis2, &view);
     if (code == GA_NO_ERROR && gpu_size(&x->ga) > 0) {
         GpuArray part;
         code = GpuArray_fromdata(&part, made->ga.data, view.offset, made->ga.typecode, view.nd, view.dim, view.stride, 1);

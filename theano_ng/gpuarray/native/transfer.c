@@ -2,9 +2,9 @@
 #include "gpu.h"
 
 /* Input: a device array. Output: its copy on the host. */
-static int tng_host_from_gpu(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_host_from_gpu(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
-    (void)nin, (void)nout, (void)words;
+    (void)nin, (void)nout, (void)params;
     PyGpuArrayObject *a = gpu_input(in[0], -1, -1), *whole = a;
     if (a == NULL)
         return -1;
@@ -31,7 +31,7 @@ static int tng_host_from_gpu(int nin, int nout, PyObject **in, PyObject **out, c
 
 /* Input: a host array. Output: its copy on the device. `context`: the address of a PyGpuContextObject. */
 NATIVE_FUNCTION(gpu_from_host, context, typecode)
-static int tng_gpu_from_host(int nin, int nout, PyObject **in, PyObject **out, const struct gpu_from_host_words *words)
+static int tng_gpu_from_host(int nin, int nout, PyObject **in, PyObject **out, const struct gpu_from_host_params *params)
 {
     (void)nin, (void)nout;
     PyArrayObject *host = (PyArrayObject *)PyArray_FROM_OF(in[0], NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
@@ -40,8 +40,8 @@ static int tng_gpu_from_host(int nin, int nout, PyObject **in, PyObject **out, c
     size_t dims[GA_MAX_DIMS];
     for (int i = 0; i < PyArray_NDIM(host); ++i)
         dims[i] = (size_t)PyArray_DIM(host, i);
-    PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)words->context;
-    PyGpuArrayObject *made = gpu_alloc(out, ctx, (unsigned)PyArray_NDIM(host), dims, (int)words->typecode);
+    PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)params->context;
+    PyGpuArrayObject *made = gpu_alloc(out, ctx, (unsigned)PyArray_NDIM(host), dims, (int)params->typecode);
     int code = made == NULL ? GA_NO_ERROR : GpuArray_write(&made->ga, PyArray_DATA(host), (size_t)PyArray_NBYTES(host));
     Py_DECREF(host);
     if (made == NULL)
@@ -50,10 +50,10 @@ static int tng_gpu_from_host(int nin, int nout, PyObject **in, PyObject **out, c
 }
 
 NATIVE_FUNCTION(gpu_to_gpu, context)
-static int tng_gpu_to_gpu(int nin, int nout, PyObject **in, PyObject **out, const struct gpu_to_gpu_words *words)
+static int tng_gpu_to_gpu(int nin, int nout, PyObject **in, PyObject **out, const struct gpu_to_gpu_params *params)
 {
     (void)nin, (void)nout;
-    PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)words->context;
+    PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)params->context;
     PyGpuArrayObject *a = gpu_input(in[0], -1, -1), *whole = a;
     if (a == NULL)
         return -1;
@@ -67,9 +67,9 @@ static int tng_gpu_to_gpu(int nin, int nout, PyObject **in, PyObject **out, cons
 }
 
 /* Return the array itself if it is in C order, else a copy in C order. */
-static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
-    (void)nin, (void)nout, (void)words;
+    (void)nin, (void)nout, (void)params;
     PyGpuArrayObject *a = gpu_input(in[0], -1, -1);
     if (a == NULL)
         return -1;

@@ -24,11 +24,11 @@ cdef void _keep(gpucontext *ctx, const char *text, int flags, const char *option
         pass  # a cache that cannot be written is ignored
 
 
-cdef void *_give_lock() noexcept nogil:
+cdef void *_release_gil() noexcept nogil:
     return PyEval_SaveThread() if PyGILState_Check() else NULL
 
 
-cdef void _take_lock(void *given) noexcept nogil:
+cdef void _acquire_gil(void *given) noexcept nogil:
     PyEval_RestoreThread(given)
 
 
@@ -100,8 +100,8 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
         _caches[<size_t>made.ctx] = ProgramCache(kernel_cache_path)
         device_program_cache.find = _find
         device_program_cache.keep = _keep
-        device_outer_lock.give = _give_lock
-        device_outer_lock.take = _take_lock
+        device_outer_lock.release = _release_gil
+        device_outer_lock.acquire = _acquire_gil
     return made
 
 

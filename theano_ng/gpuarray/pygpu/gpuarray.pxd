@@ -88,8 +88,8 @@ cdef extern from "device.h" nogil:
     int device_set_library(const char *which, const char *path)
     int device_set_dialect(const char *table, const char *text)
     ctypedef struct device_lock:
-        void *(*give)() noexcept
-        void (*take)(void *) noexcept
+        void *(*release)() noexcept
+        void (*acquire)(void *) noexcept
     device_lock device_outer_lock
 
 cdef extern from "context.h" nogil:

@@ -28,7 +28,7 @@ cdef class GpuKernel:
         flags = (cuda and GA_USE_CUDA) | (opencl and GA_USE_OPENCL) | (have_double and GA_USE_DOUBLE) | (have_small and GA_USE_SMALL)
         flags |= (have_complex and GA_USE_COMPLEX) | (have_half and GA_USE_HALF)
         made = build(source, [(name, types)], context, flags)[0]
-        _take(self, made)
+        _move_kernel(self, made)
 
     def __dealloc__(self):
         gpukernel_release(self.kernel)
@@ -109,7 +109,7 @@ cdef class GpuKernel:
         pygpu_raise(self.context.ctx, gpukernel_call(self.kernel, nd, groups, group, shared, values))
 
 
-cdef int _take(GpuKernel to, GpuKernel made) except -1:
+cdef int _move_kernel(GpuKernel to, GpuKernel made) except -1:
     to.kernel, made.kernel = made.kernel, NULL
     to.context, to.name, to.types, to.codes = made.context, made.name, made.types, made.codes
     return 0

@@ -1,8 +1,8 @@
 """The instructions of the interpreter in tensor/native/blocks: operations on blocks of elements.
 
 An instruction is a scalar op on operands of one dtype, a conversion, or the rounding for float16. Instructions are
-compiled with the package, from the C code of the scalar ops: `misc.write_block_rows` writes this code to
-native/blocks/rows.h, one row for each instruction.
+compiled with the package, from the C code of the scalar ops: `misc.write_instructions` writes this code to
+native/blocks/instructions.h, one row for each instruction.
 """
 
 import functools
@@ -19,7 +19,9 @@ from theano_ng.scalar.ops_compare import LogicalComparison
 from theano_ng.scalar.types import c_type, discrete_dtypes, get_scalar_type, upcast
 from theano_ng.tensor.elemwise import superinstructions
 
-ROWS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "blocks", "rows.h")
+INSTRUCTIONS_HEADER = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "blocks", "instructions.h"
+)
 DTYPES = (*discrete_dtypes, "float32", "float64")
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
@@ -131,7 +133,9 @@ def c_source():
             lines.append("%s(%s_%s, %s, %s)" % (row, name, dtype, types.format(**names), text.format(**names)))
     lines += superinstructions.c_source({dtype: c_type(dtype) for dtype in ("float32", "float64")})
     lines.append("ROW1(round_to_half, npy_float32, npy_float32, z = tng_half_to_float(tng_float_to_half(x0));)")
-    head = ["/* Written by misc/write_block_rows.py. ROW<n>(name, C type of result, C types of n operands, C code) */"]
+    head = [
+        "/* Written by misc/write_instructions.py. ROW<n>(name, C type of result, C types of n operands, C code) */"
+    ]
     head += ["#ifdef ROW_HEADERS"]
     head += ['#include "../../../scalar/c_code/%s"' % name for name in includes]
     return "\n".join([*head, "#else", *lines, "#endif", ""])

@@ -15,8 +15,8 @@ from theano_ng.tensor.elemwise.instructions import conversion, instruction_modul
 from theano_ng.tensor.elemwise.steps import Parts, Unsupported, Writer, chain, needed, renamed, single
 from theano_ng.tensor.elemwise.superinstructions import READ_ONCE
 
-# The kinds of operands, as in native/blocks/rows.c.
-_ELEMENTS, _ONE_VALUE, _ALTERNATE, _READ_ONCE = 0, 1, 2, 8
+# The kinds of operands, as in native/blocks/interpreter.c.
+_ELEMENTS, _REPEATED, _MAYBE_BROADCAST, _READ_ONCE = 0, 1, 2, 8
 MOVES = 4  # a flag of operands of loops: the operand has a row for each step
 LOOP = "loop"
 
@@ -192,17 +192,17 @@ class InterpretedLoop(NamedTuple):
 def _assemble(op, dtypes, outs, classes, divisors, summed):
     """Return the program of an op.
 
-    Whether an operand of the kind `_ALTERNATE` is the same for all elements is known only at run time. If there is such
-    an operand, there is a program for each case.
+    Whether an operand of the kind `_MAYBE_BROADCAST` is the same for all elements is known only at run time. If there
+    is such an operand, there is a program for each case.
     """
-    alternates = [k for k, kind in enumerate(classes) if kind == _ALTERNATE]
+    alternates = [k for k, kind in enumerate(classes) if kind == _MAYBE_BROADCAST]
     other = None
     if alternates:
-        fixed = [_ONE_VALUE if kind == _ALTERNATE else kind for kind in classes]
+        fixed = [_REPEATED if kind == _MAYBE_BROADCAST else kind for kind in classes]
         other = _assemble(op, dtypes, outs, fixed, divisors, summed)
-        classes = [_ELEMENTS if kind == _ALTERNATE else kind for kind in classes]
+        classes = [_ELEMENTS if kind == _MAYBE_BROADCAST else kind for kind in classes]
     writer = Writer([*dtypes, *outs])
-    fixed = {("operand", k) for k, kind in enumerate(classes) if kind == _ONE_VALUE}
+    fixed = {("operand", k) for k, kind in enumerate(classes) if kind == _REPEATED}
     outputs = _write(writer, op, [writer.operand(k) for k in range(len(dtypes))], dtypes, outs)
     if summed is not None:
         if outs[0] == "float16" or isinstance(outputs[0], Parts):
@@ -233,7 +233,7 @@ def interpreted_loop(loop):
     writer = Writer([*loop.dtypes, *outs])
     values = [writer.operand(k) for k in range(nin)]
 
-    fixed = {("operand", k) for k, kind in enumerate(loop.kinds) if kind & _ONE_VALUE}
+    fixed = {("operand", k) for k, kind in enumerate(loop.kinds) if kind & _REPEATED}
 
     def value(argument):
         if isinstance(argument, int):
@@ -267,7 +267,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
     divisors : list
         The last table of the program: the inputs that are divisors; for a loop, the value that ends it, if any.
     alternate : int
-        The index of an input of the kind `_ALTERNATE`; -1 if there is none.
+        The index of an input of the kind `_MAYBE_BROADCAST`; -1 if there is none.
     other : Interpretation, optional
         The program for the case that this input is the same for all elements.
 
@@ -282,7 +282,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
     item = max([np.dtype(writer.dtypes[value]).itemsize for value in registers], default=1)
     read = {v for name, _, operands in writer.steps for k, v in enumerate(operands) if k not in READ_ONCE.get(name, ())}
     kinds = [
-        _READ_ONCE | kind & MOVES if kind & _ONE_VALUE and ("operand", k) not in read else kind
+        _READ_ONCE | kind & MOVES if kind & _REPEATED and ("operand", k) not in read else kind
         for k, kind in enumerate(kinds)
     ]
     in_use = (
@@ -312,7 +312,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
     blocks = []
     for dtype, data in writer.constants:
         blocks.append(_aligned(np.frombuffer(data, dtype=dtype), block))
-    repeated = sum(n for n, kind in zip(items, kinds) if kind & _ONE_VALUE)
+    repeated = sum(n for n, kind in zip(items, kinds) if kind & _REPEATED)
     head = [0, block, nop - n_outputs, n_outputs, n_constants, count, item, repeated, len(steps)]
     head += [alternate, other.words.ctypes.data if other else 0]
     tables = [

@@ -15,9 +15,9 @@ from theano_ng.scalar.types import c_type, discrete_dtypes
 from theano_ng.tensor.elemwise.divisors import OPERATIONS
 from theano_ng.tensor.elemwise.interpreter import interpreted
 
-# The classes of operands, as in native/elemwise_words.h. A kernel reads a PLAIN operand at each element, and a HOISTED
-# one once. For an ALTERNATE operand the stride decides at run time.
-PLAIN, HOISTED, ALTERNATE = 0, 1, 2
+# The classes of operands, as in native/elemwise_params.h. A kernel reads a VARYING operand at each element, and a
+# HOISTED one once. For a MAYBE_BROADCAST operand the stride decides at run time.
+VARYING, HOISTED, MAYBE_BROADCAST = 0, 1, 2
 
 # C code that matches this pattern uses Python's C API. Kernels include no Python headers, so they cannot contain it.
 _PYTHON_API = r"\bPy(?:_\w+|[A-Z]\w*)\b"
@@ -114,15 +114,15 @@ def operand_classes(node):
     for variable in node.inputs:
         broadcast = variable.type.broadcastable
         if not loops:
-            classes.append(PLAIN)
+            classes.append(VARYING)
         elif all(broadcast):
             classes.append(HOISTED)
         else:
-            classes.append(ALTERNATE if broadcast[loops[-1]] else PLAIN)
+            classes.append(MAYBE_BROADCAST if broadcast[loops[-1]] else VARYING)
     return classes
 
 
-def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False):
+def elemwise_kernel(op, node, classes, divisors, summed=None, check_divisors_first=False):
     """Return ``(Kernel, needs_python)`` for the Elemwise node `node` over the scalar op `op`.
 
     Parameters
@@ -136,7 +136,7 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
     summed : str, optional
         A dtype. If given, the kernel does not store its output, but adds the sum of its elements to an accumulator of
         this dtype. The pointer of the output is the address of the accumulator; see native/reduce_elemwise.h.
-    looks_first : bool
+    check_divisors_first : bool
         If True, the driver can ask the kernel to check the divisors before it writes an output, and to return if one is
         zero; see native/divisors.h.
     """
@@ -161,10 +161,10 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
         body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:], **sub)
     if wide:
         environment["support"] = support_text("half_blocks.h") + environment["support"]
-    if looks_first:
+    if check_divisors_first:
         looked_body = scalar_c_parts(op, small, local[:nin], local[nin:], wide=bool(wide), zeros=None)[0]
         environment["support"] = support_text("zero_in.h") + environment["support"]
-    classes = [*classes, *[PLAIN] * len(node.outputs)]
+    classes = [*classes, *[VARYING] * len(node.outputs)]
     accumulator = None
     if summed is not None:
         # In C, overflow of signed integers is undefined. The sum of unsigned integers is defined and has the same bits.
@@ -183,7 +183,7 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
         return [*[indent + before] * bool(before), *_loop(inner, ctypes, nin, hoisted, wide, indent)]
 
     def loops(hoisted, indent):
-        if not looks_first:
+        if not check_divisors_first:
             return loop(hoisted, indent)
         return [
             indent + "if (*(int *)tng_ptr[%d]) {" % len(ctypes),
@@ -213,7 +213,7 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
     for k, kind in enumerate(classes):
         if kind == HOISTED:
             lines.append("    " + _hoist(k, ctypes, wide))
-    alternates = [k for k, kind in enumerate(classes) if kind == ALTERNATE]
+    alternates = [k for k, kind in enumerate(classes) if kind == MAYBE_BROADCAST]
     hoisted = {k for k, kind in enumerate(classes) if kind == HOISTED}
     if summed:
         lines.append("    TNG_SUM_BEGIN(%s, %s)" % (accumulator, _POINTER % nin))
@@ -230,16 +230,16 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
         lines.append("    (void)tng_stride;")
     if summed:
         for k in range(nin):
-            if classes[k] == PLAIN:
+            if classes[k] == VARYING:
                 lines.append("    %s += tng_n;" % (_POINTER % k))
-            elif classes[k] == ALTERNATE:
+            elif classes[k] == MAYBE_BROADCAST:
                 lines.append("    %s += tng_stride[%d] ? tng_n : 0;" % (_POINTER % k, k))
         lines.append("    TNG_SUM_END(%s, %s, tng_acc)" % (accumulator, _POINTER % nin))
     for dtype in zeros:
         lines.append("    if (%s) *(int *)tng_ptr[%d] = 1;" % (_ZEROS % dtype, len(ctypes)))
     lines.append("}")
     dtypes = [tuple([v.type.dtype for v in variables]) for variables in (node.inputs, node.outputs)]
-    looked_at = tuple(divisors.inputs) if looks_first else ()
+    looked_at = tuple(divisors.inputs) if check_divisors_first else ()
     without_compiler = functools.partial(interpreted, op, *dtypes, tuple(classes[:nin]), looked_at, summed)
     return Kernel(source="\n".join(lines) + "\n", interpreted=without_compiler, **environment), needs_python
 
@@ -326,7 +326,7 @@ def operand_rows(node, classes, inplace_pattern, divisors):
             dict(
                 broadcastable=0,
                 type_number=variable.type.numpy_dtype.num,
-                kind=PLAIN,
+                kind=VARYING,
                 overwrites=inplace_pattern.get(j, -1),
                 divides=0,
             )

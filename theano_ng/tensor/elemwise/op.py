@@ -22,7 +22,13 @@ from theano_ng.scalar import get_scalar_type
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.elemwise.divisors import OPERATIONS, integer_divisors
-from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows, scalar_node
+from theano_ng.tensor.elemwise.kernel import (
+    MAYBE_BROADCAST,
+    elemwise_kernel,
+    operand_classes,
+    operand_rows,
+    scalar_node,
+)
 from theano_ng.tensor.elemwise.perform import (
     array_function,
     array_function_for,
@@ -629,9 +635,11 @@ class Elemwise(NativeOp, OpenMPOp):
         if node.outputs[0].type.ndim > _NATIVE_MAX_NDIM:
             return None, False
         classes, divisors = operand_classes(node), integer_divisors(node)
-        looks_first = self._checks_divisors_first(node, divisors)
+        check_divisors_first = self._checks_divisors_first(node, divisors)
         try:
-            kernel, needs_python = elemwise_kernel(self.scalar_op, node, classes, divisors, looks_first=looks_first)
+            kernel, needs_python = elemwise_kernel(
+                self.scalar_op, node, classes, divisors, check_divisors_first=check_divisors_first
+            )
         except (MethodNotDefined, NotImplementedError):
             return None, False
         openmp_minsize = config.openmp_elemwise_minsize if self.openmp else 0
@@ -642,9 +650,9 @@ class Elemwise(NativeOp, OpenMPOp):
             ndim=node.outputs[0].type.ndim,
             openmp_minsize=openmp_minsize,
             may_fail=needs_python,
-            has_alternate=ALTERNATE in classes,
+            has_maybe_broadcast=MAYBE_BROADCAST in classes,
             computed_divisor=OPERATIONS[divisors.computed],
-            looks_first=looks_first,
+            check_divisors_first=check_divisors_first,
             operands=operand_rows(node, classes, _NOT_INPLACE if divisors.computed else self.inplace_pattern, divisors),
         )
         return code, needs_python

@@ -50,7 +50,7 @@ class SearchsortedOp(NativeOp, Op):
         return Apply(self, inputs, [TensorType("int64", v.broadcastable)()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.extra:searchsorted", right=self.side == "right")
+        return NativeCode("theano_ng.tensor.native.numpy_functions:searchsorted", right=self.side == "right")
 
     def get_params(self, node):
         """Return 'left' or 'right', the parameter of `perform`."""

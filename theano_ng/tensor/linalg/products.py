@@ -47,7 +47,9 @@ class Dot(NativeOp, Op):
         dtypes = {x.dtype for x in node.inputs}
         if len(dtypes) == 1 and dtypes.issubset(BLAS_DTYPES):
             return NativeCode("theano_ng.tensor.native.blas:dot")
-        return NativeCode("theano_ng.tensor.native.extra:dot", type_number=np.dtype(node.outputs[0].dtype).num)
+        return NativeCode(
+            "theano_ng.tensor.native.numpy_functions:dot", type_number=np.dtype(node.outputs[0].dtype).num
+        )
 
     def perform(self, node, inp, out):
         x, y = inp

@@ -312,19 +312,19 @@ done:
 }
 
 NATIVE_FUNCTION(max_and_argmax, axes)
-static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct max_and_argmax_words *words)
+static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct max_and_argmax_params *params)
 {
     (void)nin;
     (void)nout;
-    return search(in[0], &out[0], &out[1], words->axes, 0);
+    return search(in[0], &out[0], &out[1], params->axes, 0);
 }
 
 NATIVE_FUNCTION(argmax, axes, smallest)
-static int tng_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct argmax_words *words)
+static int tng_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct argmax_params *params)
 {
     (void)nin;
     (void)nout;
-    return search(in[0], NULL, &out[0], words->axes, words->smallest != 0);
+    return search(in[0], NULL, &out[0], params->axes, params->smallest != 0);
 }
 
 static const NativeEntry entries[] = {NATIVE_ENTRY(max_and_argmax), NATIVE_ENTRY(argmax), {NULL}};

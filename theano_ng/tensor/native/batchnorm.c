@@ -4,7 +4,7 @@
  * The elements of one mean are read three times (two times for the gradient), one mean after the other. Only the first
  * read comes from memory, the others come from the cache. */
 #include "native.h"
-#include "clones.h"
+#include "target_clones.h"
 #include <math.h>
 
 /* Inlined functions are compiled for each version of the functions that use them. */
@@ -162,14 +162,14 @@ static int deliver(PyObject *out, PyArrayObject *work)
 }
 
 /* The arrays of the computation. */
-#define MOST 5
+#define MAX_ARRAYS 5
 typedef struct {
-    PyArrayObject *in[MOST], *out[MOST];
+    PyArrayObject *in[MAX_ARRAYS], *out[MAX_ARRAYS];
 } Arrays;
 
 static void drop(Arrays *a)
 {
-    for (int i = 0; i < MOST; ++i) {
+    for (int i = 0; i < MAX_ARRAYS; ++i) {
         Py_XDECREF(a->in[i]);
         Py_XDECREF(a->out[i]);
     }
@@ -189,7 +189,7 @@ static int bring(Arrays *a, int n, PyObject **in, int type)
 
 /* Inputs: x, scale, bias, epsilon. Outputs: the normalized x, mean, 1 / sqrt(variance + epsilon), variance. */
 NATIVE_FUNCTION(train, n_axes, axes[])
-static int tng_train(int nin, int nout, PyObject **in, PyObject **out, const struct train_words *words)
+static int tng_train(int nin, int nout, PyObject **in, PyObject **out, const struct train_params *params)
 {
     static const char who[] = "BatchNormTrain";
     PyArrayObject *x = (PyArrayObject *)in[0];
@@ -199,7 +199,7 @@ static int tng_train(int nin, int nout, PyObject **in, PyObject **out, const str
     double epsilon = PyFloat_AsDouble(in[3]);
     (void)nin;
     (void)nout;
-    if ((epsilon == -1 && PyErr_Occurred()) || read_axes(x, who, words->n_axes, words->axes, averaged) < 0
+    if ((epsilon == -1 && PyErr_Occurred()) || read_axes(x, who, params->n_axes, params->axes, averaged) < 0
         || check_statistic(x, in[1], who, "scale", averaged) < 0 || check_statistic(x, in[2], who, "bias", averaged) < 0)
         return -1;
     for (int d = 0; d < nd; ++d)
@@ -237,7 +237,7 @@ done:
 
 /* Inputs: x, dy, scale, mean, 1 / sqrt(variance + epsilon), epsilon. Outputs: the gradients with respect to x, scale and bias. */
 NATIVE_FUNCTION(train_grad, n_axes, axes[])
-static int tng_train_grad(int nin, int nout, PyObject **in, PyObject **out, const struct train_grad_words *words)
+static int tng_train_grad(int nin, int nout, PyObject **in, PyObject **out, const struct train_grad_params *params)
 {
     static const char who[] = "BatchNormTrainGrad", *names[] = {"scale", "x_mean", "x_invstd"};
     PyArrayObject *x = (PyArrayObject *)in[0], *dy = (PyArrayObject *)in[1];
@@ -246,7 +246,7 @@ static int tng_train_grad(int nin, int nout, PyObject **in, PyObject **out, cons
     npy_intp dims[NPY_MAXDIMS];
     (void)nin;
     (void)nout;
-    if (read_axes(x, who, words->n_axes, words->axes, averaged) < 0)
+    if (read_axes(x, who, params->n_axes, params->axes, averaged) < 0)
         return -1;
     if (PyArray_NDIM(dy) != nd || !PyArray_CompareLists(PyArray_DIMS(dy), PyArray_DIMS(x), nd)) {
         PyErr_Format(PyExc_ValueError, "%s: Input dimension mis-match. x and dy do not have the same shape", who);

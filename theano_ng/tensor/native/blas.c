@@ -216,7 +216,7 @@ static int multiply_into(int type, void *alpha, PyArrayObject *x, PyArrayObject 
 }
 
 /* out = x y. Inputs: x (m, k), y (k, n), same dtype. */
-static int tng_dot22(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_dot22(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
     int type = blas_type(x);
@@ -229,7 +229,7 @@ static int tng_dot22(int nin, int nout, PyObject **in, PyObject **out, const int
 }
 
 /* out = scalar x y. Inputs: x, y, scalar (0-d), same dtype. */
-static int tng_dot22scalar(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_dot22scalar(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
     int type = blas_type(x);
@@ -268,7 +268,7 @@ static int is_zero(PyArrayObject *scalar)
 
 /* out = b z + a x y. Inputs: z (m, n), a (0-d), x (m, k), y (k, n), b (0-d). */
 NATIVE_FUNCTION(gemm, in_place)
-static int tng_gemm(int nin, int nout, PyObject **in, PyObject **out, const struct gemm_words *words)
+static int tng_gemm(int nin, int nout, PyObject **in, PyObject **out, const struct gemm_params *params)
 {
     PyArrayObject *z = (PyArrayObject *)in[0], *x = (PyArrayObject *)in[2], *y = (PyArrayObject *)in[3];
     int type = blas_type(z);
@@ -283,7 +283,7 @@ static int tng_gemm(int nin, int nout, PyObject **in, PyObject **out, const stru
         return -1;
     }
     PyArrayObject *b = (PyArrayObject *)in[4];
-    PyArrayObject *target = accumulator(in[0], out, words->in_place != 0, !is_zero(b));
+    PyArrayObject *target = accumulator(in[0], out, params->in_place != 0, !is_zero(b));
     if (target == NULL)
         return -1;
     return multiply_into(type, PyArray_DATA((PyArrayObject *)in[1]), x, y, PyArray_DATA(b), target);
@@ -328,7 +328,7 @@ static int gemv_into(int type, void *alpha, PyArrayObject *a, PyArrayObject *x, 
 
 /* out = b y + a A x. Inputs: y (m), a (0-d), A (m, n), x (n), b (0-d). */
 NATIVE_FUNCTION(gemv, in_place)
-static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const struct gemv_words *words)
+static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const struct gemv_params *params)
 {
     PyArrayObject *y = (PyArrayObject *)in[0], *a = (PyArrayObject *)in[2], *x = (PyArrayObject *)in[3];
     int type = blas_type(y);
@@ -347,7 +347,7 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const stru
         return -1;
     }
     PyArrayObject *b = (PyArrayObject *)in[4];
-    PyArrayObject *target = accumulator(in[0], out, words->in_place != 0, !is_zero(b));
+    PyArrayObject *target = accumulator(in[0], out, params->in_place != 0, !is_zero(b));
     if (target == NULL)
         return -1;
     return gemv_into(type, PyArray_DATA((PyArrayObject *)in[1]), a, x, PyArray_DATA(b), target);
@@ -355,7 +355,7 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const stru
 
 /* out = A + alpha x y'. Inputs: A (m, n), alpha (0-d), x (m), y (n). */
 NATIVE_FUNCTION(ger, in_place)
-static int tng_ger(int nin, int nout, PyObject **in, PyObject **out, const struct ger_words *words)
+static int tng_ger(int nin, int nout, PyObject **in, PyObject **out, const struct ger_params *params)
 {
     PyArrayObject *a = (PyArrayObject *)in[0], *x = (PyArrayObject *)in[2], *y = (PyArrayObject *)in[3];
     int type = blas_type(a);
@@ -370,7 +370,7 @@ static int tng_ger(int nin, int nout, PyObject **in, PyObject **out, const struc
         PyErr_SetString(PyExc_ValueError, "Shape mismatch: A.shape[1] != y.shape[0]");
         return -1;
     }
-    PyArrayObject *target = accumulator(in[0], out, words->in_place != 0, 1);
+    PyArrayObject *target = accumulator(in[0], out, params->in_place != 0, 1);
     if (target == NULL)
         return -1;
     BlasMatrix m = {0};
@@ -409,7 +409,7 @@ static PyArrayObject *as_transposed(PyArrayObject *a)
 }
 
 /* out = dot(x, y) for ranks (1, 1), (1, 2), (2, 1), (2, 2), same dtype. */
-static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
     int nx = PyArray_NDIM(x), ny = PyArray_NDIM(y), type = blas_type(x);
@@ -597,7 +597,7 @@ static int mismatch(const char *what, PyArrayObject *x, PyArrayObject *y)
 }
 
 /* out[i] = x[i] y[i]. Inputs: x (b, m, k) or (b, k), y (b, k, n) or (b, k), same dtype. */
-static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
     int type = blas_type(x), x_nd = PyArray_NDIM(x), y_nd = PyArray_NDIM(y);

@@ -1,7 +1,7 @@
 /* Products of selected blocks: vectors times blocks of a matrix, and outer products added to blocks. float32 and
  * float64. */
 #include "native.h"
-#include "clones.h"
+#include "target_clones.h"
 
 #define LANES 16
 
@@ -123,7 +123,7 @@ static inline char *block(PyArrayObject *a, npy_intp i, npy_intp j)
 
 /* Inputs: o, W, h, input indices, output indices. */
 NATIVE_FUNCTION(gemv, in_place)
-static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const struct gemv_words *words)
+static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const struct gemv_params *params)
 {
     static const char who[] = "SparseBlockGemv";
     PyArrayObject *o = (PyArrayObject *)in[0], *w = (PyArrayObject *)in[1], *h = (PyArrayObject *)in[2];
@@ -139,7 +139,7 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const stru
     if (from == NULL || (to = read_indices(in[4], who, "outputIdx", batch, windows, PyArray_DIM(w, 1))) == NULL)
         goto done;
     x = (PyArrayObject *)PyArray_FROM_OTF(in[2], type, NPY_ARRAY_CARRAY_RO);
-    PyArrayObject *z = x == NULL ? NULL : target(in[0], out, (int)words->in_place);
+    PyArrayObject *z = x == NULL ? NULL : target(in[0], out, (int)params->in_place);
     if (z == NULL)
         goto done;
     /* The array that is written must be contiguous along the last dimension. */
@@ -166,7 +166,7 @@ done:
 
 /* Inputs: o, x, y, indices of x, indices of y, alpha. */
 NATIVE_FUNCTION(outer, in_place)
-static int tng_outer(int nin, int nout, PyObject **in, PyObject **out, const struct outer_words *words)
+static int tng_outer(int nin, int nout, PyObject **in, PyObject **out, const struct outer_params *params)
 {
     static const char who[] = "SparseBlockOuter";
     PyArrayObject *o = (PyArrayObject *)in[0], *x = (PyArrayObject *)in[1], *y = (PyArrayObject *)in[2];
@@ -184,7 +184,7 @@ static int tng_outer(int nin, int nout, PyObject **in, PyObject **out, const str
         goto done;
     left = (PyArrayObject *)PyArray_FROM_OTF(in[1], type, NPY_ARRAY_CARRAY_RO);
     right = (PyArrayObject *)PyArray_FROM_OTF(in[2], type, NPY_ARRAY_CARRAY_RO);
-    PyArrayObject *z = left == NULL || right == NULL ? NULL : target(in[0], out, (int)words->in_place);
+    PyArrayObject *z = left == NULL || right == NULL ? NULL : target(in[0], out, (int)params->in_place);
     if (z == NULL)
         goto done;
     const npy_int64 *row = PyArray_DATA(rows), *column = PyArray_DATA(columns);

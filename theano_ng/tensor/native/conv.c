@@ -146,11 +146,11 @@ static struct shape shape_of(PyObject *value)
 
 /* Compute the extent of a kernel and the padding on both sides. Return 0, or -1 with MemoryError if they are too
  * large. */
-static int pads_of(const struct correlate_words *words, int axis, int64_t kernel, int64_t *extent, int64_t *before, int64_t *after)
+static int pads_of(const struct correlate_params *params, int axis, int64_t kernel, int64_t *extent, int64_t *before, int64_t *after)
 {
-    *before = words->pads[2 * axis];
-    *after = words->pads[2 * axis + 1];
-    if (__builtin_mul_overflow(kernel - 1, words->dilation[axis], extent) || *extent > NPY_MAX_INTP / 8
+    *before = params->pads[2 * axis];
+    *after = params->pads[2 * axis + 1];
+    if (__builtin_mul_overflow(kernel - 1, params->dilation[axis], extent) || *extent > NPY_MAX_INTP / 8
         || *before > NPY_MAX_INTP / 8 || *after > NPY_MAX_INTP / 8) {
         PyErr_SetString(PyExc_MemoryError, "there is not enough memory for a kernel or padding of this extent");
         return -1;
@@ -171,13 +171,13 @@ static inline int64_t floor_div(int64_t a, int64_t b)
 
 /* Check the given shapes, infer the others, and fill in the geometry and the shape of the result. Return 0, or -1 with
  * an exception set. */
-static int measure(int nin, PyObject **in, const struct correlate_words *words, struct geometry *g, struct shape *result)
+static int measure(int nin, PyObject **in, const struct correlate_params *params, struct geometry *g, struct shape *result)
 {
-    int n = (int)words->n_dims, kind = (int)words->kind, unshared = words->unshared != 0;
+    int n = (int)params->n_dims, kind = (int)params->kind, unshared = params->unshared != 0;
     const char *family = n == 2 ? "CorrMM" : "Corr3dMM";
     static const char *const tasks[] = {"", " backprop wrt. weights", " backprop wrt. inputs"};
     struct shape bottom = {n + 2, {0}}, weights = {unshared ? 2 * n + 2 : n + 2, {0}}, top = {n + 2, {0}};
-    int64_t *kernel = weights.dims + weights.n - n, *channels = kernel - 1, lengths[3] = {-1, -1, -1}, groups = words->groups;
+    int64_t *kernel = weights.dims + weights.n - n, *channels = kernel - 1, lengths[3] = {-1, -1, -1}, groups = params->groups;
     int64_t extent[3] = {1, 1, 1}, before[3] = {0}, after[3] = {0};
     int known = nin > 2, impossible = 0;
     if (nin != 2 && nin != 2 + n) {
@@ -191,9 +191,9 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
         bottom = shape_of(in[0]);
         weights = shape_of(in[1]);
         for (int i = 0; i < n; ++i) {
-            if (pads_of(words, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
+            if (pads_of(params, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
                 return -1;
-            top.dims[2 + i] = floor_div(bottom.dims[2 + i] + before[i] + after[i] - extent[i], words->stride[i]) + 1;
+            top.dims[2 + i] = floor_div(bottom.dims[2 + i] + before[i] + after[i] - extent[i], params->stride[i]) + 1;
         }
         top.dims[0] = bottom.dims[0];
         top.dims[1] = weights.dims[0];
@@ -203,12 +203,12 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
         bottom = shape_of(in[0]);
         top = shape_of(in[1]);
         for (int i = 0; i < n; ++i) {
-            int64_t image = bottom.dims[2 + i], output = top.dims[2 + i], full = words->pads[2 * i] == FULL;
+            int64_t image = bottom.dims[2 + i], output = top.dims[2 + i], full = params->pads[2 * i] == FULL;
             kernel[i] = known  ? lengths[i]
-                        : full ? floor_div(output - image, words->dilation[i]) + 1
-                               : floor_div(image + words->pads[2 * i] + words->pads[2 * i + 1] - output, words->dilation[i]) + 1;
+                        : full ? floor_div(output - image, params->dilation[i]) + 1
+                               : floor_div(image + params->pads[2 * i] + params->pads[2 * i + 1] - output, params->dilation[i]) + 1;
             impossible |= kernel[i] < 1;
-            if (pads_of(words, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
+            if (pads_of(params, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
                 return -1;
             if (unshared)
                 weights.dims[1 + i] = output;
@@ -222,9 +222,9 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
         top = shape_of(in[1]);
         for (int i = 0; i < n; ++i) {
             int64_t span;
-            if (pads_of(words, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
+            if (pads_of(params, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
                 return -1;
-            if (__builtin_mul_overflow(top.dims[2 + i] - 1, words->stride[i], &span) || span > NPY_MAX_INTP / 8) {
+            if (__builtin_mul_overflow(top.dims[2 + i] - 1, params->stride[i], &span) || span > NPY_MAX_INTP / 8) {
                 PyErr_SetString(PyExc_MemoryError, "there is not enough memory for an image of this length");
                 return -1;
             }
@@ -263,7 +263,7 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
             PyErr_SetString(PyExc_MemoryError, "there is not enough memory for an image of this length");
             return -1;
         }
-        expected.dims[2 + i] = floor_div(bottom.dims[2 + i] + before[i] + after[i] - extent[i], words->stride[i]) + 1;
+        expected.dims[2 + i] = floor_div(bottom.dims[2 + i] + before[i] + after[i] - extent[i], params->stride[i]) + 1;
         if (unshared)
             regions.dims[1 + i] = top.dims[2 + i];
     }
@@ -285,15 +285,15 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
             return -1;
         }
     *g = (struct geometry){.batch = bottom.dims[0], .groups = groups, .filters = weights.dims[0] / groups, .channels = *channels,
-                          .flip = words->flip != 0};
+                          .flip = params->flip != 0};
     for (int i = 0; i < 3; ++i) {
         int axis = i - (3 - n);
         g->image[i] = axis < 0 ? 1 : bottom.dims[2 + axis];
         g->kernel[i] = axis < 0 ? 1 : kernel[axis];
         g->top[i] = axis < 0 ? 1 : top.dims[2 + axis];
         g->pad[i] = axis < 0 ? 0 : before[axis];
-        g->stride[i] = axis < 0 ? 1 : words->stride[axis];
-        g->dilation[i] = axis < 0 ? 1 : words->dilation[axis];
+        g->stride[i] = axis < 0 ? 1 : params->stride[axis];
+        g->dilation[i] = axis < 0 ? 1 : params->dilation[axis];
     }
     return 0;
 }
@@ -477,12 +477,12 @@ static int best_isa(int64_t wanted)
 
 /* ---- The Op ---- */
 
-static int tng_correlate(int nin, int nout, PyObject **in, PyObject **out, const struct correlate_words *words)
+static int tng_correlate(int nin, int nout, PyObject **in, PyObject **out, const struct correlate_params *params)
 {
     (void)nout;
     struct geometry g;
     struct shape shape;
-    if (measure(nin, in, words, &g, &shape) < 0)
+    if (measure(nin, in, params, &g, &shape) < 0)
         return -1;
     npy_intp dims[8];
     for (int i = 0; i < shape.n; ++i)
@@ -501,7 +501,7 @@ static int tng_correlate(int nin, int nout, PyObject **in, PyObject **out, const
     if (wide != type)
         to = native_new(shape.n, dims, wide, 0);
     if (a != NULL && b != NULL && to != NULL)
-        status = (wide == NPY_FLOAT32 ? correlate_f32 : correlate_f64)(words, &g, PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA(to));
+        status = (wide == NPY_FLOAT32 ? correlate_f32 : correlate_f64)(params, &g, PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA(to));
     if (status == 0 && to != result)
         status = PyArray_CopyInto(result, to);
     if (to != result)

@@ -236,14 +236,14 @@ static int TYPED(correlate_weights)(const struct geometry *g, const struct TYPED
     return 0;
 }
 
-static int TYPED(correlate)(const struct correlate_words *words, const struct geometry *g, void *a, void *b, void *to)
+static int TYPED(correlate)(const struct correlate_params *params, const struct geometry *g, void *a, void *b, void *to)
 {
-    const struct TYPED(kernels) *kernels = TYPED(kernels_for)(words->isa);
+    const struct TYPED(kernels) *kernels = TYPED(kernels_for)(params->isa);
     struct arena arena = {0};
-    int kind = (int)words->kind, status;
+    int kind = (int)params->kind, status;
     double work = (double)g->batch * g->groups * g->filters * g->channels * g->top[0] * g->top[1] * g->top[2] * g->kernel[0] * g->kernel[1] * g->kernel[2];
-    int threads = words->threaded && work > 1e6 ? native_threads() : 1;
-    if (words->unshared)
+    int threads = params->threaded && work > 1e6 ? native_threads() : 1;
+    if (params->unshared)
         status = TYPED(run_unshared)(g, kernels, kind, threads, kind == FORWARD || kind == WEIGHTS ? a : to,
                                      kind == FORWARD ? b : kind == WEIGHTS ? to : a, kind == FORWARD ? to : b, &arena);
     else if (kind == WEIGHTS)

@@ -83,15 +83,15 @@ static int banded(PyObject **in, PyObject **out, int type_num, int lower)
 }
 
 NATIVE_FUNCTION(eye, type_number)
-static int tng_eye(int nin, int nout, PyObject **in, PyObject **out, const struct eye_words *words)
+static int tng_eye(int nin, int nout, PyObject **in, PyObject **out, const struct eye_params *params)
 {
-    return banded(in, out, (int)words->type_number, 0);
+    return banded(in, out, (int)params->type_number, 0);
 }
 
 NATIVE_FUNCTION(tri, type_number)
-static int tng_tri(int nin, int nout, PyObject **in, PyObject **out, const struct tri_words *words)
+static int tng_tri(int nin, int nout, PyObject **in, PyObject **out, const struct tri_params *params)
 {
-    return banded(in, out, (int)words->type_number, 1);
+    return banded(in, out, (int)params->type_number, 1);
 }
 
 /* ---------------------------------------------------------------- ranges: (start, stop, step), 0-d */
@@ -129,7 +129,7 @@ static int read_wide(PyObject *value, __int128 *result)
 #define LANES 32
 
 NATIVE_FUNCTION(arange_int, type_number)
-static int tng_arange_int(int nin, int nout, PyObject **in, PyObject **out, const struct arange_int_words *words)
+static int tng_arange_int(int nin, int nout, PyObject **in, PyObject **out, const struct arange_int_params *params)
 {
     __int128 start, stop, step;
     if (read_wide(in[0], &start) < 0 || read_wide(in[1], &stop) < 0 || read_wide(in[2], &step) < 0)
@@ -142,7 +142,7 @@ static int tng_arange_int(int nin, int nout, PyObject **in, PyObject **out, cons
     if ((step > 0) != (span > 0) || span == 0)
         count = 0;
     npy_intp length = (npy_intp)count;
-    PyArrayObject *vector = native_alloc(out, 1, &length, (int)words->type_number);
+    PyArrayObject *vector = native_alloc(out, 1, &length, (int)params->type_number);
     if (vector == NULL)
         return -1;
 #define FILL(number, ctype)                                                                                       \
@@ -164,9 +164,9 @@ static int tng_arange_int(int nin, int nout, PyObject **in, PyObject **out, cons
             data[i + k] = (ctype)(base + multiple[k]);                                                            \
         return 0;                                                                                                 \
     }
-    switch ((int)words->type_number) {
+    switch ((int)params->type_number) {
         FOR_INTEGERS(FILL)
-    default: PyErr_Format(PyExc_TypeError, "arange: no native code for NumPy type number %d", (int)words->type_number); return -1;
+    default: PyErr_Format(PyExc_TypeError, "arange: no native code for NumPy type number %d", (int)params->type_number); return -1;
     }
 #undef FILL
 }
@@ -196,7 +196,7 @@ static int read_double(PyObject *value, double *result)
 /* Like NumPy, compute the length with doubles. The step is the difference of the first two elements, in the dtype of
  * the result. */
 NATIVE_FUNCTION(arange_float, type_number)
-static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, const struct arange_float_words *words)
+static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, const struct arange_float_params *params)
 {
     double start, stop, step;
     if (read_double(in[0], &start) < 0 || read_double(in[1], &stop) < 0 || read_double(in[2], &step) < 0)
@@ -213,7 +213,7 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, co
     if (refuse_count(count))
         return -1;
     npy_intp length = count > 0 ? (npy_intp)count : 0;
-    int type_num = (int)words->type_number;
+    int type_num = (int)params->type_number;
     if (type_num == NPY_FLOAT16) {
         PyObject *range = PyArray_Arange(start, stop, step, type_num);
         if (range == NULL)
@@ -260,9 +260,9 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, co
 /* ---------------------------------------------------------------- make_vector: a vector of the inputs, 0-d arrays */
 
 NATIVE_FUNCTION(make_vector, type_number)
-static int tng_make_vector(int nin, int nout, PyObject **in, PyObject **out, const struct make_vector_words *words)
+static int tng_make_vector(int nin, int nout, PyObject **in, PyObject **out, const struct make_vector_params *params)
 {
-    int type_num = (int)words->type_number;
+    int type_num = (int)params->type_number;
     npy_intp length = nin;
     PyArrayObject *vector = native_alloc(out, 1, &length, type_num);
     if (vector == NULL)
@@ -293,11 +293,11 @@ static int tng_make_vector(int nin, int nout, PyObject **in, PyObject **out, con
 /* Input: an array of at least 2 dimensions. Output: the other dimensions, then a last dimension with the diagonals of
  * the planes. */
 NATIVE_FUNCTION(extract_diag, offset, axis1, axis2, view)
-static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, const struct extract_diag_words *words)
+static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, const struct extract_diag_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    int64_t offset = words->offset;
-    int axis1 = (int)words->axis1, axis2 = (int)words->axis2, nd = 0;
+    int64_t offset = params->offset;
+    int axis1 = (int)params->axis1, axis2 = (int)params->axis2, nd = 0;
     npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], rows = PyArray_DIM(x, axis1), columns = PyArray_DIM(x, axis2);
     for (int i = 0; i < PyArray_NDIM(x); ++i)
         if (i != axis1 && i != axis2) {
@@ -312,7 +312,7 @@ static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, co
     if (dims[nd] > 0)
         data += down * PyArray_STRIDE(x, axis1) + right * PyArray_STRIDE(x, axis2);
     ++nd;
-    if (words->view) {
+    if (params->view) {
         PyObject *view = strided_view(x, nd, dims, strides, data);
         if (view == NULL)
             return -1;
@@ -329,11 +329,11 @@ static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, co
 /* Input: an array of at least 1 dimension. Output: zeros, with the last dimension of the input on a diagonal of each
  * plane. */
 NATIVE_FUNCTION(alloc_diag, offset, axis1, axis2)
-static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_diag_words *words)
+static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_diag_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    int64_t offset = words->offset;
-    int axis1 = (int)words->axis1, axis2 = (int)words->axis2, nd = PyArray_NDIM(x) + 1, kept = 0;
+    int64_t offset = params->offset;
+    int axis1 = (int)params->axis1, axis2 = (int)params->axis2, nd = PyArray_NDIM(x) + 1, kept = 0;
     npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], down = offset < 0 ? -offset : 0, right = offset > 0 ? offset : 0, side;
     if (nd > NPY_MAXDIMS || __builtin_add_overflow(PyArray_DIM(x, nd - 2), down + right, &side)) {
         PyErr_SetString(PyExc_ValueError, "AllocDiag: the result is larger than any array");

@@ -162,7 +162,7 @@ static npy_int64 *read_labels(PyArrayObject *a, npy_intp batch, npy_intp symbols
 /* Inputs: activations (time, batch, symbol), labels (batch, length), input lengths (batch). Outputs: costs (batch),
  * gradients. */
 NATIVE_FUNCTION(ctc, openmp)
-static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struct ctc_words *words)
+static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struct ctc_params *params)
 {
     PyArrayObject *given = (PyArrayObject *)in[0], *x = NULL, *label_array = NULL, *length_array = NULL;
     npy_intp time = PyArray_DIM(given, 0), batch = PyArray_DIM(given, 1), symbols = PyArray_DIM(given, 2), *counts = NULL;
@@ -208,7 +208,7 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
     if (gradient != NULL)
         /* Steps after the end of an example have no influence. */
         memset(PyArray_DATA(gradient), 0, (size_t)PyArray_NBYTES(gradient));
-    int threads = words->openmp ? native_threads() : 1;
+    int threads = params->openmp ? native_threads() : 1;
     (void)threads;
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1) reduction(|| : lacking)

@@ -114,10 +114,10 @@ static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims
 /* The result is C-contiguous. Only along an axis of an array that is just F-contiguous, the result is F-contiguous too.
  * Parameters: axis (-1: of the flattened array), whether to compute products, type number of the output. */
 NATIVE_FUNCTION(cumulative, axis, product, type_number)
-static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_words *words)
+static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    int axis = (int)words->axis, type = (int)words->type_number;
+    int axis = (int)params->axis, type = (int)params->type_number;
     (void)nin;
     (void)nout;
     if (!PyArray_Check(in[0]) || axis >= PyArray_NDIM(x)) {
@@ -131,7 +131,7 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, cons
                                  : native_alloc(out, PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (z == NULL)
         return -1;
-    scan_fn scan = find_scan(type, PyArray_ITEMSIZE(z), words->product != 0);
+    scan_fn scan = find_scan(type, PyArray_ITEMSIZE(z), params->product != 0);
     if (scan == NULL) {
         PyErr_Format(PyExc_TypeError, "Cumulative sum or product: no code for NumPy type number %d", type);
         return -1;
@@ -177,9 +177,9 @@ DEFINE_RECURRENCE(c128, c128)
 
 /* Inputs: a and b, with equal shapes and dtypes. Parameter: axis. */
 NATIVE_FUNCTION(recurrence, axis)
-static int tng_recurrence(int nin, int nout, PyObject **in, PyObject **out, const struct recurrence_words *words)
+static int tng_recurrence(int nin, int nout, PyObject **in, PyObject **out, const struct recurrence_params *params)
 {
-    int axis = (int)words->axis, type = PyArray_TYPE((PyArrayObject *)in[1]), nd = PyArray_NDIM((PyArrayObject *)in[1]);
+    int axis = (int)params->axis, type = PyArray_TYPE((PyArrayObject *)in[1]), nd = PyArray_NDIM((PyArrayObject *)in[1]);
     npy_intp *dims = PyArray_DIMS((PyArrayObject *)in[1]);
     (void)nin;
     (void)nout;

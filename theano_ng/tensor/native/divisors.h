@@ -9,7 +9,7 @@
 #ifndef THEANO_NG_DIVISORS_H
 #define THEANO_NG_DIVISORS_H
 
-#include "elemwise_words.h"
+#include "elemwise_params.h"
 #include "strided.h"
 #include <stdio.h>
 
@@ -121,7 +121,7 @@ static void zero_place(PyArrayObject *a, char *text)
 
 /* Return 0 if no divisor among the inputs is zero; otherwise -1 with the exception set. The divisors are non-empty
  * arrays of aligned integers. */
-static int check_divisors(int nin, PyObject **in, const struct operand_words *operands)
+static int check_divisors(int nin, PyObject **in, const struct operand_params *operands)
 {
     for (int i = 0; i < nin; ++i)
         if (operands[i].divides != NO_DIVISOR && has_zero((PyArrayObject *)in[i])) {
@@ -136,7 +136,7 @@ static int check_divisors(int nin, PyObject **in, const struct operand_words *op
 
 /* Set the exception after a kernel has found a zero. `computed`: the kernel's operation with a divisor that is not an
  * input. Return -1. */
-static int zero_met(int nin, PyObject **in, const struct operand_words *operands, int64_t computed)
+static int zero_met(int nin, PyObject **in, const struct operand_params *operands, int64_t computed)
 {
     if (check_divisors(nin, in, operands) == 0)
         PyErr_Format(PyExc_ZeroDivisionError, "integer %s by zero: the divisor is 0. " ZERO_ADVICE,

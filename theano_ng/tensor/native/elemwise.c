@@ -8,11 +8,11 @@
  * kernels that divide integers store there that a divisor was zero, and read from there whether to check the divisors
  * first (divisors.h). stride[-1] is the address of the program that the interpreter runs (blocks/blocks.h). A kernel
  * supports only strides equal to the item size, and stride 0 for the operands of class HOISTED (always) and of class
- * ALTERNATE (all of them together). Operands with other strides are copied through a small buffer, piece by piece, so
- * that they still use the vectorized loop.
+ * MAYBE_BROADCAST (all of them together). Operands with other strides are copied through a small buffer, piece by
+ * piece, so that they still use the vectorized loop.
  *
- * The packed parameters are described in elemwise_words.h. The scratch memory holds a Plan. */
-#include "elemwise_words.h"
+ * The packed parameters are described in elemwise_params.h. The scratch memory holds a Plan. */
+#include "elemwise_params.h"
 #include "divisors.h"
 #include "strided.h"
 #include "threads.h"
@@ -53,8 +53,8 @@ typedef struct {
 
 enum { H_VALID, H_LOOPS, H_SIZE, H_FORTRAN, H_ROWS, H_BUFFERED, H_ITEMS, H_PIECE, H_COUNT };
 
-#define PLAN_PLACE(part, count) p.part = words, words += (count);
-static inline Plan plan_at(int64_t *words, int nd, int nin, int nout)
+#define PLAN_PLACE(part, count) p.part = memory, memory += (count);
+static inline Plan plan_at(int64_t *memory, int nd, int nin, int nout)
 {
     Plan p;
     PLAN_PARTS(PLAN_PLACE)
@@ -64,11 +64,11 @@ static inline Plan plan_at(int64_t *words, int nd, int nin, int nout)
 #define PLAN_COUNT(part, count) +(count)
 static int64_t elemwise_scratch(int nin, int nout, const int64_t *given)
 {
-    const struct elemwise_words *words = (const struct elemwise_words *)given;
-    int64_t nd = words->ndim;
-    if (words->n_operands != nin + nout || nd < 0 || nd > MAX_ND) {
-        PyErr_Format(PyExc_ValueError, "Elemwise: words for %lld operands with %lld dimensions, but there are %d inputs and outputs",
-                     (long long)words->n_operands, (long long)nd, nin + nout);
+    const struct elemwise_params *params = (const struct elemwise_params *)given;
+    int64_t nd = params->ndim;
+    if (params->n_operands != nin + nout || nd < 0 || nd > MAX_ND) {
+        PyErr_Format(PyExc_ValueError, "Elemwise: parameters for %lld operands with %lld dimensions, but there are %d inputs and outputs",
+                     (long long)params->n_operands, (long long)nd, nin + nout);
         return -1;
     }
     return 0 PLAN_PARTS(PLAN_COUNT);
@@ -78,7 +78,7 @@ static int64_t elemwise_scratch(int nin, int nout, const int64_t *given)
 
 /* Return 1 if new outputs should be F-contiguous: the strides of all inputs grow from the first dimension to the last.
  * Otherwise outputs are C-contiguous. Inputs that are rows or columns fit either order. */
-static int wants_fortran(int nd, int nin, PyObject **in, const struct operand_words *operands)
+static int wants_fortran(int nd, int nin, PyObject **in, const struct operand_params *operands)
 {
     int seen = 0;
     if (nd < 2)
@@ -213,27 +213,27 @@ static int join_loops(Plan *p, int nd, int nop, int loops)
 }
 
 /* Return the stride that the kernel expects of an operand along one row. `alternate`: for the kernel's variant in which
- * ALTERNATE operands are single values. */
-static int64_t wanted_stride(const Plan *p, const struct operand_words *operands, int o, int alternate)
+ * MAYBE_BROADCAST operands are single values. */
+static int64_t wanted_stride(const Plan *p, const struct operand_params *operands, int o, int alternate)
 {
-    return operands[o].kind == HOISTED || (alternate && operands[o].kind == ALTERNATE) ? 0 : p->item[o];
+    return operands[o].kind == HOISTED || (alternate && operands[o].kind == MAYBE_BROADCAST) ? 0 : p->item[o];
 }
 
 /* Return 1 if the kernel's alternate variant can read more operands in place along one row than the plain variant. */
-static int choose_variant(const Plan *p, int nd, int nop, const struct operand_words *operands, int has_alternate)
+static int choose_variant(const Plan *p, int nd, int nop, const struct operand_params *operands, int has_maybe_broadcast)
 {
     int misfits[2] = {0, 0};
-    for (int alternate = 0; alternate <= has_alternate; ++alternate)
+    for (int alternate = 0; alternate <= has_maybe_broadcast; ++alternate)
         for (int o = 0; o < nop; ++o) {
             int64_t want = wanted_stride(p, operands, o, alternate), here = p->strides[o * nd];
             /* A variant that expects a single value cannot be used if the operand's stride is not 0. */
             misfits[alternate] += want != 0 && here != want ? 1 : want == 0 && here != 0 ? 1000000 : 0;
         }
-    return has_alternate && misfits[1] < misfits[0];
+    return has_maybe_broadcast && misfits[1] < misfits[0];
 }
 
 /* Return 1 if that variant reads all operands in place. */
-static int reads_in_place(const Plan *p, int nd, int nop, const struct operand_words *operands, int alternate)
+static int reads_in_place(const Plan *p, int nd, int nop, const struct operand_params *operands, int alternate)
 {
     for (int o = 0; o < nop; ++o)
         if (p->strides[o * nd] != wanted_stride(p, operands, o, alternate))
@@ -242,13 +242,13 @@ static int reads_in_place(const Plan *p, int nd, int nop, const struct operand_w
 }
 
 /* Decide for each operand whether the kernel reads it in place or through a buffer. */
-static void choose_buffers(Plan *p, int nd, int nop, const struct operand_words *operands, int has_alternate, int loops)
+static void choose_buffers(Plan *p, int nd, int nop, const struct operand_params *operands, int has_maybe_broadcast, int loops)
 {
     /* ROW_MIN < PIECE_MIN, so rows that are run together fit into a piece. */
     int rows = loops > 1 && p->lens[0] >= ROW_MIN;
-    if (loops > 1 && has_alternate && p->lens[0] >= HOIST_MIN && reads_in_place(p, nd, nop, operands, 1))
+    if (loops > 1 && has_maybe_broadcast && p->lens[0] >= HOIST_MIN && reads_in_place(p, nd, nop, operands, 1))
         rows = 1;
-    int alternate = choose_variant(p, nd, nop, operands, has_alternate && (rows || loops == 1));
+    int alternate = choose_variant(p, nd, nop, operands, has_maybe_broadcast && (rows || loops == 1));
     int64_t buffered = 0, items = 0, piece = PIECE_MAX;
     for (int o = 0; o < nop; ++o) {
         const int64_t *strides = p->strides + o * nd;
@@ -272,7 +272,7 @@ static void choose_buffers(Plan *p, int nd, int nop, const struct operand_words 
 }
 
 /* Fill in the plan, except H_VALID; `out` holds the final output arrays. */
-static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_words *operands, int has_alternate)
+static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_params *operands, int has_maybe_broadcast)
 {
     int nop = nin + nout, order[MAX_ND];
     note_operands(p, nd, nin, nout, in, out);
@@ -288,7 +288,7 @@ static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObjec
     p->head[H_SIZE] = 1;
     for (int d = 0; d < nd; ++d)
         p->head[H_SIZE] *= p->dims[d];
-    choose_buffers(p, nd, nop, operands, has_alternate, loops);
+    choose_buffers(p, nd, nop, operands, has_maybe_broadcast, loops);
 }
 
 /* -- running ------------------------------------------------------------------------------------------------------ */
@@ -689,7 +689,7 @@ static void run_all(const Run *run, int64_t openmp_minsize)
 NATIVE_READER(elemwise)
 
 /* Run again with native-endian, aligned copies of the inputs that are marked in `copy`. */
-static int with_copies(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_words *words, const char *copy)
+static int with_copies(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_params *params, const char *copy)
 {
     PyObject *given[nin];
     int status = -1, made = 0;
@@ -697,7 +697,7 @@ static int with_copies(int nin, int nout, PyObject **in, PyObject **out, const s
     for (; made < nin; ++made) {
         if (copy[made]) {
             PyArrayObject *a = (PyArrayObject *)in[made];
-            PyArray_Descr *dtype = PyArray_DescrFromType((int)words->operands[made].type_number);
+            PyArray_Descr *dtype = PyArray_DescrFromType((int)params->operands[made].type_number);
             given[made] = dtype == NULL ? NULL : PyArray_NewLikeArray(a, NPY_KEEPORDER, dtype, 0);
             if (given[made] == NULL || PyArray_CopyInto((PyArrayObject *)given[made], a) < 0) {
                 Py_XDECREF(given[made]);
@@ -705,7 +705,7 @@ static int with_copies(int nin, int nout, PyObject **in, PyObject **out, const s
             }
         }
     }
-    status = tng_elemwise(nin, nout, given, out, words);
+    status = tng_elemwise(nin, nout, given, out, params);
 done:
     for (int i = 0; i < made; ++i)
         if (copy[i])
@@ -773,7 +773,7 @@ static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int 
  * overwrite. Overwriting requires a check of the divisors before, which is one more pass over memory. The pass is cheap
  * if there is a single divisor, or if the divisors stay in the cache. A separate array is kept for the next call
  * (alloc.c) and costs nothing, unless it does not fit the last-level cache. */
-static int cheaper_beside(PyArrayObject *target, int nin, const struct operand_words *operands)
+static int cheaper_beside(PyArrayObject *target, int nin, const struct operand_params *operands)
 {
     npy_intp bytes = PyArray_ITEMSIZE(target);
     int many = 0;
@@ -786,15 +786,15 @@ static int cheaper_beside(PyArrayObject *target, int nin, const struct operand_w
 
 /* Provide the output arrays. Return 1 if inputs must be copied first (marked in `copy`), -1 with an exception set, else
  * 0. */
-static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_words *operands, const int64_t *dims,
-                           int fortran, int looks_first, char *copy)
+static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_params *operands, const int64_t *dims,
+                           int fortran, int check_divisors_first, char *copy)
 {
     int copies = 0;
     for (int j = 0; j < nout; ++j) {
         int source = (int)operands[nin + j].overwrites, type = (int)operands[nin + j].type_number;
         PyArrayObject *target = source < 0 ? NULL : (PyArrayObject *)in[source];
         if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type && same_lengths(nd, PyArray_DIMS(target), dims)
-            && !(looks_first && cheaper_beside(target, nin, operands))) {
+            && !(check_divisors_first && cheaper_beside(target, nin, operands))) {
             for (int i = 0; i < nin; ++i)
                 if (i != source && in[i] != in[source] && meet(target, (PyArrayObject *)in[i])
                     && !same_elements(target, (PyArrayObject *)in[i]))
@@ -832,13 +832,13 @@ static int overwrites_input(int nin, int nout, PyObject **in, PyObject **out)
     return 0;
 }
 
-static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_words *words)
+static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_params *params)
 {
-    kernel_fn kernel = (kernel_fn)(intptr_t)words->kernel;
-    int nd = (int)words->ndim, nop = nin + nout, unfit = 0, zeros = 0, status;
-    const struct operand_words *operands = words->operands;
+    kernel_fn kernel = (kernel_fn)(intptr_t)params->kernel;
+    int nd = (int)params->ndim, nop = nin + nout, unfit = 0, zeros = 0, status;
+    const struct operand_params *operands = params->operands;
     char copy[nin + 1], *data[nop + 1];
-    Plan p = plan_at((int64_t *)(intptr_t)words->scratch, nd, nin, nout);
+    Plan p = plan_at((int64_t *)(intptr_t)params->scratch, nd, nin, nout);
 
     int known = (int)p.head[H_VALID];
     for (int i = 0; i < nin; ++i) {
@@ -852,36 +852,36 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
             known = PyArray_DIM(a, d) == p.in_dims[i * nd + d] && PyArray_STRIDE(a, d) == p.in_strides[i * nd + d];
     }
     if (unfit)
-        return with_copies(nin, nout, in, out, words, copy);
+        return with_copies(nin, nout, in, out, params, copy);
     if (!known) {
         p.head[H_VALID] = 0;
         if (result_dims(nd, nin, in, operands, p.dims) < 0)
             return -1;
         p.head[H_FORTRAN] = wants_fortran(nd, nin, in, operands);
     }
-    status = provide_outputs(nd, nin, nout, in, out, operands, p.dims, (int)p.head[H_FORTRAN], (int)words->looks_first, copy);
+    status = provide_outputs(nd, nin, nout, in, out, operands, p.dims, (int)p.head[H_FORTRAN], (int)params->check_divisors_first, copy);
     if (status < 0)
         return -1;
     if (status > 0)
-        return with_copies(nin, nout, in, out, words, copy);
+        return with_copies(nin, nout, in, out, params, copy);
 
     data[nop] = (char *)&zeros;
-    *p.program = words->program;
+    *p.program = params->program;
     if (nd == 0) {
         for (int o = 0; o < nop; ++o)
             data[o] = PyArray_DATA((PyArrayObject *)(o < nin ? in[o] : out[o - nin]));
         p.head[H_VALID] = 1;
-        zeros = (int)words->looks_first;
+        zeros = (int)params->check_divisors_first;
         kernel(1, data, p.kstride);
         if (zeros)
-            return zero_met(nin, in, operands, words->computed_divisor);
-        return words->may_fail && PyErr_Occurred() ? -1 : 0;
+            return zero_met(nin, in, operands, params->computed_divisor);
+        return params->may_fail && PyErr_Occurred() ? -1 : 0;
     }
 
     for (int j = 0; j < nout && known; ++j)
         known = same_lengths(nd, PyArray_STRIDES((PyArrayObject *)out[j]), p.out_strides + j * nd);
     if (!known) {
-        make_plan(&p, nd, nin, nout, in, out, operands, (int)words->has_alternate);
+        make_plan(&p, nd, nin, nout, in, out, operands, (int)params->has_maybe_broadcast);
         p.head[H_VALID] = 1;
     }
     if (p.head[H_SIZE] == 0)
@@ -891,16 +891,16 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
         data[o] = PyArray_BYTES(a) + p.base[o];
     }
     Run run = {&p, kernel, data, nd, nin, nop};
-    if (words->looks_first && overwrites_input(nin, nout, in, out)) {
+    if (params->check_divisors_first && overwrites_input(nin, nout, in, out)) {
         /* A kernel that is called only once checks the divisors itself. */
-        zeros = !p.head[H_ROWS] && !p.head[H_BUFFERED] && words->openmp_minsize == 0;
+        zeros = !p.head[H_ROWS] && !p.head[H_BUFFERED] && params->openmp_minsize == 0;
         if (!zeros && check_divisors(nin, in, operands) < 0)
             return -1;
     }
-    run_all(&run, words->may_fail ? 0 : words->openmp_minsize);
+    run_all(&run, params->may_fail ? 0 : params->openmp_minsize);
     if (zeros)
-        return zero_met(nin, in, operands, words->computed_divisor);
-    return words->may_fail && PyErr_Occurred() ? -1 : 0;
+        return zero_met(nin, in, operands, params->computed_divisor);
+    return params->may_fail && PyErr_Occurred() ? -1 : 0;
 }
 
 /* -- DimShuffle --------------------------------------------------------------------------------------------------- */
@@ -908,11 +908,11 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
 /* copies: whether the result is a copy; ndim_in: number of dimensions of the input; order: the input dimension of each
  * dimension of the result (-1: new). */
 NATIVE_FUNCTION(dimshuffle, copies, ndim_in, n_order, order[])
-static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, const struct dimshuffle_words *words)
+static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, const struct dimshuffle_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    int nd_in = (int)words->ndim_in, nd = (int)words->n_order;
-    const int64_t *order = words->order;
+    int nd_in = (int)params->ndim_in, nd = (int)params->n_order;
+    const int64_t *order = params->order;
     npy_intp dims[MAX_ND + 1], strides[MAX_ND + 1];
     uint32_t kept = 0;
     (void)nin;
@@ -952,7 +952,7 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, cons
         Py_DECREF(view);
         return -1;
     }
-    if (words->copies) {
+    if (params->copies) {
         PyArrayObject *result = native_alloc(&out[0], nd, dims, PyArray_TYPE(x));
         int status = result == NULL ? -1 : PyArray_CopyInto(result, view);
         Py_DECREF(view);

@@ -6,7 +6,7 @@
 
 /* An entry of the Op's idx_list: an integer, stored in `start`, or a slice. `..._is` is the kind of a field: missing,
  * the value itself, or the number of an input. */
-NATIVE_WORDS(entry, is_slice, start_is, start, stop_is, stop, step_is, step);
+NATIVE_PARAMS(entry, is_slice, start_is, start, stop_is, stop, step_is, step);
 enum { FIELD_NONE, FIELD_VALUE, FIELD_INPUT };
 
 static inline int read_field(int64_t is, int64_t field, PyObject **in, Py_ssize_t absent, Py_ssize_t *value)
@@ -37,7 +37,7 @@ static inline int out_of_bounds(Py_ssize_t index, int axis, Py_ssize_t size)
 }
 
 /* Store the position that an integer entry selects in an axis in *place. Return 0, or -1 with an exception set. */
-static inline int read_index(const struct entry_words *entry, PyObject **in, int axis, Py_ssize_t size, Py_ssize_t *place)
+static inline int read_index(const struct entry_params *entry, PyObject **in, int axis, Py_ssize_t size, Py_ssize_t *place)
 {
     Py_ssize_t index;
     if (read_field(entry->start_is, entry->start, in, 0, &index) < 0)
@@ -50,7 +50,7 @@ static inline int read_index(const struct entry_words *entry, PyObject **in, int
 
 /* Read start, stop and step of a slice in the form that PySlice_AdjustIndices expects. Return 0, or -1 with an
  * exception set. */
-static inline int read_slice(const struct entry_words *entry, PyObject **in, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step)
+static inline int read_slice(const struct entry_params *entry, PyObject **in, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step)
 {
     if (read_field(entry->step_is, entry->step, in, 1, step) < 0)
         return -1;

@@ -80,7 +80,7 @@ typedef struct {
     PyArrayObject *large;
 } Memory;
 
-static char *take_memory(Memory *memory, npy_intp rows, npy_intp cols, npy_intp size)
+static char *acquire_memory(Memory *memory, npy_intp rows, npy_intp cols, npy_intp size)
 {
     memory->large = NULL;
     if (rows == 0 || cols == 0 || cols <= SMALL / size / rows)
@@ -92,7 +92,7 @@ static char *take_memory(Memory *memory, npy_intp rows, npy_intp cols, npy_intp 
     return memory->large == NULL ? NULL : PyArray_BYTES(memory->large);
 }
 
-static void give_memory(Memory *memory)
+static void release_memory(Memory *memory)
 {
     Py_CLEAR(memory->large);
 }
@@ -193,19 +193,19 @@ static void fill_nan(char *data, npy_intp count, int type)
 /* Compute the Cholesky factor of a Hermitian positive definite matrix. Only one triangle of the matrix is read; the
  * other triangle of the factor is zero. Input: a (n, n). */
 NATIVE_FUNCTION(cholesky, lower, in_place, nan_for_error)
-static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, const struct cholesky_words *words)
+static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, const struct cholesky_params *params)
 {
     int type = check_square(in[0], "cholesky");
     if (type < 0)
         return -1;
     PyArrayObject *a = (PyArrayObject *)in[0];
-    int n = (int)PyArray_DIM(a, 0), ld = n, upper = words->lower != 0, info = 0;
+    int n = (int)PyArray_DIM(a, 0), ld = n, upper = params->lower != 0, info = 0;
     npy_intp size = PyArray_ITEMSIZE(a);
     BlasMatrix m;
     char *data;
-    if (words->in_place && PyArray_FailUnlessWriteable(a, "the matrix that cholesky overwrites") < 0)
+    if (params->in_place && PyArray_FailUnlessWriteable(a, "the matrix that cholesky overwrites") < 0)
         return -1;
-    if (words->in_place && fits_blas(a, &m)) {
+    if (params->in_place && fits_blas(a, &m)) {
         Py_INCREF(a);
         native_set(out, (PyObject *)a);
         data = m.data;
@@ -229,7 +229,7 @@ static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, const 
             info = i + 1;
     }
     if (info > 0) {
-        if (!words->nan_for_error)
+        if (!params->nan_for_error)
             return linalg_error("Matrix is not positive definite: of the %d leading minors, that of order %d is not positive", n, info);
         for (npy_intp i = 0; i < n; ++i)
             fill_nan(data + i * ld * size, n, type);
@@ -278,11 +278,11 @@ static void substitute(int type, int upper, int transpose, int unit, int n, int 
     if (k <= FEW)
         for (int j = 0; j < k; ++j)
             ((trsv_fn)table[FN_TRSV][type])(uplo, transpose ? "T" : "N", diagonal, &n, a, &ld, x + j * size, &k);
-    else if (!transpose && k <= SOME && n >= LONG && (columns = take_memory(&memory, k, n, size)) != NULL) {
+    else if (!transpose && k <= SOME && n >= LONG && (columns = acquire_memory(&memory, k, n, size)) != NULL) {
         copy_dense(columns, x, k, n, size, k * size, size);
         ((trsm_fn)table[FN_TRSM][type])("L", uplo, "N", diagonal, &n, &k, one, a, &ld, columns, &n);
         copy_dense(x, columns, n, k, size, n * size, size);
-        give_memory(&memory);
+        release_memory(&memory);
     }
     else {
         PyErr_Clear();      /* if there was no memory for the copy */
@@ -295,7 +295,7 @@ static void substitute(int type, int upper, int transpose, int unit, int n, int 
 static int solve_full(int type, int n, int k, char *lu, int ld, int columns, char *x, npy_intp size)
 {
     Memory pivot_memory;
-    int *pivots = (int *)take_memory(&pivot_memory, n, 1, sizeof(int));
+    int *pivots = (int *)acquire_memory(&pivot_memory, n, 1, sizeof(int));
     if (pivots == NULL)
         return -1;
     int info = factor(type, n, lu, ld, pivots);
@@ -313,7 +313,7 @@ static int solve_full(int type, int n, int k, char *lu, int ld, int columns, cha
         for (int i = n - 1; i >= 0; --i)
             swap_rows(x, i, pivots[i] - 1, k * size);
     }
-    give_memory(&pivot_memory);
+    release_memory(&pivot_memory);
     return info > 0 ? linalg_error("Singular matrix: pivot %d of %d of its LU factors is zero", info, n) : 0;
 }
 
@@ -359,11 +359,11 @@ static int solve_general(int type, PyArrayObject *a, int k, int overwrite, char 
     if (overwrite && PyArray_ISWRITEABLE(a) && fits_blas(a, &m))
         return solve_full(type, n, k, m.data, m.ld, m.transposed, x, size);
     Memory memory;
-    char *data = take_memory(&memory, n, n, size);
+    char *data = acquire_memory(&memory, n, n, size);
     if (data == NULL)
         return -1;
     int columns = copy_as_it_lies(data, a), status = solve_full(type, n, k, data, n, columns, x, size);
-    give_memory(&memory);
+    release_memory(&memory);
     return status;
 }
 
@@ -390,7 +390,7 @@ static int solve_symmetric(int type, PyArrayObject *a, int k, int overwrite, cha
     if (type > TYPE_D)
         return solve_general(type, a, k, overwrite, x);
     Memory memory;
-    char *data = take_memory(&memory, n, n, size);
+    char *data = acquire_memory(&memory, n, n, size);
     if (data == NULL)
         return -1;
     copy_as_it_lies(data, a);
@@ -400,7 +400,7 @@ static int solve_symmetric(int type, PyArrayObject *a, int k, int overwrite, cha
         substitute(type, 0, 0, 0, n, k, data, n, x);
         substitute(type, 0, 1, 0, n, k, data, n, x);
     }
-    give_memory(&memory);
+    release_memory(&memory);
     return info == 0 ? 0 : solve_general(type, a, k, overwrite, x);
 }
 
@@ -409,7 +409,7 @@ enum { GENERAL, SYMMETRIC, LOWER_TRIANGULAR, UPPER_TRIANGULAR };
 /* Compute X with A X = B. Inputs: a (n, n), b (n) or (n, k), same dtype. `overwrite_a`: a may be overwritten;
  * `overwrite_b`: X overwrites b. */
 NATIVE_FUNCTION(solve, structure, overwrite_a, overwrite_b)
-static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const struct solve_words *words)
+static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const struct solve_params *params)
 {
     int type = check_square(in[0], "solve");
     if (type < 0)
@@ -429,10 +429,10 @@ static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const str
         PyErr_Format(PyExc_ValueError, "solve: %zd right-hand sides are too many for the index type of LAPACK", (Py_ssize_t)k);
         return -1;
     }
-    if (words->overwrite_b && PyArray_FailUnlessWriteable(b, "the right-hand side that solve overwrites") < 0)
+    if (params->overwrite_b && PyArray_FailUnlessWriteable(b, "the right-hand side that solve overwrites") < 0)
         return -1;
     PyArrayObject *x = b;
-    if (words->overwrite_b && native_has_c_strides(b) && PyArray_ISBEHAVED(b)) {
+    if (params->overwrite_b && native_has_c_strides(b) && PyArray_ISBEHAVED(b)) {
         Py_INCREF(b);
         native_set(out, (PyObject *)b);
     }
@@ -446,11 +446,11 @@ static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const str
     if (n == 0)
         return 0;
     char *data = PyArray_BYTES(x);
-    switch (words->structure) {
-    case SYMMETRIC: return solve_symmetric(type, a, (int)k, words->overwrite_a != 0, data);
+    switch (params->structure) {
+    case SYMMETRIC: return solve_symmetric(type, a, (int)k, params->overwrite_a != 0, data);
     case LOWER_TRIANGULAR: return solve_triangular(type, a, (int)k, 1, data);
     case UPPER_TRIANGULAR: return solve_triangular(type, a, (int)k, 0, data);
-    default: return solve_general(type, a, (int)k, words->overwrite_a != 0, data);
+    default: return solve_general(type, a, (int)k, params->overwrite_a != 0, data);
     }
 }
 
@@ -483,7 +483,7 @@ static void multiply(Product *p, double re, double im)
 }
 
 /* Compute the determinant. Input: a (n, n). Output: a 0-d array of the same dtype. */
-static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     int type = check_square(in[0], "det");
     if (type < 0)
@@ -497,11 +497,11 @@ static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64
     Product p = {1, 0, 0};
     if (n > 0) {
         Memory memory, pivot_memory;
-        char *lu = take_memory(&memory, n, n, size);
-        int *pivots = (int *)take_memory(&pivot_memory, n, 1, sizeof(int));
+        char *lu = acquire_memory(&memory, n, n, size);
+        int *pivots = (int *)acquire_memory(&pivot_memory, n, 1, sizeof(int));
         if (lu == NULL || pivots == NULL) {
-            give_memory(&memory);
-            give_memory(&pivot_memory);
+            release_memory(&memory);
+            release_memory(&pivot_memory);
             return -1;
         }
         copy_as_it_lies(lu, a);     /* the transpose has the same determinant */
@@ -520,8 +520,8 @@ static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64
                 default: multiply(&p, sign * ((const npy_float64 *)element)[0], sign * ((const npy_float64 *)element)[1]);
                 }
             }
-        give_memory(&memory);
-        give_memory(&pivot_memory);
+        release_memory(&memory);
+        release_memory(&pivot_memory);
     }
     int exponent = p.exponent > 100000 ? 100000 : p.exponent < -100000 ? -100000 : (int)p.exponent;
     double value[2] = {ldexp(p.re, exponent), ldexp(p.im, exponent)};
@@ -537,7 +537,7 @@ static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64
 }
 
 /* Compute the inverse. Input: a (n, n). */
-static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     int type = check_square(in[0], "inverse");
     if (type < 0)
@@ -556,8 +556,8 @@ static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const i
     enum { BLOCK = 64 };    /* LAPACK's block size for getri, or near it */
     int block = n < INT_MAX / BLOCK ? BLOCK : 1, work_size = n * block, info = 0;
     Memory pivot_memory, work_memory;
-    int *pivots = (int *)take_memory(&pivot_memory, n, 1, sizeof(int));
-    char *work = take_memory(&work_memory, n, block, size);
+    int *pivots = (int *)acquire_memory(&pivot_memory, n, 1, sizeof(int));
+    char *work = acquire_memory(&work_memory, n, block, size);
     int status = pivots == NULL || work == NULL ? -1 : 0;
     if (status == 0) {
         info = factor(type, n, data, n, pivots);
@@ -566,15 +566,15 @@ static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const i
         if (info > 0)
             status = linalg_error("Singular matrix: pivot %d of %d of its LU factors is zero", info, n);
     }
-    give_memory(&pivot_memory);
-    give_memory(&work_memory);
+    release_memory(&pivot_memory);
+    release_memory(&work_memory);
     return status;
 }
 
 /* Compute the eigenvalues of a Hermitian matrix, or of a pair of them, in ascending order. Inputs: a (n, n), and
  * optionally b (n, n), positive definite. Output: a real vector. */
 NATIVE_FUNCTION(eigvalsh, lower)
-static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const struct eigvalsh_words *words)
+static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const struct eigvalsh_params *params)
 {
     PyArrayObject *matrices[2] = {(PyArrayObject *)in[0], (PyArrayObject *)in[nin - 1]};
     int type = check_square(in[0], "eigvalsh");
@@ -594,17 +594,17 @@ static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const 
     if (n == 0)
         return 0;
     /* The transposes, which LAPACK reads, have the same eigenvalues. */
-    int upper = words->lower != 0, kind = 1, info = 0;
+    int upper = params->lower != 0, kind = 1, info = 0;
     char *uplo = upper ? "U" : "L", *values = PyArray_DATA(w);
     /* The work space that the drivers need without eigenvectors, for blocks of 64 rows. */
     enum { BLOCK = 66 };
     int work_size = n < INT_MAX / BLOCK ? n * BLOCK : INT_MAX, real_work_size = n, int_work_size = 1, int_work = 0;
     Memory memories[4];
-    char *a = take_memory(&memories[0], n, n, size), *b = nin == 1 ? a : NULL;
+    char *a = acquire_memory(&memories[0], n, n, size), *b = nin == 1 ? a : NULL;
     memories[1].large = NULL;
     if (nin > 1)
-        b = take_memory(&memories[1], n, n, size);
-    char *work = take_memory(&memories[2], BLOCK, n, size), *real_work = take_memory(&memories[3], n, 1, real_size);
+        b = acquire_memory(&memories[1], n, n, size);
+    char *work = acquire_memory(&memories[2], BLOCK, n, size), *real_work = acquire_memory(&memories[3], n, 1, real_size);
     int status = a == NULL || b == NULL || work == NULL || real_work == NULL ? -1 : 0;
     if (status == 0) {
         for (int i = 0; i < nin; ++i)
@@ -625,7 +625,7 @@ static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const 
             status = linalg_error("Eigenvalues did not converge");
     }
     for (int i = 0; i < 4; ++i)
-        give_memory(&memories[i]);
+        release_memory(&memories[i]);
     return status;
 }
 

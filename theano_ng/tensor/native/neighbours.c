@@ -129,7 +129,7 @@ DEFINE_GATHER(item16)
 
 /* Inputs: images (4 dimensions), neib_shape, neib_step. */
 NATIVE_FUNCTION(images2neibs, mode)
-static int tng_images2neibs(int nin, int nout, PyObject **in, PyObject **out, const struct images2neibs_words *words)
+static int tng_images2neibs(int nin, int nout, PyObject **in, PyObject **out, const struct images2neibs_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     (void)nin;
@@ -139,7 +139,7 @@ static int tng_images2neibs(int nin, int nout, PyObject **in, PyObject **out, co
         return -1;
     }
     Line rows = {.size = PyArray_DIM(x, 2)}, columns = {.size = PyArray_DIM(x, 3)};
-    if (lay_out_both(&rows, &columns, in[1], in[2], words->mode) < 0)
+    if (lay_out_both(&rows, &columns, in[1], in[2], params->mode) < 0)
         return -1;
     npy_intp images = PyArray_DIM(x, 0) * PyArray_DIM(x, 1);
     npy_intp dims[2] = {images * rows.grid * columns.grid, rows.neib * columns.neib};
@@ -150,7 +150,7 @@ static int tng_images2neibs(int nin, int nout, PyObject **in, PyObject **out, co
         return 0;
     npy_intp item = PyArray_ITEMSIZE(x), step = rows.grid * columns.grid * dims[1] * item;
     char *to = PyArray_DATA(z);
-    int wraps = words->mode == WRAP_CENTERED;
+    int wraps = params->mode == WRAP_CENTERED;
     for (npy_intp n = 0; n < PyArray_DIM(x, 0); ++n)
         for (npy_intp c = 0; c < PyArray_DIM(x, 1); ++c, to += step)
             (item == 1   ? gather_npy_uint8
@@ -216,7 +216,7 @@ static scatter_fn find_scatter(int type, npy_intp item)
 
 /* Inputs: rows (matrix), the four lengths of the images, neib_shape, neib_step. */
 NATIVE_FUNCTION(neibs_sum, mode)
-static int tng_neibs_sum(int nin, int nout, PyObject **in, PyObject **out, const struct neibs_sum_words *words)
+static int tng_neibs_sum(int nin, int nout, PyObject **in, PyObject **out, const struct neibs_sum_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp dims[4];
@@ -233,7 +233,7 @@ static int tng_neibs_sum(int nin, int nout, PyObject **in, PyObject **out, const
         dims[i] = (npy_intp)length;
     }
     Line rows = {.size = dims[2]}, columns = {.size = dims[3]};
-    if (lay_out_both(&rows, &columns, in[5], in[6], words->mode) < 0)
+    if (lay_out_both(&rows, &columns, in[5], in[6], params->mode) < 0)
         return -1;
     npy_intp high = dims[0] * dims[1] * rows.grid * columns.grid, wide = rows.neib * columns.neib;
     if (PyArray_NDIM(x) != 2 || PyArray_DIM(x, 0) != high || PyArray_DIM(x, 1) != wide) {
@@ -258,7 +258,7 @@ static int tng_neibs_sum(int nin, int nout, PyObject **in, PyObject **out, const
     memset(PyArray_DATA(z), 0, (size_t)PyArray_NBYTES(z));
     npy_intp item = PyArray_ITEMSIZE(z), images = dims[0] * dims[1];
     for (npy_intp i = 0; i < images; ++i)
-        scatter(PyArray_BYTES(from) + i * rows.grid * columns.grid * wide * item, &rows, &columns, words->mode == WRAP_CENTERED,
+        scatter(PyArray_BYTES(from) + i * rows.grid * columns.grid * wide * item, &rows, &columns, params->mode == WRAP_CENTERED,
                 PyArray_BYTES(z) + i * rows.size * columns.size * item);
     Py_DECREF(from);
     return 0;

@@ -1,6 +1,6 @@
 /* Softmax and cross-entropy over rows, float32 and float64. */
 #include "native.h"
-#include "clones.h"
+#include "target_clones.h"
 #include <math.h>
 
 /* Return exp(x) for x <= 0, as an expression that compilers vectorize: exp(x) = 2**n exp(r), |r| <= log(2) / 2, with a
@@ -171,18 +171,18 @@ done:
     return status;
 }
 
-static int tng_softmax(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_softmax(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     return softmax_of(nin, in, out, 0);
 }
 
-static int tng_log_softmax(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_log_softmax(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     return softmax_of(nin, in, out, 1);
 }
 
 /* out = gradient of softmax. Inputs: dy (m, n), sm (m, n). */
-static int tng_softmax_grad(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_softmax_grad(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     int type = float_type(in[0]), status = -1;
     PyArrayObject *dy = NULL, *sm = NULL;
@@ -221,7 +221,7 @@ static int return_labels(PyArrayObject *am, int type, PyObject **out)
 }
 
 /* Outputs: nll, softmax(x + b), argmax. Inputs: x (m, n), b (n), y (m) of integers. */
-static int tng_crossentropy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_crossentropy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     int type = float_type(in[0]), status = -1;
     PyArrayObject *x = NULL, *b = NULL, *y = NULL, *am = NULL;
@@ -259,7 +259,7 @@ done:
 }
 
 /* dx = dy (sm - onehot(y)). Inputs: dy (m or 1, or 0-d), sm (m, n), y (m). */
-static int tng_crossentropy_dx(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_crossentropy_dx(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     int type = float_type(in[1]), status = -1;
     PyArrayObject *dy = NULL, *sm = NULL, *y = NULL;
@@ -290,7 +290,7 @@ done:
 }
 
 /* out = -log q[y]. Inputs: q (m, n), y (m). */
-static int tng_onehot_crossentropy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_onehot_crossentropy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     int type = float_type(in[0]), status = -1;
     PyArrayObject *q = NULL, *y = NULL;
@@ -314,7 +314,7 @@ done:
 }
 
 /* Gradient of onehot_crossentropy. Inputs: dy (m), q (m, n), y (m). */
-static int tng_onehot_crossentropy_grad(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_onehot_crossentropy_grad(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     int type = float_type(in[1]), status = -1;
     PyArrayObject *dy = NULL, *q = NULL, *y = NULL;

@@ -1,6 +1,6 @@
 /* Pooling: maxima, sums and averages of windows that slide over the last axes, and their gradients. */
 #include "native.h"
-#include "clones.h"
+#include "target_clones.h"
 #include "threads.h"
 #include "pool_windows.h"
 
@@ -34,21 +34,21 @@ static inline npy_intp layer_length(const Windows *w)
 #define ACC npy_float32
 #define NAME(f) f##_f32
 #define WORD npy_int32
-#define MOST_LANES 8
+#define MAX_LANES 8
 #define LANES 8
 #define LANED(f) NAME(most_##f)
-#include "pool_twos.h"
+#include "pool_stride2.h"
 #undef LANES
 #undef LANED
 #define LANES 4
 #define LANED(f) NAME(half_##f)
-#include "pool_twos.h"
+#include "pool_stride2.h"
 #undef LANES
 #undef LANED
 #include "pool_planes.h"
 #include "pool_gradients.h"
 #undef WORD
-#undef MOST_LANES
+#undef MAX_LANES
 #undef REAL
 #undef ACC
 #undef NAME
@@ -56,21 +56,21 @@ static inline npy_intp layer_length(const Windows *w)
 #define ACC npy_float64
 #define NAME(f) f##_f64
 #define WORD npy_int64
-#define MOST_LANES 4
+#define MAX_LANES 4
 #define LANES 4
 #define LANED(f) NAME(most_##f)
-#include "pool_twos.h"
+#include "pool_stride2.h"
 #undef LANES
 #undef LANED
 #define LANES 2
 #define LANED(f) NAME(half_##f)
-#include "pool_twos.h"
+#include "pool_stride2.h"
 #undef LANES
 #undef LANED
 #include "pool_planes.h"
 #include "pool_gradients.h"
 #undef WORD
-#undef MOST_LANES
+#undef MAX_LANES
 #undef REAL
 #undef ACC
 #undef NAME
@@ -143,7 +143,7 @@ static planes_fn pool_of(int type, npy_intp item, const Windows *w)
 
 /* -- positions of the windows ------------------------------------------------------------------------------------- */
 
-NATIVE_WORDS(pooling, ndim, ignore_border, mode, openmp);
+NATIVE_PARAMS(pooling, ndim, ignore_border, mode, openmp);
 
 /* Read ws, stride or pad into values[d * 3 + which]. Return 0, or -1 with an exception set. */
 static int read_vector(PyObject *vector, const char *name, int nd, int which, int64_t *values)
@@ -194,10 +194,10 @@ static void free_windows(Windows *w)
 
 /* Read the last three inputs. Fill in *w except the tables, and the shape of the output. Return 0, or -1 with an
  * exception set. */
-static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const struct pooling_words *words, npy_intp *out_shape)
+static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const struct pooling_params *params, npy_intp *out_shape)
 {
     static const char *const names[] = {"ws", "stride", "pad"};
-    int nd = (int)words->ndim, before = PyArray_NDIM(x) - nd;
+    int nd = (int)params->ndim, before = PyArray_NDIM(x) - nd;
     int64_t values[3 * NPY_MAXDIMS];
     *w = (Windows){.nd = nd};
     if (nd < 1 || before < 0) {
@@ -219,7 +219,7 @@ static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const 
     for (int d = nd - 1; d >= 0; --d) {
         Axis *a = &w->axes[d];
         int64_t window = values[3 * d], stride = values[3 * d + 1], pad = values[3 * d + 2];
-        if (pad > 0 && !words->ignore_border) {
+        if (pad > 0 && !params->ignore_border) {
             PyErr_Format(PyExc_ValueError, "Pool: pad works only with ignore_border=True, got pad=%lld", (long long)pad);
             return -1;
         }
@@ -229,7 +229,7 @@ static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const 
             return -1;
         }
         a->n = PyArray_DIM(x, before + d);
-        a->out = output_length(a->n, window, stride, pad, words->ignore_border != 0);
+        a->out = output_length(a->n, window, stride, pad, params->ignore_border != 0);
         if (a->out < 0 || __builtin_mul_overflow(w->out_size, a->out, &w->out_size)) {
             PyErr_NoMemory();
             return -1;
@@ -299,12 +299,12 @@ static int make_tables(Windows *w)
     const Axis *a = last_axis(w);
     w->layers = (a->window + a->stride - 1) / a->stride;
     w->rest = a->window - (w->layers - 1) * a->stride;
-    w->direct = w->layers > MOST_LAYERS || a->pad > a->n;
+    w->direct = w->layers > MAX_LAYERS || a->pad > a->n;
     if (w->direct)
         w->layers = 1;
     w->before = w->layers * a->stride;
     w->kept = 1;
-    if (w->nd == 2 && !w->direct && !w->all_rows_once && w->axes[0].window <= MOST_LAYERS * w->axes[0].stride)
+    if (w->nd == 2 && !w->direct && !w->all_rows_once && w->axes[0].window <= MAX_LAYERS * w->axes[0].stride)
         w->kept = (w->axes[0].window + w->axes[0].stride - 1) / w->axes[0].stride + 1;
     return 0;
 }
@@ -384,7 +384,7 @@ enum { POOL, MAX_GRAD, AVERAGE_GRAD, MAX_SUMS, MAX_ROP };
  *   MAX_SUMS: maxima, and a direction with the shape of x
  *   MAX_ROP: a direction with the shape of x
  *   all: ws, stride, pad */
-static int pooling(int which, int nin, PyObject **in, PyObject **out, const struct pooling_words *words)
+static int pooling(int which, int nin, PyObject **in, PyObject **out, const struct pooling_params *params)
 {
     int tensors = which == POOL ? 1 : which == AVERAGE_GRAD || which == MAX_ROP ? 2 : 3, status = -1;
     PyArrayObject *arrays[3] = {NULL}, *result = NULL, *maxima = NULL, *narrow = NULL;
@@ -394,7 +394,7 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
         PyErr_Format(PyExc_ValueError, "Pool: %d inputs expected, got %d", tensors + 3, nin);
         return -1;
     }
-    if (contiguous_inputs(tensors, in, arrays) < 0 || find_windows(&w, arrays[0], in + tensors, words, out_shape) < 0)
+    if (contiguous_inputs(tensors, in, arrays) < 0 || find_windows(&w, arrays[0], in + tensors, params, out_shape) < 0)
         goto done;
     int nd = PyArray_NDIM(arrays[0]), type = PyArray_TYPE(arrays[0]), single = type == NPY_FLOAT32;
     const npy_intp *shape = PyArray_DIMS(arrays[0]);
@@ -434,7 +434,7 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
         .maxima = which == MAX_GRAD || which == MAX_SUMS ? PyArray_DATA(arrays[1]) : NULL,
         .gradient = which == POOL ? NULL : PyArray_DATA(arrays[tensors - 1]),
         .result = PyArray_DATA(result),
-        .mode = (int)words->mode,
+        .mode = (int)params->mode,
     };
     size_t n = (size_t)last_axis(&w)->n, outputs = (size_t)last_axis(&w)->out, length = (size_t)layer_length(&w), numbers, item = 8;
     planes_fn loops;
@@ -464,11 +464,11 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
         status = (maxima = native_new(nd, out_shape, type, 0)) == NULL ? -1 : 0;
         if (status == 0) {
             data.maxima = first.result = PyArray_DATA(maxima);
-            status = run_planes(&w, pool_of(type, PyArray_ITEMSIZE(result), &w), &first, n + 2 * outputs, item, words->openmp != 0);
+            status = run_planes(&w, pool_of(type, PyArray_ITEMSIZE(result), &w), &first, n + 2 * outputs, item, params->openmp != 0);
         }
     }
     if (status == 0)
-        status = run_planes(&w, loops, &data, numbers, item, words->openmp != 0);
+        status = run_planes(&w, loops, &data, numbers, item, params->openmp != 0);
 done:
     if (narrow != NULL) {
         if (status == 0)
@@ -484,10 +484,10 @@ done:
 
 #define POOLING(name, which)                                                                          \
     NATIVE_FUNCTION(name, ndim, ignore_border, mode, openmp)                                          \
-    static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_words *words) \
+    static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_params *params) \
     {                                                                                                 \
         (void)nout;                                                                                   \
-        return pooling(which, nin, in, out, (const struct pooling_words *)words);                     \
+        return pooling(which, nin, in, out, (const struct pooling_params *)params);                   \
     }
 POOLING(pool, POOL)
 POOLING(max_grad, MAX_GRAD)

@@ -128,7 +128,7 @@ INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL 
 }
 
 /* Compute the gradients of the columns of a line that belong to no pair. `pairs`: the first pair of columns inside the
- * image, and the pair after the last; see pool_twos.h. */
+ * image, and the pair after the last; see pool_stride2.h. */
 INLINE void NAME(single_columns)(const Axis *a, const int window, const int two, const npy_intp *pairs, const REAL *x, const REAL *z, const REAL *g,
                                  const REAL *z2, const REAL *g2, REAL *gx)
 {
@@ -167,9 +167,9 @@ INLINE void NAME(max_grad_apart)(const Windows *w, const int lanes, const npy_in
             const REAL *xk = x + rows[k] + from;
             REAL *to = gx + rows[k] + from;
             int two = k + 1 < lines && rows[k + 1] == rows[k] + n;
-            if (lanes == MOST_LANES && two)
+            if (lanes == MAX_LANES && two)
                 NAME(most_gradients_apart)(count, 2, n, xk, z + begin, gz + begin, to);
-            else if (lanes == MOST_LANES)
+            else if (lanes == MAX_LANES)
                 NAME(most_gradients_apart)(count, 1, n, xk, z + begin, gz + begin, to);
             else
                 NAME(half_gradients_apart)(count, two + 1, n, xk, z + begin, gz + begin, to);
@@ -187,7 +187,7 @@ INLINE void NAME(line_by_twos)(const Axis *a, const int lanes, const int window,
                                const REAL *g, const REAL *z2, const REAL *g2, REAL *gx)
 {
     npy_intp begin = pairs[0], count = pairs[1] - begin, from = 2 * begin - a->pad;
-    if (lanes == MOST_LANES)
+    if (lanes == MAX_LANES)
         NAME(most_gradients)(count, window, two, x + from, z + begin, g + begin, z2 + begin, g2 + begin, gx + from);
     else
         NAME(half_gradients)(count, window, two, x + from, z + begin, g + begin, z2 + begin, g2 + begin, gx + from);
@@ -197,9 +197,9 @@ INLINE void NAME(line_by_twos)(const Axis *a, const int lanes, const int window,
 
 INLINE void NAME(copy_line)(npy_intp n, const int lanes, const REAL *from, REAL *to)
 {
-    if (lanes == MOST_LANES && n >= MOST_LANES)
+    if (lanes == MAX_LANES && n >= MAX_LANES)
         NAME(most_copy)(n, from, to);
-    else if (lanes < MOST_LANES && n >= MOST_LANES / 2)
+    else if (lanes < MAX_LANES && n >= MAX_LANES / 2)
         NAME(half_copy)(n, from, to);
     else
         for (npy_intp i = 0; i < n; ++i)
@@ -261,18 +261,18 @@ ONLY_V3 static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays *a
         const REAL *x = (const REAL *)arrays->x + plane * w->in_size;
         const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size, *gz = (const REAL *)arrays->gradient + plane * w->out_size;
         REAL *gx = (REAL *)arrays->result + plane * w->in_size;
-        if (apart && lanes == MOST_LANES)
-            NAME(max_grad_apart)(w, MOST_LANES, pairs, x, z, gz, gx, rows);
+        if (apart && lanes == MAX_LANES)
+            NAME(max_grad_apart)(w, MAX_LANES, pairs, x, z, gz, gx, rows);
         else if (apart)
-            NAME(max_grad_apart)(w, MOST_LANES / 2, pairs, x, z, gz, gx, rows);
-        else if (a->window == 2 && lanes == MOST_LANES)
-            NAME(max_grad_overlapping)(w, MOST_LANES, 2, pairs, x, z, gz, gx, memory);
+            NAME(max_grad_apart)(w, MAX_LANES / 2, pairs, x, z, gz, gx, rows);
+        else if (a->window == 2 && lanes == MAX_LANES)
+            NAME(max_grad_overlapping)(w, MAX_LANES, 2, pairs, x, z, gz, gx, memory);
         else if (a->window == 2)
-            NAME(max_grad_overlapping)(w, MOST_LANES / 2, 2, pairs, x, z, gz, gx, memory);
-        else if (lanes == MOST_LANES)
-            NAME(max_grad_overlapping)(w, MOST_LANES, 3, pairs, x, z, gz, gx, memory);
+            NAME(max_grad_overlapping)(w, MAX_LANES / 2, 2, pairs, x, z, gz, gx, memory);
+        else if (lanes == MAX_LANES)
+            NAME(max_grad_overlapping)(w, MAX_LANES, 3, pairs, x, z, gz, gx, memory);
         else
-            NAME(max_grad_overlapping)(w, MOST_LANES / 2, 3, pairs, x, z, gz, gx, memory);
+            NAME(max_grad_overlapping)(w, MAX_LANES / 2, 3, pairs, x, z, gz, gx, memory);
     }
 }
 

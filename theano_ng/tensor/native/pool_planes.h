@@ -94,7 +94,7 @@ INLINE void NAME(sum_of_dense)(npy_intp count, npy_intp window, const ACC *restr
 }
 
 /* The usual sizes, as constants that compilers unroll. Windows with stride 2 of floating-point types are in
- * pool_twos.h. */
+ * pool_stride2.h. */
 #ifdef WORD
 #define USUAL_SIZES(f, count, window, stride, line, z) \
     if (stride == 1)                                   \
@@ -166,7 +166,7 @@ INLINE int NAME(lanes)(const Axis *a, npy_intp count)
 {
     if (a->stride != 2 || (a->window != 2 && a->window != 3) || !has_v3())
         return 0;
-    return count >= MOST_LANES ? MOST_LANES : count >= MOST_LANES / 2 ? MOST_LANES / 2 : 0;
+    return count >= MAX_LANES ? MAX_LANES : count >= MAX_LANES / 2 ? MAX_LANES / 2 : 0;
 }
 
 /* Compute the windows of a line that the ends of the image cut, column by column. */
@@ -195,15 +195,15 @@ INLINE void NAME(windows_by_twos)(const Axis *a, const int adds, const int lanes
     npy_intp count = a->whole_end - a->whole_begin, n = a->n;
     const REAL *from = x + 2 * a->whole_begin - a->pad, *first = from + rows[0];
     REAL *to = z + a->whole_begin;
-    if (flat && lines == 2 && lanes == MOST_LANES)
+    if (flat && lines == 2 && lanes == MAX_LANES)
         NAME(most_windows)(count, adds, window, 2, n, NULL, first, to);
     else if (flat && lines == 2)
         NAME(half_windows)(count, adds, window, 2, n, NULL, first, to);
-    else if (flat && lines == 3 && lanes == MOST_LANES)
+    else if (flat && lines == 3 && lanes == MAX_LANES)
         NAME(most_windows)(count, adds, window, 3, n, NULL, first, to);
     else if (flat && lines == 3)
         NAME(half_windows)(count, adds, window, 3, n, NULL, first, to);
-    else if (lanes == MOST_LANES)
+    else if (lanes == MAX_LANES)
         NAME(most_windows)(count, adds, window, (int)lines, n, rows, from, to);
     else
         NAME(half_windows)(count, adds, window, (int)lines, n, rows, from, to);
@@ -287,15 +287,15 @@ ONLY_V3 static void NAME(pool_by_twos)(const Windows *w, const PoolArrays *array
         REAL *z = (REAL *)arrays->result + plane * w->out_size;
 #define PLANE(adds, lanes, window) NAME(pool_plane)(w, adds, lanes, window, mode, x, z, rows, totals, divisors)
         if (mode == POOL_MAX) {
-            if (lanes == MOST_LANES)
-                a->window == 2 ? PLANE(0, MOST_LANES, 2) : PLANE(0, MOST_LANES, 3);
+            if (lanes == MAX_LANES)
+                a->window == 2 ? PLANE(0, MAX_LANES, 2) : PLANE(0, MAX_LANES, 3);
             else
-                a->window == 2 ? PLANE(0, MOST_LANES / 2, 2) : PLANE(0, MOST_LANES / 2, 3);
+                a->window == 2 ? PLANE(0, MAX_LANES / 2, 2) : PLANE(0, MAX_LANES / 2, 3);
         }
-        else if (lanes == MOST_LANES)
-            a->window == 2 ? PLANE(1, MOST_LANES, 2) : PLANE(1, MOST_LANES, 3);
+        else if (lanes == MAX_LANES)
+            a->window == 2 ? PLANE(1, MAX_LANES, 2) : PLANE(1, MAX_LANES, 3);
         else
-            a->window == 2 ? PLANE(1, MOST_LANES / 2, 2) : PLANE(1, MOST_LANES / 2, 3);
+            a->window == 2 ? PLANE(1, MAX_LANES / 2, 2) : PLANE(1, MAX_LANES / 2, 3);
 #undef PLANE
     }
 }

@@ -29,7 +29,7 @@ typedef struct {
     Axis *axes;
 } Windows;
 
-#define MOST_LAYERS 16
+#define MAX_LAYERS 16
 
 static inline const Axis *last_axis(const Windows *w)
 {

@@ -1,11 +1,11 @@
-/* Stable radix sort, and selection by histograms, on order-preserving keys (keys.h).
+/* Stable radix sort, and selection by histograms, on order-preserving keys (sort_keys.h).
  *
  * A sort needs one pass for each digit in the range of the keys. The number of digits is chosen so that the counters
  * stay in the first or second cache level. A pass is skipped if all elements have the same digit. */
 #ifndef THEANO_NG_RADIX_H
 #define THEANO_NG_RADIX_H
 
-#include "keys.h"
+#include "sort_keys.h"
 
 #define DIGIT_BITS 11
 #define DIGIT_BITS_FEW 8

@@ -175,7 +175,7 @@ static void put_rows(const Streams *x, PyArrayObject *state, npy_intp first, npy
 }
 
 NATIVE_FUNCTION(mrg_uniform, inplace, kind, ndim, machine)
-static int tng_mrg_uniform(int nin, int nout, PyObject **in, PyObject **out, const struct mrg_uniform_words *words)
+static int tng_mrg_uniform(int nin, int nout, PyObject **in, PyObject **out, const struct mrg_uniform_params *params)
 {
     static const int types[] = {NPY_FLOAT16, NPY_FLOAT32, NPY_FLOAT64};
     PyArrayObject *state = (PyArrayObject *)in[0];
@@ -185,21 +185,21 @@ static int tng_mrg_uniform(int nin, int nout, PyObject **in, PyObject **out, con
                      (Py_ssize_t)PyArray_DIM(state, 1));
         return -1;
     }
-    npy_intp total = read_shape(in[1], words->ndim, shape);
+    npy_intp total = read_shape(in[1], params->ndim, shape);
     if (total < 0)
         return -1;
-    PyArrayObject *sample = native_alloc(&out[1], (int)words->ndim, shape, types[words->kind]);
+    PyArrayObject *sample = native_alloc(&out[1], (int)params->ndim, shape, types[params->kind]);
     if (sample == NULL)
         return -1;
     PyArrayObject *next;
-    if (words->inplace && PyArray_ISWRITEABLE(state)) {
+    if (params->inplace && PyArray_ISWRITEABLE(state)) {
         Py_INCREF(state);
         native_set(&out[0], (PyObject *)state);
         next = state;
     }
     else if ((next = native_alloc(&out[0], 2, PyArray_DIMS(state), NPY_INT32)) == NULL)
         return -1;
-    const walk_fn run = walks_for(words->machine)[words->kind];
+    const walk_fn run = walks_for(params->machine)[params->kind];
     npy_intp steps = total / n, more = total % n, item = PyArray_ITEMSIZE(sample);
     char *to = PyArray_BYTES(sample);
     Streams streams;
@@ -249,7 +249,7 @@ static int dot_modulo(PyArrayObject *a, PyArrayObject *s, PyObject *modulus, PyA
     return 0;
 }
 
-static int tng_dot_modulo(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_dot_modulo(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     for (int k = 0; k < 6; k += 3)
         if (PyArray_DIM((PyArrayObject *)in[k], 1) != PyArray_DIM((PyArrayObject *)in[k + 1], 0)) {
@@ -350,7 +350,7 @@ static void leave_out(const Samples *x, char *p, npy_intp taken)
 }
 
 /* Store int64 results in an output of type `type`. */
-static int give(PyObject **out, PyArrayObject *found, int type)
+static int store_as(PyObject **out, PyArrayObject *found, int type)
 {
     if (type == NPY_INT64) {
         Py_INCREF(found);
@@ -362,7 +362,7 @@ static int give(PyObject **out, PyArrayObject *found, int type)
 }
 
 NATIVE_FUNCTION(multinomial, type)
-static int tng_multinomial(int nin, int nout, PyObject **in, PyObject **out, const struct multinomial_words *words)
+static int tng_multinomial(int nin, int nout, PyObject **in, PyObject **out, const struct multinomial_params *params)
 {
     Samples x = {0};
     int result = -1;
@@ -379,7 +379,7 @@ static int tng_multinomial(int nin, int nout, PyObject **in, PyObject **out, con
                         ++count[m];
                 }
             }
-            result = give(out, counts, (int)words->type);
+            result = store_as(out, counts, (int)params->type);
             Py_DECREF(counts);
         }
     }
@@ -388,7 +388,7 @@ static int tng_multinomial(int nin, int nout, PyObject **in, PyObject **out, con
 }
 
 NATIVE_FUNCTION(choice, type, replace)
-static int tng_choice(int nin, int nout, PyObject **in, PyObject **out, const struct choice_words *words)
+static int tng_choice(int nin, int nout, PyObject **in, PyObject **out, const struct choice_params *params)
 {
     Samples x = {0};
     int result = -1;
@@ -397,7 +397,7 @@ static int tng_choice(int nin, int nout, PyObject **in, PyObject **out, const st
         PyArrayObject *chosen = NULL;
         char *left = NULL;
         npy_intp row = x.columns * (x.doubles ? 8 : 4);
-        if (!words->replace && x.n > x.columns)
+        if (!params->replace && x.n > x.columns)
             PyErr_SetString(PyExc_ValueError, "Cannot sample without replacement n samples bigger than the size of the distribution.");
         else if ((left = PyMem_Malloc(row + 1)) == NULL)
             PyErr_NoMemory();
@@ -411,11 +411,11 @@ static int tng_choice(int nin, int nout, PyObject **in, PyObject **out, const st
                     memcpy(left, PyArray_GETPTR1(x.pvals, r), row);
                 for (int64_t k = 0; k < x.n; ++k) {
                     choice[k] = category(&x, left, unis[k * x.rows + r]);
-                    if (!words->replace && choice[k] >= 0)
+                    if (!params->replace && choice[k] >= 0)
                         leave_out(&x, left, choice[k]);
                 }
             }
-            result = give(out, chosen, (int)words->type);
+            result = store_as(out, chosen, (int)params->type);
             Py_DECREF(chosen);
         }
         PyMem_Free(left);

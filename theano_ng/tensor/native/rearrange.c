@@ -47,10 +47,10 @@ static char *repeat_chunks(char *to, const char *from, npy_intp n, npy_intp size
 }
 
 NATIVE_FUNCTION(repeat, axis)
-static int tng_repeat(int nin, int nout, PyObject **in, PyObject **out, const struct repeat_words *words)
+static int tng_repeat(int nin, int nout, PyObject **in, PyObject **out, const struct repeat_params *params)
 {
     PyArrayObject *x = with_flags(in[0], NPY_ARRAY_C_CONTIGUOUS), *repeats = x == NULL ? NULL : as_integers(in[1]);
-    int axis = (int)words->axis, nd = 1, result = -1;
+    int axis = (int)params->axis, nd = 1, result = -1;
     if (repeats == NULL)
         goto finish;
     npy_intp dims[NPY_MAXDIMS], outer = 1, inner = 1, n = PyArray_SIZE(x), given = PyArray_SIZE(repeats);
@@ -154,10 +154,10 @@ static void diff_repeated(diff_fn diff, npy_intp item, npy_intp count, npy_intp 
 }
 
 NATIVE_FUNCTION(diff, n, axis)
-static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, const struct diff_words *words)
+static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, const struct diff_params *params)
 {
-    npy_intp times = (npy_intp)words->n;
-    int axis = (int)words->axis, result = -1;
+    npy_intp times = (npy_intp)params->n;
+    int axis = (int)params->axis, result = -1;
     char *work = NULL;
     PyArrayObject *x = with_flags(in[0], 0), *z = NULL;
     if (x == NULL)
@@ -224,7 +224,7 @@ finish:
 
 /* ------------------------------------------------------------------ fill_diagonal: (x, value[, offset]) */
 
-static int tng_fill_diagonal(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_fill_diagonal(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = with_flags(in[0], 0), *value = x == NULL ? NULL : with_flags(in[1], 0);
     int64_t offset = 0;
@@ -274,7 +274,7 @@ finish:
 
 /* ------------------------------------------------------------------ bartlett: number of points */
 
-static int tng_bartlett(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_bartlett(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     int64_t given;
     if (native_as_int64(in[0], &given) < 0)
@@ -325,7 +325,7 @@ static int read_lengths(PyArrayObject *dims, const char *who, int expected, int6
 }
 
 NATIVE_FUNCTION(unravel_index, fortran)
-static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, const struct unravel_index_words *words)
+static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, const struct unravel_index_params *params)
 {
     PyArrayObject *x = as_integers(in[0]), *dims = x == NULL ? NULL : as_integers(in[1]);
     int64_t total;
@@ -357,7 +357,7 @@ static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, c
     for (npy_intp i = 0; i < n; ++i) {                                                                            \
         T rest = (T)index[i];                                                                                     \
         for (int step = 0; step < nout; ++step) {                                                                 \
-            int k = words->fortran ? step : nout - 1 - step;                                                           \
+            int k = params->fortran ? step : nout - 1 - step;                                                          \
             T length = (T)lengths[k], quotient = rest / length;                                                   \
             to[k][i] = (int64_t)(rest - quotient * length);                                                       \
             rest = quotient;                                                                                      \
@@ -409,13 +409,13 @@ CLONES static void add_coordinates(npy_intp n, const int64_t *x, int64_t length,
 }
 
 NATIVE_FUNCTION(ravel_multi_index, fortran, n_modes, modes[])
-static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **out, const struct ravel_multi_index_words *words)
+static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **out, const struct ravel_multi_index_params *params)
 {
     int ndim = nin - 1, result = -1, nd = 0;
     PyArrayObject *dims = as_integers(in[ndim]), *x[NPY_MAXDIMS] = {NULL};
     int64_t total, weight = 1;
-    if (words->n_modes != ndim) {
-        PyErr_Format(PyExc_ValueError, "ravel_multi_index: got %lld modes for %d coordinates", (long long)words->n_modes, ndim);
+    if (params->n_modes != ndim) {
+        PyErr_Format(PyExc_ValueError, "ravel_multi_index: got %lld modes for %d coordinates", (long long)params->n_modes, ndim);
         goto finish;
     }
     if (ndim > NPY_MAXDIMS) {
@@ -451,7 +451,7 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
     int64_t *to = (int64_t *)PyArray_DATA(z), weights[NPY_MAXDIMS];
     npy_intp n = PyArray_SIZE(z);
     for (int turn = 0; turn < ndim && n > 0; ++turn) {
-        int k = words->fortran ? turn : ndim - 1 - turn;
+        int k = params->fortran ? turn : ndim - 1 - turn;
         weights[k] = weight;
         weight *= lengths[k];
         if (lengths[k] == 0) {
@@ -473,7 +473,7 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
         memset(to + start, 0, (size_t)length * sizeof *to);
         for (int k = 0; k < ndim; ++k) {
             const int64_t *c = (const int64_t *)PyArray_DATA(x[k]) + start;
-            int mode = (int)words->modes[k];
+            int mode = (int)params->modes[k];
             if (mode == 0 && any_outside(length, c, lengths[k])) {
                 while (*c >= 0 && *c < lengths[k])
                     ++c;

@@ -26,7 +26,7 @@ typedef struct {
     int pairs;             /* whether complex numbers are summed as pairs of real numbers */
     int64_t x_item, acc_item;
     char identity[16];
-} How;
+} FoldPlan;
 
 /* One loop for each dimension, innermost first. */
 typedef struct {
@@ -48,18 +48,18 @@ static void fill(char *to, int64_t count, const char *from, int64_t bytes)
 }
 
 /* Fold a run into one accumulator; the halves of long runs are summed separately. */
-static void fold_stretch(const How *how, int64_t n, char *acc, const char *x, int64_t x_stride)
+static void fold_stretch(const FoldPlan *plan, int64_t n, char *acc, const char *x, int64_t x_stride)
 {
-    if (!how->pairwise || n <= PAIRWISE_MIN) {
-        how->fold.fold(n, acc, 0, x, x_stride);
+    if (!plan->pairwise || n <= PAIRWISE_MIN) {
+        plan->fold.fold(n, acc, 0, x, x_stride);
         return;
     }
     int64_t half = n / 2 / 64 * 64;
     int64_t left[2] = {0, 0}, right[2] = {0, 0};
-    fold_stretch(how, half, (char *)left, x, x_stride);
-    fold_stretch(how, n - half, (char *)right, x + half * x_stride, x_stride);
-    how->combine(1, (char *)left, 0, (char *)right, how->acc_item);
-    how->combine(1, acc, 0, (char *)left, how->acc_item);
+    fold_stretch(plan, half, (char *)left, x, x_stride);
+    fold_stretch(plan, n - half, (char *)right, x + half * x_stride, x_stride);
+    plan->combine(1, (char *)left, 0, (char *)right, plan->acc_item);
+    plan->combine(1, acc, 0, (char *)left, plan->acc_item);
 }
 
 VECTORISED static void gather(char *restrict to, int64_t n, const char *restrict from, int64_t step, int64_t item)
@@ -73,48 +73,48 @@ VECTORISED static void gather(char *restrict to, int64_t n, const char *restrict
 }
 
 /* Fold rows of n elements each into the same n accumulators. */
-static void fold_rows(const How *how, int64_t n, char *acc, int64_t as, const char *x, int64_t xs, int64_t rows, int64_t row_stride)
+static void fold_rows(const FoldPlan *plan, int64_t n, char *acc, int64_t as, const char *x, int64_t xs, int64_t rows, int64_t row_stride)
 {
-    int contiguous = as == how->acc_item && xs == how->x_item;
-    if (contiguous && n * 2 <= WIDE && row_stride == n * xs && rows > 4 * WIDE / n && how->combine != NULL
-        && (how->idempotent || how->has_identity)) {
+    int contiguous = as == plan->acc_item && xs == plan->x_item;
+    if (contiguous && n * 2 <= WIDE && row_stride == n * xs && rows > 4 * WIDE / n && plan->combine != NULL
+        && (plan->idempotent || plan->has_identity)) {
         /* If there are few columns, treat several rows as one wide row, whose pieces are combined at the end. */
-        int64_t m = WIDE / n, item = how->acc_item;
+        int64_t m = WIDE / n, item = plan->acc_item;
         char wide[WIDE * sizeof(int64_t) * 2] __attribute__((aligned(64)));
-        if (how->idempotent)
+        if (plan->idempotent)
             fill(wide, m, acc, n * item);
         else
-            fill(wide, n * m, how->identity, item);
+            fill(wide, n * m, plan->identity, item);
         memcpy(wide, acc, (size_t)(n * item));
-        if (how->fold.rows != NULL)
-            how->fold.rows(n * m, wide, x, m * row_stride, rows / m);
+        if (plan->fold.rows != NULL)
+            plan->fold.rows(n * m, wide, x, m * row_stride, rows / m);
         else
             for (int64_t r = 0; r < rows / m; ++r)
-                how->fold.fold(n * m, wide, item, x + r * m * row_stride, xs);
-        how->fold.fold(n * (rows % m), wide, item, x + rows / m * m * row_stride, xs);
+                plan->fold.fold(n * m, wide, item, x + r * m * row_stride, xs);
+        plan->fold.fold(n * (rows % m), wide, item, x + rows / m * m * row_stride, xs);
         for (int64_t piece = 1; piece < m; ++piece)
-            how->combine(n, wide, item, wide + piece * n * item, item);
+            plan->combine(n, wide, item, wide + piece * n * item, item);
         memcpy(acc, wide, (size_t)(n * item));
         return;
     }
     char piece[PIECES * PIECE * sizeof(int64_t)] __attribute__((aligned(64)));
-    int gathers = !contiguous && as == how->acc_item && xs != how->x_item && how->fold.rows != NULL && n >= SHORT;
+    int gathers = !contiguous && as == plan->acc_item && xs != plan->x_item && plan->fold.rows != NULL && n >= SHORT;
     int64_t tile = rows > 4 && n > 2 * TILE ? TILE : n;
     for (int64_t from = 0; from < n; from += tile, acc += tile * as, x += tile * xs) {
         int64_t count = n - from < tile ? n - from : tile;
-        if (contiguous && how->fold.rows != NULL && (!how->idempotent || n > 2 * TILE || rows * n * xs <= CACHED))
-            how->fold.rows(count, acc, x, row_stride, rows);
+        if (contiguous && plan->fold.rows != NULL && (!plan->idempotent || n > 2 * TILE || rows * n * xs <= CACHED))
+            plan->fold.rows(count, acc, x, row_stride, rows);
         else if (gathers)
             for (int64_t r = 0; r < rows; r += PIECES)
                 for (int64_t at = 0; at < count; at += PIECE) {
                     int64_t some = count - at < PIECE ? count - at : PIECE, several = rows - r < PIECES ? rows - r : PIECES;
                     for (int64_t k = 0; k < several; ++k)
-                        gather(piece + k * PIECE * how->x_item, some, x + (r + k) * row_stride + at * xs, xs, how->x_item);
-                    how->fold.rows(some, acc + at * as, piece, PIECE * how->x_item, several);
+                        gather(piece + k * PIECE * plan->x_item, some, x + (r + k) * row_stride + at * xs, xs, plan->x_item);
+                    plan->fold.rows(some, acc + at * as, piece, PIECE * plan->x_item, several);
                 }
         else
             for (int64_t r = 0; r < rows; ++r)
-                how->fold.fold(count, acc, as, x + r * row_stride, xs);
+                plan->fold.fold(count, acc, as, x + r * row_stride, xs);
     }
 }
 
@@ -164,21 +164,21 @@ static int make_loops(Loops *l, int nd, const int64_t *dims, char **acc, const i
 }
 
 /* acc OP= x over the loops; a loop with accumulator stride 0 is reduced. */
-static void fold_loops(const How *how, const Loops *given, char *acc, const char *x)
+static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, const char *x)
 {
     Loops l = *given;
     int64_t index[MAX_ND + 1] = {0};
     if (l.count == 0) {
-        how->fold.fold(1, acc, 0, x, 0);
+        plan->fold.fold(1, acc, 0, x, 0);
         return;
     }
     /* A call for every few elements would cost more than strided access. */
-    if (l.count == 2 && l.as[0] == 0 && l.as[1] == how->acc_item && l.xs[0] == how->x_item && l.len[0] < SHORT && how->fold.brief != NULL) {
-        how->fold.brief(l.len[1], acc, x, l.xs[1], l.len[0]);
+    if (l.count == 2 && l.as[0] == 0 && l.as[1] == plan->acc_item && l.xs[0] == plan->x_item && l.len[0] < SHORT && plan->fold.brief != NULL) {
+        plan->fold.brief(l.len[1], acc, x, l.xs[1], l.len[0]);
         return;
     }
     if (l.count > 1 && l.len[0] < SHORT && l.len[1] > 4 * l.len[0]
-        && !(l.as[0] == how->acc_item && l.as[1] == 0 && l.xs[1] == l.len[0] * l.xs[0]))
+        && !(l.as[0] == plan->acc_item && l.as[1] == 0 && l.xs[1] == l.len[0] * l.xs[0]))
         swap_loops(&l, 0, 1);
     /* If the innermost loop runs along accumulators, the next loop must be the innermost of the reduced loops. */
     int rows = 0;
@@ -191,11 +191,11 @@ static void fold_loops(const How *how, const Loops *given, char *acc, const char
             }
     for (;;) {
         if (rows)
-            fold_rows(how, l.len[0], acc, l.as[0], x, l.xs[0], l.len[1], l.xs[1]);
+            fold_rows(plan, l.len[0], acc, l.as[0], x, l.xs[0], l.len[1], l.xs[1]);
         else if (l.as[0] == 0)
-            fold_stretch(how, l.len[0], acc, x, l.xs[0]);
+            fold_stretch(plan, l.len[0], acc, x, l.xs[0]);
         else
-            how->fold.fold(l.len[0], acc, l.as[0], x, l.xs[0]);
+            plan->fold.fold(l.len[0], acc, l.as[0], x, l.xs[0]);
         int k = 1 + rows;
         for (; k < l.count; ++k) {
             acc += l.as[k];
@@ -212,19 +212,19 @@ static void fold_loops(const How *how, const Loops *given, char *acc, const char
 }
 
 /* Fold the part begin..end of loop k. */
-static void fold_share(const How *how, const Loops *l, int k, int64_t begin, int64_t end, char *acc, const char *x)
+static void fold_share(const FoldPlan *plan, const Loops *l, int k, int64_t begin, int64_t end, char *acc, const char *x)
 {
     Loops part = *l;
     part.len[k] = end - begin;
     if (begin < end)
-        fold_loops(how, &part, acc + begin * l->as[k], x + begin * l->xs[k]);
+        fold_loops(plan, &part, acc + begin * l->as[k], x + begin * l->xs[k]);
 }
 
 #ifdef _OPENMP
 /* Share the work among threads. They share the longest loop that has separate accumulators for each step. If it is
  * short, each thread reduces its part into private accumulators, which are combined in order. Return 0 if there is
  * nothing to share. */
-static int fold_in_threads(const How *how, const Loops *l, char *acc, int64_t acc_count, const char *x)
+static int fold_in_threads(const FoldPlan *plan, const Loops *l, char *acc, int64_t acc_count, const char *x)
 {
     int threads = native_threads(), kept = -1, reduced = -1;
     for (int k = 0; k < l->count; ++k)
@@ -239,28 +239,28 @@ static int fold_in_threads(const How *how, const Loops *l, char *acc, int64_t ac
 #pragma omp parallel num_threads(threads)
         {
             int64_t n = omp_get_num_threads(), me = omp_get_thread_num(), end = grains * (me + 1) / n * 8;
-            fold_share(how, l, kept, grains * me / n * 8, end < l->len[kept] ? end : l->len[kept], acc, x);
+            fold_share(plan, l, kept, grains * me / n * 8, end < l->len[kept] ? end : l->len[kept], acc, x);
         }
         return 1;
     }
-    if (reduced < 0 || how->combine == NULL || !how->has_identity || acc_count > TILE)
+    if (reduced < 0 || plan->combine == NULL || !plan->has_identity || acc_count > TILE)
         return 0;
     for (int k = 0; k < l->count; ++k)
         if (l->as[k] < 0)
             return 0;
-    size_t bytes = (size_t)(acc_count * how->acc_item), room = (bytes + 63) / 64 * 64;
+    size_t bytes = (size_t)(acc_count * plan->acc_item), room = (bytes + 63) / 64 * 64;
     char *own = malloc(room * (size_t)threads);
     if (own == NULL)
         return 0;
     for (int t = 0; t < threads; ++t)
-        fill(own + (size_t)t * room, acc_count, how->identity, how->acc_item);
+        fill(own + (size_t)t * room, acc_count, plan->identity, plan->acc_item);
 #pragma omp parallel num_threads(threads)
     {
         int64_t n = omp_get_num_threads(), me = omp_get_thread_num();
-        fold_share(how, l, reduced, l->len[reduced] * me / n, l->len[reduced] * (me + 1) / n, own + (size_t)me * room, x);
+        fold_share(plan, l, reduced, l->len[reduced] * me / n, l->len[reduced] * (me + 1) / n, own + (size_t)me * room, x);
     }
     for (int t = 0; t < threads; ++t)
-        how->combine(acc_count, acc, how->acc_item, own + (size_t)t * room, how->acc_item);
+        plan->combine(acc_count, acc, plan->acc_item, own + (size_t)t * room, plan->acc_item);
     free(own);
     return 1;
 }
@@ -276,10 +276,10 @@ static int fold_in_threads(const How *how, const Loops *l, char *acc, int64_t ac
  *   has_identity: whether the operation has an identity
  *   identity: its bytes */
 #define REDUCTION operation, ndim, axes, element_type, accumulator_type, result_type, has_identity, identity[2]
-NATIVE_WORDS(reduction, REDUCTION);
+NATIVE_PARAMS(reduction, REDUCTION);
 
 typedef struct {
-    How how;
+    FoldPlan plan;
     int nd, kept;
     npy_intp out_dims[MAX_ND];
     npy_intp out_strides[MAX_ND]; /* of the accumulators, in the order of the kept dimensions */
@@ -297,12 +297,12 @@ static int real_of(int type)
 }
 
 /* Set the identity of an extreme: the lowest value for a maximum, the highest value for a minimum. */
-static void set_lowest(How *how, int type, int highest)
+static void set_lowest(FoldPlan *plan, int type, int highest)
 {
 #define LOWEST(number, T, least, most)                      \
     case number: {                                          \
         T value = highest ? (T)(most) : (T)(least);         \
-        memcpy(how->identity, &value, sizeof value);        \
+        memcpy(plan->identity, &value, sizeof value);       \
         break;                                              \
     }
     switch (dtype_key(type)) {
@@ -319,34 +319,34 @@ static void set_lowest(How *how, int type, int highest)
         LOWEST(KEY('f', 8), double, -INFINITY, INFINITY)
     default: return;
     }
-    how->has_identity = 1;
+    plan->has_identity = 1;
 }
 
-/* Fill in `how`. `fold`: a generated fold; NULL: take a fold of reduce_folds.h. Return 0, or -1 with an exception
+/* Fill in `plan`. `fold`: a generated fold; NULL: take a fold of reduce_folds.h. Return 0, or -1 with an exception
  * set. */
-static int set_how(How *how, const struct reduction_words *words, fold_fn fold)
+static int set_plan(FoldPlan *plan, const struct reduction_params *params, fold_fn fold)
 {
-    int op = (int)words->operation, x_type = (int)words->element_type, acc_type = (int)words->accumulator_type;
-    memset(how, 0, sizeof *how);
-    how->op = op;
-    how->has_identity = (int)words->has_identity;
-    memcpy(how->identity, words->identity, sizeof how->identity);
+    int op = (int)params->operation, x_type = (int)params->element_type, acc_type = (int)params->accumulator_type;
+    memset(plan, 0, sizeof *plan);
+    plan->op = op;
+    plan->has_identity = (int)params->has_identity;
+    memcpy(plan->identity, params->identity, sizeof plan->identity);
     if (fold != NULL) {
-        how->fold.fold = fold;
+        plan->fold.fold = fold;
         return 0;
     }
     if (op == OP_ADD) {
-        how->pairs = PyTypeNum_ISCOMPLEX(acc_type) && PyTypeNum_ISCOMPLEX(x_type);
-        x_type = how->pairs ? real_of(x_type) : x_type;
-        acc_type = how->pairs ? real_of(acc_type) : acc_type;
+        plan->pairs = PyTypeNum_ISCOMPLEX(acc_type) && PyTypeNum_ISCOMPLEX(x_type);
+        x_type = plan->pairs ? real_of(x_type) : x_type;
+        acc_type = plan->pairs ? real_of(acc_type) : acc_type;
     }
-    how->fold = find_fold(op, x_type, acc_type);
-    how->combine = find_fold(op, acc_type, acc_type).fold;
-    how->pairwise = op == OP_ADD && how->combine != NULL && !PyTypeNum_ISINTEGER(acc_type);
-    how->idempotent = op == OP_MAX || op == OP_MIN || op == OP_AND || op == OP_OR;
+    plan->fold = find_fold(op, x_type, acc_type);
+    plan->combine = find_fold(op, acc_type, acc_type).fold;
+    plan->pairwise = op == OP_ADD && plan->combine != NULL && !PyTypeNum_ISINTEGER(acc_type);
+    plan->idempotent = op == OP_MAX || op == OP_MIN || op == OP_AND || op == OP_OR;
     if (op == OP_MAX || op == OP_MIN)
-        set_lowest(how, acc_type, op == OP_MIN);
-    if (how->fold.fold != NULL)
+        set_lowest(plan, acc_type, op == OP_MIN);
+    if (plan->fold.fold != NULL)
         return 0;
     PyErr_SetString(PyExc_SystemError, "Reduction: these types have neither shipped code nor a kernel");
     return -1;
@@ -392,10 +392,10 @@ static int refuse_empty(int d)
 
 /* Provide the result in *out, for elements of this shape; it shares no memory with the inputs. Return NULL with an
  * exception set on failure. */
-static PyArrayObject *provide_result(Reduction *r, const struct reduction_words *words, const int64_t *dims, PyObject **inputs, int n_inputs,
+static PyArrayObject *provide_result(Reduction *r, const struct reduction_params *params, const int64_t *dims, PyObject **inputs, int n_inputs,
                                      PyObject **out)
 {
-    int type = (int)words->result_type, empty = -1;
+    int type = (int)params->result_type, empty = -1;
     r->kept = 0;
     for (int d = 0; d < r->nd; ++d)
         if (!(r->axes >> d & 1))
@@ -411,7 +411,7 @@ static PyArrayObject *provide_result(Reduction *r, const struct reduction_words 
     if (result == NULL)
         return NULL;
     r->count = PyArray_SIZE(result);
-    if (empty >= 0 && r->count > 0 && !words->has_identity) {
+    if (empty >= 0 && r->count > 0 && !params->has_identity) {
         refuse_empty(empty);
         return NULL;
     }
@@ -430,7 +430,7 @@ static int64_t order_accumulators(Reduction *r, const int64_t *dims, const int64
                 by_stride[at] = by_stride[at - 1];
             by_stride[at] = d;
         }
-    int64_t step = r->how.acc_item, offset = 0;
+    int64_t step = r->plan.acc_item, offset = 0;
     memset(r->strides, 0, sizeof r->strides);
     for (int k = 0; k < n; ++k) {
         int d = by_stride[k];
@@ -443,22 +443,22 @@ static int64_t order_accumulators(Reduction *r, const int64_t *dims, const int64
 
 /* Provide the result in *out, and accumulators with their first values, for elements of this shape and memory order.
  * Return 0, or -1 with an exception set. */
-static int begin(Reduction *r, const struct reduction_words *words, fold_fn fold, const int64_t *dims, const int64_t *x_strides,
+static int begin(Reduction *r, const struct reduction_params *params, fold_fn fold, const int64_t *dims, const int64_t *x_strides,
                  PyObject **inputs, int n_inputs, PyObject **out)
 {
     static const char zeros[16] = {0};
     r->own = NULL;
-    r->axes = words->axes;
-    r->nd = (int)words->ndim;
-    r->type = (int)words->accumulator_type;
-    if (set_how(&r->how, words, fold) < 0)
+    r->axes = params->axes;
+    r->nd = (int)params->ndim;
+    r->type = (int)params->accumulator_type;
+    if (set_plan(&r->plan, params, fold) < 0)
         return -1;
-    PyArrayObject *result = provide_result(r, words, dims, inputs, n_inputs, out);
+    PyArrayObject *result = provide_result(r, params, dims, inputs, n_inputs, out);
     if (result == NULL)
         return -1;
-    int in_place = PyArray_EquivTypenums(r->type, (int)words->result_type);
-    r->how.acc_item = in_place ? PyArray_ITEMSIZE(result) : item_size(r->type);
-    if (r->how.acc_item < 0)
+    int in_place = PyArray_EquivTypenums(r->type, (int)params->result_type);
+    r->plan.acc_item = in_place ? PyArray_ITEMSIZE(result) : item_size(r->type);
+    if (r->plan.acc_item < 0)
         return -1;
     int64_t offset = order_accumulators(r, dims, x_strides);
     for (int d = 0, k = 0; d < r->nd; ++d)
@@ -475,10 +475,10 @@ static int begin(Reduction *r, const struct reduction_words *words, fold_fn fold
         room = PyArray_BYTES(r->own);
     }
     r->acc = room + (r->count > 0 ? offset : 0);
-    if (r->how.has_identity && memcmp(r->how.identity, zeros, sizeof zeros) == 0)
-        memset(room, 0, (size_t)(r->count * r->how.acc_item));
-    else if (r->how.has_identity)
-        fill(room, r->count, r->how.identity, r->how.acc_item);
+    if (r->plan.has_identity && memcmp(r->plan.identity, zeros, sizeof zeros) == 0)
+        memset(room, 0, (size_t)(r->count * r->plan.acc_item));
+    else if (r->plan.has_identity)
+        fill(room, r->count, r->plan.identity, r->plan.acc_item);
     return 0;
 }
 
@@ -487,7 +487,7 @@ static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const
                        int64_t openmp)
 {
     Loops l;
-    How how = r->how;
+    FoldPlan plan = r->plan;
     int64_t size = 1, lens[MAX_ND + 1], as[MAX_ND + 1], xs[MAX_ND + 1];
     int nd = r->nd;
     for (int d = 0; d < nd; ++d) {
@@ -496,23 +496,23 @@ static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const
         as[d] = r->strides[d];
         xs[d] = x_strides[d];
     }
-    how.x_item = x_item;
-    if (how.pairs) {
-        how.x_item /= 2;
-        how.acc_item /= 2;
+    plan.x_item = x_item;
+    if (plan.pairs) {
+        plan.x_item /= 2;
+        plan.acc_item /= 2;
         lens[nd] = 2;
-        as[nd] = how.acc_item;
-        xs[nd++] = how.x_item;
+        as[nd] = plan.acc_item;
+        xs[nd++] = plan.x_item;
     }
     if (!make_loops(&l, nd, lens, &acc, as, &x, xs))
         return;
 #ifdef _OPENMP
-    if (openmp > 0 && size >= openmp && fold_in_threads(&how, &l, acc, how.pairs ? 2 * r->count : r->count, x))
+    if (openmp > 0 && size >= openmp && fold_in_threads(&plan, &l, acc, plan.pairs ? 2 * r->count : r->count, x))
         return;
 #else
     (void)openmp;
 #endif
-    fold_loops(&how, &l, acc, x);
+    fold_loops(&plan, &l, acc, x);
 }
 
 /* Compute the result from the accumulators. Return `status`, or -1 with an exception set. */
@@ -586,26 +586,26 @@ static int check_input(PyObject *value, int nd, int type, PyArrayObject **x)
 
 /* Reduce a vector of few elements directly, because the general code costs more than the fold. Return 1 after that, 0
  * if the general code must be used, -1 with an exception set. */
-static int reduce_few(const struct reduction_words *words, fold_fn fold, PyArrayObject *x, PyObject **out)
+static int reduce_few(const struct reduction_params *params, fold_fn fold, PyArrayObject *x, PyObject **out)
 {
     int64_t n = PyArray_DIM(x, 0);
-    How how;
-    int single = words->accumulator_type == NPY_DOUBLE && words->result_type == NPY_FLOAT;
-    if (words->axes != 1 || !words->has_identity || (words->accumulator_type != words->result_type && !single) || n > PAIRWISE_MIN)
+    FoldPlan plan;
+    int single = params->accumulator_type == NPY_DOUBLE && params->result_type == NPY_FLOAT;
+    if (params->axes != 1 || !params->has_identity || (params->accumulator_type != params->result_type && !single) || n > PAIRWISE_MIN)
         return 0;
-    if (set_how(&how, words, fold) < 0)
+    if (set_plan(&plan, params, fold) < 0)
         return -1;
-    if (how.pairs)
+    if (plan.pairs)
         return 0;
-    PyArrayObject *result = native_alloc(out, 0, NULL, (int)words->result_type);
+    PyArrayObject *result = native_alloc(out, 0, NULL, (int)params->result_type);
     if (result == NULL)
         return -1;
     if (share_memory(result, x))
         return 0;
     npy_float64 wide;
     char *acc = single ? (char *)&wide : PyArray_BYTES(result);
-    memcpy(acc, how.identity, (size_t)(single ? (npy_intp)sizeof wide : PyArray_ITEMSIZE(result)));
-    how.fold.fold(n, acc, 0, PyArray_BYTES(x), PyArray_STRIDE(x, 0));
+    memcpy(acc, plan.identity, (size_t)(single ? (npy_intp)sizeof wide : PyArray_ITEMSIZE(result)));
+    plan.fold.fold(n, acc, 0, PyArray_BYTES(x), PyArray_STRIDE(x, 0));
     if (single)
         *(npy_float32 *)PyArray_DATA(result) = (npy_float32)wide;
     return 1;
@@ -614,17 +614,17 @@ static int reduce_few(const struct reduction_words *words, fold_fn fold, PyArray
 /* kernel: address of a generated fold (0: use a fold of reduce_folds.h); openmp_minsize: number of elements from which
  * threads share the work (0: never). */
 NATIVE_FUNCTION(reduce, REDUCTION, kernel, openmp_minsize)
-static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const struct reduce_words *words)
+static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const struct reduce_params *params)
 {
-    const struct reduction_words *reduction = (const struct reduction_words *)words;
-    fold_fn fold = (fold_fn)(intptr_t)words->kernel;
-    int nd = (int)words->ndim, status;
+    const struct reduction_params *reduction = (const struct reduction_params *)params;
+    fold_fn fold = (fold_fn)(intptr_t)params->kernel;
+    int nd = (int)params->ndim, status;
     int64_t dims[MAX_ND], x_strides[MAX_ND];
     PyArrayObject *x;
     Reduction r;
     (void)nin;
     (void)nout;
-    if (check_input(in[0], nd, (int)words->element_type, &x) < 0)
+    if (check_input(in[0], nd, (int)params->element_type, &x) < 0)
         return -1;
     if (nd == 1 && (status = reduce_few(reduction, fold, x, &out[0])) != 0) {
         Py_DECREF(x);
@@ -636,8 +636,8 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     }
     status = begin(&r, reduction, fold, dims, x_strides, (PyObject **)&x, 1, &out[0]);
     if (status == 0) {
-        if (r.how.has_identity)
-            accumulate(&r, dims, r.acc, PyArray_BYTES(x), x_strides, PyArray_ITEMSIZE(x), words->openmp_minsize);
+        if (r.plan.has_identity)
+            accumulate(&r, dims, r.acc, PyArray_BYTES(x), x_strides, PyArray_ITEMSIZE(x), params->openmp_minsize);
         else
             status = fold_from_first(&r, dims, x, x_strides);
     }
@@ -648,19 +648,19 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
 
 /* Reduce without Python objects, for loops that are one C function (scan/array_nodes.py). The elements and the result
  * are C-contiguous; the result has the accumulators' type. Return 0, or -1 if tng_reduce must raise the exception. */
-static int fold_box(const struct reduction_words *words, const int64_t *dims, const char *x, char *out)
+static int fold_box(const struct reduction_params *params, const int64_t *dims, const char *x, char *out)
 {
     static const char zeros[16] = {0};
-    int64_t x_strides[MAX_ND], step = item_size((int)words->element_type);
+    int64_t x_strides[MAX_ND], step = item_size((int)params->element_type);
     Reduction r;
-    r.axes = words->axes;
-    r.nd = (int)words->ndim;
-    r.type = (int)words->accumulator_type;
-    if (step < 0 || set_how(&r.how, words, NULL) < 0 || (r.how.acc_item = item_size(r.type)) < 0) {
+    r.axes = params->axes;
+    r.nd = (int)params->ndim;
+    r.type = (int)params->accumulator_type;
+    if (step < 0 || set_plan(&r.plan, params, NULL) < 0 || (r.plan.acc_item = item_size(r.type)) < 0) {
         PyErr_Clear();
         return -1;
     }
-    if (!r.how.has_identity)
+    if (!r.plan.has_identity)
         return -1;
     int64_t x_item = step;
     r.count = 1;
@@ -670,10 +670,10 @@ static int fold_box(const struct reduction_words *words, const int64_t *dims, co
         r.count *= r.axes >> d & 1 ? 1 : dims[d];
     }
     order_accumulators(&r, dims, x_strides);
-    if (memcmp(r.how.identity, zeros, sizeof zeros) == 0)
-        memset(out, 0, (size_t)(r.count * r.how.acc_item));
+    if (memcmp(r.plan.identity, zeros, sizeof zeros) == 0)
+        memset(out, 0, (size_t)(r.count * r.plan.acc_item));
     else
-        fill(out, r.count, r.how.identity, r.how.acc_item);
+        fill(out, r.count, r.plan.identity, r.plan.acc_item);
     accumulate(&r, dims, out, x, x_strides, x_item, 0);
     return 0;
 }
@@ -698,16 +698,16 @@ static PyObject *has_fold(PyObject *self, PyObject *args)
 
 static PyObject *fold_of(PyObject *self, PyObject *args)
 {
-    struct reduction_words words = {0};
+    struct reduction_params params = {0};
     int op, x_type, acc_type;
-    How how;
+    FoldPlan plan;
     (void)self;
     if (!PyArg_ParseTuple(args, "iii", &op, &x_type, &acc_type))
         return NULL;
-    words.operation = op, words.element_type = x_type, words.accumulator_type = acc_type;
-    if (set_how(&how, &words, NULL) < 0)
+    params.operation = op, params.element_type = x_type, params.accumulator_type = acc_type;
+    if (set_plan(&plan, &params, NULL) < 0)
         return NULL;
-    return Py_BuildValue("Ny#", PyLong_FromVoidPtr((void *)how.fold.fold), how.identity, (Py_ssize_t)sizeof how.identity);
+    return Py_BuildValue("Ny#", PyLong_FromVoidPtr((void *)plan.fold.fold), plan.identity, (Py_ssize_t)sizeof plan.identity);
 }
 
 static PyObject *address_of_fold_box(PyObject *self, PyObject *args)
@@ -722,7 +722,7 @@ static PyMethodDef methods[] = {
      "fold_of(operation, element type number, accumulator type number): the address of a fold_fn (reduce_folds.h), and 16 bytes that begin "
      "with the lowest value for a maximum, the highest one for a minimum."},
     {"address_of_fold_box", address_of_fold_box, METH_NOARGS,
-     "address_of_fold_box(): of a reduction of C-contiguous elements, int (const int64_t *words, const int64_t *dims, const char *x, char *out)."},
+     "address_of_fold_box(): of a reduction of C-contiguous elements, int (const int64_t *params, const int64_t *dims, const char *x, char *out)."},
     {"has_fold", has_fold, METH_VARARGS, "has_fold(operation, element type number, accumulator type number): True if no kernel is needed."},
     {NULL, NULL, 0, NULL},
 };

@@ -6,17 +6,17 @@
 #define THEANO_NG_REDUCE_ELEMWISE_H
 
 #include "divisors.h"
-#include "elemwise_words.h"
+#include "elemwise_params.h"
 
 /* The packed parameters of tng_reduce_elemwise, after those of a reduction.
  *   kernel: the elementwise operation's kernel, or one that sums the values that it computes (`folds`)
  *   program: the program that the kernel runs if it is the interpreter
  *   scratch: scratch memory of tng_elemwise
- *   has_alternate: an input is of kind ALTERNATE
+ *   has_maybe_broadcast: an input is of kind MAYBE_BROADCAST
  *   computed_divisor: the kernel's operation with a divisor that it computes (divisors.h)
  *   has_divisors: the kernel reports zeros among its divisors
  *   operands: its inputs, then its result */
-NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, program, folds, scratch, has_alternate, computed_divisor, has_divisors);
+NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, program, folds, scratch, has_maybe_broadcast, computed_divisor, has_divisors);
 NATIVE_READER(reduce_elemwise)
 
 #define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
@@ -75,7 +75,7 @@ static int next_block(Blocks *b, int nd)
 
 /* Set `views` to the parts of the inputs at `start`. Dimension k of a view is dimension rank[k] of `start`. If the
  * lengths are the `same` as those of the previous block, its views are reused. */
-static int set_views(int nd, int nin, PyObject **in, const struct operand_words *operands, const int *rank, const int64_t *start,
+static int set_views(int nd, int nin, PyObject **in, const struct operand_params *operands, const int *rank, const int64_t *start,
                      const int64_t *lens, int same, PyObject **views)
 {
     for (int i = 0; i < nin; ++i) {
@@ -106,7 +106,7 @@ static int set_views(int nd, int nin, PyObject **in, const struct operand_words 
 
 /* Compute and fold one block after the other. In `inner` and in r->strides, dimensions are counted by rank. Return 0,
  * or -1 with an exception set. */
-static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native_fn elemwise, struct elemwise_words *inner, int64_t item,
+static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native_fn elemwise, struct elemwise_params *inner, int64_t item,
                          int has_divisors)
 {
     PyObject *views[nin + 1], *piece = NULL;
@@ -140,7 +140,7 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
         /* Stop early if the result of `all` or `any` is decided, unless the remaining divisors must be checked for
          * zeros. */
         more = next_block(b, nd)
-               && !(r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->how.op == OP_OR) && r->how.op != OP_XOR && !has_divisors);
+               && !(r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->plan.op == OP_OR) && r->plan.op != OP_XOR && !has_divisors);
     }
     for (int i = 0; i < nin; ++i)
         Py_XDECREF(views[i]);
@@ -150,7 +150,7 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
 
 /* Return the input with most dimensions that are not broadcastable, or -1 with an exception set if an input has not
  * `nd` dimensions. */
-static int leading_input(int nd, int nin, PyObject **in, const struct operand_words *operands)
+static int leading_input(int nd, int nin, PyObject **in, const struct operand_params *operands)
 {
     int lead = 0, most = -1;
     for (int i = 0; i < nin; ++i) {
@@ -179,7 +179,7 @@ typedef void (*summing_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 typedef struct {
     summing_fn kernel;
-    const How *how;
+    const FoldPlan *plan;
     int nin;
     /* stride that the kernel expects of each operand along the run, in bytes: the item size, or 0 if it reads a single
      * value */
@@ -221,17 +221,17 @@ static void sum_stretch(const Summing *s, int64_t n, char **data, int64_t from, 
     int64_t left[2] = {0, 0}, right[2] = {0, 0};
     sum_stretch(s, half, data, from, (char *)left);
     sum_stretch(s, n - half, data, from + half, (char *)right);
-    s->how->combine(1, (char *)left, 0, (char *)right, s->how->acc_item);
-    s->how->combine(1, acc, 0, (char *)left, s->how->acc_item);
+    s->plan->combine(1, (char *)left, 0, (char *)right, s->plan->acc_item);
+    s->plan->combine(1, acc, 0, (char *)left, s->plan->acc_item);
 }
 
 /* Sum all elements into one accumulator. Return 0, or -1 with an exception set. */
-static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, const struct reduce_elemwise_words *words)
+static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, const struct reduce_elemwise_params *params)
 {
     int64_t lens[MAX_ND + 1], steps[MAX_ND + 1][nin + 1], behind_program[nin + 2], *stride = behind_program + 1, item[nin + 1], index[MAX_ND + 1] = {0};
     char *data[nin + 1];
     int n = 0, alternates_fixed = 1, zeros = 0;
-    behind_program[0] = words->program;
+    behind_program[0] = params->program;
     for (int i = 0; i < nin; ++i) {
         data[i] = PyArray_BYTES((PyArrayObject *)in[i]);
         item[i] = PyArray_ITEMSIZE((PyArrayObject *)in[i]);
@@ -244,7 +244,7 @@ static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, 
         if (b->dims[d] == 1)
             continue;
         for (int i = 0; i < nin; ++i) {
-            steps[n][i] = is_broadcast(&words->operands[i], d) ? 0 : PyArray_STRIDE((PyArrayObject *)in[i], d);
+            steps[n][i] = is_broadcast(&params->operands[i], d) ? 0 : PyArray_STRIDE((PyArrayObject *)in[i], d);
             joins = joins && steps[n][i] == steps[n - 1][i] * lens[n - 1];
         }
         if (joins)
@@ -257,11 +257,11 @@ static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, 
         memcpy(steps[0], item, sizeof item);
     }
     for (int i = 0; i < nin; ++i)
-        alternates_fixed &= words->operands[i].kind != ALTERNATE || steps[0][i] == 0;
-    Summing s = {.kernel = (summing_fn)(intptr_t)words->kernel, .how = &r->how, .nin = nin, .stride = stride, .step = steps[0], .item = item,
+        alternates_fixed &= params->operands[i].kind != MAYBE_BROADCAST || steps[0][i] == 0;
+    Summing s = {.kernel = (summing_fn)(intptr_t)params->kernel, .plan = &r->plan, .nin = nin, .stride = stride, .step = steps[0], .item = item,
                  .zeros = &zeros};
     for (int i = 0; i < nin; ++i) {
-        int one_value = words->operands[i].kind == HOISTED || (words->operands[i].kind == ALTERNATE && alternates_fixed);
+        int one_value = params->operands[i].kind == HOISTED || (params->operands[i].kind == MAYBE_BROADCAST && alternates_fixed);
         stride[i] = one_value ? steps[0][i] : item[i];
         s.gathers |= stride[i] != steps[0][i];
     }
@@ -282,7 +282,7 @@ static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, 
         }
     }
     free(s.room);
-    return zeros ? zero_met(nin, in, words->operands, words->computed_divisor) : 0;
+    return zeros ? zero_met(nin, in, params->operands, params->computed_divisor) : 0;
 }
 
 /* -- the entry --------------------------------------------------------------------------------------------------- */
@@ -295,55 +295,55 @@ static const NativeEntry *elemwise_entry(void)
     return entry;
 }
 
-#define INNER_WORDS(n_operands) ((sizeof(struct elemwise_words) + (size_t)(n_operands) * sizeof(struct operand_words)) / sizeof(int64_t))
+#define INNER_WORDS(n_operands) ((sizeof(struct elemwise_params) + (size_t)(n_operands) * sizeof(struct operand_params)) / sizeof(int64_t))
 
 /* Write the packed parameters of tng_elemwise to INNER_WORDS words of memory. */
-static struct elemwise_words *inner_words(const struct reduce_elemwise_words *words, int64_t *room)
+static struct elemwise_params *inner_params(const struct reduce_elemwise_params *params, int64_t *room)
 {
-    struct elemwise_words *inner = (struct elemwise_words *)room;
-    *inner = (struct elemwise_words){.kernel = words->kernel, .program = words->program, .scratch = words->scratch, .ndim = words->ndim,
-                                     .has_alternate = words->has_alternate, .computed_divisor = words->computed_divisor,
-                                     .n_operands = words->n_operands};
-    memcpy(inner->operands, words->operands, (size_t)words->n_operands * sizeof *inner->operands);
+    struct elemwise_params *inner = (struct elemwise_params *)room;
+    *inner = (struct elemwise_params){.kernel = params->kernel, .program = params->program, .scratch = params->scratch, .ndim = params->ndim,
+                                     .has_maybe_broadcast = params->has_maybe_broadcast, .computed_divisor = params->computed_divisor,
+                                     .n_operands = params->n_operands};
+    memcpy(inner->operands, params->operands, (size_t)params->n_operands * sizeof *inner->operands);
     return inner;
 }
 
 static int64_t reduce_elemwise_scratch(int nin, int nout, const int64_t *given)
 {
-    const struct reduce_elemwise_words *words = (const struct reduce_elemwise_words *)given;
+    const struct reduce_elemwise_params *params = (const struct reduce_elemwise_params *)given;
     const NativeEntry *elemwise = elemwise_entry();
-    int64_t room[INNER_WORDS(words->n_operands)];
-    return elemwise == NULL ? -1 : elemwise->scratch(nin, nout, (int64_t *)inner_words(words, room));
+    int64_t room[INNER_WORDS(params->n_operands)];
+    return elemwise == NULL ? -1 : elemwise->scratch(nin, nout, (int64_t *)inner_params(params, room));
 }
 
-static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct reduce_elemwise_words *words)
+static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct reduce_elemwise_params *params)
 {
     const NativeEntry *elemwise = elemwise_entry();
-    int64_t item = item_size((int)words->element_type), strides[MAX_ND], room[INNER_WORDS(nin + nout)];
-    int nd = (int)words->ndim, lead = leading_input(nd, nin, in, words->operands);
+    int64_t item = item_size((int)params->element_type), strides[MAX_ND], room[INNER_WORDS(nin + nout)];
+    int nd = (int)params->ndim, lead = leading_input(nd, nin, in, params->operands);
     Blocks b;
     Reduction r;
-    if (elemwise == NULL || item < 0 || lead < 0 || result_dims(nd, nin, in, words->operands, b.dims) < 0)
+    if (elemwise == NULL || item < 0 || lead < 0 || result_dims(nd, nin, in, params->operands, b.dims) < 0)
         return -1;
     /* Dimensions along which the leading input is repeated count as the outermost. */
     for (int d = 0; d < nd; ++d)
-        strides[d] = is_broadcast(&words->operands[lead], d) ? INT64_MAX : llabs(PyArray_STRIDE((PyArrayObject *)in[lead], d));
-    cut_blocks(&b, nd, words->axes, strides, item);
-    if (begin(&r, (const struct reduction_words *)words, NULL, b.dims, strides, in, nin, out) < 0)
+        strides[d] = is_broadcast(&params->operands[lead], d) ? INT64_MAX : llabs(PyArray_STRIDE((PyArrayObject *)in[lead], d));
+    cut_blocks(&b, nd, params->axes, strides, item);
+    if (begin(&r, (const struct reduction_params *)params, NULL, b.dims, strides, in, nin, out) < 0)
         return -1;
-    if (words->folds)
-        return finish(&r, *out, sum_all(&r, &b, nin, in, words));
+    if (params->folds)
+        return finish(&r, *out, sum_all(&r, &b, nin, in, params));
     /* From here on, the dimensions of blocks and of the reduction are counted by rank. */
-    struct elemwise_words *inner = inner_words(words, room);
+    struct elemwise_params *inner = inner_params(params, room);
     memcpy(strides, r.strides, sizeof strides);
     for (int k = 0; k < nd; ++k)
         r.strides[k] = strides[b.rank[k]];
     for (int i = 0; i < nin; ++i) {
         inner->operands[i].broadcastable = 0;
         for (int k = 0; k < nd; ++k)
-            inner->operands[i].broadcastable |= (int64_t)is_broadcast(&words->operands[i], b.rank[k]) << k;
+            inner->operands[i].broadcastable |= (int64_t)is_broadcast(&params->operands[i], b.rank[k]) << k;
     }
-    return finish(&r, *out, reduce_blocks(&r, &b, nin, in, elemwise->function, inner, item, (int)words->has_divisors));
+    return finish(&r, *out, reduce_blocks(&r, &b, nin, in, elemwise->function, inner, item, (int)params->has_divisors));
 }
 
 #endif

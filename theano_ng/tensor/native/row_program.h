@@ -6,7 +6,7 @@
 #ifndef THEANO_NG_ROW_PROGRAM_H
 #define THEANO_NG_ROW_PROGRAM_H
 
-#include "elemwise_words.h"
+#include "elemwise_params.h"
 
 /* An entry of a program. The values come first, then the operations in the order of execution; an operation is followed
  * by its arguments (for a MAP, the result is the last of them).
@@ -19,7 +19,7 @@
  *   buffer: number of the buffer of a value that only one block needs; -1: the value has its own memory
  *   kernel, program: of a MAP, as for tng_elemwise
  *   operation, has_identity, identity: of a FOLD, as for tng_reduce */
-NATIVE_WORDS(entry, entry, level, number, type, input, output, ndim, broadcastable, buffer, kernel, program, operation, has_identity,
+NATIVE_PARAMS(entry, entry, level, number, type, input, output, ndim, broadcastable, buffer, kernel, program, operation, has_identity,
              identity[2]);
 enum { VALUE, MAP, FOLD, ARGUMENT };
 enum { ONE, ROW, ELEMENT };
@@ -38,7 +38,7 @@ NATIVE_READER(row_program)
  *   flat: whether the elements of a row are adjacent
  *   copied: whether a tile is copied to `own` */
 typedef struct {
-    const struct entry_words *words;
+    const struct entry_params *params;
     char *base, *own, *spread;
     const npy_intp *strides;
     int64_t item, every, spread_rows;
@@ -48,9 +48,9 @@ typedef struct {
 typedef void (*map_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 typedef struct {
-    const struct entry_words *words; /* the operation; its arguments follow */
+    const struct entry_params *params; /* the operation; its arguments follow */
     int n_args;
-    How how;           /* of a FOLD */
+    FoldPlan plan;           /* of a FOLD */
     char *accumulators;
     char lowest[16];   /* the first value of an accumulator */
 } RowStep;
@@ -70,7 +70,7 @@ static char *row_address(const RowRun *run, const RowValue *v, int64_t row)
         return v->base + row * v->every;
     char *at = v->base;
     for (int d = run->outer - 1; d >= 0; --d) {
-        if (!(v->words->broadcastable >> d & 1))
+        if (!(v->params->broadcastable >> d & 1))
             at += row % run->dims[d] * v->strides[d];
         row /= run->dims[d];
     }
@@ -80,7 +80,7 @@ static char *row_address(const RowRun *run, const RowValue *v, int64_t row)
 /* Find out how the memory of an input is laid out. */
 static void describe_layout(const RowRun *run, RowValue *v, PyArrayObject *a)
 {
-    int64_t expected = v->item, ndim = PyArray_NDIM(a), level = v->words->level;
+    int64_t expected = v->item, ndim = PyArray_NDIM(a), level = v->params->level;
     int repeated = 1, regular = 1;
     v->base = PyArray_BYTES(a);
     v->strides = PyArray_STRIDES(a);
@@ -96,7 +96,7 @@ static void describe_layout(const RowRun *run, RowValue *v, PyArrayObject *a)
         }
     v->every = expected;
     for (int d = run->outer - 1; d >= 0; --d) {
-        int fixed = run->dims[d] == 1, still = v->words->broadcastable >> d & 1 || v->strides[d] == 0;
+        int fixed = run->dims[d] == 1, still = v->params->broadcastable >> d & 1 || v->strides[d] == 0;
         repeated &= fixed || still;
         regular &= fixed || (!still && v->strides[d] == expected);
         expected *= run->dims[d];
@@ -156,16 +156,16 @@ static void load_tile(RowRun *run, int n_values)
     for (int i = 0; i < n_values; ++i) {
         RowValue *v = run->values + i;
         v->spread_rows = 0;
-        if (v->words->input < 0 || !v->copied || (v->every == 0 && run->row > 0)) /* all rows share this row, which the first tile has copied */
+        if (v->params->input < 0 || !v->copied || (v->every == 0 && run->row > 0)) /* all rows share this row, which the first tile has copied */
             continue;
-        if (v->words->level == ELEMENT && !v->flat && run->nd == 2) {
+        if (v->params->level == ELEMENT && !v->flat && run->nd == 2) {
             copy_across(v->own, row_address(run, v, run->row), run->count, run->columns, v->every == 0 ? 0 : v->strides[0], v->strides[1],
                         v->item);
             continue;
         }
         for (int64_t t = 0; t < run->count; ++t) {
             const char *from = row_address(run, v, run->row + t);
-            if (v->words->level == ROW)
+            if (v->params->level == ROW)
                 memcpy(v->own + t * v->item, from, (size_t)v->item);
             else
                 copy_row(run, v, v->own + t * run->columns * v->item, from);
@@ -176,14 +176,14 @@ static void load_tile(RowRun *run, int n_values)
 /* Return the address of a value for row `t` of the tile, from element `from` on. */
 static char *value_at(const RowRun *run, const RowValue *v, int64_t t, int64_t from)
 {
-    int64_t level = v->words->level;
+    int64_t level = v->params->level;
     if (level == ONE)
         return v->base;
     if (level == ROW)
         return v->own != NULL ? v->own + t * v->item : v->base + (run->row + t) * v->every;
     if (v->own == NULL)
         return row_address(run, v, run->row + t) + from * v->item;
-    if (v->words->buffer >= 0 && run->wide)
+    if (v->params->buffer >= 0 && run->wide)
         return v->own;
     return v->own + (t * run->columns + from) * v->item;
 }
@@ -221,13 +221,13 @@ static char *spread(const RowRun *run, RowValue *v)
 
 static RowValue *argument(const RowRun *run, const RowStep *step, int k)
 {
-    return run->values + step->words[1 + k].number;
+    return run->values + step->params[1 + k].number;
 }
 
 /* Return the distance of the values of successive rows of the tile in bytes; -1: there is no such distance. */
 static int64_t distance(const RowRun *run, const RowValue *v)
 {
-    int64_t level = v->words->level;
+    int64_t level = v->params->level;
     if (level == ELEMENT)
         return v->own == NULL ? v->every : run->columns * v->item;
     return level == ONE ? 0 : v->item;
@@ -236,18 +236,18 @@ static int64_t distance(const RowRun *run, const RowValue *v)
 /* Apply an elementwise operation to elements from..from+n of each row of the tile, or to the values of the rows. */
 static void run_map(const RowRun *run, const RowStep *step, int64_t from, int64_t n)
 {
-    int n_args = step->n_args, zero = 0, of_rows = step->words->level == ROW, irregular = 0;
+    int n_args = step->n_args, zero = 0, of_rows = step->params->level == ROW, irregular = 0;
     int together = of_rows || run->count == 1 || run->columns < SPREAD_BELOW;
     int64_t behind_program[n_args + 1], *stride = behind_program + 1, next[n_args];
     char *ptr[n_args + 1];
-    map_fn kernel = (map_fn)(intptr_t)step->words->kernel;
-    behind_program[0] = step->words->program;
+    map_fn kernel = (map_fn)(intptr_t)step->params->kernel;
+    behind_program[0] = step->params->program;
     ptr[n_args] = (char *)&zero;
     for (int k = 0; k < n_args; ++k) {
         RowValue *v = argument(run, step, k);
-        int repeats = !of_rows && v->words->level == ROW;
+        int repeats = !of_rows && v->params->level == ROW;
         ptr[k] = repeats && together && run->count > 1 ? spread(run, v) : value_at(run, v, 0, from);
-        stride[k] = v->words->level == ONE || (repeats && (!together || run->count == 1)) ? 0 : v->item;
+        stride[k] = v->params->level == ONE || (repeats && (!together || run->count == 1)) ? 0 : v->item;
         next[k] = distance(run, v);
         irregular |= next[k] < 0;
     }
@@ -273,7 +273,7 @@ static void run_map(const RowRun *run, const RowStep *step, int64_t from, int64_
 static void run_fold(const RowRun *run, const RowStep *step, int64_t from, int64_t n, char *acc)
 {
     const RowValue *v = argument(run, step, 0);
-    const Fold *fold = &step->how.fold;
+    const Fold *fold = &step->plan.fold;
     char *x = value_at(run, v, 0, from);
     if (n == 0) /* folds may read the first element */
         return;
@@ -284,7 +284,7 @@ static void run_fold(const RowRun *run, const RowStep *step, int64_t from, int64
     }
     int64_t next = distance(run, v);
     for (int64_t t = 0; t < run->count; ++t, x += next)
-        fold->fold(n, acc + t * step->how.acc_item, 0, next < 0 ? value_at(run, v, t, from) : x, v->item);
+        fold->fold(n, acc + t * step->plan.acc_item, 0, next < 0 ? value_at(run, v, t, from) : x, v->item);
 }
 
 /* Run the operations begin..end of a pass on elements from..from+n; sums of long rows are pairwise. acc: memory for the
@@ -302,15 +302,15 @@ static void run_elements(const RowRun *run, int begin, int end, int64_t from, in
             run_elements(run, begin, end, from + side * half, side ? n - half : half, part[side]);
         }
         for (int k = begin; k < end; ++k)
-            if (run->steps[k].words->entry == FOLD) {
-                const How *how = &run->steps[k].how;
-                how->combine(1, part[0][k - begin], 0, part[1][k - begin], how->acc_item);
-                how->combine(1, acc[k - begin], 0, part[0][k - begin], how->acc_item);
+            if (run->steps[k].params->entry == FOLD) {
+                const FoldPlan *plan = &run->steps[k].plan;
+                plan->combine(1, part[0][k - begin], 0, part[1][k - begin], plan->acc_item);
+                plan->combine(1, acc[k - begin], 0, part[0][k - begin], plan->acc_item);
             }
         return;
     }
     for (int k = begin; k < end; ++k)
-        if (run->steps[k].words->entry == MAP)
+        if (run->steps[k].params->entry == MAP)
             run_map(run, run->steps + k, from, n);
         else
             run_fold(run, run->steps + k, from, n, acc[k - begin]);
@@ -322,7 +322,7 @@ static void store_results(const RowRun *run, const RowStep *step)
     RowValue *result = argument(run, step, 1);
     char *to = value_at(run, result, 0, 0);
     result->spread_rows = 0;
-    if (step->words->type == result->words->type)
+    if (step->params->type == result->params->type)
         memcpy(to, step->accumulators, (size_t)(run->count * result->item));
     else
         for (int64_t t = 0; t < run->count; ++t)
@@ -332,13 +332,13 @@ static void store_results(const RowRun *run, const RowStep *step)
 static void run_tile(RowRun *run)
 {
     for (int begin = 0, end; begin < run->n_steps; begin = end) {
-        int64_t pass = run->steps[begin].words->number;
-        while (begin < run->n_steps && run->steps[begin].words->number == pass && run->steps[begin].words->entry == MAP
-               && run->steps[begin].words->level == ROW)
+        int64_t pass = run->steps[begin].params->number;
+        while (begin < run->n_steps && run->steps[begin].params->number == pass && run->steps[begin].params->entry == MAP
+               && run->steps[begin].params->level == ROW)
             run_map(run, run->steps + begin++, 0, 1);
-        for (end = begin; end < run->n_steps && run->steps[end].words->number == pass; ++end)
-            if (run->steps[end].words->entry == FOLD)
-                fill(run->steps[end].accumulators, run->count, run->steps[end].lowest, run->steps[end].how.acc_item);
+        for (end = begin; end < run->n_steps && run->steps[end].params->number == pass; ++end)
+            if (run->steps[end].params->entry == FOLD)
+                fill(run->steps[end].accumulators, run->count, run->steps[end].lowest, run->steps[end].plan.acc_item);
         if (begin == end)
             continue;
         char *acc[end - begin];
@@ -346,7 +346,7 @@ static void run_tile(RowRun *run)
             acc[k - begin] = run->steps[k].accumulators;
         run_elements(run, begin, end, 0, run->columns, acc);
         for (int k = begin; k < end; ++k)
-            if (run->steps[k].words->entry == FOLD)
+            if (run->steps[k].params->entry == FOLD)
                 store_results(run, run->steps + k);
     }
 }
@@ -358,20 +358,20 @@ static int common_shape(RowRun *run, int n_values, PyObject **in)
         int reference = -1;
         run->dims[d] = 1;
         for (int k = 0; k < n_values; ++k) {
-            const struct entry_words *words = run->values[k].words;
-            if (words->input < 0 || d >= words->ndim)
+            const struct entry_params *params = run->values[k].params;
+            if (params->input < 0 || d >= params->ndim)
                 continue;
-            int64_t here = PyArray_DIM((PyArrayObject *)in[words->input], d);
-            if (words->broadcastable >> d & 1) {
+            int64_t here = PyArray_DIM((PyArrayObject *)in[params->input], d);
+            if (params->broadcastable >> d & 1) {
                 if (here != 1)
-                    return refuse_broadcast((int)words->input, d, here);
+                    return refuse_broadcast((int)params->input, d, here);
             }
             else if (reference < 0) {
-                reference = (int)words->input;
+                reference = (int)params->input;
                 run->dims[d] = here;
             }
             else if (here != run->dims[d])
-                return refuse_lengths(d, reference, run->dims[d], (int)words->input, here);
+                return refuse_lengths(d, reference, run->dims[d], (int)params->input, here);
         }
     }
     run->rows = run->columns = 1;
@@ -385,22 +385,22 @@ static int provide_outputs(RowRun *run, int n_values, int nin, PyObject **in, Py
 {
     for (int k = 0; k < n_values; ++k) {
         RowValue *v = run->values + k;
-        if (v->words->output < 0)
+        if (v->params->output < 0)
             continue;
         npy_intp dims[MAX_ND];
-        PyObject **place = out + v->words->output;
-        for (int d = 0; d < v->words->ndim; ++d)
-            dims[d] = d < run->outer || v->words->level == ELEMENT ? run->dims[d] : 1;
-        PyArrayObject *array = native_alloc(place, (int)v->words->ndim, dims, (int)v->words->type);
+        PyObject **place = out + v->params->output;
+        for (int d = 0; d < v->params->ndim; ++d)
+            dims[d] = d < run->outer || v->params->level == ELEMENT ? run->dims[d] : 1;
+        PyArrayObject *array = native_alloc(place, (int)v->params->ndim, dims, (int)v->params->type);
         for (int i = 0; i < nin && array != NULL; ++i)
             if (share_memory(array, (PyArrayObject *)in[i])) {
                 Py_CLEAR(*place);
-                array = native_alloc(place, (int)v->words->ndim, dims, (int)v->words->type);
+                array = native_alloc(place, (int)v->params->ndim, dims, (int)v->params->type);
             }
         if (array == NULL)
             return -1;
         v->base = PyArray_BYTES(array);
-        v->every = v->words->level == ELEMENT ? run->columns * v->item : v->item;
+        v->every = v->params->level == ELEMENT ? run->columns * v->item : v->item;
         v->flat = 1;
     }
     return 0;
@@ -421,17 +421,17 @@ static int64_t distribute(RowRun *run, int n_values, int64_t n_buffers, char *ro
         TAKE(buffers[b], block * (int64_t)sizeof(npy_complex128))
     for (int k = 0; k < n_values; ++k) {
         RowValue *v = run->values + k;
-        int64_t level = v->words->level;
-        if (level == ELEMENT && v->words->buffer >= 0)
-            v->own = buffers[v->words->buffer];
+        int64_t level = v->params->level;
+        if (level == ELEMENT && v->params->buffer >= 0)
+            v->own = buffers[v->params->buffer];
         else if (v->copied)
             TAKE(v->own, (level == ELEMENT ? whole : run->tile) * v->item)
         if (level == ROW && run->tile > 1 && run->columns < SPREAD_BELOW)
             TAKE(v->spread, whole * v->item)
     }
     for (int k = 0; k < run->n_steps; ++k)
-        if (run->steps[k].words->entry == FOLD)
-            TAKE(run->steps[k].accumulators, run->tile * run->steps[k].how.acc_item)
+        if (run->steps[k].params->entry == FOLD)
+            TAKE(run->steps[k].accumulators, run->tile * run->steps[k].plan.acc_item)
 #undef TAKE
     return size;
 }
@@ -441,54 +441,54 @@ static int prepare_folds(RowRun *run)
 {
     for (int k = 0; k < run->n_steps; ++k) {
         RowStep *step = run->steps + k;
-        if (step->words->entry != FOLD)
+        if (step->params->entry != FOLD)
             continue;
-        struct reduction_words words = {.operation = step->words->operation, .element_type = argument(run, step, 0)->words->type,
-                                        .accumulator_type = step->words->type, .has_identity = step->words->has_identity};
-        memcpy(words.identity, step->words->identity, sizeof words.identity);
-        if (run->columns == 0 && run->rows > 0 && !step->words->has_identity) {
+        struct reduction_params params = {.operation = step->params->operation, .element_type = argument(run, step, 0)->params->type,
+                                        .accumulator_type = step->params->type, .has_identity = step->params->has_identity};
+        memcpy(params.identity, step->params->identity, sizeof params.identity);
+        if (run->columns == 0 && run->rows > 0 && !step->params->has_identity) {
             int empty = run->outer;
             while (run->dims[empty] != 0)
                 ++empty;
             return refuse_empty(empty);
         }
-        if (set_how(&step->how, &words, NULL) < 0 || (step->how.acc_item = item_size((int)step->words->type)) < 0)
+        if (set_plan(&step->plan, &params, NULL) < 0 || (step->plan.acc_item = item_size((int)step->params->type)) < 0)
             return -1;
-        memcpy(step->lowest, step->how.identity, sizeof step->lowest);
+        memcpy(step->lowest, step->plan.identity, sizeof step->lowest);
     }
     return 0;
 }
 
-static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, const struct row_program_words *words)
+static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, const struct row_program_params *params)
 {
     int n_values = 0, n_steps = 0;
-    for (int64_t k = 0; k < words->n_entries; ++k) {
-        n_values += words->entries[k].entry == VALUE;
-        n_steps += words->entries[k].entry == MAP || words->entries[k].entry == FOLD;
+    for (int64_t k = 0; k < params->n_entries; ++k) {
+        n_values += params->entries[k].entry == VALUE;
+        n_steps += params->entries[k].entry == MAP || params->entries[k].entry == FOLD;
     }
     RowValue values[n_values];
     RowStep steps[n_steps];
-    RowRun run = {.nd = (int)words->rank, .outer = (int)(words->rank - words->row_rank), .n_steps = n_steps, .values = values, .steps = steps};
+    RowRun run = {.nd = (int)params->rank, .outer = (int)(params->rank - params->row_rank), .n_steps = n_steps, .values = values, .steps = steps};
     (void)nout;
     memset(values, 0, sizeof values);
     memset(steps, 0, sizeof steps);
-    for (int64_t k = 0, v = 0, s = -1; k < words->n_entries; ++k) {
-        const struct entry_words *entry = words->entries + k;
+    for (int64_t k = 0, v = 0, s = -1; k < params->n_entries; ++k) {
+        const struct entry_params *entry = params->entries + k;
         if (entry->entry == VALUE) {
-            values[v].words = entry;
+            values[v].params = entry;
             if ((values[v++].item = item_size((int)entry->type)) < 0)
                 return -1;
         }
         else if (entry->entry == ARGUMENT)
             ++steps[s].n_args;
         else
-            steps[++s].words = entry;
+            steps[++s].params = entry;
     }
     for (int i = 0; i < n_values; ++i)
-        if (values[i].words->input >= 0
-            && (!PyArray_Check(in[values[i].words->input]) || PyArray_NDIM((PyArrayObject *)in[values[i].words->input]) != values[i].words->ndim)) {
-            PyErr_Format(PyExc_TypeError, "RowProgram: input[%d] must be an ndarray with %d dimensions", (int)values[i].words->input,
-                         (int)values[i].words->ndim);
+        if (values[i].params->input >= 0
+            && (!PyArray_Check(in[values[i].params->input]) || PyArray_NDIM((PyArrayObject *)in[values[i].params->input]) != values[i].params->ndim)) {
+            PyErr_Format(PyExc_TypeError, "RowProgram: input[%d] must be an ndarray with %d dimensions", (int)values[i].params->input,
+                         (int)values[i].params->ndim);
             return -1;
         }
     if (common_shape(&run, n_values, in) < 0 || prepare_folds(&run) < 0 || provide_outputs(&run, n_values, nin, in, out) < 0)
@@ -501,9 +501,9 @@ static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, con
     int n_copies = 0, status = -1;
     for (int i = 0; i < n_values; ++i) {
         RowValue *v = values + i;
-        if (v->words->input < 0)
+        if (v->params->input < 0)
             continue;
-        PyArrayObject *a = (PyArrayObject *)in[v->words->input];
+        PyArrayObject *a = (PyArrayObject *)in[v->params->input];
         describe_layout(&run, v, a);
         if (v->flat)
             continue;
@@ -520,8 +520,8 @@ static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, con
     run.tile = run.tile < run.rows ? run.tile : run.rows;
     for (int i = 0; i < n_values; ++i) {
         RowValue *v = values + i;
-        int64_t level = v->words->level;
-        if (v->words->input >= 0) {
+        int64_t level = v->params->level;
+        if (v->params->input >= 0) {
             if (level == ROW)
                 v->copied = v->every != v->item;
             else if (level == ELEMENT) {
@@ -530,14 +530,14 @@ static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, con
             }
         }
         else
-            v->copied = v->words->output < 0 && (level == ROW || (level == ELEMENT && v->words->buffer < 0));
+            v->copied = v->params->output < 0 && (level == ROW || (level == ELEMENT && v->params->buffer < 0));
     }
-    char *room = PyMem_RawMalloc((size_t)distribute(&run, n_values, words->n_buffers, NULL) + 64);
+    char *room = PyMem_RawMalloc((size_t)distribute(&run, n_values, params->n_buffers, NULL) + 64);
     if (room == NULL) {
         PyErr_NoMemory();
         goto done;
     }
-    distribute(&run, n_values, words->n_buffers, (char *)(((intptr_t)room + 63) / 64 * 64));
+    distribute(&run, n_values, params->n_buffers, (char *)(((intptr_t)room + 63) / 64 * 64));
     for (run.row = 0; run.row < run.rows; run.row += run.count) {
         run.count = run.rows - run.row < run.tile ? run.rows - run.row : run.tile;
         load_tile(&run, n_values);

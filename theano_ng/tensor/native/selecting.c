@@ -64,7 +64,7 @@ static npy_intp places_of_bytes(const char *data, npy_intp n, npy_int64 first, n
     return count + places_1(data + i, 1, n - i, first + i, place + count);
 }
 
-static int tng_nonzero(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_nonzero(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)PyArray_FROM_OF(in[0], NPY_ARRAY_NOTSWAPPED);
     if (x == NULL)
@@ -363,13 +363,13 @@ static int choose_all(Operands *o, int mode, PyArrayObject *z)
 }
 
 NATIVE_FUNCTION(choose, mode, type_number)
-static int tng_choose(int nin, int nout, PyObject **in, PyObject **out, const struct choose_words *words)
+static int tng_choose(int nin, int nout, PyObject **in, PyObject **out, const struct choose_params *params)
 {
     Operands o;
-    int status = open_operands(&o, nin, in, (int)words->type_number);
+    int status = open_operands(&o, nin, in, (int)params->type_number);
     if (status == 0) {
-        PyArrayObject *z = native_alloc(out, o.nd, o.dim, (int)words->type_number);
-        status = z == NULL ? -1 : PyArray_SIZE(z) == 0 ? 0 : choose_all(&o, (int)words->mode, z);
+        PyArrayObject *z = native_alloc(out, o.nd, o.dim, (int)params->type_number);
+        status = z == NULL ? -1 : PyArray_SIZE(z) == 0 ? 0 : choose_all(&o, (int)params->mode, z);
     }
     close_operands(&o);
     return status;

@@ -1,18 +1,18 @@
 /* Native code of the Ops that copy, view, reshape, join, split, fill and describe arrays. */
-#include "integers.h"
+#include "integer_inputs.h"
 #include "strided.h"
 
 /* ---------------------------------------------------------------- identity, copies, assertions */
 
 /* ViewOp, OutputGuard: return the value itself. */
-static int tng_view(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_view(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     Py_INCREF(in[0]);
     native_set(out, in[0]);
     return 0;
 }
 
-static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     if (out[0] != NULL && (out[0] == in[0] || strided_ranges_meet(x, (PyArrayObject *)out[0])))
@@ -38,7 +38,7 @@ static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const
 
 /* CpuContiguous: return the value itself, or a contiguous copy. The previous output is not reused, because it may be a
  * view of an input. */
-static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     if (PyArray_IS_C_CONTIGUOUS(x))
@@ -54,11 +54,11 @@ static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, cons
 
 /* Rebroadcast: check that the axes have length 1. */
 NATIVE_FUNCTION(rebroadcast, n_axes, axes[])
-static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, const struct rebroadcast_words *words)
+static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, const struct rebroadcast_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    for (int64_t k = 0; k < words->n_axes; ++k) {
-        int axis = (int)words->axes[k];
+    for (int64_t k = 0; k < params->n_axes; ++k) {
+        int axis = (int)params->axes[k];
         if (PyArray_DIM(x, axis) != 1) {
             PyErr_Format(PyExc_ValueError, "Dimension %d in Rebroadcast's input was supposed to be 1 (got %zd instead)", axis,
                          (Py_ssize_t)PyArray_DIM(x, axis));
@@ -68,7 +68,7 @@ static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, con
     return tng_view(nin, nout, in, out, NULL);
 }
 
-static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp wanted[NPY_MAXDIMS];
@@ -106,18 +106,18 @@ static int is_true(PyObject *value)
 
 /* Assert. Inputs: value, conditions. The message has `length` bytes; `error`: 0 AssertionError, 1 IndexError, 2 ValueError. */
 NATIVE_FUNCTION(assert_true, error, length, n_message, message[])
-static int tng_assert_true(int nin, int nout, PyObject **in, PyObject **out, const struct assert_true_words *words)
+static int tng_assert_true(int nin, int nout, PyObject **in, PyObject **out, const struct assert_true_params *params)
 {
     for (int i = 1; i < nin; ++i) {
         int truth = is_true(in[i]);
         if (truth < 0)
             return -1;
         if (!truth) {
-            Py_ssize_t room = (Py_ssize_t)(words->n_message * (int64_t)sizeof(int64_t)), length = (Py_ssize_t)words->length;
-            PyObject *message = PyUnicode_FromStringAndSize((const char *)words->message, length < room ? length : room);
+            Py_ssize_t room = (Py_ssize_t)(params->n_message * (int64_t)sizeof(int64_t)), length = (Py_ssize_t)params->length;
+            PyObject *message = PyUnicode_FromStringAndSize((const char *)params->message, length < room ? length : room);
             if (message != NULL) {
                 PyObject *errors[] = {PyExc_AssertionError, PyExc_IndexError, PyExc_ValueError};
-                PyErr_SetObject(errors[words->error], message);
+                PyErr_SetObject(errors[params->error], message);
                 Py_DECREF(message);
             }
             return -1;
@@ -128,7 +128,7 @@ static int tng_assert_true(int nin, int nout, PyObject **in, PyObject **out, con
 
 /* ---------------------------------------------------------------- shapes */
 
-static int tng_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp nd = PyArray_NDIM(x);
@@ -142,41 +142,41 @@ static int tng_shape(int nin, int nout, PyObject **in, PyObject **out, const int
 }
 
 NATIVE_FUNCTION(shape_i, axis)
-static int tng_shape_i(int nin, int nout, PyObject **in, PyObject **out, const struct shape_i_words *words)
+static int tng_shape_i(int nin, int nout, PyObject **in, PyObject **out, const struct shape_i_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    if (words->axis >= PyArray_NDIM(x)) {
+    if (params->axis >= PyArray_NDIM(x)) {
         PyErr_Format(PyExc_TypeError, "Number of dimensions lower than expected: dimension %d of an array with %d",
-                     (int)words->axis, PyArray_NDIM(x));
+                     (int)params->axis, PyArray_NDIM(x));
         return -1;
     }
     PyArrayObject *z = native_alloc(out, 0, NULL, NPY_INT64);
     if (z == NULL)
         return -1;
-    *(npy_int64 *)PyArray_DATA(z) = PyArray_DIM(x, (int)words->axis);
+    *(npy_int64 *)PyArray_DATA(z) = PyArray_DIM(x, (int)params->axis);
     return 0;
 }
 
 /* ---------------------------------------------------------------- scalars and 0-d tensors */
 
 NATIVE_FUNCTION(tensor_from_scalar, type_number)
-static int tng_tensor_from_scalar(int nin, int nout, PyObject **in, PyObject **out, const struct tensor_from_scalar_words *words)
+static int tng_tensor_from_scalar(int nin, int nout, PyObject **in, PyObject **out, const struct tensor_from_scalar_params *params)
 {
-    PyArrayObject *z = native_alloc(out, 0, NULL, (int)words->type_number);
+    PyArrayObject *z = native_alloc(out, 0, NULL, (int)params->type_number);
     if (z == NULL)
         return -1;
-    if (words->type_number == NPY_INT64 && PyArray_IsScalar(in[0], Int64)) {
+    if (params->type_number == NPY_INT64 && PyArray_IsScalar(in[0], Int64)) {
         *(npy_int64 *)PyArray_DATA(z) = PyArrayScalar_VAL(in[0], Int64);
         return 0;
     }
-    if (words->type_number == NPY_FLOAT64 && PyArray_IsScalar(in[0], Float64)) {
+    if (params->type_number == NPY_FLOAT64 && PyArray_IsScalar(in[0], Float64)) {
         *(npy_float64 *)PyArray_DATA(z) = PyArrayScalar_VAL(in[0], Float64);
         return 0;
     }
     return PyArray_SETITEM(z, PyArray_BYTES(z), in[0]);
 }
 
-static int tng_scalar_from_tensor(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_scalar_from_tensor(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     PyObject *scalar = PyArray_ToScalar(PyArray_DATA(x), x);
@@ -273,15 +273,15 @@ static int set_reshaped(PyObject **out, PyArrayObject *x, int nd, npy_intp *dims
 
 /* Inputs: x, a vector of sizes, one of which may be -1. */
 NATIVE_FUNCTION(reshape, ndim)
-static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const struct reshape_words *words)
+static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const struct reshape_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp dims[NPY_MAXDIMS], asked[NPY_MAXDIMS];
     int nd = read_integers(in[1], dims, NPY_MAXDIMS, "Reshape");
     if (nd < 0)
         return -1;
-    if (nd != (int)words->ndim) {
-        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd, (int)words->ndim);
+    if (nd != (int)params->ndim) {
+        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd, (int)params->ndim);
         return -1;
     }
     npy_intp size = PyArray_SIZE(x), known = 1;
@@ -316,11 +316,11 @@ static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const s
 
 /* Keep the leading dimensions and merge the others, so that the result has `ndim` dimensions. */
 NATIVE_FUNCTION(flatten, ndim)
-static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, const struct flatten_words *words)
+static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, const struct flatten_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp dims[NPY_MAXDIMS];
-    int nd = (int)words->ndim;
+    int nd = (int)params->ndim;
     for (int i = 0; i < nd - 1; ++i)
         dims[i] = PyArray_DIM(x, i);
     dims[nd - 1] = 1;
@@ -353,19 +353,19 @@ static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims
  *
  * Inputs: axis, tensors. The result is C-contiguous, but F-contiguous if all tensors are, as in NumPy. */
 NATIVE_FUNCTION(join, view, type_number)
-static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_words *words)
+static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_params *params)
 {
     PyArrayObject **x = (PyArrayObject **)(in + 1);
     int n = nin - 1, nd = PyArray_NDIM(x[0]);
-    if (words->view >= 0)
+    if (params->view >= 0)
         Py_CLEAR(out[0]); /* the previous value may be an input of the previous call */
     int64_t axis;
     if (read_axis(in[0], nd, &axis, "Join") < 0)
         return -1;
     npy_intp dims[NPY_MAXDIMS];
     memcpy(dims, PyArray_DIMS(x[0]), (size_t)nd * sizeof *dims);
-    int others_empty = words->view >= 0, c_order = PyArray_IS_C_CONTIGUOUS(x[0]), fortran = PyArray_IS_F_CONTIGUOUS(x[0]);
-    if (words->view > 0)
+    int others_empty = params->view >= 0, c_order = PyArray_IS_C_CONTIGUOUS(x[0]), fortran = PyArray_IS_F_CONTIGUOUS(x[0]);
+    if (params->view > 0)
         others_empty &= dims[axis] == 0;
     for (int i = 1; i < n; ++i) {
         for (int k = 0; k < nd; ++k)
@@ -376,7 +376,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
                              k, (Py_ssize_t)dims[k], i, (Py_ssize_t)PyArray_DIM(x[i], k));
                 return -1;
             }
-        if (i != words->view)
+        if (i != params->view)
             others_empty &= PyArray_DIM(x[i], (int)axis) == 0;
         c_order &= PyArray_IS_C_CONTIGUOUS(x[i]);
         fortran &= PyArray_IS_F_CONTIGUOUS(x[i]);
@@ -386,12 +386,12 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
         }
     }
     if (others_empty) {
-        Py_INCREF(x[words->view]);
-        native_set(out, (PyObject *)x[words->view]);
+        Py_INCREF(x[params->view]);
+        native_set(out, (PyObject *)x[params->view]);
         return 0;
     }
     fortran &= !c_order;
-    PyArrayObject *z = (fortran ? alloc_fortran : native_alloc)(out, nd, dims, (int)words->type_number);
+    PyArrayObject *z = (fortran ? alloc_fortran : native_alloc)(out, nd, dims, (int)params->type_number);
     if (z == NULL)
         return -1;
     /* A block is contiguous in the memory of every tensor: the dimensions from the axis on, or for F order from the
@@ -424,7 +424,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
 }
 
 /* Inputs: x, axis, a vector of sizes. Each output is a copy of a part of x. */
-static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     int nd = PyArray_NDIM(x);
@@ -455,7 +455,7 @@ done:
 
 /* Inputs: value, sizes. */
 NATIVE_FUNCTION(alloc, type_number)
-static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_words *words)
+static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_params *params)
 {
     PyArrayObject *value = (PyArrayObject *)in[0];
     npy_intp dims[NPY_MAXDIMS], from[NPY_MAXDIMS];
@@ -478,9 +478,9 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
         for (npy_intp i = 0; i < itemsize; ++i)
             zero &= byte[i] == 0;
         if (zero)
-            return strided_zeros(out, nd, dims, (int)words->type_number) == NULL ? -1 : 0;
+            return strided_zeros(out, nd, dims, (int)params->type_number) == NULL ? -1 : 0;
     }
-    PyArrayObject *z = native_alloc(out, nd, dims, (int)words->type_number);
+    PyArrayObject *z = native_alloc(out, nd, dims, (int)params->type_number);
     if (z == NULL)
         return -1;
     strided_copy(itemsize, nd, dims, PyArray_BYTES(z), PyArray_STRIDES(z), PyArray_BYTES(value), from);
@@ -513,7 +513,7 @@ static PyObject *sum_over(PyArrayObject *x, uint64_t axes)
 }
 
 /* Inputs: x, sizes; each size is that of x, or 1. */
-static int tng_sum_to_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_sum_to_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp dims[NPY_MAXDIMS];
@@ -541,21 +541,21 @@ static int tng_sum_to_shape(int nin, int nout, PyObject **in, PyObject **out, co
 
 /* Inputs: sizes. */
 NATIVE_FUNCTION(alloc_empty, type_number)
-static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_empty_words *words)
+static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_empty_params *params)
 {
     npy_intp dims[NPY_MAXDIMS];
     if (read_sizes(nin, in, dims, NPY_MAXDIMS, "Alloc") < 0)
         return -1;
-    return native_alloc(out, nin, dims, (int)words->type_number) == NULL ? -1 : 0;
+    return native_alloc(out, nin, dims, (int)params->type_number) == NULL ? -1 : 0;
 }
 
 /* Inputs: x, a vector with one number of repetitions for each dimension of the result. The result has at least x's
  * dimensions. */
 NATIVE_FUNCTION(tile, ndim)
-static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const struct tile_words *words)
+static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const struct tile_params *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    int nd = (int)words->ndim, pad = nd - PyArray_NDIM(x);
+    int nd = (int)params->ndim, pad = nd - PyArray_NDIM(x);
     npy_intp reps[NPY_MAXDIMS], dims[NPY_MAXDIMS], from[NPY_MAXDIMS], part[NPY_MAXDIMS];
     int given = read_integers(in[1], reps, NPY_MAXDIMS, "Tile");
     if (given < 0)
@@ -632,7 +632,7 @@ static npy_intp permute_row(npy_intp size, npy_intp n, char *z, const char *x, n
 }
 
 /* Inputs: x, y (permutations in its last dimension), inverse; leading dimensions broadcast against each other. */
-static int tng_permute_rows(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_permute_rows(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     int64_t inverse;

@@ -1,8 +1,8 @@
 /* Native code of sort, argsort and topk.
  *
- * Lines are sorted by radix on order-preserving keys (keys.h, radix.h, sort_line.h). The sort is stable for all kinds,
- * and orders NaN like NumPy. NumPy sorts short lines. The comment at each function describes it; the contract of native
- * functions is in gof/native.h. */
+ * Lines are sorted by radix on order-preserving keys (sort_keys.h, radix.h, sort_line.h). The sort is stable for all
+ * kinds, and orders NaN like NumPy. NumPy sorts short lines. The comment at each function describes it; the contract of
+ * native functions is in gof/native.h. */
 #include "native.h"
 #include "sort_line.h"
 
@@ -37,7 +37,7 @@ static int read_axis(PyObject *value, PyArrayObject *x, int *axis)
 /* ------------------------------------------------------------------ sort: (x, axis) */
 
 NATIVE_FUNCTION(sort, stable)
-static int tng_sort(int nin, int nout, PyObject **in, PyObject **out, const struct sort_words *words)
+static int tng_sort(int nin, int nout, PyObject **in, PyObject **out, const struct sort_params *params)
 {
     PyArrayObject *x = behaved(in[0]);
     int axis, result = -1;
@@ -48,7 +48,7 @@ static int tng_sort(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject *z = native_alloc(out, PyArray_NDIM(x), PyArray_DIMS(x), PyArray_TYPE(x));
     if (z != NULL) {
         Sorting s;
-        if (make_sorting(&s, x, PyArray_DIM(x, axis), (int)words->stable) == 0)
+        if (make_sorting(&s, x, PyArray_DIM(x, axis), (int)params->stable) == 0)
             result = lines_run(x, axis, 1, &z, sort_lines, &s);
         free_sorting(&s);
     }
@@ -65,7 +65,7 @@ static int order_lines(void *context, npy_intp rows, const char *in, npy_intp in
     return 0;
 }
 
-static int tng_argsort(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_argsort(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = behaved(in[0]);
     int axis, result = -1;
@@ -246,11 +246,11 @@ static int choose_lines(void *context, npy_intp rows, const char *in, npy_intp i
 }
 
 NATIVE_FUNCTION(topk, axis, sorted, values, indices, index_type)
-static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, const struct topk_words *words)
+static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, const struct topk_params *params)
 {
     PyArrayObject *x = behaved(in[0]), *z[2];
     Choice c;
-    int result = -1, axis = (int)words->axis, j = 0;
+    int result = -1, axis = (int)params->axis, j = 0;
     int64_t k;
     memset(&c, 0, sizeof c);
     PyArrayObject *room = NULL;
@@ -264,10 +264,10 @@ static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, const stru
     }
     c.k = (npy_intp)(k < 0 ? -k : k);
     c.flip = k > 0 ? UINT64_MAX : 0;
-    c.sorted = (int)words->sorted;
-    c.values = (int)words->values;
-    c.indices = (int)words->indices;
-    c.index_type = (int)words->index_type;
+    c.sorted = (int)params->sorted;
+    c.values = (int)params->values;
+    c.indices = (int)params->indices;
+    c.index_type = (int)params->index_type;
     memcpy(dims, PyArray_DIMS(x), PyArray_NDIM(x) * sizeof *dims);
     dims[axis] = c.k;
     if (c.values && (z[j++] = native_alloc(&out[0], PyArray_NDIM(x), dims, PyArray_TYPE(x))) == NULL)

@@ -4,7 +4,7 @@
  * may occur several times, and the entries of one line are in any order. The comment at each function describes it; the
  * contract of native functions is in gof/native.h. */
 #include "native.h"
-#include "clones.h"
+#include "target_clones.h"
 
 #define MAC(z, a, b) ((z) += (a) * (b))
 #define ADD_TO(z, a) ((z) += (a))
@@ -222,7 +222,7 @@ static PyArrayObject *zeros(PyObject **out, npy_intp rows, npy_intp columns, int
 
 /* ------------------------------------------------------------------ csr_by_dense: (data, indices, indptr, b [, columns]) */
 
-static int tng_csr_by_dense(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_csr_by_dense(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *data = packed(in[0]), *b = NULL, *z;
     npy_intp row, rows = PyArray_DIM((PyArrayObject *)in[3], 0), n = PyArray_DIM((PyArrayObject *)in[3], 1);
@@ -248,7 +248,7 @@ static int tng_csr_by_dense(int nin, int nout, PyObject **in, PyObject **out, co
 
 /* ------------------------------------------------------------------ csc_by_dense: (data, indices, indptr, rows, b) */
 
-static int tng_csc_by_dense(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_csc_by_dense(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *data = packed(in[0]), *b = NULL, *z;
     npy_intp row, n = PyArray_DIM((PyArrayObject *)in[4], 1);
@@ -289,7 +289,7 @@ static PyArrayObject *accumulator(PyObject *z, PyObject **out, int in_place)
 }
 
 NATIVE_FUNCTION(usmm_csc_dense, in_place)
-static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out, const struct usmm_csc_dense_words *words)
+static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out, const struct usmm_csc_dense_params *params)
 {
     PyArrayObject *y = (PyArrayObject *)in[5], *given = (PyArrayObject *)in[6], *b = NULL, *z, *rest = NULL;
     if (PyArray_SIZE((PyArrayObject *)in[0]) != 1) {
@@ -319,14 +319,14 @@ static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out, 
         goto end;
     }
     b = with_rows(in[5], &row);
-    z = b == NULL ? NULL : accumulator(in[6], out, words->in_place != 0);
+    z = b == NULL ? NULL : accumulator(in[6], out, params->in_place != 0);
     if (z == NULL)
         goto end;
     npy_intp item = PyArray_ITEMSIZE(z);
     status = 0;
     /* If the rows of z are not contiguous, or if z may overlap b, compute the product in a separate array. */
     int direct = PyArray_ISBEHAVED(z) && (n <= 1 || PyArray_STRIDE(z, 1) == item) && PyArray_STRIDE(z, 0) % item == 0;
-    if (direct && words->in_place && b == (PyArrayObject *)in[5]) {
+    if (direct && params->in_place && b == (PyArrayObject *)in[5]) {
         npy_intp low_b = 0, low_z = 0;
         const char *from = PyArray_BYTES(b), *to = PyArray_BYTES(z);
         npy_intp high_b = item * n + PyArray_STRIDE(b, 0) * (PyArray_DIM(b, 0) - 1), high_z = item * n + PyArray_STRIDE(z, 0) * (rows - 1);
@@ -367,11 +367,11 @@ end:
 /* ------------------------------------------------------------------ dot_grad: (indices, indptr, b, g): g[row] . b[column] of each entry */
 
 NATIVE_FUNCTION(dot_grad, columns)
-static int tng_dot_grad(int nin, int nout, PyObject **in, PyObject **out, const struct dot_grad_words *words)
+static int tng_dot_grad(int nin, int nout, PyObject **in, PyObject **out, const struct dot_grad_params *params)
 {
     /* With `columns`, a line belongs to a row of b, and an index to a row of g. Without it, a line belongs to a row of
      * g, and an index to a row of b. */
-    PyObject *by_line = in[words->columns ? 2 : 3], *by_place = in[words->columns ? 3 : 2];
+    PyObject *by_line = in[params->columns ? 2 : 3], *by_place = in[params->columns ? 3 : 2];
     PyArrayObject *a = NULL, *b = NULL, *z;
     npy_intp a_row, b_row, n = PyArray_DIM((PyArrayObject *)by_line, 1);
     Pattern p = {0};
@@ -385,7 +385,7 @@ static int tng_dot_grad(int nin, int nout, PyObject **in, PyObject **out, const 
         goto end;
     if (p.lines != PyArray_DIM((PyArrayObject *)by_line, 0)) {
         PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, but the dense matrix has %zd rows", (Py_ssize_t)p.lines,
-                     words->columns ? "columns" : "rows", (Py_ssize_t)PyArray_DIM((PyArrayObject *)by_line, 0));
+                     params->columns ? "columns" : "rows", (Py_ssize_t)PyArray_DIM((PyArrayObject *)by_line, 0));
         goto end;
     }
     npy_intp count = PyArray_SIZE(p.index_array);
@@ -406,7 +406,7 @@ end:
 
 /* ------------------------------------------------------------------ sampling_dot: (x, y, data, indices, indptr, columns) -> data, indices, indptr */
 
-static int tng_sampling_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_sampling_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1], *a = NULL, *b = NULL, *data = NULL, *z;
     npy_intp a_row, b_row, n = PyArray_DIM(x, 1);
@@ -463,7 +463,7 @@ static int read_shape(PyObject *value, npy_intp *shape)
     return status;
 }
 
-static int tng_csm_grad(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_csm_grad(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *values = packed(in[4]), *z;
     npy_intp shape[2], g_shape[2], count = PyArray_SIZE((PyArrayObject *)in[1]);
@@ -521,10 +521,10 @@ static PyArrayObject *like_entries(PyObject **out, const Pattern *p, PyArrayObje
 }
 
 NATIVE_FUNCTION(mul_s_d, columns)
-static int tng_mul_s_d(int nin, int nout, PyObject **in, PyObject **out, const struct mul_s_d_words *words)
+static int tng_mul_s_d(int nin, int nout, PyObject **in, PyObject **out, const struct mul_s_d_params *params)
 {
     PyArrayObject *data = packed(in[0]), *b = (PyArrayObject *)in[3], *z;
-    int major = words->columns ? 1 : 0;
+    int major = params->columns ? 1 : 0;
     Pattern p = {0};
     int status = -1;
     if (data == NULL || same_minor(nin, in, 4, PyArray_DIM(b, 1 - major), major ? "rows" : "columns") < 0
@@ -549,7 +549,7 @@ end:
 
 /* If `multiply`, multiply the entries by the vector, otherwise add the vector. */
 NATIVE_FUNCTION(entries_and_vector, multiply)
-static int tng_entries_and_vector(int nin, int nout, PyObject **in, PyObject **out, const struct entries_and_vector_words *words)
+static int tng_entries_and_vector(int nin, int nout, PyObject **in, PyObject **out, const struct entries_and_vector_params *params)
 {
     PyArrayObject *data = packed(in[0]), *b = (PyArrayObject *)in[3], *z;
     npy_intp length = PyArray_DIM(b, 0), step = PyArray_STRIDE(b, 0);
@@ -559,7 +559,7 @@ static int tng_entries_and_vector(int nin, int nout, PyObject **in, PyObject **o
         || (z = like_entries(out, &p, data)) == NULL)
         goto end;
     status = 0;
-    if (words->multiply) {
+    if (params->multiply) {
         /* Use the vector as a matrix with equal rows. */
 #define ARGUMENTS(t) (p.lines, p.start, p.index, READ(data, t), PyArray_BYTES(b), 0, step, WRITE(z, t))
         CALL(PyArray_TYPE(data), entries_by_matrix, ARGUMENTS)
@@ -579,10 +579,10 @@ end:
 /* ------------------------------------------------------------------ add_s_d: (data, indices, indptr, y [, length of the minor dimension]) */
 
 NATIVE_FUNCTION(add_s_d, columns, in_place)
-static int tng_add_s_d(int nin, int nout, PyObject **in, PyObject **out, const struct add_s_d_words *words)
+static int tng_add_s_d(int nin, int nout, PyObject **in, PyObject **out, const struct add_s_d_params *params)
 {
     PyArrayObject *data = packed(in[0]), *y = (PyArrayObject *)in[3], *z;
-    int major = words->columns ? 1 : 0;
+    int major = params->columns ? 1 : 0;
     Pattern p = {0};
     int status = -1;
     if (data == NULL || same_minor(nin, in, 4, PyArray_DIM(y, 1 - major), major ? "rows" : "columns") < 0
@@ -593,7 +593,7 @@ static int tng_add_s_d(int nin, int nout, PyObject **in, PyObject **out, const s
                      major ? "columns" : "rows", (Py_ssize_t)PyArray_DIM(y, major));
         goto end;
     }
-    if ((z = accumulator(in[3], out, words->in_place != 0)) == NULL)
+    if ((z = accumulator(in[3], out, params->in_place != 0)) == NULL)
         goto end;
     status = 0;
 #define ARGUMENTS(t) (p.lines, p.start, p.index, READ(data, t), PyArray_BYTES(z), PyArray_STRIDE(z, major), PyArray_STRIDE(z, 1 - major))

@@ -7,7 +7,7 @@
 #define THEANO_NG_STRIDED_H
 
 #include "native.h"
-#include "clones.h"
+#include "target_clones.h"
 
 #define INC_ROW_CLONES STRIDED_CLONES
 #include "inc_code.h"

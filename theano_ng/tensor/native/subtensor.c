@@ -4,7 +4,7 @@
 
 /* ---------------------------------------------------------------- basic indexing */
 
-static int index_basic(int n, const struct entry_words *entry, PyObject **in, PyArrayObject *x, BasicView *view)
+static int index_basic(int n, const struct entry_params *entry, PyObject **in, PyArrayObject *x, BasicView *view)
 {
     int axis = 0, nd = PyArray_NDIM(x);
     view->nd = 0;
@@ -35,10 +35,10 @@ static int index_basic(int n, const struct entry_words *entry, PyObject **in, Py
 /* Inputs: x, indices. */
 NATIVE_TABLE(subtensor, entry, index);
 NATIVE_READER(subtensor)
-static int tng_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct subtensor_words *words)
+static int tng_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct subtensor_params *params)
 {
     BasicView view;
-    if (index_basic((int)words->n_index, words->index, in, (PyArrayObject *)in[0], &view) < 0)
+    if (index_basic((int)params->n_index, params->index, in, (PyArrayObject *)in[0], &view) < 0)
         return -1;
     PyObject *z = strided_view((PyArrayObject *)in[0], view.nd, view.dim, view.stride, view.data);
     if (z == NULL)
@@ -124,12 +124,12 @@ static inc_row_fn adder_for(PyArrayObject *z)
 /* Inputs: x, y, indices. */
 NATIVE_TABLE(inc_subtensor, entry, index, in_place, set_instead_of_inc);
 NATIVE_READER(inc_subtensor)
-static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct inc_subtensor_words *words)
+static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct inc_subtensor_params *params)
 {
     BasicView view;
     npy_intp sy[NPY_MAXDIMS];
-    PyArrayObject *z = target_of(in[0], out, (int)words->in_place);
-    if (z == NULL || index_basic((int)words->n_index, words->index, in, z, &view) < 0)
+    PyArrayObject *z = target_of(in[0], out, (int)params->in_place);
+    if (z == NULL || index_basic((int)params->n_index, params->index, in, z, &view) < 0)
         return -1;
     PyArrayObject *y = source_for(in[1], z);
     if (y == NULL)
@@ -138,7 +138,7 @@ static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, c
     StridedPlan plan;
     if (status == 0 && strided_plan(&plan, view.nd, view.dim, view.stride, sy) > 0) {
         inc_row_fn add;
-        if (words->set_instead_of_inc)
+        if (params->set_instead_of_inc)
             strided_copy_planned(PyArray_ITEMSIZE(z), &plan, view.data, PyArray_BYTES(y));
         else if ((add = adder_for(z)) != NULL)
             strided_add_planned(add, &plan, view.data, PyArray_BYTES(y));
@@ -249,7 +249,7 @@ done:
 }
 
 /* Inputs: x, indices. */
-static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     Gather g;
     int status = read_gather(&g, (PyArrayObject *)in[0], nin - 1, in + 1, NULL);
@@ -261,26 +261,26 @@ static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const int6
 
 /* Inputs: x, y, indices. */
 NATIVE_FUNCTION(inc, in_place, set_instead_of_inc)
-static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_words *words)
+static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_params *params)
 {
     Gather g;
-    PyArrayObject *z = target_of(in[0], out, (int)words->in_place);
+    PyArrayObject *z = target_of(in[0], out, (int)params->in_place);
     if (z == NULL)
         return -1;
     int status = read_gather(&g, z, nin - 2, in + 2, z);
     if (status == 0)
-        status = scatter(&g, z, in[1], (int)words->in_place, (int)words->set_instead_of_inc);
+        status = scatter(&g, z, in[1], (int)params->in_place, (int)params->set_instead_of_inc);
     gather_close(&g);
     return status;
 }
 
 /* make_slice: build a slice of Python integers. The inputs start, stop and step are 0-d integer arrays or None. */
-static int tng_make_slice(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_make_slice(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyObject *fields[3] = {NULL, NULL, NULL};
     int filled = 0;
     (void)nout;
-    (void)words;
+    (void)params;
     for (; filled < nin && filled < 3; filled++) {
         if (in[filled] == Py_None)
             fields[filled] = Py_NewRef(Py_None);

@@ -163,9 +163,9 @@ static int store_slices(const Slices *s, PyArrayObject *x, int axis, npy_intp un
 }
 
 NATIVE_FUNCTION(unique, indices, inverse, counts, axis)
-static int tng_unique(int nin, int nout, PyObject **in, PyObject **out, const struct unique_words *words)
+static int tng_unique(int nin, int nout, PyObject **in, PyObject **out, const struct unique_params *params)
 {
-    const int indices = (int)words->indices, inverse = (int)words->inverse, counts = (int)words->counts, axis = (int)words->axis;
+    const int indices = (int)params->indices, inverse = (int)params->inverse, counts = (int)params->counts, axis = (int)params->axis;
     PyArrayObject *given = (PyArrayObject *)in[0], *turned = NULL, *order = NULL, *first = NULL, *starts_ = NULL;
     int result = -1, at = 0;
     /* Move the axis to the front, so that slices are contiguous. */
@@ -317,7 +317,7 @@ static int count_few(PyArrayObject *x, const int64_t *whole, npy_intp least, PyO
     return 0;
 }
 
-static int tng_bincount(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_bincount(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = behaved(in[0]), *weights = NULL;
     int64_t copied[CHUNK], low = 0, high = -1, least;

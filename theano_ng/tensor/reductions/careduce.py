@@ -239,19 +239,19 @@ class CAReduce(NativeOp, Op):
         if x.ndim > _NATIVE_MAX_NDIM:
             return None
         openmp_minsize = config.openmp_elemwise_minsize if config.openmp else 0
-        words = self._shipped_words(x.dtype, z.dtype, x.ndim)
-        if words is not None:
-            return NativeCode(_NATIVE + ":reduce", **words, kernel=0, openmp_minsize=openmp_minsize)
+        params = self._builtin_params(x.dtype, z.dtype, x.ndim)
+        if params is not None:
+            return NativeCode(_NATIVE + ":reduce", **params, kernel=0, openmp_minsize=openmp_minsize)
         try:
             kernel = self._kernel(x.dtype, acc)
         except (MethodNotDefined, NotImplementedError):
             return None
         if kernel is None:
             return None
-        words = self._words(0, x.dtype, acc, z.dtype, x.ndim)
-        return NativeCode(_NATIVE + ":reduce", **words, kernel=kernel, openmp_minsize=openmp_minsize)
+        params = self._packed_params(0, x.dtype, acc, z.dtype, x.ndim)
+        return NativeCode(_NATIVE + ":reduce", **params, kernel=kernel, openmp_minsize=openmp_minsize)
 
-    def _shipped_words(self, x_dtype, z_dtype, ndim):
+    def _builtin_params(self, x_dtype, z_dtype, ndim):
         """Return the packed parameters of the reduction if native/reduce.c has a loop for it, else None."""
         from theano_ng.tensor.native.reduce import has_fold
 
@@ -261,14 +261,14 @@ class CAReduce(NativeOp, Op):
             acc = "float32"
         if not operation or not has_fold(operation, np.dtype(x_dtype).num, np.dtype(acc).num):
             return None
-        return self._words(operation, x_dtype, acc, z_dtype, ndim)
+        return self._packed_params(operation, x_dtype, acc, z_dtype, ndim)
 
     def reads_blocks(self, node):
         """Return True if the C code of a node can read its elements block by block, as `ReducedElemwise` requires."""
         x, z = node.inputs[0].type, node.outputs[0].type
-        return x.ndim <= _NATIVE_MAX_NDIM and self._shipped_words(x.dtype, z.dtype, x.ndim) is not None
+        return x.ndim <= _NATIVE_MAX_NDIM and self._builtin_params(x.dtype, z.dtype, x.ndim) is not None
 
-    def _words(self, operation, x_dtype, acc_dtype, z_dtype, ndim):
+    def _packed_params(self, operation, x_dtype, acc_dtype, z_dtype, ndim):
         identity = getattr(self.scalar_op, "identity", None)
         element, accumulator, result = [np.dtype(dtype).num for dtype in (x_dtype, acc_dtype, z_dtype)]
         return dict(

@@ -52,12 +52,12 @@ class _ArgmaxBase(NativeOp, Op):
         # If the length is 0, there are no rows. Use length 1 then, since NumPy's argmax rejects rows of length 0.
         return moved.reshape(shape + (length or 1,))
 
-    def _native(self, node, function, **words):
+    def _native(self, node, function, **params):
         x = node.inputs[0]
         if x.dtype.startswith("complex") or x.ndim > 32:
             return None
         axes = builtins.sum(1 << axis for axis in self._prepare(x)[1])
-        return NativeCode("theano_ng.tensor.native.argmax:" + function, axes=axes, **words)
+        return NativeCode("theano_ng.tensor.native.argmax:" + function, axes=axes, **params)
 
     def _reduced_shape(self, node, shape):
         axes = self._prepare(node.inputs[0])[1]

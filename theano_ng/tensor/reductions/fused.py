@@ -9,7 +9,7 @@ from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import Add
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.divisors import OPERATIONS, integer_divisors
-from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows
+from theano_ng.tensor.elemwise.kernel import MAYBE_BROADCAST, elemwise_kernel, operand_classes, operand_rows
 from theano_ng.tensor.reductions.row_program import RowProgram, can_map, can_reduce_rows, reads_columns
 
 _NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
@@ -105,8 +105,8 @@ class ReducedElemwise(NativeOp, Op):
             n = len(node.inputs)
             program = RowProgram([(self.elemwise, range(n)), (self.reduction, (n,))], (n + 1,), rows)
             return program.code_for(node.inputs)
-        words = self.reduction._shipped_words(between.dtype, node.outputs[0].type.dtype, between.ndim)
-        if words is None:
+        params = self.reduction._builtin_params(between.dtype, node.outputs[0].type.dtype, between.ndim)
+        if params is None:
             return None
         classes, divisors = operand_classes(inner), integer_divisors(inner)
         summed = self._summed_dtype(inner, outer)
@@ -118,11 +118,11 @@ class ReducedElemwise(NativeOp, Op):
             return None
         return NativeCode(
             _NATIVE,
-            **words,
+            **params,
             kernel=kernel,
             program=0,
             folds=summed is not None,
-            has_alternate=ALTERNATE in classes,
+            has_maybe_broadcast=MAYBE_BROADCAST in classes,
             has_divisors=bool(divisors),
             computed_divisor=OPERATIONS[divisors.computed],
             operands=operand_rows(inner, classes, {}, divisors),

@@ -15,7 +15,7 @@ from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.divisors import divides
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.divisors import integer_divisors
-from theano_ng.tensor.elemwise.kernel import ALTERNATE, HOISTED, PLAIN, elemwise_kernel, operand_classes
+from theano_ng.tensor.elemwise.kernel import MAYBE_BROADCAST, HOISTED, VARYING, elemwise_kernel, operand_classes
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import CAReduce
 
@@ -86,10 +86,10 @@ def can_reduce_rows(node, shape=None):
         return None
     if all(pattern[:outer]) or any(pattern[outer:]):
         return None
-    words = op._shipped_words(x.type.dtype, z.type.dtype, rank)
-    if words is None or x.type.dtype.startswith("complex"):
+    params = op._builtin_params(x.type.dtype, z.type.dtype, rank)
+    if params is None or x.type.dtype.startswith("complex"):
         return None
-    accumulator, result = words["accumulator_type"], words["result_type"]
+    accumulator, result = params["accumulator_type"], params["result_type"]
     narrowed = (np.dtype("float64").num, np.dtype("float32").num)
     if accumulator != result and (accumulator, result) != narrowed:
         return None
@@ -250,12 +250,12 @@ class RowProgram(NativeOp, Op):
     def code_for(self, inputs):
         """Return the NativeCode for inputs of these types, or None if an operation has no C code."""
         try:
-            return _Words(self, inputs).code()
+            return _Packing(self, inputs).code()
         except (MethodNotDefined, NotImplementedError):
             return None
 
 
-class _Words:
+class _Packing:
     """The packed parameters of a program: its values, and its operations in the order of execution.
 
     A row is processed in several passes. An operation on elements that needs the result of a reduction runs in a later
@@ -349,13 +349,13 @@ class _Words:
             )
         for k, step, arguments in order:
             node = self.nodes[k - self.n_inputs]
-            words = dict(number=self.passes[k], level=self.level(k))
+            params = dict(number=self.passes[k], level=self.level(k))
             if isinstance(step, CAReduce):
-                fold = step._shipped_words(node.inputs[0].type.dtype, node.outputs[0].type.dtype, self.shape.rank)
-                words.update({name: fold[name] for name in ("operation", "has_identity", "identity")})
-                entries.append(_entry(_FOLD, type=fold["accumulator_type"], **words))
+                fold = step._builtin_params(node.inputs[0].type.dtype, node.outputs[0].type.dtype, self.shape.rank)
+                params.update({name: fold[name] for name in ("operation", "has_identity", "identity")})
+                entries.append(_entry(_FOLD, type=fold["accumulator_type"], **params))
             else:
-                entries.append(_entry(_MAP, kernel=self._kernel(node, k, arguments), **words))
+                entries.append(_entry(_MAP, kernel=self._kernel(node, k, arguments), **params))
             entries += [_entry(_ARGUMENT, number=number[a]) for a in (*arguments, k)]
         return NativeCode(
             _NATIVE, rank=self.shape.rank, row_rank=self.shape.row_rank, n_buffers=n_buffers, entries=entries
@@ -368,7 +368,7 @@ class _Words:
         for a, kind in zip(arguments, classes):
             level = self.level(a)
             repeats = rows_of_elements and level == ROW
-            if kind not in ((HOISTED,) if level == ONE else (ALTERNATE, HOISTED) if repeats else (PLAIN,)):
+            if kind not in ((HOISTED,) if level == ONE else (MAYBE_BROADCAST, HOISTED) if repeats else (VARYING,)):
                 raise NotImplementedError("an operand of another class")
         kernel, needs_python = elemwise_kernel(node.op.scalar_op, node, classes, integer_divisors(node))
         if needs_python:
@@ -376,9 +376,9 @@ class _Words:
         return kernel
 
 
-def _entry(entry, **words):
-    """Return an entry of the table; words that its kind does not use are 0."""
+def _entry(entry, **params):
+    """Return an entry of the table; params that its kind does not use are 0."""
     empty = dict(
         level=0, number=0, type=0, input=-1, output=-1, ndim=0, broadcastable=0, buffer=-1, kernel=0, program=0
     )
-    return dict(empty, operation=0, has_identity=0, identity=b"", **{"entry": entry}) | words
+    return dict(empty, operation=0, has_identity=0, identity=b"", **{"entry": entry}) | params

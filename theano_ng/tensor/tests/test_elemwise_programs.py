@@ -11,9 +11,16 @@ from theano_ng import scalar
 from theano_ng.compile.mode import Mode
 from theano_ng.scalar.types import get_scalar_type
 from theano_ng.tensor import inplace
-from theano_ng.tensor.elemwise import Elemwise, superinstructions, divisors
+from theano_ng.tensor.elemwise import Elemwise, divisors, superinstructions
 from theano_ng.tensor.elemwise import interpreter as programs
-from theano_ng.tensor.elemwise.kernel import ALTERNATE, HOISTED, PLAIN, operand_classes, scalar_c_parts, scalar_node
+from theano_ng.tensor.elemwise.kernel import (
+    HOISTED,
+    MAYBE_BROADCAST,
+    VARYING,
+    operand_classes,
+    scalar_c_parts,
+    scalar_node,
+)
 from theano_ng.tensor.tests.test_interpreter import bits_of, interpretation, random_values, run
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.xlogx import xlogx
@@ -32,22 +39,22 @@ def number_of_steps(node):
 class TestKernels(unittest.TestCase):
     def test_how_operands_are_read(self):
         """An operand class: one value for all, possibly one value along the inner loop, or all elements."""
-        self.assertEqual(len({PLAIN, HOISTED, ALTERNATE}), 3)
+        self.assertEqual(len({VARYING, HOISTED, MAYBE_BROADCAST}), 3)
         for patterns, classes in (
-            (["", ""], [PLAIN, PLAIN]),
-            (["0", "0"], [PLAIN, PLAIN]),
-            (["1", "1"], [PLAIN, PLAIN]),
-            (["0", "1"], [PLAIN, HOISTED]),
-            (["1", "0"], [HOISTED, PLAIN]),
-            (["00", "11"], [PLAIN, HOISTED]),
-            (["00", "01"], [PLAIN, ALTERNATE]),
-            (["00", "10"], [PLAIN, PLAIN]),
-            (["01", "10"], [ALTERNATE, PLAIN]),
-            (["01", "01"], [PLAIN, PLAIN]),
-            (["01", "11"], [PLAIN, HOISTED]),
-            (["10", "11"], [PLAIN, HOISTED]),
-            (["001", "101", "011", "111"], [PLAIN, PLAIN, ALTERNATE, HOISTED]),
-            (["000", "110", "001", "101"], [PLAIN, PLAIN, ALTERNATE, ALTERNATE]),
+            (["", ""], [VARYING, VARYING]),
+            (["0", "0"], [VARYING, VARYING]),
+            (["1", "1"], [VARYING, VARYING]),
+            (["0", "1"], [VARYING, HOISTED]),
+            (["1", "0"], [HOISTED, VARYING]),
+            (["00", "11"], [VARYING, HOISTED]),
+            (["00", "01"], [VARYING, MAYBE_BROADCAST]),
+            (["00", "10"], [VARYING, VARYING]),
+            (["01", "10"], [MAYBE_BROADCAST, VARYING]),
+            (["01", "01"], [VARYING, VARYING]),
+            (["01", "11"], [VARYING, HOISTED]),
+            (["10", "11"], [VARYING, HOISTED]),
+            (["001", "101", "011", "111"], [VARYING, VARYING, MAYBE_BROADCAST, HOISTED]),
+            (["000", "110", "001", "101"], [VARYING, VARYING, MAYBE_BROADCAST, MAYBE_BROADCAST]),
         ):
             node = T.add(*[TensorType("float64", [b == "1" for b in pattern])() for pattern in patterns]).owner
             self.assertEqual(operand_classes(node), classes, patterns)

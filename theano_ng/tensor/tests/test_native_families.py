@@ -11,7 +11,7 @@ import numpy as np
 
 import theano_ng.tensor.native
 from theano_ng.gof.native import native_function
-from theano_ng.gof.native_words import SCRATCH
+from theano_ng.gof.native_params import SCRATCH
 
 
 class TestDeclarations(unittest.TestCase):
@@ -22,7 +22,7 @@ class TestDeclarations(unittest.TestCase):
         found = {}
         for family in families:
             module = importlib.import_module("theano_ng.tensor.native." + family)
-            for name in module.words:
+            for name in module.params:
                 if hasattr(module, name):
                     found[family, name] = native_function("theano_ng.tensor.native.%s:%s" % (family, name)).record
         self.assertEqual(

@@ -320,10 +320,10 @@ class TestFolds(unittest.TestCase):
         for op in (scalar.add, scalar.mul, scalar.maximum, scalar.minimum, scalar.and_, scalar.or_, scalar.xor):
             for dtype in ALL_DTYPES:
                 for reduction in (CAReduce(op), Sum(), Sum(acc_dtype=dtype), Prod()):
-                    words = reduction._shipped_words(dtype, dtype, 2)
-                    if words is not None:
-                        accumulator = words["accumulator_type"]
-                        self.assertTrue(has_fold(words["operation"], accumulator, accumulator), (op, dtype, reduction))
+                    params = reduction._builtin_params(dtype, dtype, 2)
+                    if params is not None:
+                        accumulator = params["accumulator_type"]
+                        self.assertTrue(has_fold(params["operation"], accumulator, accumulator), (op, dtype, reduction))
 
 
 class TestGroups(unittest.TestCase):

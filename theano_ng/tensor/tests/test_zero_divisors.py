@@ -30,9 +30,9 @@ DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"
 
 def notes_zeros(node):
     """Return True if a node's native code checks for zeros; its parameters and its kernel must agree."""
-    words = node.op.native_code(node).words
-    prepared = any(row["divides"] for row in words["operands"]) or words["computed_divisor"] != 0
-    assert prepared == ("tng_zeros_" in words["kernel"].source)
+    params = node.op.native_code(node).params
+    prepared = any(row["divides"] for row in params["operands"]) or params["computed_divisor"] != 0
+    assert prepared == ("tng_zeros_" in params["kernel"].source)
     return prepared
 
 
@@ -380,7 +380,7 @@ class TestState(Divides):
         """Divisors are checked first if the loop overwrites memory that the caller sees, or the divisors themselves."""
         x, y = T.ivectors("xy")
         temporary = T.sort(x)
-        for out, looks_first in (
+        for out, check_divisors_first in (
             (x // y, False),
             (inplace.int_div_inplace(x, y), True),
             (inplace.int_div_inplace(x[::-1], y), True),
@@ -388,7 +388,7 @@ class TestState(Divides):
             (inplace.int_div_inplace(temporary, y), False),
             (Elemwise(scalar.mod, {0: 1})(y, temporary), True),
         ):
-            self.assertEqual(out.owner.op.native_code(out.owner).words["looks_first"], looks_first)
+            self.assertEqual(out.owner.op.native_code(out.owner).params["check_divisors_first"], check_divisors_first)
             f = theano.function([x, y], out, mode=AS_BUILT, accept_inplace=True, on_unused_input="ignore")
             self.refused(f, [0, 2, 0], [1, 0, 2], says=r"element \[\d\] of input\[1\]")
 

@@ -11,7 +11,7 @@ from theano_ng.tests.mutants.records import PACKAGE
 
 ROOT = os.path.dirname(PACKAGE)
 PARTS = ("tensor/native", "tensor/native/blocks", "scalar/c_code", "scan", "gof", "gof/c_include", "gpuarray/native")
-# Replacement of clones.h without clones of functions, because with them the compiler takes three times as long.
+# Replacement of target_clones.h without clones of functions, because with them the compiler takes three times as long.
 _WITHOUT_CLONES = b"""\
 #define VECTORISED
 #define VECTORISED_V3
@@ -69,7 +69,7 @@ class Builder:
                 if name.endswith((".c", ".h")):
                     os.symlink(os.path.join(PACKAGE, part, name), os.path.join(there, name))
         if platform.machine() == "x86_64":
-            self.replace("tensor/native/clones.h", _WITHOUT_CLONES)
+            self.replace("tensor/native/target_clones.h", _WITHOUT_CLONES)
 
     def replace(self, path, text):
         """Replace the content of a file until `restore` is called."""

@@ -47,7 +47,7 @@ _SPACED = {"<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"}
 # Error messages, reference counts, unused parameters: no result depends on them, or tools that check memory find the
 # change.
 _LEFT_ALONE = re.compile(
-    r"PyErr_\w+|Py_X?DECREF|Py_X?INCREF|Py_CLEAR|PyMem_\w+|free|give_memory|_Pragma|NATIVE_FUNCTION|\w*prefetch\w*"
+    r"PyErr_\w+|Py_X?DECREF|Py_X?INCREF|Py_CLEAR|PyMem_\w+|free|release_memory|_Pragma|NATIVE_FUNCTION|\w*prefetch\w*"
 )
 
 

@@ -12,7 +12,7 @@ AREAS = (  # a file belongs to the first area whose pattern matches
     ("rewriting engine", "gof/*"),
     ("writers of kernels", "tensor/elemwise/*.py"),
     ("writers of kernels", "scan/*kernel.py"),
-    ("writers of kernels", "scan/array_text.py"),
+    ("writers of kernels", "scan/array_source.py"),
     ("rules", "*"),
 )
 

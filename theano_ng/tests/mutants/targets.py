@@ -9,10 +9,10 @@ PYTHON = (
     "tensor/opt/*.py tensor/nnet/opt_*.py tensor/nnet/convolution/opt.py scan/opt/*.py sparse/opt/*.py gof/rewriting/*.py gof/optdb.py"
     " tensor/logarithms.py tensor/elemwise/kernel.py tensor/elemwise/cgen.py tensor/elemwise/interpreter.py tensor/elemwise/steps.py"
     " tensor/elemwise/complex_steps.py tensor/elemwise/superinstructions.py tensor/elemwise/divisors.py tensor/elemwise/xlogx.py"
-    " tensor/elemwise/inplace.py tensor/elemwise/perform.py scan/kernel.py scan/array_text.py scan/array_kernel.py scalar/contraction.py"
+    " tensor/elemwise/inplace.py tensor/elemwise/perform.py scan/kernel.py scan/array_source.py scan/array_kernel.py scalar/contraction.py"
 )
 C = (
-    "tensor/native/*.c tensor/native/*.h tensor/native/blocks/rows.c tensor/native/blocks/module.c tensor/native/blocks/vector_math.c"
+    "tensor/native/*.c tensor/native/*.h tensor/native/blocks/interpreter.c tensor/native/blocks/module.c tensor/native/blocks/vector_math.c"
     " tensor/native/blocks/*.h scalar/c_code/*.h"
 )
 DEVICES = "gpuarray/opt/*.py gpuarray/opt_util.py gpuarray/native/*.c gpuarray/native/*.h"
@@ -22,10 +22,10 @@ LEFT_OUT = {
     "scalar/c_code/half.h": "text for kernels that a compiler makes when a program runs: a trial compiles none of them anew",
     "scalar/c_code/half_blocks.h": "see half.h",
     "scalar/c_code/zero_in.h": "see half.h",
-    "tensor/native/blocks/rows.h": "written from the C of scalar ops, which is tested there",
+    "tensor/native/blocks/instructions.h": "written from the C of scalar ops, which is tested there",
     "tensor/native/gomp.h": "names of OpenMP's functions",
     "tensor/native/threads.h": "how many threads there are",
-    "tensor/native/clones.h": "instruction sets",
+    "tensor/native/target_clones.h": "instruction sets",
 }
 TESTS = (
     "tensor/tests tensor/nnet/tests tensor/signal/tests tensor/linalg/tests scan/tests sparse/tests scalar/tests sandbox/tests gof/tests compile/tests"

@@ -22,7 +22,7 @@ extern const Instruction block_instructions[] __attribute__((visibility("hidden"
 
 /* The kernels that elemwise.c and reduce_elemwise.h call; stride[-1] is the address of the program. blocks_run stores
  * the results. A function of block_sums adds up the program's only result; `dtype` is the dtype of the accumulator (see
- * SUM in rows.c). */
+ * SUM in interpreter.c). */
 __attribute__((visibility("hidden"))) void blocks_run(int64_t n, char **ptr, const int64_t *stride);
 
 /* A loop of scan, in the form that LoopThunk calls (scan/kernel.py); place[-1] is the address of the program. */

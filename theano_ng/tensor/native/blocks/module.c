@@ -1,4 +1,4 @@
-/* The extension modules blocks_v1, blocks_v2 ...: dicts of the instructions and kernels of rows.c by name. */
+/* The extension modules blocks_v1, blocks_v2 ...: dicts of the instructions and kernels of interpreter.c by name. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -1,7 +1,7 @@
-"""The packed parameters (words) of native functions. C code declares them, Python passes them by name.
+"""The packed parameters of native functions. C code declares them, Python passes them by name.
 
-A native function reads a C struct of int64 words. ``NATIVE_WORDS(gemm, in_place)`` in its source declares the struct.
-The extension module provides the same text, ``"in_place"``, as ``module.words["gemm"]``. `Record` parses this text and
+A native function reads a C struct of int64 words. ``NATIVE_PARAMS(gemm, in_place)`` in its source declares the struct.
+The extension module provides the same text, ``"in_place"``, as ``module.params["gemm"]``. `Record` parses this text and
 packs the values that an Op gives. Thus the offset and the length of each parameter are defined only once.
 """
 
@@ -50,33 +50,34 @@ class Record:
         self._lengths = {}  # lengths of the fields before `n_tail`; None for a single word
         offset = 0
         for field in text.split(", ") if text else ():
-            word, bracket, length = field.partition("[")
+            param, bracket, length = field.partition("[")
             length, closed, rest = length.partition("]")
-            readable = (word + length).isidentifier() and closed == ("]" if bracket else "") and not rest
+            readable = (param + length).isidentifier() and closed == ("]" if bracket else "") and not rest
             if not readable or self.tail is not None:
-                raise ValueError("%s: cannot parse %r in the declaration of its words, %r" % (name, field, text))
-            self.offsets[word] = offset
+                raise ValueError("%s: cannot parse %r in the declaration of its parameters, %r" % (name, field, text))
+            self.offsets[param] = offset
             if length.isdigit() or not bracket:
-                self._lengths[word] = int(length) if bracket else None
+                self._lengths[param] = int(length) if bracket else None
                 offset += int(length or 1)
             else:
-                self.tail = word
-                self.row = Record("%s, %s" % (name, word), texts[length], texts) if length else None
-                if [*self._lengths.items()][-1:] != [("n_" + word, None)]:
+                self.tail = param
+                self.row = Record("%s, %s" % (name, param), texts[length], texts) if length else None
+                if [*self._lengths.items()][-1:] != [("n_" + param, None)]:
                     raise ValueError(
-                        "%s: %s in the declaration of its words, %r, must come after n_%s" % (name, field, text, word)
+                        "%s: %s in the declaration of its parameters, %r, must come after n_%s"
+                        % (name, field, text, param)
                     )
-                del self._lengths["n_" + word]
+                del self._lengths["n_" + param]
         self.size = offset
         names = [*self._lengths, *[self.tail] * (self.tail is not None)]
-        self.given = dict.fromkeys(word for word in names if word != SCRATCH)
+        self.given = dict.fromkeys(param for param in names if param != SCRATCH)
 
-    def pack(self, words):
+    def pack(self, params):
         """Pack the parameters for C.
 
         Parameters
         ----------
-        words : dict
+        params : dict
             For each name an integer. For an array, a sequence of integers, or bytes, which are padded with zeros. For a
             table, a sequence of dicts.
 
@@ -92,16 +93,16 @@ class Record:
         ValueError
             If an array has the wrong length, or if an integer does not fit 64 bits.
         """
-        if words.keys() != self.given.keys():
-            raise TypeError(self._wrong_names(words))
+        if params.keys() != self.given.keys():
+            raise TypeError(self._wrong_names(params))
         packed = []
         for name, length in self._lengths.items():
             if length is None:
-                packed.append(0 if name == SCRATCH else words[name])
+                packed.append(0 if name == SCRATCH else params[name])
             else:
-                packed.extend(self._array(name, words[name], length))
+                packed.extend(self._array(name, params[name], length))
         if self.tail is not None:
-            rows = words[self.tail]
+            rows = params[self.tail]
             if self.row is None:
                 entries = self._array(self.tail, rows)
                 packed += [len(entries), *entries]
@@ -112,7 +113,7 @@ class Record:
         try:
             return array("q", packed).tolist()  # the conversion checks all words at once
         except (TypeError, OverflowError):
-            raise self._wrong_value(words) from None
+            raise self._wrong_value(params) from None
 
     def _array(self, name, values, length=None):
         if isinstance(values, bytes):
@@ -124,28 +125,28 @@ class Record:
             )
         return values
 
-    def _wrong_value(self, words):
-        """Return the error for the first word that is not an integer of 64 bits."""
-        for name, given in words.items():
+    def _wrong_value(self, params):
+        """Return the error for the first parameter that is not an integer of 64 bits."""
+        for name, given in params.items():
             if name == self.tail and self.row is not None:
                 continue  # `pack` of the rows has checked them
             for value in [given] if self._lengths.get(name, 0) is None else given:
                 try:
                     number = operator.index(value)
                 except TypeError:
-                    return TypeError("%s: the word %s must be an integer, not %r" % (self.name, name, value))
+                    return TypeError("%s: the parameter %s must be an integer, not %r" % (self.name, name, value))
                 if not -(2**63) <= number < 2**63:
                     return ValueError(
-                        "%s: the value of the word %s does not fit into 64 bits: %d" % (self.name, name, number)
+                        "%s: the value of the parameter %s does not fit into 64 bits: %d" % (self.name, name, number)
                     )
 
-    def _wrong_names(self, words):
-        missing = [name for name in self.given if name not in words]
-        unknown = [name for name in words if name not in self.given]
-        parts = ["has no word %s" % ", ".join(unknown)] * bool(unknown) + ["misses %s" % ", ".join(missing)] * bool(
-            missing
-        )
-        return "%s %s: the words that it declares are %s" % (
+    def _wrong_names(self, params):
+        missing = [name for name in self.given if name not in params]
+        unknown = [name for name in params if name not in self.given]
+        parts = ["has no parameter %s" % ", ".join(unknown)] * bool(unknown) + [
+            "misses %s" % ", ".join(missing)
+        ] * bool(missing)
+        return "%s %s: the parameters that it declares are %s" % (
             self.name,
             " and ".join(parts),
             ", ".join(self.given) or "none",

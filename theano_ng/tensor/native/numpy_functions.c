@@ -31,9 +31,9 @@ static PyArrayObject *as_array(PyObject *value, int type_num)
 /* ------------------------------------------------------------------ searchsorted: (sorted vector, values[, sorter]) */
 
 NATIVE_FUNCTION(searchsorted, right)
-static int tng_searchsorted(int nin, int nout, PyObject **in, PyObject **out, const struct searchsorted_words *words)
+static int tng_searchsorted(int nin, int nout, PyObject **in, PyObject **out, const struct searchsorted_params *params)
 {
-    PyObject *found = PyArray_SearchSorted((PyArrayObject *)in[0], in[1], words->right ? NPY_SEARCHRIGHT : NPY_SEARCHLEFT,
+    PyObject *found = PyArray_SearchSorted((PyArrayObject *)in[0], in[1], params->right ? NPY_SEARCHRIGHT : NPY_SEARCHLEFT,
                                            nin > 2 ? in[2] : NULL);
     if (found == NULL)
         return -1;
@@ -49,9 +49,9 @@ static int tng_searchsorted(int nin, int nout, PyObject **in, PyObject **out, co
 /* ------------------------------------------------------------------ product of vectors or matrices */
 
 NATIVE_FUNCTION(dot, type_number)
-static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const struct dot_words *words)
+static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const struct dot_params *params)
 {
-    int type_num = (int)words->type_number, result = -1;
+    int type_num = (int)params->type_number, result = -1;
     PyArrayObject *x = as_array(in[0], type_num), *y = x == NULL ? NULL : as_array(in[1], type_num);
     if (y == NULL)
         goto finish;
@@ -87,4 +87,4 @@ static const NativeEntry entries[] = {
     NATIVE_ENTRY(dot),
     {NULL},
 };
-NATIVE_MODULE(extra, entries)
+NATIVE_MODULE(numpy_functions, entries)

@@ -1,5 +1,5 @@
 /* The instructions, and the loop over blocks that runs them. The file is compiled for several levels of processors
- * (setup.py) and does not use Python. rows.h contains the C code of scalar ops, which expects the prologue of
+ * (setup.py) and does not use Python. instructions.h contains the C code of scalar ops, which expects the prologue of
  * kernels. */
 #include "../../../gof/c_include/kernel_prologue.h"
 #ifdef TNG_HAS_MVEC
@@ -9,7 +9,7 @@
 #define TNG_FOR_float64
 #include "../../../gof/c_include/complex_numbers.h"
 #define ROW_HEADERS
-#include "rows.h"
+#include "instructions.h"
 #undef ROW_HEADERS
 #include "../../../scalar/c_code/sum_blocks.h"
 #include "blocks.h"
@@ -80,7 +80,7 @@
             ((T *)out)[i] = z;                                      \
         }                                                           \
     }
-#include "rows.h"
+#include "instructions.h"
 #undef CHAIN
 #undef ROW1
 #undef ROW2
@@ -104,7 +104,7 @@ COPY(64)
 #define ROW3 ROW1
 #define CHAIN ROW1
 const Instruction block_instructions[] = {
-#include "rows.h"
+#include "instructions.h"
     {"copy_8", copy_8}, {"copy_16", copy_16}, {"copy_32", copy_32}, {"copy_64", copy_64}, {NULL, NULL},
 };
 

@@ -1,4 +1,4 @@
-"""The program that writes tensor/native/blocks/rows.h: ``python -m theano_ng.misc.write_block_rows``.
+"""The program that writes tensor/native/blocks/instructions.h: ``python -m theano_ng.misc.write_instructions``.
 
 Run it after a change of the C code of a scalar Op.
 """
@@ -7,5 +7,5 @@ import theano_ng.tensor.nnet.nnet  # noqa: F401, registers its activations
 from theano_ng.tensor.elemwise import instructions
 
 if __name__ == "__main__":
-    with open(instructions.ROWS, "w", encoding="utf-8") as file:
+    with open(instructions.INSTRUCTIONS_HEADER, "w", encoding="utf-8") as file:
         file.write(instructions.c_source())

@@ -1,4 +1,4 @@
-/* Written by misc/write_block_rows.py. ROW<n>(name, C type of result, C types of n operands, C code) */
+/* Written by misc/write_instructions.py. ROW<n>(name, C type of result, C types of n operands, C code) */
 #ifdef ROW_HEADERS
 #include "../../../scalar/c_code/hyperbolic.h"
 #include "../../../scalar/c_code/gamma.h"

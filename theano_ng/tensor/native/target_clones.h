@@ -4,8 +4,8 @@
  *   VECTORISED_V3: for loops that 512-bit vectors do not make faster
  *   STRIDED_CLONES: for copies and sums of strided items
  *   ONLY_V3: only for newer processors; call such a function only if `has_v3()` */
-#ifndef THEANO_NG_CLONES_H
-#define THEANO_NG_CLONES_H
+#ifndef THEANO_NG_TARGET_CLONES_H
+#define THEANO_NG_TARGET_CLONES_H
 
 #if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__linux__)
 #define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))

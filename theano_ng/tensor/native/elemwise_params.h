@@ -1,6 +1,6 @@
 /* The packed parameters of tng_elemwise (elemwise.c), and the shape of its result. */
-#ifndef THEANO_NG_ELEMWISE_WORDS_H
-#define THEANO_NG_ELEMWISE_WORDS_H
+#ifndef THEANO_NG_ELEMWISE_PARAMS_H
+#define THEANO_NG_ELEMWISE_PARAMS_H
 
 #include "native.h"
 
@@ -10,8 +10,8 @@
  *   kind: how the kernel reads the operand
  *   overwrites: for an output, the input that it overwrites (-1: none)
  *   divides: whether the kernel divides by the operand; a zero is then an error (divisors.h) */
-NATIVE_WORDS(operand, broadcastable, type_number, kind, overwrites, divides);
-enum { PLAIN, HOISTED, ALTERNATE };
+NATIVE_PARAMS(operand, broadcastable, type_number, kind, overwrites, divides);
+enum { VARYING, HOISTED, MAYBE_BROADCAST };
 
 /* The packed parameters of tng_elemwise.
  *   kernel: address of the kernel
@@ -20,13 +20,13 @@ enum { PLAIN, HOISTED, ALTERNATE };
  *   ndim: number of dimensions
  *   openmp_minsize: number of elements from which threads share the work (0: never)
  *   may_fail: the kernel uses Python's API and may set an exception
- *   has_alternate: an input is of kind ALTERNATE
+ *   has_maybe_broadcast: an input is of kind MAYBE_BROADCAST
  *   computed_divisor: the kernel's operation with a divisor that it computes (divisors.h)
- *   looks_first: divisors among the inputs are checked before an input is overwritten
+ *   check_divisors_first: divisors among the inputs are checked before an input is overwritten
  *   operands: the inputs, then the outputs */
-NATIVE_TABLE(elemwise, operand, operands, kernel, program, scratch, ndim, openmp_minsize, may_fail, has_alternate, computed_divisor, looks_first);
+NATIVE_TABLE(elemwise, operand, operands, kernel, program, scratch, ndim, openmp_minsize, may_fail, has_maybe_broadcast, computed_divisor, check_divisors_first);
 
-static inline int is_broadcast(const struct operand_words *operand, int d)
+static inline int is_broadcast(const struct operand_params *operand, int d)
 {
     return operand->broadcastable >> d & 1;
 }
@@ -50,7 +50,7 @@ static int refuse_lengths(int d, int one, int64_t length, int other, int64_t her
 }
 
 /* Compute the common shape of the inputs. Return 0, or -1 with an exception set. */
-static int result_dims(int nd, int nin, PyObject **in, const struct operand_words *operands, int64_t *dims)
+static int result_dims(int nd, int nin, PyObject **in, const struct operand_params *operands, int64_t *dims)
 {
     for (int d = 0; d < nd; ++d) {
         int reference = -1;

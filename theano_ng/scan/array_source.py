@@ -12,10 +12,22 @@ from theano_ng.scalar import Scalar, get_scalar_type
 from theano_ng.scan.kernel import Step, is_number
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["LEAVE", "Array", "ArrayMemory", "Box", "Fold", "Impossible", "Inner", "Layout", "Text", "Tool", "ctype"]
+__all__ = [
+    "BAIL_OUT",
+    "Array",
+    "ArrayMemory",
+    "ArraySource",
+    "BoxHelper",
+    "FoldHelper",
+    "KernelHelper",
+    "Layout",
+    "NativeHelper",
+    "Unsupported",
+    "ctype",
+]
 
 # The statement that returns to the machine.
-LEAVE = "{ *tng_left = 1; return tng_t; }"
+BAIL_OUT = "{ *tng_left = 1; return tng_t; }"
 
 
 class ArrayMemory(NamedTuple):
@@ -38,7 +50,7 @@ class ArrayMemory(NamedTuple):
     value: object
 
 
-class Tool(NamedTuple):
+class NativeHelper(NamedTuple):
     """A native function, and the indices of its array arguments."""
 
     code: NativeCode
@@ -46,7 +58,7 @@ class Tool(NamedTuple):
     outputs: tuple
 
 
-class Fold(NamedTuple):
+class FoldHelper(NamedTuple):
     """A function that reduces contiguous elements to one; see `fold_of` of native/reduce.c.
 
     Attributes
@@ -62,15 +74,15 @@ class Fold(NamedTuple):
     identity: bytes
 
 
-class Box(NamedTuple):
+class BoxHelper(NamedTuple):
     """A function that reduces contiguous elements along some axes, and its packed parameters: `fold_box` of
     native/reduce.c.
     """
 
-    words: tuple
+    params: tuple
 
 
-class Inner(NamedTuple):
+class KernelHelper(NamedTuple):
     """The kernel of an elementwise operation. It is compiled separately, because other functions use it, too, and it
     mostly exists already.
     """
@@ -91,17 +103,17 @@ class Layout(NamedTuple):
         Whether there are arrays of several dimensions. For them, native functions take another code path if a length is
         1.
     arrays : tuple of ArrayMemory
-    tools : tuple of Tool, Box, Fold and Inner
+    helpers : tuple of NativeHelper, BoxHelper, FoldHelper and KernelHelper
     """
 
     dims: tuple
     lengths: tuple
     several: bool
     arrays: tuple
-    tools: tuple
+    helpers: tuple
 
 
-class Impossible(Exception):
+class Unsupported(Exception):
     """Raised if a step contains an operation that this module does not support."""
 
 
@@ -140,7 +152,7 @@ def ctype(v):
     return get_scalar_type(v.type.dtype).dtype_specs()[1]
 
 
-class Text(Step):
+class ArraySource(Step):
     """The lengths, values and calls in the source code of a loop."""
 
     def __init__(self, op, fgraph, n_sinks):
@@ -148,7 +160,7 @@ class Text(Step):
         self.op, self.n_sinks = op, n_sinks
         self.parents, self.fixed = [], {}  # union-find structure of lengths that must be equal
         self.arrays = {}  # variable -> Array
-        self.memory, self.views, self.tools, self.functions = [], {}, [], {}
+        self.memory, self.views, self.helpers, self.functions = [], {}, [], {}
         self.setup, self.body = [], []
         self.sinks = {}  # variable -> number of the operand whose row may hold its result
         self.kernels = []
@@ -174,7 +186,7 @@ class Text(Step):
             if other == first:
                 continue
             if first in self.fixed and self.fixed.get(other, self.fixed[first]) != self.fixed[first]:
-                raise Impossible
+                raise Unsupported
             if other in self.fixed:
                 self.fixed[first] = self.fixed.pop(other)
             self.parents[other] = first
@@ -182,7 +194,7 @@ class Text(Step):
 
     def equate_all(self, ours, theirs):
         if [i is None for i in ours] != [i is None for i in theirs]:
-            raise Impossible
+            raise Unsupported
         for a, b in zip(ours, theirs):
             if a is not None:
                 self.equate(a, b)
@@ -204,9 +216,9 @@ class Text(Step):
         elif type(kind) is TensorType:
             number = is_number(v)
         else:
-            raise Impossible
+            raise Unsupported
         if kind.dtype == "float16" or kind.dtype.startswith("complex"):
-            raise Impossible
+            raise Unsupported
         return number
 
     def number(self, v):
@@ -215,24 +227,24 @@ class Text(Step):
         if name is None and isinstance(v, Constant) and isinstance(v.type, Scalar):
             name = self.names[v] = "((%s)%s)" % (v.type.dtype_specs()[1], v.type.c_literal(v.data))
         if name is None:
-            raise Impossible
+            raise Unsupported
         return name
 
     def array(self, v):
         """Return the Array of a variable or constant."""
         if v not in self.arrays:
             if not isinstance(v, Constant) or self.check(v):
-                raise Impossible
+                raise Unsupported
             dims = [None if b else self.new_length(n) for n, b in zip(v.data.shape, v.type.broadcastable)]
             shape = [n for n, b in zip(v.data.shape, v.type.broadcastable) if not b]
-            self.arrays[v] = self.own(v, dims, np.ascontiguousarray(v.data).reshape(shape))
+            self.arrays[v] = self.new_array(v, dims, np.ascontiguousarray(v.data).reshape(shape))
         return self.arrays[v]
 
     def new_memory(self, v, memory, order, value=None):
         self.memory.append((v.type.dtype, tuple(memory), tuple(order), value))
         return len(self.memory) - 1
 
-    def own(self, v, dims, value=None):
+    def new_array(self, v, dims, value=None):
         """Return a new array with separate memory for a variable."""
         memory = tuple(i for i in dims if i is not None)
         at = iter(range(len(memory)))
@@ -247,7 +259,7 @@ class Text(Step):
         """Return the array for the result of an elementwise computation. If the result is an output, the array is the
         row of the output, unless the step reads that row; otherwise it has separate memory.
         """
-        made = self.own(v, dims)
+        made = self.new_array(v, dims)
         k = self.sinks.pop(v, None)
         if k is not None:
             name = "tng_o%d" % k
@@ -271,7 +283,7 @@ class Text(Step):
         """Return the C name of a scalar whose address can be taken."""
         name = self.number(v)
         if name.startswith("("):
-            raise Impossible
+            raise Unsupported
         return name
 
     # -- calls
@@ -282,7 +294,7 @@ class Text(Step):
         for d, b in enumerate(out.type.broadcastable):
             lengths = [s.dims[d] for s in sources if s is not None and s.dims[d] is not None]
             if b != (not lengths) or not all(s.is_plain for s in sources if s is not None):
-                raise Impossible
+                raise Unsupported
             dims.append(self.equate(*lengths) if lengths else None)
         return dims
 
@@ -301,7 +313,7 @@ class Text(Step):
             before = pattern
         return loops
 
-    def place(self, source, loops):
+    def element_address(self, source, loops):
         """Return the address of the elements that the innermost loop reads or writes."""
         terms, members = [], []
         for d, lengths in reversed(loops):
@@ -329,19 +341,21 @@ class Text(Step):
         """
         k = self.functions.get(kernel)
         if k is None:
-            k = self.functions[kernel] = len(self.tools)
-            self.tools.append(Inner(kernel))
+            k = self.functions[kernel] = len(self.helpers)
+            self.helpers.append(KernelHelper(kernel))
             self.kernels.append(kernel)
-            self.setup.append("const tng_inner tng_f%d = (tng_inner)tng_tools[%d].function;" % (k, k))
+            self.setup.append("const tng_inner tng_f%d = (tng_inner)tng_helpers[%d].function;" % (k, k))
         loops = self.loops(dims, [s for s in sources if s is not None])
         operands, strides = [], []
         for v, source in zip(node.inputs, sources):
-            operands.append("(char *)" + ("&" + self.variable(v) if source is None else self.place(source, loops)))
+            operands.append(
+                "(char *)" + ("&" + self.variable(v) if source is None else self.element_address(source, loops))
+            )
             steps = source is not None and source.dims[loops[-1][0]] is not None
             strides.append("(int64_t)sizeof(%s)" % ctype(v) if steps else "0")
         for result in results:
             if isinstance(result, Array):
-                operands.append("(char *)" + self.place(result, loops))
+                operands.append("(char *)" + self.element_address(result, loops))
                 strides.append("(int64_t)sizeof(*%s)" % result.pointer)
             else:
                 operands.append("(char *)&" + result[0])
@@ -358,7 +372,7 @@ class Text(Step):
             % (", ".join(operands), ", ".join(strides), k, count)
         )
         if divisors:
-            self.body.append("if (%s) %s" % (zero, LEAVE))
+            self.body.append("if (%s) %s" % (zero, BAIL_OUT))
 
     def view(self, v):
         """Return the index of the array that native functions get for a variable. The array is filled, or its data
@@ -378,10 +392,10 @@ class Text(Step):
             self.body.append("*tng_data[%d] = (char *)%s;" % (self.views[key], source.pointer))
         return self.views[key]
 
-    def use(self, node, code, dims_of_outputs, declare=True):
+    def call_native(self, node, code, dims_of_outputs, declare=True):
         """Write the call of a native function."""
         if code is None:
-            raise Impossible
+            raise Unsupported
         inputs = tuple(self.view(v) for v in node.inputs)
         outputs, loads = [], []
         for v, dims in zip(node.outputs, dims_of_outputs):
@@ -391,10 +405,10 @@ class Text(Step):
                     self.declare(v)
                 loads.append("%s = *(const %s *)*tng_data[%d];" % (self.names[v], ctype(v), k))
             else:
-                made = self.arrays[v] = self.own(v, dims)
+                made = self.arrays[v] = self.new_array(v, dims)
                 k = self.views[made.pointer, made.shown, made.memory]
             outputs.append(k)
-        self.body.append("if (!tng_use(tng_tools + %d)) %s" % (len(self.tools), LEAVE))
+        self.body.append("if (!tng_use(tng_helpers + %d)) %s" % (len(self.helpers), BAIL_OUT))
         self.body += loads
-        self.tools.append(Tool(code, inputs, tuple(outputs)))
+        self.helpers.append(NativeHelper(code, inputs, tuple(outputs)))
         self.kernels += code.kernels

@@ -97,7 +97,7 @@ host_rows.copy = copy
 host_rows.store = store
 
 
-cdef const row_table *rows_of(name) except NULL:
+cdef const row_table *row_table_of(name) except NULL:
     """Return the row table with a given name; None is the table of NumPy arrays."""
     if name is None:
         return &host_rows

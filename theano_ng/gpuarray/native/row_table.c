@@ -83,12 +83,12 @@ static int store(PyObject *value, char *data, PyObject *source)
 }
 
 static const row_table rows = {find, readable, writable, refill, view, offsetof(PyGpuArrayObject, ga.offset), copy, store};
-static struct PyModuleDef rows_def = {PyModuleDef_HEAD_INIT, "rows", NULL, -1, NULL, NULL, NULL, NULL, NULL};
+static struct PyModuleDef rows_def = {PyModuleDef_HEAD_INIT, "row_table", NULL, -1, NULL, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit_rows(void)
+PyMODINIT_FUNC PyInit_row_table(void)
 {
     PyObject *module = PyModule_Create(&rows_def);
-    PyObject *table = PyCapsule_New((void *)&rows, "theano_ng.gpuarray.native.rows.table", NULL);
+    PyObject *table = PyCapsule_New((void *)&rows, "theano_ng.gpuarray.native.row_table.table", NULL);
     if (module != NULL && PyModule_AddObjectRef(module, "table", table) < 0)
         Py_CLEAR(module);
     Py_XDECREF(table);

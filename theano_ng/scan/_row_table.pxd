@@ -18,4 +18,4 @@ cdef extern from "row_table.h":
         int (*store)(PyObject *array, char *data, PyObject *value) except -1
 
 
-cdef const row_table *rows_of(name) except NULL
+cdef const row_table *row_table_of(name) except NULL

@@ -225,19 +225,19 @@ static int put(PyObject **out, PyObject *value)
     return 0;
 }
 
-#define UNUSED (void)nin, (void)nout, (void)words
+#define UNUSED (void)nin, (void)nout, (void)params
 
 /* ------------------------------------------------------------------ the Ops */
 
 /* length: (list) */
-static int tng_length(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_length(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     UNUSED;
     return check_list(in[0], "length") < 0 ? -1 : put_int64(&out[0], PyList_GET_SIZE(in[0]));
 }
 
 /* getitem: (list, integer or slice); returns the element itself, or a list of the elements themselves */
-static int tng_getitem(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_getitem(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     UNUSED;
     int64_t index;
@@ -278,15 +278,15 @@ static int insert_at(PyObject *list, int64_t at, PyObject *value, PyObject **out
 
 /* append: (list, element) */
 NATIVE_FUNCTION(append, in_place)
-static int tng_append(int nin, int nout, PyObject **in, PyObject **out, const struct append_words *words)
+static int tng_append(int nin, int nout, PyObject **in, PyObject **out, const struct append_params *params)
 {
     UNUSED;
-    return check_list(in[0], "append") < 0 ? -1 : insert_at(in[0], PyList_GET_SIZE(in[0]), in[1], &out[0], words->in_place != 0);
+    return check_list(in[0], "append") < 0 ? -1 : insert_at(in[0], PyList_GET_SIZE(in[0]), in[1], &out[0], params->in_place != 0);
 }
 
 /* insert: (list, position, element); positions beyond the ends count as the ends, as in list.insert */
 NATIVE_FUNCTION(insert, in_place)
-static int tng_insert(int nin, int nout, PyObject **in, PyObject **out, const struct insert_words *words)
+static int tng_insert(int nin, int nout, PyObject **in, PyObject **out, const struct insert_params *params)
 {
     UNUSED;
     int64_t at;
@@ -294,12 +294,12 @@ static int tng_insert(int nin, int nout, PyObject **in, PyObject **out, const st
         return -1;
     int64_t n = PyList_GET_SIZE(in[0]);
     at = at < -n ? 0 : at < 0 ? at + n : at > n ? n : at;
-    return insert_at(in[0], at, in[2], &out[0], words->in_place != 0);
+    return insert_at(in[0], at, in[2], &out[0], params->in_place != 0);
 }
 
 /* extend: (list, list) */
 NATIVE_FUNCTION(extend, in_place)
-static int tng_extend(int nin, int nout, PyObject **in, PyObject **out, const struct extend_words *words)
+static int tng_extend(int nin, int nout, PyObject **in, PyObject **out, const struct extend_params *params)
 {
     UNUSED;
     if (check_list(in[0], "extend") < 0 || check_list(in[1], "extend") < 0)
@@ -307,7 +307,7 @@ static int tng_extend(int nin, int nout, PyObject **in, PyObject **out, const st
     PyObject *tail = copy_list(in[1], -1);
     if (tail == NULL)
         return -1;
-    PyObject *made = words->in_place ? Py_NewRef(in[0]) : copy_list(in[0], -1);
+    PyObject *made = params->in_place ? Py_NewRef(in[0]) : copy_list(in[0], -1);
     if (made != NULL && PyList_SetSlice(made, PyList_GET_SIZE(made), PyList_GET_SIZE(made), tail) < 0)
         Py_CLEAR(made);
     Py_DECREF(tail);
@@ -322,7 +322,7 @@ static int not_found(const char *what, PyObject *list)
 
 /* remove: (list, element); removes the first equal element */
 NATIVE_FUNCTION(remove, in_place)
-static int tng_remove(int nin, int nout, PyObject **in, PyObject **out, const struct remove_words *words)
+static int tng_remove(int nin, int nout, PyObject **in, PyObject **out, const struct remove_params *params)
 {
     UNUSED;
     if (check_list(in[0], "remove") < 0)
@@ -330,7 +330,7 @@ static int tng_remove(int nin, int nout, PyObject **in, PyObject **out, const st
     Py_ssize_t at = find(in[0], in[1], 0);
     if (at < 0)
         return at == -1 ? not_found("remove", in[0]) : -1;
-    PyObject *made = words->in_place ? Py_NewRef(in[0]) : copy_list(in[0], -1);
+    PyObject *made = params->in_place ? Py_NewRef(in[0]) : copy_list(in[0], -1);
     if (made != NULL && PySequence_DelItem(made, at) < 0)
         Py_CLEAR(made);
     return put(&out[0], made);
@@ -338,19 +338,19 @@ static int tng_remove(int nin, int nout, PyObject **in, PyObject **out, const st
 
 /* reverse: (list) */
 NATIVE_FUNCTION(reverse, in_place)
-static int tng_reverse(int nin, int nout, PyObject **in, PyObject **out, const struct reverse_words *words)
+static int tng_reverse(int nin, int nout, PyObject **in, PyObject **out, const struct reverse_params *params)
 {
     UNUSED;
     if (check_list(in[0], "reverse") < 0)
         return -1;
-    PyObject *made = words->in_place ? Py_NewRef(in[0]) : copy_list(in[0], -1);
+    PyObject *made = params->in_place ? Py_NewRef(in[0]) : copy_list(in[0], -1);
     if (made != NULL && PyList_Reverse(made) < 0)
         Py_CLEAR(made);
     return put(&out[0], made);
 }
 
 /* index: (list, element); returns the position of the first equal element */
-static int tng_index(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_index(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     UNUSED;
     if (check_list(in[0], "index") < 0)
@@ -362,7 +362,7 @@ static int tng_index(int nin, int nout, PyObject **in, PyObject **out, const int
 }
 
 /* count: (list, element) */
-static int tng_count(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_count(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     UNUSED;
     int64_t count = 0;
@@ -375,7 +375,7 @@ static int tng_count(int nin, int nout, PyObject **in, PyObject **out, const int
 }
 
 /* make_list: (elements) */
-static int tng_make_list(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_make_list(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     UNUSED;
     PyObject *made = PyList_New(nin);
@@ -390,13 +390,13 @@ static int tng_make_list(int nin, int nout, PyObject **in, PyObject **out, const
 }
 
 /* deep_copy, view: (list) */
-static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     UNUSED;
     return check_list(in[0], "deep_copy") < 0 ? -1 : put(&out[0], copy_list(in[0], -1));
 }
 
-static int tng_view(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+static int tng_view(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     UNUSED;
     return put(&out[0], Py_NewRef(in[0]));
@@ -417,4 +417,4 @@ static const NativeEntry entries[] = {
     {"view", tng_view},
     {NULL},
 };
-NATIVE_MODULE(lists, entries)
+NATIVE_MODULE(typed_lists, entries)

@@ -2,8 +2,8 @@
  *
  * Elements that are equal in sorting have equal keys: -0 and 0, and all NaNs, whatever their bits (NaN is the largest).
  * Elements are read as unsigned integers of their size. Complex numbers have no single key. */
-#ifndef THEANO_NG_KEYS_H
-#define THEANO_NG_KEYS_H
+#ifndef THEANO_NG_SORT_KEYS_H
+#define THEANO_NG_SORT_KEYS_H
 
 #include "native.h"
 
