@@ -462,6 +462,13 @@ AddConfigVar(
     EnumStr("auto", "on", "off"),
     in_c_key=False,
 )
+AddConfigVar(
+    "kernel_folder",
+    "A folder. The source code of each kernel that a function uses is written there, with the program of its loop in "
+    "front. Empty: nothing is written.",
+    StrParam(""),
+    in_c_key=False,
+)
 AddConfigVar("optimizer_verbose", "Print every rewrite that is applied.", BoolParam(False), in_c_key=False)
 AddConfigVar(
     "on_opt_error",

@@ -7,7 +7,9 @@ An Op whose C code does not depend on the graph names a compiled function and th
 
 import contextlib
 import functools
+import hashlib
 import importlib
+import os
 from typing import NamedTuple
 
 from theano_ng.configdefaults import config
@@ -41,8 +43,10 @@ class Kernel(NamedTuple):
     support : str
         C source to put before the function.
     compile_args, libraries : tuple of str
-    interpreted : callable, optional
-        A function that returns the `Interpretation` for the same computation without a compiler, or None.
+    program : LoopProgram, optional
+        The computation from which the source was written.
+    interpreter : callable, optional
+        ``interpreter(program)`` returns the `Interpretation` for the same computation without a compiler, or None.
     """
 
     source: str
@@ -52,14 +56,29 @@ class Kernel(NamedTuple):
     support: str = ""
     compile_args: tuple = ()
     libraries: tuple = ()
-    interpreted: object = None
+    program: object = None
+    interpreter: object = None
+
+    @property
+    def suffix(self):
+        """The suffix of files with this kernel."""
+        return "c" if self.language == "c" else "cpp"
+
+    def text(self):
+        """Return the source code, with the loop program in front as a comment."""
+        includes = ["#include " + header for header in self.headers]
+        return _text_of(self.program, [*includes, self.support, self.source])
+
+    def interpretation(self):
+        """Return the `Interpretation` for the same computation, or None if there is none."""
+        return self.interpreter and self.interpreter(self.program)
 
     def load_interpreted(self):
         """Return the `LoadedKernel` of an interpreted program for the same computation, or None if there is no program.
 
         No compiled kernel ever replaces the program.
         """
-        interpretation = self.interpreted and self.interpreted()
+        interpretation = self.interpretation()
         return interpretation and stand_in(interpretation).loaded_for(None)
 
 
@@ -69,7 +88,12 @@ class ForeignKernel:
     As for a `Kernel`, its address replaces it among the parameters.
     """
 
-    interpreted = None  # it cannot run before it is built
+    interpreter = None  # it cannot run before it is built
+    suffix = "txt"
+
+    def text(self):
+        """Return the source code, with the loop program in front as a comment."""
+        return _text_of(self.program, [*self.support, self.source])
 
     def load_interpreted(self):
         """Return None: no interpreted program exists for the same computation."""
@@ -107,6 +131,8 @@ def obtain_kernels(kernels):
     MissingGXX
         If there is no compiler, and a kernel cannot be interpreted.
     """
+    if config.kernel_folder:
+        write_kernels(kernels, config.kernel_folder)
     foreign = {}
     for i, kernel in enumerate(kernels):
         if isinstance(kernel, ForeignKernel):
@@ -119,6 +145,36 @@ def obtain_kernels(kernels):
     places = [i for i, kernel in enumerate(kernels) if isinstance(kernel, Kernel)]
     loaded.update(zip(places, _obtain([kernels[i] for i in places]) if places else ()))
     return [loaded[i] for i in range(len(kernels))]
+
+
+def write_kernels(kernels, folder):
+    """Write the source code of kernels to files of a folder, with the programs of their loops.
+
+    The names of the files are digests of their contents.
+
+    Parameters
+    ----------
+    kernels : iterable of Kernel and ForeignKernel
+    folder : str
+        It is made if it does not exist.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written.
+    """
+    os.makedirs(folder, exist_ok=True)
+    for kernel in kernels:
+        text = kernel.text()
+        name = "%s.%s" % (hashlib.sha256(text.encode()).hexdigest()[:24], kernel.suffix)
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _text_of(program, parts):
+    """Return source code after a comment with a loop program."""
+    lines = [] if program is None else ["/*", *[" * " + line for line in str(program).splitlines()], " */"]
+    return "\n".join([*lines, *[part for part in parts if part]]) + "\n"
 
 
 def _obtain(kernels):

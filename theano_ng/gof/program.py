@@ -10,7 +10,7 @@ and a machine therefore suffice to run a graph repeatedly, without a `Function`:
     machine()
     result = program.output_cells[0][0]
 
-``print(program)`` shows the steps. The program of a function is ``function.fn.program``.
+``print(program)`` shows the steps, and the loops of steps that compute several operations. The program of a function is ``function.fn.program``.
 """
 
 from collections import Counter
@@ -21,6 +21,7 @@ from typing import NamedTuple
 from theano_ng.gof._native import CThunk
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.native import native_code_of
 
 
 class Update(NamedTuple):
@@ -292,9 +293,29 @@ def _listing(program):
         if program.clear_after is not None and program.clear_after[i]:
             notes.append("frees %s" % several(program.clear_after[i]))
         yield line + ("    # " + "; ".join(notes) if notes else "")
+        for text in _details(node):
+            yield "%*s  | %s" % (width, "", text)
     yield "outputs  " + (several(program.fgraph.outputs) or "none")
     for update in program.updates:
         yield "update   %s <- %s" % (names[update.destination], names[update.source])
+
+
+def _details(node):
+    """Return lines about the computation of a node: the loop programs of kernels that compute more than one operation.
+
+    An Op may have a method `program_lines` instead, which returns the lines for a node.
+    """
+    describe = getattr(node.op, "program_lines", None)
+    if describe is not None:
+        return describe(node)
+    code = native_code_of(node)
+    programs = dict.fromkeys([getattr(kernel, "program", None) for kernel in code.kernels] if code is not None else ())
+    return [
+        line
+        for program in programs
+        if program is not None and program.has_several_operations()
+        for line in str(program).splitlines()
+    ]
 
 
 def _names(program):

@@ -7,7 +7,7 @@ import numpy as np
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, obtain_kernels
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_name
-from theano_ng.gpuarray.kernels.reduce import pre_code, reduce_kernels, reduce_text
+from theano_ng.gpuarray.kernels.reduce import dtype_after, reduce_kernels, reduce_text, reduction_program
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp, context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -33,7 +33,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
 
     def _computed_dtype(self, idtype):
         """Return the dtype of the reduced elements, after `pre_scalar_op`."""
-        return idtype if self.pre_scalar_op is None else pre_code(self.pre_scalar_op, idtype)[1]
+        return idtype if self.pre_scalar_op is None else dtype_after(self.pre_scalar_op, idtype)
 
     def _prepared(self, x):
         """Return a copy of this op with all its attributes filled in for an input, and the broadcast pattern of the
@@ -82,7 +82,10 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         return type_.dtype, self._acc_dtype(dtype), self._output_dtype(dtype)
 
     def _text(self, type_):
-        return reduce_text(self.scalar_op, self.pre_scalar_op, *self._dtypes(type_), *self._ranks(type_))
+        return reduce_text(self._program(type_), *self._ranks(type_))
+
+    def _program(self, type_):
+        return reduction_program(self.scalar_op, self.pre_scalar_op, *self._dtypes(type_))
 
     def supports_c_code(self, inputs):
         """Return True if there are kernels for these inputs. There are kernels for all patterns of axes.
@@ -111,10 +114,9 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         if x.ndim > 32:
             return None
         kept, reduced = self._ranks(x)
-        in_dtype, acc_dtype, out_dtype = self._dtypes(x)
-        elements, parts = reduce_kernels(
-            self.scalar_op, self.pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept, reduced, z.context
-        )
+        program = self._program(x)
+        elements, parts = reduce_kernels(program, kept, reduced, z.context)
+        acc_dtype = program.fold.dtype
         return NativeCode(
             _NATIVE + ":reduce",
             context=context_address(z.context),

@@ -11,12 +11,13 @@ from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_nam
 from theano_ng.gpuarray.careduce import GpuCAReduce, GpuCAReduceCPY, GpuCAReduceCuda, gpu_ca_reduce_cuda
 from theano_ng.gpuarray.host_division import evaluate_without_errors
 from theano_ng.gpuarray.kernels.device_kernel import sample
-from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elemwise_code, elemwise_kernels, operand_kinds
+from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elemwise_code, elemwise_kernels
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp, context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.twin import host_variable, to_context_of
 from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.loops.program import Access, elementwise_program, operand_accesses
 from theano_ng.scalar.basic_scipy import Erfcinv, Erfinv
 from theano_ng.scalar.divisors import divides
 from theano_ng.scalar.op import ScalarOp, c_cast, is_discrete, support_text
@@ -152,10 +153,11 @@ class GpuElemwise(GpuOp, Elemwise):
         if len(pattern) > 32:
             return None
         context = node.outputs[0].type.context
-        in_dtypes, out_dtypes = [tuple([v.type.dtype for v in vs]) for vs in (node.inputs, node.outputs)]
-        kinds = operand_kinds([v.type.broadcastable for v in node.inputs], pattern)
+        in_dtypes, out_dtypes = [[v.type.dtype for v in vs] for vs in (node.inputs, node.outputs)]
+        accesses = operand_accesses([v.type.broadcastable for v in node.inputs], pattern)
         rank = pattern.count(False)
-        kernels = elemwise_kernels(self.scalar_op, in_dtypes, out_dtypes, kinds, rank, context)
+        program = elementwise_program(self.scalar_op, in_dtypes, out_dtypes, accesses)
+        kernels = elemwise_kernels(program, rank, context)
         rows = []
         for k, v in enumerate(operands):
             j = k - len(node.inputs)
@@ -163,7 +165,7 @@ class GpuElemwise(GpuOp, Elemwise):
                 dict(
                     broadcastable=sum(1 << d for d, b in enumerate(v.type.broadcastable) if b),
                     typecode=v.type.typecode,
-                    kind=kinds[k] if j < 0 else 0,
+                    kind=accesses[k] if j < 0 else Access.VARYING,
                     overwrites=self.inplace_pattern.get(j, -1) if j >= 0 else -1,
                 )
             )
@@ -320,5 +322,5 @@ def kernel_samples():
     kernels = []
     for op in (gpu_erfinv, gpu_erfcinv):
         for dtype in ("float16", "float32", "float64"):
-            kernels += elemwise_kernels(op, (dtype,), (dtype,), (0,), 1, None)
+            kernels += elemwise_kernels(elementwise_program(op, (dtype,), (dtype,)), 1, None)
     return [sample("inverses of the error function", kernels)]

@@ -4,7 +4,7 @@ Run it after a change of the C code of a scalar Op.
 """
 
 import theano_ng.tensor.nnet.nnet  # noqa: F401, registers its activations
-from theano_ng.tensor.elemwise import instructions
+from theano_ng.loops.blocks import instructions
 
 if __name__ == "__main__":
     with open(instructions.INSTRUCTIONS_HEADER, "w", encoding="utf-8") as file:

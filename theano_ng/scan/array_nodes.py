@@ -6,8 +6,8 @@ from theano_ng.compile.ops import Rebroadcast, Shape_i, ViewOp
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import native_code_of, native_function
 from theano_ng.gof.provenance import is_from_package
-from theano_ng.scalar import get_scalar_type
-from theano_ng.scalar.divisors import divides
+from theano_ng.loops.kernel import elemwise_kernel
+from theano_ng.scalar.types import c_type
 from theano_ng.scan.array_source import BAIL_OUT, Array, ArraySource, BoxHelper, FoldHelper, Unsupported, ctype
 from theano_ng.scan.backward import CHEAP
 from theano_ng.scan.kernel import is_number, separated
@@ -15,7 +15,7 @@ from theano_ng.tensor.blas.ops import Gemv, Ger
 from theano_ng.tensor.constant import constant
 from theano_ng.tensor.dtypes import BLAS_DTYPES
 from theano_ng.tensor.elemwise.divisors import integer_divisors
-from theano_ng.tensor.elemwise.kernel import elemwise_kernel, operand_classes
+from theano_ng.tensor.elemwise.kernel import elemwise_program
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
@@ -52,10 +52,11 @@ class NodeSource(ArraySource):
 
     def on_numbers(self, node):
         """Write an elementwise operation on scalars; return False if that is not possible."""
-        first = len(self.parts)
-        if divides(node.op.scalar_op) or not self.add(node):
+        dtypes = [[v.type.dtype for v in variables] for variables in (node.inputs, node.outputs)]
+        part = self.write(node.op.scalar_op, *dtypes, [self.number(v) for v in node.inputs])
+        if part is None:
             return False
-        (part,) = self.parts[first:]
+        self.names.update(zip(node.outputs, part.results))
         self.body += ["%s %s;" % (ctype, name) for name, ctype in part.results.items()]
         self.body += ["{", part.text, "}", *separated(part)]
         return True
@@ -65,7 +66,7 @@ class NodeSource(ArraySource):
         if numbers and self.on_numbers(node):
             return
         divisors = integer_divisors(node)
-        kernel, needs_python = elemwise_kernel(node.op.scalar_op, node, operand_classes(node), divisors)
+        kernel, needs_python = elemwise_kernel(elemwise_program(node, divisors))
         if needs_python:
             raise Unsupported
         sources = [None if is_number(v) else self.array(v) for v in node.inputs]
@@ -355,7 +356,7 @@ class NodeSource(ArraySource):
                     where[out] = where[made]
         elif whole and len(self.loops(dims, [s for s in sources if s is not None])) == 1:
             self.setup.append("if (%s > %d) %s" % (self.product(lengths), _LEAF, BAIL_OUT))
-            t = get_scalar_type(op.reduction._acc_dtype(between.type.dtype)).dtype_specs()[1]
+            t = c_type(op.reduction._acc_dtype(between.type.dtype))
             name = "tng_acc%d" % len(self.body)
             self.body.append("%s %s = 0;" % (t, name))
             divisors = integer_divisors(inner)

@@ -8,8 +8,10 @@ import numpy as np
 
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import NativeCode
-from theano_ng.scalar import Scalar, get_scalar_type
-from theano_ng.scan.kernel import Step, is_number
+from theano_ng.loops.program import Literal
+from theano_ng.scalar import Scalar
+from theano_ng.scalar.types import c_type
+from theano_ng.scan.kernel import StepWriter, is_number
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -149,15 +151,16 @@ class Array(NamedTuple):
 
 
 def ctype(v):
-    return get_scalar_type(v.type.dtype).dtype_specs()[1]
+    return c_type(v.type.dtype)
 
 
-class ArraySource(Step):
+class ArraySource(StepWriter):
     """The lengths, values and calls in the source code of a loop."""
 
     def __init__(self, op, fgraph, n_sinks):
-        super().__init__(fgraph)
-        self.op, self.n_sinks = op, n_sinks
+        super().__init__()
+        self.op, self.fgraph, self.n_sinks = op, fgraph, n_sinks
+        self.names = {v: "tng_v%d" % k for k, v in enumerate(fgraph.inputs)}  # the C names of scalars
         self.parents, self.fixed = [], {}  # union-find structure of lengths that must be equal
         self.arrays = {}  # variable -> Array
         self.memory, self.views, self.helpers, self.functions = [], {}, [], {}
@@ -223,11 +226,17 @@ class ArraySource(Step):
 
     def number(self, v):
         """Return the C name or literal of a scalar."""
-        name = self.name(v)
-        if name is None and isinstance(v, Constant) and isinstance(v.type, Scalar):
-            name = self.names[v] = "((%s)%s)" % (v.type.dtype_specs()[1], v.type.c_literal(v.data))
-        if name is None:
+        if v in self.names:
+            return self.names[v]
+        if not isinstance(v, Constant):
             raise Unsupported
+        if isinstance(v.type, Scalar):
+            name = "((%s)%s)" % (c_type(v.type.dtype), v.type.c_literal(v.data))
+        elif self.check(v):
+            name = self.constant(Literal(v.type.dtype, v.data.tobytes()))
+        else:
+            raise Unsupported
+        self.names[v] = name
         return name
 
     def array(self, v):

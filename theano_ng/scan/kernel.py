@@ -3,7 +3,6 @@
 States that are scalars stay in registers. The elements of larger states are computed in parallel, as vectors.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -11,14 +10,15 @@ import numpy as np
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import Kernel
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.scalar import get_scalar_type
+from theano_ng.loops.blocks.interpreter import interpreted
+from theano_ng.loops.program import Access, Literal, LoopProgram, Operand, Step
+from theano_ng.loops.source import joined_environment, scalar_apply, scalar_source
 from theano_ng.scalar.divisors import divides
-from theano_ng.tensor.elemwise.interpreter import MOVES, InterpretedLoop, interpreted_loop
-from theano_ng.tensor.elemwise.kernel import scalar_c_parts, scalar_node
+from theano_ng.scalar.types import c_literal, c_type
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["LoopKernel", "Step", "advance_rows", "declare_rows", "is_number", "loop_kernel", "separated"]
+__all__ = ["LoopKernel", "StepWriter", "advance_rows", "declare_rows", "is_number", "loop_kernel", "separated"]
 
 # The number of elements that one node computes before the next node starts: their results stay in the L1 cache.
 _BLOCK = 256
@@ -81,55 +81,85 @@ def loop_kernel(op, fgraph):
     fgraph : FunctionGraph
         The rewritten graph of a step.
     """
-    n_sinks = op.n_mit_mot_outs + op.n_mit_sot + op.n_sit_sot + op.n_nit_sot
-    operands = [*fgraph.inputs, *fgraph.outputs[:n_sinks]]
+    program = loop_program(op, fgraph)
+    if program is None:
+        return None
+    writer = StepWriter()
+    names = ["tng_v%d" % k for k in range(len(program.inputs))]
+
+    def name(value):
+        return writer.constant(value) if isinstance(value, Literal) else names[value]
+
+    dtypes = program.dtypes()
+    for step in program.steps:
+        given = [a.dtype if isinstance(a, Literal) else dtypes[a] for a in step.arguments]
+        part = writer.write(step.op, given, step.dtypes, [name(a) for a in step.arguments])
+        if part is None:
+            return None
+        names += part.results
+    stores = [name(value) for value in program.stores]
+    until = None if program.until is None else name(program.until)
+    numbers = tuple([is_number(v) for v in [*fgraph.inputs, *fgraph.outputs[: len(program.outputs)]]])
+    kernel = writer.kernel(_source(op, program, numbers, writer, stores, until))
+    kernel = kernel._replace(program=program, interpreter=interpreted)
+    type_numbers = [np.dtype(x.dtype).num for x in (*program.inputs, *program.outputs)]
+    return LoopKernel(kernel, numbers, tuple(type_numbers))
+
+
+def loop_program(op, fgraph):
+    """Return the program of the steps of a loop, or None if a step contains more than elementwise arithmetic.
+
+    Parameters
+    ----------
+    op : Scan
+    fgraph : FunctionGraph
+        The rewritten graph of a step.
+
+    Returns
+    -------
+    LoopProgram or None
+        The elements of its operands are those of a row. If all rows are scalars, they are VARYING.
+    """
+    n_in, n_sinks = len(fgraph.inputs), op.n_mit_mot_outs + op.n_mit_sot + op.n_sit_sot + op.n_nit_sot
     if op.n_shared_outs or not n_sinks or not all(_is_possible(v) for v in [*fgraph.inputs, *fgraph.outputs]):
         return None
-    numbers = tuple(is_number(v) for v in operands)
+    operands = [*fgraph.inputs, *fgraph.outputs[:n_sinks]]
+    numbers = [is_number(v) for v in operands]
     ranks = {v.type.ndim for v, number in zip(operands, numbers) if not number}
-    if len(ranks) > 1 or any(numbers[len(fgraph.inputs) :]) == bool(ranks) or (ranks and op.as_while):
+    if len(ranks) > 1 or any(numbers[n_in:]) == bool(ranks) or (ranks and op.as_while):
         return None
-    step = Step(fgraph)
-    if not step.is_arithmetic():
-        return None
-    kernel = step.kernel(_source(op, fgraph, step, numbers))
-    kernel = kernel._replace(interpreted=functools.partial(interpreted_loop, _interpreted(op, fgraph, numbers)))
-    return LoopKernel(kernel, numbers, tuple(np.dtype(v.type.dtype).num for v in operands))
+    values = dict(zip(fgraph.inputs, range(n_in)))  # variable -> its number, or a Literal
+    steps, count = [], n_in
 
-
-def _interpreted(op, fgraph, numbers):
-    """Return the loop for the interpreter: the same steps, node by node."""
-    n_in, n_sinks = len(fgraph.inputs), len(numbers) - len(fgraph.inputs)
-    values = {v: k for k, v in enumerate(fgraph.inputs)}
-    nodes, count = [], n_in
-
-    def argument(v):
-        if v in values:
-            return values[v]
-        if v.owner is None:
-            return v.type.dtype, v.data.tobytes()
-        return argument(v.owner.inputs[0])  # a DimShuffle of a scalar
+    def value(v):
+        if v not in values and isinstance(v, Constant) and _is_possible(v) and is_number(v):
+            values[v] = Literal(v.type.dtype, v.data.tobytes())
+        return values.get(v)
 
     for node in fgraph.toposort():
-        if type(node.op) is DimShuffle:
-            continue
-        dtypes = [tuple([v.type.dtype for v in variables]) for variables in (node.inputs, node.outputs)]
-        nodes.append((node.op.scalar_op, tuple(map(argument, node.inputs)), *dtypes))
-        for v in node.outputs:
-            values[v] = count
-            count += 1
-    # If all rows are scalars, all computed values are scalars, too.
-    vectors = not all(numbers)
-    kinds = [
-        (MOVES if k < n_in - op.n_others or k >= n_in else 0) | (vectors and number) for k, number in enumerate(numbers)
+        arguments = tuple(map(value, node.inputs))
+        if None in arguments:
+            return None
+        if type(node.op) is DimShuffle and is_number(node.inputs[0]):
+            values[node.outputs[0]] = arguments[0]
+        elif type(node.op) is Elemwise and all(map(_is_possible, [*node.inputs, *node.outputs])):
+            steps.append(Step(node.op.scalar_op, arguments, tuple([v.type.dtype for v in node.outputs])))
+            values.update(zip(node.outputs, range(count, count + len(node.outputs))))
+            count += len(node.outputs)
+        else:
+            return None
+    if not all(v.owner is not None and v in values for v in fgraph.outputs):
+        return None
+    inputs = [
+        Operand(v.type.dtype, Access.HOISTED if ranks and number else Access.VARYING, k < n_in - op.n_others)
+        for k, (v, number) in enumerate(zip(fgraph.inputs, numbers))
     ]
-    return InterpretedLoop(
-        tuple(v.type.dtype for v in fgraph.inputs),
-        tuple(v.type.dtype for v in fgraph.outputs[:n_sinks]),
-        tuple(map(int, kinds)),
-        tuple(nodes),
-        tuple(map(argument, fgraph.outputs[:n_sinks])),
-        argument(fgraph.outputs[-1]) if op.as_while else None,
+    return LoopProgram(
+        inputs=tuple(inputs),
+        steps=tuple(steps),
+        stores=tuple([values[v] for v in fgraph.outputs[:n_sinks]]),
+        outputs=tuple([Operand(v.type.dtype, moves=True) for v in fgraph.outputs[:n_sinks]]),
+        until=values[fgraph.outputs[-1]] if op.as_while else None,
     )
 
 
@@ -143,86 +173,95 @@ def is_number(v):
 
 
 class _Part(NamedTuple):
-    """The C code of one node for one element, the names that it reads, and names and C types of its results."""
+    """The C code of one step for one element, the names that it reads, and names and C types of its results."""
 
     text: str
     operands: list
     results: dict
 
 
-class Step:
-    """The C code of one step for one element, node by node."""
+class StepWriter:
+    """The C code of the steps of a loop, for one element.
 
-    def __init__(self, fgraph):
-        self.fgraph = fgraph
-        self.names = {v: "tng_v%d" % k for k, v in enumerate(fgraph.inputs)}
+    Attributes
+    ----------
+    constants : list of str
+        The definitions of constants.
+    parts : list of _Part
+    """
+
+    def __init__(self):
         self.constants, self.parts = [], []
         self.environment = {"language": "c", "headers": (), "support": _SUPPORT, "compile_args": (), "libraries": ()}
+        self._named = {}
 
-    def is_arithmetic(self):
-        """Write the code of all nodes; return whether that was possible."""
-        for node in self.fgraph.toposort():
-            if type(node.op) is DimShuffle and is_number(node.inputs[0]):
-                name = self.name(node.inputs[0])
-                if name is None:
-                    return False
-                self.names[node.outputs[0]] = name
-            elif type(node.op) is not Elemwise or not self.add(node):
-                return False
-        return all(v.owner is not None and v in self.names for v in self.fgraph.outputs)
+    def constant(self, literal):
+        """Return the C name of a constant."""
+        if literal not in self._named:
+            name = self._named[literal] = "tng_k%d" % len(self.constants)
+            text = c_literal(literal.dtype, literal.value)
+            self.constants.append("const %s %s = %s;" % (c_type(literal.dtype), name, text))
+        return self._named[literal]
 
-    def name(self, v):
-        """Return the C name of a variable or of a constant with one value; None for others."""
-        if v not in self.names and isinstance(v, Constant) and _is_possible(v) and is_number(v):
-            kind = get_scalar_type(v.type.dtype)
-            name = self.names[v] = "tng_k%d" % len(self.constants)
-            literal = kind.c_literal(v.data.reshape(())[()])
-            self.constants.append("const %s %s = %s;" % (kind.dtype_specs()[1], name, literal))
-        return self.names.get(v)
+    def write(self, op, in_dtypes, out_dtypes, operands):
+        """Write the code of a scalar op.
 
-    def add(self, node):
-        """Write the code of an Elemwise node; return False if that is not possible."""
-        op, number = node.op.scalar_op, len(self.parts)
-        operands = [self.name(v) for v in node.inputs]
-        if None in operands or divides(op) or not all(map(_is_possible, [*node.inputs, *node.outputs])):
-            return False
-        results = ["tng_n%d_%d" % (number, i) for i in range(len(node.outputs))]
+        Parameters
+        ----------
+        op : ScalarOp
+        in_dtypes, out_dtypes : sequence of str
+        operands : list of str
+            C names.
+
+        Returns
+        -------
+        _Part or None
+            None if the op may fail, or has no C code without Python.
+        """
+        if divides(op):
+            return None
+        number = len(self.parts)
+        results = ["tng_n%d_%d" % (number, i) for i in range(len(out_dtypes))]
         try:
-            body, environment, needs_python = scalar_c_parts(
-                op, scalar_node(op, node), operands, results, "n%d" % number
-            )
+            node = scalar_apply(op, in_dtypes, out_dtypes)
+            body, environment, needs_python = scalar_source(op, node, operands, results, "n%d" % number)
         except (MethodNotDefined, NotImplementedError):
-            return False
+            return None
         if needs_python:
-            return False
+            return None
         self.join(environment)
-        ctypes = [get_scalar_type(v.type.dtype).dtype_specs()[1] for v in node.outputs]
-        self.parts.append(_Part(body, operands, dict(zip(results, ctypes))))
-        self.names.update(zip(node.outputs, results))
-        return True
+        self.parts.append(_Part(body, operands, dict(zip(results, map(c_type, out_dtypes)))))
+        return self.parts[-1]
 
     def join(self, environment):
-        """Add the compilation environment of a node's code."""
-        mine = self.environment
-        if environment["language"] != "c":
-            mine["language"] = environment["language"]
-        if environment["support"] not in mine["support"]:
-            mine["support"] += environment["support"] + "\n"
-        for words in ("headers", "compile_args", "libraries"):
-            mine[words] += tuple(word for word in environment[words] if word not in mine[words])
+        """Add the compilation environment of other code."""
+        self.environment = joined_environment(self.environment, environment)
 
     def kernel(self, source):
         """Return the kernel with this source code."""
         return Kernel(source=source, **self.environment)
 
 
-def _source(op, fgraph, step, numbers):
-    """Return the source code of the function."""
-    n_in, n_out = len(fgraph.inputs), len(numbers) - len(fgraph.inputs)
-    variables = [*fgraph.inputs, *fgraph.outputs]
-    ctypes = [get_scalar_type(v.type.dtype).dtype_specs()[1] for v in variables]
-    local = [step.names[v] for v in variables]
-    moving = [k for k in range(len(numbers)) if k < n_in - op.n_others or k >= n_in]
+def _source(op, program, numbers, writer, stored, until):
+    """Return the source code of the function.
+
+    Parameters
+    ----------
+    op : Scan
+    program : LoopProgram
+    numbers : tuple of bool
+        As in `LoopKernel`.
+    writer : StepWriter
+        The written steps.
+    stored : list of str
+        The C names of the values to store.
+    until : str or None
+        The C name of the value that ends the loop.
+    """
+    n_in, operands = len(program.inputs), [*program.inputs, *program.outputs]
+    ctypes = [c_type(x.dtype) for x in operands]
+    local = [*["tng_v%d" % k for k in range(n_in)], *stored]
+    moving = [k for k, x in enumerate(operands) if x.moves]
     vectors = not all(numbers)
     first_tap = op.n_seqs
     taps = {}  # operand -> (state, tap)
@@ -239,7 +278,9 @@ def _source(op, fgraph, step, numbers):
     from_register = {k: carried[state, -tap] for k, (state, tap) in taps.items() if (state, -tap) in carried}
     lines = ["int64_t KERNEL(int64_t tng_steps, int64_t tng_n, char **tng_base, const int64_t *tng_place)", "{"]
     lines += ["    " + line for line in declare_rows(moving)]
-    for k in range(n_in - op.n_others, n_in):
+    for k in range(n_in):
+        if operands[k].moves:
+            continue
         if numbers[k]:
             lines.append("    const %s tng_h%d = *(const %s *)tng_base[%d];" % (ctypes[k], k, ctypes[k], k))
         else:
@@ -249,7 +290,7 @@ def _source(op, fgraph, step, numbers):
         k = sinks[state]
         row = "((tng_place[%d] - %d + tng_l%d) %% tng_l%d)" % (3 * k + 2, lag, k, k)
         lines.append("    %s %s = *(%s *)(tng_b%d + %s * tng_s%d);" % (ctypes[k], name, ctypes[k], k, row, k))
-    lines += ["    " + constant for constant in step.constants]
+    lines += ["    " + constant for constant in writer.constants]
     lines.append("    int64_t tng_t = 0;")
     lines.append("    while (tng_t < tng_steps) {")
     loads = {}  # name -> the statement that reads it
@@ -261,16 +302,16 @@ def _source(op, fgraph, step, numbers):
             lines.append("        %s%stng_%s%d = %s;" % (const, pointer, "h" if numbers[k] else "p", k, value))
         source = from_register.get(k, "tng_h%d" % k if numbers[k] else "tng_p%d[%s]" % (k, "tng_at + tng_i"))
         loads[local[k]] = "%s%s = %s;" % (const, local[k], source)
-    for k in range(n_in, n_in + n_out):
+    for k in range(n_in, len(operands)):
         lines.append("        %s *tng_p%d = (%s *)(tng_b%d + tng_r%d * tng_s%d);" % (ctypes[k], k, ctypes[k], k, k, k))
-    stores = {k: local[k] for k in range(n_in, n_in + n_out)}
+    stores = dict(enumerate(stored, n_in))
     if vectors:
-        lines += _by_blocks(step, loads, stores)
+        lines += _by_blocks(writer.parts, loads, stores)
     else:
         lines += ["        " + load for load in loads.values()]
-        for part in step.parts:
+        for part in writer.parts:
             lines += ["        %s %s;" % (ctype, name) for name, ctype in part.results.items()]
-            lines += ["        {", part.text, "        }", *(separated(part) if len(step.parts) > 1 else ())]
+            lines += ["        {", part.text, "        }", *(separated(part) if len(writer.parts) > 1 else ())]
         lines += ["        tng_p%d[0] = %s;" % store for store in stores.items()]
         lines.append("        (void)tng_n;")
         for state, lag in sorted(carried, reverse=True):
@@ -278,8 +319,8 @@ def _source(op, fgraph, step, numbers):
             lines.append("        %s = %s;" % (carried[state, lag], former))
     lines += ["        " + line for line in advance_rows(moving)]
     lines.append("        ++tng_t;")
-    if op.as_while:
-        lines.append("        if (%s) break;" % local[-1])
+    if until is not None:
+        lines.append("        if (%s) break;" % until)
     lines += ["    }", "    return tng_t;", "}"]
     return "\n".join(lines) + "\n"
 
@@ -313,7 +354,7 @@ def _sinks_of_states(op, n_in):
     return {op.n_mit_mot + i: first + i for i in range(op.n_mit_sot + op.n_sit_sot)}
 
 
-def _by_blocks(step, loads, stores):
+def _by_blocks(parts, loads, stores):
     """Return loops over the elements of a row: one loop per node, on blocks of elements, or a single loop if there is
     only one node.
 
@@ -321,13 +362,13 @@ def _by_blocks(step, loads, stores):
 
     Parameters
     ----------
-    step : Step
+    parts : list of _Part
     loads : dict
         Name of an inner input -> the statement that reads its element.
     stores : dict
         Number of an operand -> the name of the value that is written to it.
     """
-    several = len(step.parts) > 1
+    several = len(parts) > 1
     lines = ["        for (int64_t tng_at = 0; tng_at < tng_n; tng_at += %s) {" % ("TNG_BLOCK" if several else "tng_n")]
     lines.append(
         "        const int64_t tng_m = %s;"
@@ -335,7 +376,7 @@ def _by_blocks(step, loads, stores):
     )
     loop = ["#pragma GCC ivdep", "        for (int64_t tng_i = 0; tng_i < tng_m; ++tng_i) {"]
     kept = {}  # result of an earlier node -> the statement that reads it
-    for part in step.parts:
+    for part in parts:
         if several:
             lines += ["        %s tng_w_%s[TNG_BLOCK];" % (ctype, name) for name, ctype in part.results.items()]
         lines += loop

@@ -196,6 +196,14 @@ class Scan(Derivatives, Groups, Op):
         """The compiled function of the step, for inspection; None if the step has not been needed yet."""
         return self.inner_graph.compiled() if self.inner_graph.makers else None
 
+    def program_lines(self, node):
+        """Return the text of a step: its loop program, or the program of its function."""
+        if not self.inner_graph.makers:
+            return []  # not compiled yet
+        kernel = self.inner_graph.kernel(self)
+        program = self.fn.fn.program if kernel is None or kernel.kernel.program is None else kernel.kernel.program
+        return str(program).splitlines()
+
     def __str__(self):
         name = self.name if self.name is not None else "None"
         kind = "gpu" if self.gpua else "cpu"

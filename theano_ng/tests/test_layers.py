@@ -38,6 +38,7 @@ FLOORS = (
     ("gof", "gof"),
     ("printing", "printing"),
     ("scalars", "scalar"),
+    ("loop programs", "loops"),
     ("C code without Python", "tensor.native"),
     ("functions", "compile misc.pkl_utils"),
     ("beside functions", "scalar.sharedvar updates raise_op"),

@@ -298,7 +298,7 @@ class TestTable(unittest.TestCase):
             ("scan/opt/reads.py", "rules"),
             ("gof/rewriting/merge.py", "rewriting engine"),
             ("scan/array_kernel.py", "writers of kernels"),
-            ("tensor/elemwise/steps.py", "writers of kernels"),
+            ("loops/blocks/steps.py", "writers of kernels"),
             ("scalar/c_code/digamma.h", "C of native Ops"),
             ("gpuarray/native/row_table.c", "devices"),
         ):

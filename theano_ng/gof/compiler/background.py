@@ -380,8 +380,8 @@ def obtain(kernels):
     cache, wanted, found = get_kernel_cache(), {}, []
     for kernel in kernels:
         key = cache.key(kernel)
-        address = 0 if config.tiered == "on" and kernel.interpreted else cache.address(key)
-        interpretation = None if address else kernel.interpreted and kernel.interpreted()
+        address = 0 if config.tiered == "on" and kernel.interpreter else cache.address(key)
+        interpretation = None if address else kernel.interpretation()
         if interpretation:
             standing_in = stand_in(interpretation, key)
             try:

@@ -15,8 +15,9 @@ from theano_ng.gof.compiler.kernelcache import KernelCache
 from theano_ng.gof.compiler.standin import Interpretation, StandIn, WrongKernel, stand_in
 from theano_ng.gof.native import Kernel
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel
+from theano_ng.loops.blocks.interpreter import interpreted
+from theano_ng.loops.program import Access, Fold, Guards, Literal, LoopProgram, Operand, Step
 from theano_ng.scalar import add, mul
-from theano_ng.tensor.elemwise.interpreter import InterpretedLoop, interpreted, interpreted_loop
 
 _LOOPS = """
 import numpy as np, theano_ng as theano, theano_ng.tensor as T
@@ -110,14 +111,14 @@ class TestKeys(unittest.TestCase):
     def test_kernels(self):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             cache = KernelCache(folder)
-            self.check(cache.key, _KERNEL, _OTHERS, ["interpreted"])
+            self.check(cache.key, _KERNEL, _OTHERS, ["program", "interpreter"])
             before = cache.key(_KERNEL)
             for flags in ({"gcc.cxxflags": "-DTWO"}, {"cmodule.remove_gxx_opt": True}, {"cmodule.debug": True}):
                 with config.change_flags(flags):
                     self.assertNotEqual(cache.key(_KERNEL), before, flags)
 
     def test_kernels_of_devices(self):
-        self.check(lambda kernel: kernel.key, _DEVICE_KERNEL, _OTHERS_OF_DEVICES, ["context"])
+        self.check(lambda kernel: kernel.key, _DEVICE_KERNEL, _OTHERS_OF_DEVICES, ["context", "program"])
 
     def test_where_fields_end(self):
         """A value that moves from the end of one field to the beginning of the next changes the key."""
@@ -128,40 +129,45 @@ class TestKeys(unittest.TestCase):
 
 
 class TestPrograms(unittest.TestCase):
-    """Each argument on which a program depends changes the program."""
+    """Each field of a loop program changes the program of the interpreter."""
 
-    def test_elementwise(self):
-        usual = dict(op=add, dtypes=("float64", "float64"), outs=("float64",), classes=(0, 0), divisors=(), summed=None)
-        others = dict(
-            op=mul, dtypes=("float64", "float32"), outs=("float32",), classes=(0, 1), divisors=(1,), summed="float64"
-        )
-        self.differ(lambda **arguments: interpreted(*arguments.values()), usual, others)
-
-    def test_loops(self):
-        node = (add, (0, 1), ("float64", "float64"), ("float64",))
-        usual = dict(
-            dtypes=("float64", "float64"),
-            dtypes_of_outputs=("float64",),
-            kinds=(4, 0, 4),
-            nodes=(node,),
-            outputs=(2,),
-            until=None,
+    def test_programs(self):
+        usual = LoopProgram(
+            inputs=(Operand("float64"), Operand("float64")),
+            steps=(Step(add, (0, 1), ("float64",)),),
+            stores=(2,),
+            outputs=(Operand("float64"),),
         )
         others = dict(
-            dtypes=("float64", "float32"),
-            dtypes_of_outputs=("float32",),
-            kinds=(4, 1, 4),
-            nodes=((mul, *node[1:]),),
-            outputs=(0,),
-            until=2,
+            inputs=(Operand("float64"), Operand("float64", Access.HOISTED)),
+            steps=(Step(mul, (0, 1), ("float64",)),),
+            stores=(1,),
+            outputs=(Operand("float32"),),
+            fold=Fold(add, "float64"),
+            guards=Guards((1,), False, True),
         )
-        self.assertEqual(tuple(usual), InterpretedLoop._fields)
-        self.differ(lambda **fields: interpreted_loop(InterpretedLoop(**fields)), usual, others)
+        self.differ(usual, others, ["until"])
+        moving = usual._replace(inputs=(Operand("float64", moves=True), *usual.inputs[1:]))
+        self.differ(usual, dict(inputs=moving.inputs), [name for name in usual._fields if name != "inputs"])
+        self.differ(moving, dict(until=2), [name for name in usual._fields if name != "until"])
 
-    def differ(self, write, usual, others):
-        self.assertIs(write(**usual), write(**usual))
+    def test_parts_of_programs(self):
+        """Operands, steps and literals differ if one of their fields differs."""
+        for usual, other in (
+            (Operand("float64"), Operand("float32", Access.HOISTED, True)),
+            (Step(add, (0, 1), ("float64",)), Step(mul, (0, 0), ("float32",))),
+            (Literal.of("float64", 0.0), Literal("float32", Literal.of("float64", -0.0).data)),
+            (Fold(add, "float64"), Fold(mul, "float32")),
+            (Guards(), Guards((0,), True, True)),
+        ):
+            for name in usual._fields:
+                self.assertNotEqual(usual, usual._replace(**{name: getattr(other, name)}), name)
+
+    def differ(self, usual, others, apart):
+        self.assertEqual({*others, *apart}, set(usual._fields))
+        self.assertIs(interpreted(usual), interpreted(usual._replace()))
         for name, other in others.items():
-            self.assertIsNot(write(**usual), write(**{**usual, name: other}), name)
+            self.assertIsNot(interpreted(usual), interpreted(usual._replace(**{name: other})), name)
 
 
 @unittest.skipUnless(config.cxx, "there is no compiler")

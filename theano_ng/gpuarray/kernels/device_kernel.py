@@ -16,6 +16,7 @@ class _Fields(NamedTuple):
     flags: int = 0
     support: tuple = ()
     options: str = ""
+    program: object = None
 
 
 class DeviceKernel(_Fields, ForeignKernel):
@@ -35,14 +36,17 @@ class DeviceKernel(_Fields, ForeignKernel):
         need it.
     options : str
         Options for the device's compiler.
+    program : LoopProgram, optional
+        The computation from which the source was written.
     """
 
     __slots__ = ()
+    suffix = "cl"
 
     @property
     def key(self):
         """The cache key of the kernel. Equal kernels have the same key, in every process."""
-        identity = self._replace(types=tuple(map(str, self.types)), context=None)
+        identity = self._replace(types=tuple(map(str, self.types)), context=None, program=None)
         return hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:24]
 
     def build(self):

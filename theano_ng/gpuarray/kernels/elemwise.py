@@ -3,7 +3,6 @@
 import functools
 
 from theano_ng import scalar
-from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.scalar_code import (
     PROLOGUE,
@@ -15,19 +14,9 @@ from theano_ng.gpuarray.kernels.scalar_code import (
     work_type,
 )
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.loops.program import Access, elementwise_program
+from theano_ng.loops.source import scalar_apply
 from theano_ng.scalar.types import get_scalar_type
-
-# Ways of reading an operand (see `operand_kinds`); native/elemwise.c defines the same values.
-VARYING, HOISTED, MAYBE_BROADCAST = 0, 1, 2
-
-
-def scalar_apply(op, in_dtypes, out_dtypes):
-    """Return an Apply of a scalar op to new variables of these dtypes."""
-    return Apply(
-        op,
-        [get_scalar_type(dtype).make_variable() for dtype in in_dtypes],
-        [get_scalar_type(dtype).make_variable() for dtype in out_dtypes],
-    )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -40,36 +29,13 @@ def elemwise_code(op, in_dtypes, out_dtypes):
     return scalar_code(op, node, names[: len(in_dtypes)], names[len(in_dtypes) :])
 
 
-def operand_kinds(in_patterns, out_pattern):
-    """Decide how each input is read.
-
-    Parameters
-    ----------
-    in_patterns : sequence of tuple of bool
-    out_pattern : tuple of bool
-
-    Returns
-    -------
-    tuple of int
-        HOISTED: the input has one element. MAYBE_BROADCAST: it may be broadcast along the last axis. VARYING:
-        otherwise.
-    """
-    axes = [d for d, b in enumerate(out_pattern) if not b]
-    return tuple(
-        VARYING if not axes else HOISTED if all(pattern) else MAYBE_BROADCAST if pattern[axes[-1]] else VARYING
-        for pattern in in_patterns
-    )
-
-
-def elemwise_kernels(op, in_dtypes, out_dtypes, kinds, rank, context):
+def elemwise_kernels(program, rank, context):
     """Return the two kernels of an elementwise node.
 
     Parameters
     ----------
-    op : ScalarOp
-    in_dtypes, out_dtypes : tuple of str
-    kinds : tuple of int
-        Kinds of the inputs, see `operand_kinds`.
+    program : LoopProgram
+        A program of one step, whose results are stored in their order.
     rank : int
         Number of axes of the strided kernel.
     context : GpuContext
@@ -79,13 +45,13 @@ def elemwise_kernels(op, in_dtypes, out_dtypes, kinds, rank, context):
     list of DeviceKernel
         The kernel for contiguous operands and, unless the rank is 0, the kernel for strided operands.
     """
-    text = _KernelSource(op, tuple(in_dtypes), tuple(out_dtypes), tuple(kinds))
+    text = _KernelSource(program)
     kernels = [(text.contiguous(), text.contiguous_types())]
     if rank:
         kernels.append((text.strided(rank), text.strided_types(rank)))
-    flags = flags_of(*in_dtypes, *out_dtypes) | (pygpu.USE_DOUBLE if text.code.doubles else 0)
+    flags = flags_of(*text.dtypes) | (pygpu.USE_DOUBLE if text.code.doubles else 0)
     support = (PROLOGUE, *text.code.support)
-    return [DeviceKernel(source, types, context, flags, support) for source, types in kernels]
+    return [DeviceKernel(source, types, context, flags, support, program=program) for source, types in kernels]
 
 
 class _KernelSource:
@@ -95,18 +61,20 @@ class _KernelSource:
     ``tng_hk``, which is loaded outside of the loop.
     """
 
-    def __init__(self, op, in_dtypes, out_dtypes, kinds):
-        self.code = elemwise_code(op, in_dtypes, out_dtypes)
-        self.nin = len(in_dtypes)
-        self.dtypes = in_dtypes + out_dtypes
-        self.kinds = kinds + (VARYING,) * len(out_dtypes)
-        self.operands = range(len(self.dtypes))
+    def __init__(self, program):
+        (step,) = program.steps
+        operands = [*program.inputs, *program.outputs]
+        self.nin = len(program.inputs)
+        self.dtypes = tuple([x.dtype for x in operands])
+        self.code = elemwise_code(step.op, self.dtypes[: self.nin], step.dtypes)
+        self.accesses = [x.access for x in operands]
+        self.operands = range(len(operands))
 
     def contiguous_types(self):
         return (pygpu.SIZE, *["*", pygpu.SIZE] * len(self.dtypes))
 
     def contiguous(self):
-        hoisted = {k for k in self.operands if self.kinds[k] == HOISTED}
+        hoisted = {k for k in self.operands if self.accesses[k] == Access.HOISTED}
         return "\n".join(
             [
                 "KERNEL void KERNEL_NAME(ga_size tng_n, %s)" % ", ".join(self._pointer(k) for k in self.operands),
@@ -123,11 +91,11 @@ class _KernelSource:
     def strided_types(self, rank):
         types = [pygpu.SIZE] * rank
         for k in self.operands:
-            types += ["*", pygpu.SIZE] + [pygpu.SSIZE] * (rank if self.kinds[k] != HOISTED else 0)
+            types += ["*", pygpu.SIZE] + [pygpu.SSIZE] * (rank if self.accesses[k] != Access.HOISTED else 0)
         return tuple(types)
 
     def strided(self, rank):
-        moving = [k for k in self.operands if self.kinds[k] != HOISTED]
+        moving = [k for k in self.operands if self.accesses[k] != Access.HOISTED]
         hoisted = set(self.operands).difference(moving)
         last = rank - 1
         arguments = ["ga_size tng_d%d" % d for d in range(rank)]
@@ -152,7 +120,7 @@ class _KernelSource:
         else:
             lines.append("    {")
             lines += ["    %s *tng_q%d = tng_p%d;" % (self._memory(k), k, k) for k in moving]
-        maybe_broadcast = [k for k in moving if self.kinds[k] == MAYBE_BROADCAST]
+        maybe_broadcast = [k for k in moving if self.accesses[k] == Access.MAYBE_BROADCAST]
         if maybe_broadcast:
             lines.append("#ifdef GA_PROCESSOR")
             lines.append("    if (%s) {" % " && ".join("tng_s%d_%d == 0" % (k, last) for k in maybe_broadcast))
@@ -229,7 +197,7 @@ def _sample(op, dtype):
     in_dtypes = (dtype,) * nin
     try:
         outputs = op.make_node(*scalar_apply(op, in_dtypes, ()).inputs).outputs
-        kinds = (VARYING, MAYBE_BROADCAST, HOISTED)[:nin] + (VARYING,) * max(nin - 3, 0)
-        return elemwise_kernels(op, in_dtypes, tuple([v.type.dtype for v in outputs]), kinds, 2, None)
+        accesses = (Access.VARYING, Access.MAYBE_BROADCAST, Access.HOISTED)[:nin] + (Access.VARYING,) * max(nin - 3, 0)
+        return elemwise_kernels(elementwise_program(op, in_dtypes, [v.type.dtype for v in outputs], accesses), 2, None)
     except (SupportCodeError, TypeError, NotImplementedError):
         return []

@@ -7,9 +7,10 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.gpuarray.fp16_help import work_dtype
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
-from theano_ng.gpuarray.kernels.elemwise import scalar_apply
 from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE, element_type, load, scalar_code, store, work_type
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.loops.program import Fold, fold_program
+from theano_ng.loops.source import scalar_apply
 from theano_ng.scalar.op import c_cast
 from theano_ng.scalar.types import c_literal
 
@@ -23,16 +24,13 @@ _LANES, _BLOCK = 32, 128
 _IDEMPOTENT = ("Maximum", "MaximumFromNothing", "Minimum", "AND", "OR")
 
 
-def reduce_kernels(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_rank, reduced_rank, context):
+def reduce_kernels(program, kept_rank, reduced_rank, context):
     """Return the two kernels of a reduction.
 
     Parameters
     ----------
-    scalar_op : ScalarOp
-        Binary, commutative and associative.
-    pre_scalar_op : ScalarOp or None
-        Applied to each element before the reduction.
-    in_dtype, acc_dtype, out_dtype : str
+    program : LoopProgram
+        See `reduce_text`.
     kept_rank, reduced_rank : int
         Numbers of axes that are kept and that are reduced, both at least 1.
     context : GpuContext
@@ -43,9 +41,12 @@ def reduce_kernels(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kep
         The first reduces the elements to the outputs, or to several partial results for each output. The second reduces
         the partial results.
     """
-    first = reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_rank, reduced_rank)
-    second = reduce_text(scalar_op, None, work_dtype(acc_dtype), acc_dtype, out_dtype, 1, 1)
-    return [DeviceKernel(text.source, text.types, context, text.flags, text.support) for text in (first, second)]
+    fold, (output,) = program.fold, program.outputs
+    parts = fold_program(fold, work_dtype(fold.dtype), out=output.dtype)
+    texts = [(program, reduce_text(program, kept_rank, reduced_rank)), (parts, reduce_text(parts, 1, 1))]
+    return [
+        DeviceKernel(text.source, text.types, context, text.flags, text.support, program=given) for given, text in texts
+    ]
 
 
 class _KernelSource:
@@ -200,10 +201,24 @@ _ONE_BY_ONE = """
 
 
 @functools.lru_cache(maxsize=1024)
-def reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_rank, reduced_rank):
-    """Return the source code, argument types, flags and support code of a kernel, for `reduce_kernels`. Raise
-    SupportCodeError if devices cannot compute it.
+def reduce_text(program, kept_rank, reduced_rank):
+    """Return the source code, argument types, flags and support code of a kernel.
+
+    Parameters
+    ----------
+    program : LoopProgram
+        A program with one input and a fold; see `fold_program`. The op of the fold is binary, commutative and
+        associative.
+    kept_rank, reduced_rank : int
+        Numbers of axes that are kept and that are reduced, both at least 1.
+
+    Raises
+    ------
+    SupportCodeError
+        If devices cannot compute it.
     """
+    (operand,), (output,), (scalar_op, acc_dtype) = program.inputs, program.outputs, program.fold
+    in_dtype, out_dtype, pre = operand.dtype, output.dtype, None
     acc = work_dtype(acc_dtype)
     combined = scalar_code(scalar_op, scalar_apply(scalar_op, (acc, acc), (acc,)), ["tng_a", "tng_b"], ["tng_c"])
     support, doubles = [PROLOGUE, *combined.support], combined.doubles
@@ -220,10 +235,9 @@ def reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_r
         )
 
     def value(element):
-        if pre_scalar_op is None:
+        if pre is None:
             number = load(in_dtype, element)
             return "const %s tng_value = %s;" % (A, c_cast(number, work_dtype(in_dtype), acc))
-        pre, dtype = pre_code(pre_scalar_op, in_dtype)
         before = "const %s tng_e = %s; %s tng_f;" % (
             work_type(in_dtype, pre.bits),
             load(in_dtype, element, pre.bits),
@@ -232,8 +246,9 @@ def reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_r
         number = "tng_half_to_float(tng_f)" if pre.bits and dtype == "float16" else "tng_f"
         return "%s\n{\n%s\n}\nconst %s tng_value = %s;" % (before, pre.body, A, c_cast(number, work_dtype(dtype), acc))
 
-    if pre_scalar_op is not None:
-        pre = pre_code(pre_scalar_op, in_dtype)[0]
+    if program.steps:
+        ((pre_op, _, (dtype,)),) = program.steps
+        pre = scalar_code(pre_op, scalar_apply(pre_op, (in_dtype,), (dtype,)), ["tng_e"], ["tng_f"])
         support += [text for text in pre.support if text not in support]
         doubles = doubles or pre.doubles
 
@@ -297,12 +312,28 @@ def reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_r
     return _KernelSource(_TEXT % words, tuple(types), flags, tuple(support))
 
 
-def pre_code(op, dtype):
-    """Return the ScalarCode of an op applied to the element ``tng_e``, with the result ``tng_f``, and the dtype of the
-    result.
+def reduction_program(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype):
+    """Return the program of a reduction.
+
+    Parameters
+    ----------
+    scalar_op : ScalarOp
+        Binary, commutative and associative.
+    pre_scalar_op : ScalarOp or None
+        Applied to each element before the reduction.
+    in_dtype, acc_dtype, out_dtype : str
+
+    Returns
+    -------
+    LoopProgram
     """
-    out_dtype = op.make_node(scalar_apply(op, (dtype,), ()).inputs[0]).outputs[0].type.dtype
-    return scalar_code(op, scalar_apply(op, (dtype,), (out_dtype,)), ["tng_e"], ["tng_f"]), out_dtype
+    result = None if pre_scalar_op is None else dtype_after(pre_scalar_op, in_dtype)
+    return fold_program(Fold(scalar_op, acc_dtype), in_dtype, pre_scalar_op, result, out_dtype)
+
+
+def dtype_after(op, dtype):
+    """Return the dtype of the result of a scalar op on an element of a dtype."""
+    return op.make_node(scalar_apply(op, (dtype,), ()).inputs[0]).outputs[0].type.dtype
 
 
 def kernel_samples():
@@ -325,5 +356,5 @@ def kernel_samples():
     kernels = []
     for k, case in enumerate(sums + maxima + others):
         # Higher ranks only for every third case: the ops' code does not depend on the ranks.
-        kernels += reduce_kernels(*case, *((2, 2) if k % 3 == 0 else (1, 1)), None)
+        kernels += reduce_kernels(reduction_program(*case), *((2, 2) if k % 3 == 0 else (1, 1)), None)
     return [sample("reductions", kernels)]

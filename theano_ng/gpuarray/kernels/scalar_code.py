@@ -6,10 +6,10 @@ from typing import NamedTuple
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.gpuarray.fp16_help import work_dtype
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.loops.source import scalar_source
 from theano_ng.scalar.divisors import divides
 from theano_ng.scalar.op import support_text
 from theano_ng.scalar.types import c_type
-from theano_ng.tensor.elemwise.kernel import scalar_c_parts
 
 __all__ = ["PROLOGUE", "ScalarCode", "SupportCodeError", "element_type", "load", "scalar_code", "store"]
 
@@ -205,12 +205,12 @@ def scalar_code(op, node, names_in, names_out):
     sub = {"zeros": None} if divides(op) else {}
     try:
         try:
-            body, environment, needs_python = scalar_c_parts(op, node, names_in, names_out, wide=halves, **sub)
+            body, environment, needs_python = scalar_source(op, node, names_in, names_out, wide=halves, **sub)
         except (MethodNotDefined, AttributeError):  # an op of a user may not define c_code_wide
             if not halves:
                 raise
             bits = True
-            body, environment, needs_python = scalar_c_parts(op, node, names_in, names_out, **sub)
+            body, environment, needs_python = scalar_source(op, node, names_in, names_out, **sub)
     except (MethodNotDefined, NotImplementedError, AttributeError) as error:
         raise SupportCodeError("%s has no C code for %s: %s" % (op, ", ".join(dtypes), error)) from error
     others = [h for h in environment["headers"] if h not in _MATH_HEADERS]

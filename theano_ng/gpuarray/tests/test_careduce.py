@@ -161,13 +161,19 @@ class TestThreads(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         from theano_ng.gpuarray.kernels.elemwise import _KernelSource
-        from theano_ng.gpuarray.kernels.reduce import reduce_text
+        from theano_ng.gpuarray.kernels.reduce import reduce_text, reduction_program
         from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE
+        from theano_ng.loops.program import Access, elementwise_program
 
         add, most = [
-            reduce_text(op, None, "float32", "float32", "float32", 1, 1) for op in (scalar.add, scalar.maximum)
+            reduce_text(reduction_program(op, None, "float32", "float32", "float32"), 1, 1)
+            for op in (scalar.add, scalar.maximum)
         ]
-        strided = _KernelSource(scalar.add, ("float32", "float32"), ("float32",), (0, 2))
+        strided = _KernelSource(
+            elementwise_program(
+                scalar.add, ("float32", "float32"), ("float32",), (Access.VARYING, Access.MAYBE_BROADCAST)
+            )
+        )
         texts = [add.source, most.source, strided.strided(2), strided.contiguous()]
         source = "\n".join(text.replace("KERNEL_NAME", "k%d" % k) for k, text in enumerate(texts))
         types = (add.types, most.types, strided.strided_types(2), strided.contiguous_types())

@@ -343,7 +343,7 @@ class TestRandomLoops(unittest.TestCase):
             with self.subTest(seed=seed):
                 op = self.compare(seed, False, RandomNumbers, interpreted=True).op
                 kernel = op.inner_graph.kernel(op)
-                programs += kernel is not None and kernel.layout is None and kernel.kernel.interpreted() is not None
+                programs += kernel is not None and kernel.layout is None and kernel.kernel.interpretation() is not None
         self.assertGreater(programs, 0)
 
     @parts(10)

@@ -17,18 +17,15 @@ from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.traversal import postorder
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.loops.kernel import elemwise_kernel
+from theano_ng.loops.program import Access
+from theano_ng.loops.source import scalar_apply
 from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.elemwise.divisors import OPERATIONS, integer_divisors
-from theano_ng.tensor.elemwise.kernel import (
-    MAYBE_BROADCAST,
-    elemwise_kernel,
-    operand_classes,
-    operand_rows,
-    scalar_node,
-)
+from theano_ng.tensor.elemwise.kernel import elemwise_program, operand_rows
 from theano_ng.tensor.elemwise.perform import (
     array_function,
     array_function_for,
@@ -579,7 +576,8 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         """Let the scalar op prepare for the implementation that will be used, ``'c'`` or ``'py'``."""
-        self.scalar_op.prepare_node(scalar_node(self.scalar_op, node), None, None, impl)
+        dtypes = [[v.type.dtype for v in variables] for variables in (node.inputs, node.outputs)]
+        self.scalar_op.prepare_node(scalar_apply(self.scalar_op, *dtypes), None, None, impl)
 
     def _array_function(self, node):
         return array_function_for(self.nfunc_spec, node, self.scalar_op)
@@ -634,12 +632,11 @@ class Elemwise(NativeOp, OpenMPOp):
         """Return a pair: the NativeCode or None, and True if the kernel uses Python's C API."""
         if node.outputs[0].type.ndim > _NATIVE_MAX_NDIM:
             return None, False
-        classes, divisors = operand_classes(node), integer_divisors(node)
+        divisors = integer_divisors(node)
         check_divisors_first = self._checks_divisors_first(node, divisors)
+        program = elemwise_program(node, divisors, check_divisors_first=check_divisors_first)
         try:
-            kernel, needs_python = elemwise_kernel(
-                self.scalar_op, node, classes, divisors, check_divisors_first=check_divisors_first
-            )
+            kernel, needs_python = elemwise_kernel(program)
         except (MethodNotDefined, NotImplementedError):
             return None, False
         openmp_minsize = config.openmp_elemwise_minsize if self.openmp else 0
@@ -650,10 +647,10 @@ class Elemwise(NativeOp, OpenMPOp):
             ndim=node.outputs[0].type.ndim,
             openmp_minsize=openmp_minsize,
             may_fail=needs_python,
-            has_maybe_broadcast=MAYBE_BROADCAST in classes,
+            has_maybe_broadcast=Access.MAYBE_BROADCAST in program.accesses,
             computed_divisor=OPERATIONS[divisors.computed],
             check_divisors_first=check_divisors_first,
-            operands=operand_rows(node, classes, _NOT_INPLACE if divisors.computed else self.inplace_pattern, divisors),
+            operands=operand_rows(node, program, _NOT_INPLACE if divisors.computed else self.inplace_pattern, divisors),
         )
         return code, needs_python
 

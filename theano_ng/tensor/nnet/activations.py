@@ -5,9 +5,9 @@ import numpy as np
 import theano_ng.scalar as scal
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
+from theano_ng.loops.blocks import instructions
 from theano_ng.scalar.basic import upcast
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.elemwise import instructions
 from theano_ng.tensor.elemwise.functions import cast, expm1, int_div, minimum, mod, switch
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.linalg.products import dot, tensordot

@@ -4,9 +4,9 @@ import numpy as np
 
 import theano_ng.scalar as scal
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.loops.blocks import instructions
 from theano_ng.scalar.op import UnaryMath, c_cast, compute_in_output_float, float_function, is_complex, is_discrete
 from theano_ng.tensor.constant import as_tensor_variable, constant
-from theano_ng.tensor.elemwise import instructions
 from theano_ng.tensor.elemwise.functions import clip
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.saturating import logistic, read_function, readers

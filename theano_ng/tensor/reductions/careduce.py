@@ -9,11 +9,13 @@ from theano_ng import scalar
 from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import grad_not_implemented
 from theano_ng.gof.graph import Apply
-from theano_ng.gof.native import Kernel, NativeCode, NativeOp
+from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
 from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.loops.fold import fold_kernel
+from theano_ng.loops.program import Fold, fold_program
 from theano_ng.scalar import BinaryScalarOp, get_scalar_type, upcast, upcast_out
 from theano_ng.scalar.divisors import divides
 from theano_ng.scalar.ops_arith import wrapping
@@ -21,7 +23,6 @@ from theano_ng.scalar.ops_compare import BinaryBitOp
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.dtypes import CONTINUOUS, DISCRETE
 from theano_ng.tensor.elemwise.functions import cast, eq, mul, neq, switch, true_div
-from theano_ng.tensor.elemwise.kernel import scalar_c_parts
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.elemwise.perform import evaluate_scalar_op
 from theano_ng.tensor.type import TensorType
@@ -287,53 +288,8 @@ class CAReduce(NativeOp, Op):
 
         Return None if the C code of the scalar op uses Python's C API.
         """
-        acc_type, x_type = get_scalar_type(acc_dtype), get_scalar_type(x_dtype)
-        node = Apply(self.scalar_op, [acc_type.make_variable(), acc_type.make_variable()], [acc_type.make_variable()])
-        body, environment, needs_python = scalar_c_parts(self.scalar_op, node, ["tng_a", "tng_b"], ["tng_z"])
-        if needs_python:
-            return None
-        names = dict(T=acc_type.dtype_specs()[1], S=x_type.dtype_specs()[1], body=body)
-        names["element"] = "*(const %(S)s *)(tng_x + tng_i * tng_xs)" % names
-        if x_dtype != acc_dtype:
-            convert = scalar.Cast(acc_type)
-            cast_node = Apply(convert, [x_type.make_variable()], [acc_type.make_variable()])
-            cast_body, cast_environment, _ = scalar_c_parts(convert, cast_node, ["tng_e"], ["tng_b"], "c")
-            names["load"] = "const %(S)s tng_e = %(element)s; %(T)s tng_b; %(cast)s" % dict(names, cast=cast_body)
-            if cast_environment["support"] not in environment["support"]:
-                environment["support"] = cast_environment["support"] + "\n" + environment["support"]
-        else:
-            names["load"] = "const %(T)s tng_b = %(element)s;" % names
-        source = (
-            """void KERNEL(int64_t tng_n, char *tng_acc, int64_t tng_as, const char *tng_x, int64_t tng_xs)
-{
-    if (tng_as == 0) {
-        %(T)s tng_a = *(%(T)s *)tng_acc;
-        for (int64_t tng_i = 0; tng_i < tng_n; ++tng_i) {
-            %(load)s
-            %(T)s tng_z;
-            {
-%(body)s
-            }
-            tng_a = tng_z;
-        }
-        *(%(T)s *)tng_acc = tng_a;
-        return;
-    }
-#pragma GCC ivdep
-    for (int64_t tng_i = 0; tng_i < tng_n; ++tng_i) {
-        const %(T)s tng_a = *(%(T)s *)(tng_acc + tng_i * tng_as);
-        %(load)s
-        %(T)s tng_z;
-        {
-%(body)s
-        }
-        *(%(T)s *)(tng_acc + tng_i * tng_as) = tng_z;
-    }
-}
-"""
-            % names
-        )
-        return Kernel(source=source, **environment)
+        convert = None if x_dtype == acc_dtype else scalar.Cast(get_scalar_type(acc_dtype))
+        return fold_kernel(fold_program(Fold(self.scalar_op, acc_dtype), x_dtype, convert, acc_dtype))
 
 
 def _normalize_axis_argument(axis):

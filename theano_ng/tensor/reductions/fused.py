@@ -6,10 +6,12 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.loops.kernel import elemwise_kernel
+from theano_ng.loops.program import Access, Fold
 from theano_ng.scalar import Add
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.divisors import OPERATIONS, integer_divisors
-from theano_ng.tensor.elemwise.kernel import MAYBE_BROADCAST, elemwise_kernel, operand_classes, operand_rows
+from theano_ng.tensor.elemwise.kernel import elemwise_program, operand_rows
 from theano_ng.tensor.reductions.row_program import RowProgram, can_map, can_reduce_rows, reads_columns
 
 _NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
@@ -108,10 +110,10 @@ class ReducedElemwise(NativeOp, Op):
         params = self.reduction._builtin_params(between.dtype, node.outputs[0].type.dtype, between.ndim)
         if params is None:
             return None
-        classes, divisors = operand_classes(inner), integer_divisors(inner)
-        summed = self._summed_dtype(inner, outer)
+        divisors, summed = integer_divisors(inner), self._summed_dtype(inner, outer)
+        program = elemwise_program(inner, divisors, summed and Fold(self.reduction.scalar_op, summed))
         try:
-            kernel, needs_python = elemwise_kernel(self.elemwise.scalar_op, inner, classes, divisors, summed)
+            kernel, needs_python = elemwise_kernel(program)
         except (MethodNotDefined, NotImplementedError):
             return None
         if needs_python:
@@ -122,8 +124,8 @@ class ReducedElemwise(NativeOp, Op):
             kernel=kernel,
             program=0,
             folds=summed is not None,
-            has_maybe_broadcast=MAYBE_BROADCAST in classes,
+            has_maybe_broadcast=Access.MAYBE_BROADCAST in program.accesses,
             has_divisors=bool(divisors),
             computed_divisor=OPERATIONS[divisors.computed],
-            operands=operand_rows(inner, classes, {}, divisors),
+            operands=operand_rows(inner, program, {}, divisors),
         )

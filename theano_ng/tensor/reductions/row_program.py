@@ -12,10 +12,12 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.loops.kernel import elemwise_kernel
+from theano_ng.loops.program import Access
 from theano_ng.scalar.divisors import divides
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.divisors import integer_divisors
-from theano_ng.tensor.elemwise.kernel import MAYBE_BROADCAST, HOISTED, VARYING, elemwise_kernel, operand_classes
+from theano_ng.tensor.elemwise.kernel import elemwise_program
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import CAReduce
 
@@ -163,6 +165,13 @@ class RowProgram(NativeOp, Op):
 
     def __str__(self):
         return "Rows{%s}" % ", ".join([str(op) for op, _ in self.steps if not isinstance(op, DimShuffle)])
+
+    def program_lines(self, node):
+        """Return the text of the program, one line for each step."""
+        lines = ["v%d = load %s" % (k, v.type) for k, v in enumerate(node.inputs)]
+        for k, (op, arguments) in enumerate(self.steps, len(node.inputs)):
+            lines.append("v%d = %s(%s)" % (k, op, ", ".join(["v%d" % a for a in arguments])))
+        return [*lines, "store %s" % ", ".join(["v%d" % k for k in self.outputs])]
 
     def fails_on_values(self, node):
         return any(inner.op.fails_on_values(inner) for inner in self.nodes(node.inputs))
@@ -363,14 +372,19 @@ class _Packing:
 
     def _kernel(self, node, k, arguments):
         """Return the kernel of an elementwise operation."""
-        classes = operand_classes(node)
+        program = elemwise_program(node, integer_divisors(node))
         rows_of_elements = self.level(k) == ELEMENT
-        for a, kind in zip(arguments, classes):
+        for a, access in zip(arguments, program.accesses):
             level = self.level(a)
-            repeats = rows_of_elements and level == ROW
-            if kind not in ((HOISTED,) if level == ONE else (MAYBE_BROADCAST, HOISTED) if repeats else (VARYING,)):
-                raise NotImplementedError("an operand of another class")
-        kernel, needs_python = elemwise_kernel(node.op.scalar_op, node, classes, integer_divisors(node))
+            if level == ONE:
+                expected = (Access.HOISTED,)
+            elif rows_of_elements and level == ROW:
+                expected = (Access.MAYBE_BROADCAST, Access.HOISTED)
+            else:
+                expected = (Access.VARYING,)
+            if access not in expected:
+                raise NotImplementedError("another access to an operand than the driver expects")
+        kernel, needs_python = elemwise_kernel(program)
         if needs_python:
             raise NotImplementedError("a kernel with Python's C API")
         return kernel

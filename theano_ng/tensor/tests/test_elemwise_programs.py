@@ -9,38 +9,33 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import scalar
 from theano_ng.compile.mode import Mode
+from theano_ng.loops.blocks import interpreter as programs
+from theano_ng.loops.blocks import superinstructions
+from theano_ng.loops.program import Access, operand_accesses
+from theano_ng.loops.source import scalar_apply, scalar_source
 from theano_ng.scalar.types import get_scalar_type
 from theano_ng.tensor import inplace
-from theano_ng.tensor.elemwise import Elemwise, divisors, superinstructions
-from theano_ng.tensor.elemwise import interpreter as programs
-from theano_ng.tensor.elemwise.kernel import (
-    HOISTED,
-    MAYBE_BROADCAST,
-    VARYING,
-    operand_classes,
-    scalar_c_parts,
-    scalar_node,
-)
+from theano_ng.tensor.elemwise import Elemwise, divisors
+from theano_ng.tensor.elemwise.kernel import elemwise_program
 from theano_ng.tensor.tests.test_interpreter import bits_of, interpretation, random_values, run
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.xlogx import xlogx
 
 FLOATS = ("float32", "float64")
-# The index of the number of steps among the packed parameters of a program, see `interpreter._program`.
+# The index of the number of steps among the packed parameters of a program, see `interpreter._packed`.
 N_STEPS = 8
 
 
 def number_of_steps(node):
-    dtypes, outs = [tuple([v.type.dtype for v in variables]) for variables in (node.inputs, node.outputs)]
-    found = programs.interpreted(node.op.scalar_op, dtypes, outs, tuple(operand_classes(node)), ())
+    found = programs.interpreted(elemwise_program(node, divisors.integer_divisors(node)))
     return int(found.words[N_STEPS])
 
 
 class TestKernels(unittest.TestCase):
     def test_how_operands_are_read(self):
-        """An operand class: one value for all, possibly one value along the inner loop, or all elements."""
-        self.assertEqual(len({VARYING, HOISTED, MAYBE_BROADCAST}), 3)
-        for patterns, classes in (
+        """One value for all elements, possibly one value along the inner loop, or all elements."""
+        VARYING, HOISTED, MAYBE_BROADCAST = Access
+        for patterns, accesses in (
             (["", ""], [VARYING, VARYING]),
             (["0", "0"], [VARYING, VARYING]),
             (["1", "1"], [VARYING, VARYING]),
@@ -56,8 +51,11 @@ class TestKernels(unittest.TestCase):
             (["001", "101", "011", "111"], [VARYING, VARYING, MAYBE_BROADCAST, HOISTED]),
             (["000", "110", "001", "101"], [VARYING, VARYING, MAYBE_BROADCAST, MAYBE_BROADCAST]),
         ):
-            node = T.add(*[TensorType("float64", [b == "1" for b in pattern])() for pattern in patterns]).owner
-            self.assertEqual(operand_classes(node), classes, patterns)
+            found = [tuple([b == "1" for b in pattern]) for pattern in patterns]
+            result = tuple([all(flags) for flags in zip(*found)])
+            self.assertEqual(operand_accesses(found, result), accesses, patterns)
+            node = T.add(*[TensorType("float64", pattern)() for pattern in found]).owner
+            self.assertEqual(elemwise_program(node, divisors.integer_divisors(node)).accesses, accesses, patterns)
 
     def test_languages(self):
         """Kernels are C, unless an Op brings headers, or support code that it does not declare to be C."""
@@ -83,15 +81,14 @@ class TestKernels(unittest.TestCase):
         class Says(Plain):
             c_support_is_c = True
 
-        x = scalar.float64("x")
         for kind, language in ((WithSupport, "c++"), (InC, "c"), (WithHeaders, "c++"), (Plain, "c"), (Says, "c")):
             op = kind(scalar.same_out)
-            _, environment, _ = scalar_c_parts(op, scalar_node(op, op(x).owner), ["x"], ["z"])
-            self.assertEqual(environment["language"], language, kind)
+            found = scalar_source(op, scalar_apply(op, ["float64"], ["float64"]), ["x"], ["z"])
+            self.assertEqual(found.environment["language"], language, kind)
         for op in (scalar.add, scalar.exp, scalar.int_div, scalar.sqrt):
-            node = op(*[x] * max(1, op.nin if op.nin > 0 else 2)).owner
-            _, environment, _ = scalar_c_parts(op, scalar_node(op, node), ["x", "y"][: len(node.inputs)], ["z"])
-            self.assertEqual(environment["language"], "c", op)
+            nin = op.nin if op.nin > 0 else 2
+            found = scalar_source(op, scalar_apply(op, ["float64"] * nin, ["float64"]), ["x", "y"][:nin], ["z"])
+            self.assertEqual(found.environment["language"], "c", op)
 
 
 class TestPrograms(unittest.TestCase):

@@ -17,10 +17,11 @@ from theano_ng.configparser import change_flags
 from theano_ng.gof._native import processor_level
 from theano_ng.gof.compiler.kernelcache import load_kernels
 from theano_ng.gof.native import array_layout
+from theano_ng.loops.blocks import instructions
+from theano_ng.loops.blocks.interpreter import interpreted
 from theano_ng.scalar.contraction import MulAdd, MulSub, SubMul
 from theano_ng.scalar.types import get_scalar_type
-from theano_ng.tensor.elemwise import Elemwise, instructions
-from theano_ng.tensor.elemwise.interpreter import interpreted
+from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tensor.type import TensorType
 from theano_ng.tests.split_tests import parts, split_tests
@@ -556,10 +557,11 @@ class TestDebugMode(unittest.TestCase):
         mode = theano.compile.DebugMode(check_py_code=True)
         np.testing.assert_allclose(theano.function([x], T.exp(x) + x, mode=mode)(values), np.exp(values) + values)
 
-        def wrong(op, *args, **kwargs):
-            return interpreted(scalar.cos, *args, **kwargs) if op == scalar.sin else interpreted(op, *args, **kwargs)
+        def wrong(program):
+            steps = [step._replace(op=scalar.cos) if step.op == scalar.sin else step for step in program.steps]
+            return interpreted(program._replace(steps=tuple(steps)))
 
-        with mock.patch("theano_ng.tensor.elemwise.kernel.interpreted", wrong):
+        with mock.patch("theano_ng.loops.kernel.interpreted", wrong):
             f = theano.function([x], T.sin(x), mode=mode)
         with self.assertRaises(theano.compile.debugmode.BadThunkOutput) as caught:
             f(values)

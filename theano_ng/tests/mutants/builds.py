@@ -122,7 +122,7 @@ class Builder:
 
 def modules_of(path, builder):
     """Return the extension modules that contain a C file; of the interpreter's levels only that of this processor."""
-    from theano_ng.tensor.elemwise import instructions
+    from theano_ng.loops.blocks import instructions
 
     found = []
     for name, extension in sorted(builder.extensions.items()):

@@ -26,11 +26,10 @@ FAMILIES = (
 KERNEL_TEXTS = os.path.join("scalar", "c_code", "")  # C code that is part of libraries and of kernels
 # Flags that are needed to run the changed code: kernels are compiled at once, or never.
 CONDITIONS = (
-    ("tensor/elemwise/kernel.py tensor/elemwise/cgen.py scan/kernel.py scan/array_source.py", {"tiered": "off"}),
+    ("loops/blocks/* tensor/native/blocks/* scalar/c_code/*", {"cxx": ""}),
     (
-        "tensor/elemwise/interpreter.py tensor/elemwise/steps.py tensor/elemwise/complex_steps.py tensor/elemwise/superinstructions.py"
-        " tensor/native/blocks/* scalar/c_code/*",
-        {"cxx": ""},
+        "loops/* tensor/elemwise/kernel.py tensor/elemwise/cgen.py scan/kernel.py scan/array_source.py",
+        {"tiered": "off"},
     ),
 )
 

@@ -10,6 +10,7 @@ AREAS = (  # a file belongs to the first area whose pattern matches
     ("devices", "gpuarray/*"),
     ("C of native Ops", "*.[ch]"),
     ("rewriting engine", "gof/*"),
+    ("writers of kernels", "loops/*.py"),
     ("writers of kernels", "tensor/elemwise/*.py"),
     ("writers of kernels", "scan/*kernel.py"),
     ("writers of kernels", "scan/array_source.py"),

@@ -7,8 +7,9 @@ from theano_ng.tests.mutants.records import PACKAGE
 
 PYTHON = (
     "tensor/opt/*.py tensor/nnet/opt_*.py tensor/nnet/convolution/opt.py scan/opt/*.py sparse/opt/*.py gof/rewriting/*.py gof/optdb.py"
-    " tensor/logarithms.py tensor/elemwise/kernel.py tensor/elemwise/cgen.py tensor/elemwise/interpreter.py tensor/elemwise/steps.py"
-    " tensor/elemwise/complex_steps.py tensor/elemwise/superinstructions.py tensor/elemwise/divisors.py tensor/elemwise/xlogx.py"
+    " tensor/logarithms.py loops/program.py loops/source.py loops/kernel.py loops/fold.py loops/blocks/interpreter.py"
+    " loops/blocks/steps.py loops/blocks/complex_steps.py loops/blocks/superinstructions.py tensor/elemwise/kernel.py"
+    " tensor/elemwise/cgen.py tensor/elemwise/divisors.py tensor/elemwise/xlogx.py"
     " tensor/elemwise/inplace.py tensor/elemwise/perform.py scan/kernel.py scan/array_source.py scan/array_kernel.py scalar/contraction.py"
 )
 C = (

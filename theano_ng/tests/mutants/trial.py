@@ -159,7 +159,7 @@ def _install_code(module, path):
 def _install_library(name, path):
     """Replace an extension module by one from another library."""
     from theano_ng.gof.native import native_function
-    from theano_ng.tensor.elemwise import instructions
+    from theano_ng.loops.blocks import instructions
 
     loader = importlib.machinery.ExtensionFileLoader(name, path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, path, loader=loader))

@@ -12,16 +12,15 @@ import os
 from theano_ng.gof._native import processor_level
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.loops.blocks import superinstructions
 from theano_ng.scalar import basic, basic_scipy, contraction
 from theano_ng.scalar.op import UnaryMath, is_discrete
 from theano_ng.scalar.ops_arith import Pow, RealDivision, Switch, TrueDiv
 from theano_ng.scalar.ops_compare import LogicalComparison
 from theano_ng.scalar.types import c_type, discrete_dtypes, get_scalar_type, upcast
-from theano_ng.tensor.elemwise import superinstructions
 
-INSTRUCTIONS_HEADER = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "blocks", "instructions.h"
-)
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+INSTRUCTIONS_HEADER = os.path.join(_PACKAGE, "tensor", "native", "blocks", "instructions.h")
 DTYPES = (*discrete_dtypes, "float32", "float64")
 PARTS = {"complex64": "float32", "complex128": "float64"}
 

@@ -5,13 +5,13 @@ The steps are in the order in which compiled kernels compute.
 
 import numpy as np
 
+from theano_ng.loops.blocks.complex_steps import COMPLEX_RULES, OF_PARTS, Parts
+from theano_ng.loops.blocks.instructions import PARTS, conversion, instruction_module, name_of, operand_dtype
+from theano_ng.loops.blocks.superinstructions import combine_steps
 from theano_ng.scalar.op import is_complex, is_discrete
 from theano_ng.scalar.ops_arith import Identity, Second, Switch
 from theano_ng.scalar.ops_compare import IsInf, IsNan
 from theano_ng.scalar.ops_complex import Cast
-from theano_ng.tensor.elemwise.complex_steps import COMPLEX_RULES, OF_PARTS, Parts
-from theano_ng.tensor.elemwise.instructions import PARTS, conversion, instruction_module, name_of, operand_dtype
-from theano_ng.tensor.elemwise.superinstructions import combine_steps
 
 _COMPLEX = {part: dtype for dtype, part in PARTS.items()}
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from theano_ng.loops.blocks.instructions import PARTS, name_of
 from theano_ng.scalar.op import is_discrete
 from theano_ng.scalar.ops_arith import Add, Maximum, Minimum, Mul, Sub, Switch, TrueDiv
 from theano_ng.scalar.ops_compare import EQ, GE, GT, LE, LT, NEQ, IsInf, IsNan
 from theano_ng.scalar.ops_complex import Angle, Complex, ComplexFromPolar, Conj, Imag, Real
 from theano_ng.scalar.ops_unary import Abs, Inv, Neg, Sgn, Sqr
 from theano_ng.scalar.types import upcast
-from theano_ng.tensor.elemwise.instructions import PARTS, name_of
 
 
 class Parts(NamedTuple):

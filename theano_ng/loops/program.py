@@ -1,0 +1,342 @@
+"""Loop programs: the computation of an inner loop, independent of the language in which it is written.
+
+Between a rewritten graph and the text of a kernel stands a `LoopProgram`. Nodes are translated to loop programs
+(`tensor.elemwise.kernel`, `scan.kernel`, `gpuarray.kernels`). Writers translate loop programs to C, to device code, and
+to instructions of the interpreter.
+
+>>> from theano_ng import scalar
+>>> from theano_ng.loops.program import Access, LoopProgram, Operand, Step
+>>> print(LoopProgram(
+...     inputs=(Operand("float64"), Operand("float64", Access.HOISTED)),
+...     steps=(Step(scalar.mul, (0, 1), ("float64",)), Step(scalar.exp, (2,), ("float64",))),
+...     stores=(3,),
+...     outputs=(Operand("float32"),),
+... ))
+v0 = load float64
+v1 = load float64, once
+v2 = mul(v0, v1) float64
+v3 = exp(v2) float64
+store v3 as float32
+"""
+
+import enum
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Access(enum.IntEnum):
+    """The way in which a loop reads an operand. native/elemwise_params.h and the interpreter have the same numbers."""
+
+    #: The loop reads or writes one element in each iteration.
+    VARYING = 0
+    #: All elements are the same; the loop reads the value once.
+    HOISTED = 1
+    #: The stride of the operand decides at run time whether it is VARYING or HOISTED.
+    MAYBE_BROADCAST = 2
+
+
+class Operand(NamedTuple):
+    """An array from which a loop reads, or to which it writes.
+
+    Attributes
+    ----------
+    dtype : str
+    access : Access
+    moves : bool
+        Whether the operand has a row for each step of an outer loop.
+    """
+
+    dtype: str
+    access: Access = Access.VARYING
+    moves: bool = False
+
+
+class Literal(NamedTuple):
+    """A constant in a program.
+
+    Attributes
+    ----------
+    dtype : str
+    data : bytes
+        The bytes of the value, which distinguish signed zeros and NaNs.
+    """
+
+    dtype: str
+    data: bytes
+
+    @classmethod
+    def of(cls, dtype, value):
+        """Return the literal of a value."""
+        return cls(dtype, np.asarray(value, dtype=dtype).tobytes())
+
+    @property
+    def value(self):
+        """The value, a NumPy scalar."""
+        return np.frombuffer(self.data, self.dtype)[0]
+
+    def __str__(self):
+        return str(self.value)
+
+
+class Step(NamedTuple):
+    """The application of a scalar op to values of the program.
+
+    Attributes
+    ----------
+    op : ScalarOp
+    arguments : tuple of int and Literal
+        The numbers of values, and constants.
+    dtypes : tuple of str
+        The dtypes of the results.
+    """
+
+    op: object
+    arguments: tuple
+    dtypes: tuple
+
+
+class Fold(NamedTuple):
+    """A reduction of the values that a loop computes.
+
+    Attributes
+    ----------
+    op : ScalarOp
+        A binary op that is associative and commutative.
+    dtype : str
+        The dtype of the accumulator.
+    """
+
+    op: object
+    dtype: str
+
+
+class Guards(NamedTuple):
+    """Integer divisors that must not be zero.
+
+    Attributes
+    ----------
+    inputs : tuple of int
+        The inputs that are divisors.
+    computed : bool
+        Whether a step divides by a value that the program computes.
+    first : bool
+        Whether the loop may be asked to check the inputs before it writes an output.
+    """
+
+    inputs: tuple = ()
+    computed: bool = False
+    first: bool = False
+
+    def __bool__(self):
+        return bool(self.inputs or self.computed)
+
+
+NO_GUARDS = Guards()
+
+
+class LoopProgram(NamedTuple):
+    """The computation of one iteration of a loop.
+
+    Values are numbered: first the inputs, then the results of each step.
+
+    Attributes
+    ----------
+    inputs : tuple of Operand
+    steps : tuple of Step
+        The steps in the order of computation.
+    stores : tuple of int and Literal
+        The value that is stored in each output.
+    outputs : tuple of Operand
+        Values are converted to the dtypes of outputs.
+    fold : Fold, optional
+        If given, the only value in `stores` is not stored, but added to an accumulator.
+    guards : Guards
+    until : int or Literal, optional
+        The value that ends an outer loop if it is true.
+    """
+
+    inputs: tuple
+    steps: tuple
+    stores: tuple
+    outputs: tuple
+    fold: object = None
+    guards: Guards = NO_GUARDS
+    until: object = None
+
+    @property
+    def accesses(self):
+        """The `Access` to each input."""
+        return [operand.access for operand in self.inputs]
+
+    def dtypes(self):
+        """Return the dtypes of all values."""
+        found = [operand.dtype for operand in self.inputs]
+        for step in self.steps:
+            found += step.dtypes
+        return found
+
+    def with_access(self, access):
+        """Return the program in which the inputs that are MAYBE_BROADCAST have another access."""
+        return self._replace(
+            inputs=tuple([x._replace(access=access) if x.access == Access.MAYBE_BROADCAST else x for x in self.inputs])
+        )
+
+    def has_several_operations(self):
+        """Return True if the loop does more than to apply one scalar op that is not a Composite."""
+        return len(flattened(self).steps) + (self.fold is not None) > 1
+
+    def __str__(self):
+        """Return the text of the program, one line for each operation. Composites are flattened."""
+        lines = ["v%d = load %s" % (k, _operand_text(operand)) for k, operand in enumerate(self.inputs)]
+        number, flat = len(self.inputs), flattened(self)
+        for op, arguments, dtypes in flat.steps:
+            results = ", ".join(["v%d" % k for k in range(number, number + len(dtypes))])
+            number += len(dtypes)
+            lines.append("%s = %s(%s) %s" % (results, op, ", ".join(map(_value_text, arguments)), ", ".join(dtypes)))
+        if self.guards.inputs:
+            lines.append("refuse zero in %s" % ", ".join(map(_value_text, self.guards.inputs)))
+        if self.guards.computed:
+            lines.append("refuse computed divisors that are zero")
+        for value, operand in zip(flat.stores, self.outputs):
+            if self.fold is None:
+                lines.append("store %s as %s" % (_value_text(value), _operand_text(operand)))
+            else:
+                lines.append("fold %s by %s in %s" % (_value_text(value), self.fold.op, self.fold.dtype))
+        if flat.until is not None:
+            lines.append("stop if %s" % _value_text(flat.until))
+        return "\n".join(lines)
+
+
+_ACCESS_TEXTS = {Access.VARYING: "", Access.HOISTED: ", once", Access.MAYBE_BROADCAST: ", once if its stride is 0"}
+
+
+def _operand_text(operand):
+    return operand.dtype + _ACCESS_TEXTS[operand.access] + (", a row for each step" if operand.moves else "")
+
+
+def _value_text(value):
+    return str(value) if isinstance(value, Literal) else "v%d" % value
+
+
+def operand_accesses(patterns, pattern):
+    """Return the `Access` to each input of an elementwise loop over the last dimension or all dimensions.
+
+    Parameters
+    ----------
+    patterns : sequence of tuple of bool
+        The broadcast patterns of the inputs.
+    pattern : tuple of bool
+        The broadcast pattern of the result.
+
+    Returns
+    -------
+    list of Access
+    """
+    loops = [d for d, b in enumerate(pattern) if not b]
+    accesses = []
+    for broadcast in patterns:
+        if not loops:
+            accesses.append(Access.VARYING)
+        elif all(broadcast):
+            accesses.append(Access.HOISTED)
+        else:
+            accesses.append(Access.MAYBE_BROADCAST if broadcast[loops[-1]] else Access.VARYING)
+    return accesses
+
+
+def elementwise_program(op, in_dtypes, out_dtypes, accesses=None, fold=None, guards=NO_GUARDS):
+    """Return the program that applies a scalar op to each element.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    in_dtypes, out_dtypes : sequence of str
+    accesses : sequence of Access, optional
+        Default: all inputs are VARYING.
+    fold : Fold, optional
+    guards : Guards, optional
+
+    Returns
+    -------
+    LoopProgram
+    """
+    n, out_dtypes = len(in_dtypes), tuple(out_dtypes)
+    return LoopProgram(
+        inputs=tuple(map(Operand, in_dtypes, accesses or [Access.VARYING] * n)),
+        steps=(Step(op, tuple(range(n)), out_dtypes),),
+        stores=tuple(range(n, n + len(out_dtypes))),
+        outputs=tuple(map(Operand, out_dtypes)),
+        fold=fold,
+        guards=guards,
+    )
+
+
+def fold_program(fold, dtype, op=None, result=None, out=None):
+    """Return the program that reduces elements.
+
+    >>> from theano_ng import scalar
+    >>> print(fold_program(Fold(scalar.add, "float64"), "float32", scalar.sqr, "float32"))
+    v0 = load float32
+    v1 = sqr(v0) float32
+    fold v1 by add in float64
+
+    Parameters
+    ----------
+    fold : Fold
+    dtype : str
+        The dtype of the elements.
+    op : ScalarOp, optional
+        An op that is applied to each element before.
+    result : str, optional
+        The dtype of its result.
+    out : str, optional
+        The dtype of the output. Default: that of the accumulator.
+
+    Returns
+    -------
+    LoopProgram
+    """
+    steps = () if op is None else (Step(op, (0,), (result,)),)
+    return LoopProgram((Operand(dtype),), steps, (len(steps),), (Operand(out or fold.dtype),), fold)
+
+
+def flattened(program):
+    """Return an equivalent program without Composites: their inner ops are steps, in the order of computation.
+
+    Products and sums are combined as in `Composite.lowered`.
+
+    >>> from theano_ng import scalar
+    >>> x, y = scalar.float64("x"), scalar.float64("y")
+    >>> both = scalar.Composite([x, y], [(x + y) * 2.5])
+    >>> operands = (Operand("float64"), Operand("float64"))
+    >>> print(flattened(LoopProgram(operands, (Step(both, (0, 1), ("float64",)),), (2,), operands[:1])))
+    v0 = load float64
+    v1 = load float64
+    v2 = add(v0, v1) float64
+    v3 = mul(v2, 2.5) float64
+    store v3 as float64
+    """
+    values = list(range(len(program.inputs)))  # the number of a value -> its number in the result, or a Literal
+    steps, count = [], len(program.inputs)
+
+    def renamed(value):
+        return value if isinstance(value, Literal) else values[value]
+
+    for op, arguments, dtypes in program.steps:
+        arguments = tuple(map(renamed, arguments))
+        lowered = getattr(op, "lowered", None)
+        if lowered is None:
+            steps.append(Step(op, arguments, dtypes))
+            values += range(count, count + len(dtypes))
+            count += len(dtypes)
+            continue
+        slots = dict(enumerate(arguments))
+        slots.update((slot, Literal.of(type_.dtype, data)) for slot, (type_, data) in lowered.constants.items())
+        for inner, inner_arguments, results, types in lowered.instructions:
+            steps.append(Step(inner, tuple([slots[a] for a in inner_arguments]), tuple([t.dtype for t in types])))
+            slots.update(zip(results, range(count, count + len(results))))
+            count += len(results)
+        values += [slots[o] for o in lowered.outputs]
+    until = None if program.until is None else renamed(program.until)
+    return program._replace(steps=tuple(steps), stores=tuple(map(renamed, program.stores)), until=until)
