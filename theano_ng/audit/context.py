@@ -9,10 +9,6 @@ from theano_ng.audit import driver, generate
 from theano_ng.audit.driver import Problem
 from theano_ng.audit.records import Finding, Verdict
 
-#: The least time limit in seconds for a search. The time limit of a check may be over before its search begins, for
-#: example because C code was compiled with sanitizers.
-LEAST_SEARCH = 0.25
-
 
 class Context:
     """The context of one check of one case.
@@ -99,8 +95,6 @@ class Context:
         """
         if stages is None:
             stages = generate.stages(self.target, self.max_examples, **limits)
-        if self._end is not None:
-            self._end = max(self._end, time.perf_counter() + LEAST_SEARCH)
         search = generate.Search(self._isolated(attempt) if self.apart else attempt, self.seed, self.seconds_left)
         found = search.run(self.target, stages)
         if not found and not search.accepted:

@@ -496,6 +496,11 @@ class _TimeIsUp(BaseException):
     """
 
 
+#: The number of examples that a search tries, or until one is accepted, even if its time is over. A check that compiles
+#: C code with sanitizers may need more than its time for that alone.
+_LEAST_TRIES = 20
+
+
 class Search:
     """A search that runs a function on the examples of stages, and shrinks failing examples.
 
@@ -517,6 +522,10 @@ class Search:
         self.attempt, self.seed, self.left = attempt, seed, left
         self.tried = self.accepted = 0
         self._known = {}
+
+    def _goes_on(self):
+        """Return True if there is time for another example."""
+        return self.left() > 0 or (not self.accepted and self.tried < _LEAST_TRIES)
 
     def outcome(self, example):
         """Return the Problem of an example, or None.
@@ -554,7 +563,7 @@ class Search:
         """
         found = []
         for number, stage in enumerate(all_stages):
-            while len(found) < most and self.left() > 0:
+            while len(found) < most and self._goes_on():
                 known = {problem.error for problem, _ in found}
                 new = self._find(target, stage, number, lambda error, known=known: error not in known)
                 if new is None:
@@ -574,7 +583,7 @@ class Search:
         state = {"error": None, "tries": 0, "end": None}
 
         def fails(example):
-            if state["error"] is None and self.left() <= 0:
+            if state["error"] is None and not self._goes_on():
                 raise _TimeIsUp
             if state["error"] is not None:
                 state["tries"] += 1

@@ -514,22 +514,8 @@ cdef class LazyBranch(CThunk):
         return 0
 
 
-cdef extern from *:
-    """
-    static int x86_64_level(void)
-    {
-    #if defined(__x86_64__) && defined(__GNUC__)
-        __builtin_cpu_init();
-        int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-        int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
-                     && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
-        return !avx2 ? 1 : !avx512 ? 3 : 4;
-    #else
-        return 1;
-    #endif
-    }
-    """
-    int x86_64_level()
+cdef extern from "x86_64_level.h":
+    int tng_x86_64_level()
 
 
 def processor_level():
@@ -537,7 +523,7 @@ def processor_level():
 
     The levels are 1, 3 (AVX2) and 4 (AVX-512). Other processors have level 1.
     """
-    return x86_64_level()
+    return tng_x86_64_level()
 
 
 def dlopen_symbols(str path, names, bint partly=False):

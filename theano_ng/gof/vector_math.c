@@ -1,7 +1,8 @@
 /* Definitions of the functions of c_include/vector_math.h for vectors of every length and for scalars, under the names
- * that compilers call. All versions give the same bits as one function of libmvec: that for vectors of 32 bytes, or for
- * 16 bytes on processors without AVX2. Its lanes are independent, so a scalar is computed as one lane of a vector. If
- * libmvec lacks a function (before glibc 2.35 it has only five), libm is called.
+ * that compilers call. All versions give the same bits as one function of libmvec: the version for the longest vectors
+ * of the processor, which have 64 bytes with AVX-512, 32 bytes with AVX2, and otherwise 16 bytes. Its lanes are
+ * independent, so a scalar is computed as one lane of a vector. If libmvec lacks a function (before glibc 2.35 it has
+ * only five), libm is called.
  *
  * Compiled kernels find these functions in the module _native. native/blocks has a hidden copy.
  */
@@ -15,6 +16,7 @@
 
 #define TNG_VECTOR_LIST_ONLY
 #include "c_include/vector_math.h"
+#include "x86_64_level.h"
 
 #ifdef TNG_OWN_VECTOR_MATH
 #define EXPORT __attribute__((visibility("hidden")))
@@ -56,76 +58,77 @@ VECTOR(double, 2) VECTOR(double, 4) VECTOR(double, 8) VECTOR(float, 4) VECTOR(fl
     memcpy(&result, halves, sizeof result);                   \
     return result;
 
-static int has_avx2;
+/* The level of the instruction set, as in _native.processor_level: 4 with AVX-512, 3 with AVX2, otherwise 1. */
+static int level;
+#ifndef TNG_LEVEL /* tests define lower levels */
+#define TNG_LEVEL tng_x86_64_level()
+#endif
 
-/* Define F for vectors of HALF or WIDE elements of type T, which libmvec has, for vectors of TWICE elements (2 * WIDE),
- * and for scalars. */
+/* Define F_lanes_of_NAME, which calls libm for each element of a vector, and F_NAME, which calls the function that was
+ * found for vectors of this length. */
+#define LENGTH(TARGET, F, ARITY, NAME, V, N)                                                                                        \
+    static TARGET V F##_lanes_of_##NAME(PARAMETERS_##ARITY(V))                                                                      \
+    {                                                                                                                               \
+        for (int i = 0; i < N; ++i)                                                                                                 \
+            x[i] = F(ARGUMENTS_##ARITY(, [i]));                                                                                     \
+        return x;                                                                                                                   \
+    }                                                                                                                               \
+    static inline TARGET V F##_##NAME(PARAMETERS_##ARITY(V))                                                                        \
+    {                                                                                                                               \
+        return ((V(*)(PARAMETERS_##ARITY(V)))F##_found)(ARGUMENTS_##ARITY(, ));                                                     \
+    }
+/* Define F_NAME_of_OF, which computes a shorter vector V as a part of a vector of type W. */
+#define PART(TARGET, F, ARITY, NAME, V, OF, W, T, FILLING)                                                                          \
+    static TARGET V F##_##NAME##_of_##OF(PARAMETERS_##ARITY(V))                                                                     \
+    {                                                                                                                               \
+        typedef W whole;                                                                                                            \
+        const T filling = FILLING;                                                                                                  \
+        FOR_EACH_##ARITY(FILL_UP)                                                                                                   \
+        LOWEST(V, F##_##OF(ARGUMENTS_##ARITY(full_, )))                                                                             \
+    }
+/* Define F for vectors of HALF, WIDE and TWICE elements of type T, which have 16, 32 and 64 bytes, and for scalars. */
 #define VERSIONS(F, ARITY, LETTERS, T, HALF, WIDE, TWICE, FILLING)                                                                  \
-    static void *F##_found; /* for WIDE with AVX2, for HALF without */                                                              \
-    static AVX2 T##x##WIDE F##_lanes_of_wide(PARAMETERS_##ARITY(T##x##WIDE))                                                        \
-    {                                                                                                                               \
-        for (int i = 0; i < WIDE; ++i)                                                                                              \
-            x[i] = F(ARGUMENTS_##ARITY(, [i]));                                                                                     \
-        return x;                                                                                                                   \
-    }                                                                                                                               \
-    static T##x##HALF F##_lanes_of_half(PARAMETERS_##ARITY(T##x##HALF))                                                             \
-    {                                                                                                                               \
-        for (int i = 0; i < HALF; ++i)                                                                                              \
-            x[i] = F(ARGUMENTS_##ARITY(, [i]));                                                                                     \
-        return x;                                                                                                                   \
-    }                                                                                                                               \
-    static inline AVX2 T##x##WIDE F##_wide(PARAMETERS_##ARITY(T##x##WIDE))                                                          \
-    {                                                                                                                               \
-        return ((T##x##WIDE(*)(PARAMETERS_##ARITY(T##x##WIDE)))F##_found)(ARGUMENTS_##ARITY(, ));                                   \
-    }                                                                                                                               \
-    static inline T##x##HALF F##_half(PARAMETERS_##ARITY(T##x##HALF))                                                               \
-    {                                                                                                                               \
-        return ((T##x##HALF(*)(PARAMETERS_##ARITY(T##x##HALF)))F##_found)(ARGUMENTS_##ARITY(, ));                                   \
-    }                                                                                                                               \
-    static AVX2 T##x##HALF F##_half_of_wide(PARAMETERS_##ARITY(T##x##HALF))                                                         \
-    {                                                                                                                               \
-        typedef T##x##WIDE whole;                                                                                                   \
-        const T filling = FILLING;                                                                                                  \
-        FOR_EACH_##ARITY(FILL_UP)                                                                                                   \
-        LOWEST(T##x##HALF, F##_wide(ARGUMENTS_##ARITY(full_, )))                                                                    \
-    }                                                                                                                               \
-    static AVX2 T F##_one_of_wide(PARAMETERS_##ARITY(T))                                                                            \
-    {                                                                                                                               \
-        typedef T##x##WIDE whole;                                                                                                   \
-        const T filling = FILLING;                                                                                                  \
-        FOR_EACH_##ARITY(FILL_UP)                                                                                                   \
-        LOWEST(T, F##_wide(ARGUMENTS_##ARITY(full_, )))                                                                             \
-    }                                                                                                                               \
-    static T F##_one_of_half(PARAMETERS_##ARITY(T))                                                                                 \
-    {                                                                                                                               \
-        typedef T##x##HALF whole;                                                                                                   \
-        const T filling = FILLING;                                                                                                  \
-        FOR_EACH_##ARITY(FILL_UP)                                                                                                   \
-        LOWEST(T, F##_half(ARGUMENTS_##ARITY(full_, )))                                                                             \
-    }                                                                                                                               \
+    static void *F##_found; /* for TWICE elements if the level is 4, for WIDE if it is 3, for HALF if it is 1 */                    \
+    LENGTH(AVX512, F, ARITY, twice, T##x##TWICE, TWICE)                                                                             \
+    LENGTH(AVX2, F, ARITY, wide, T##x##WIDE, WIDE)                                                                                  \
+    LENGTH(, F, ARITY, half, T##x##HALF, HALF)                                                                                      \
+    PART(AVX512, F, ARITY, wide, T##x##WIDE, twice, T##x##TWICE, T, FILLING)                                                        \
+    PART(AVX512, F, ARITY, half, T##x##HALF, twice, T##x##TWICE, T, FILLING)                                                        \
+    PART(AVX512, F, ARITY, one, T, twice, T##x##TWICE, T, FILLING)                                                                  \
+    PART(AVX2, F, ARITY, half, T##x##HALF, wide, T##x##WIDE, T, FILLING)                                                            \
+    PART(AVX2, F, ARITY, one, T, wide, T##x##WIDE, T, FILLING)                                                                      \
+    PART(, F, ARITY, one, T, half, T##x##HALF, T, FILLING)                                                                          \
     EXPORT T tng_##F(PARAMETERS_##ARITY(T))                                                                                         \
     {                                                                                                                               \
-        return has_avx2 ? F##_one_of_wide(ARGUMENTS_##ARITY(, )) : F##_one_of_half(ARGUMENTS_##ARITY(, ));                          \
+        return level == 4   ? F##_one_of_twice(ARGUMENTS_##ARITY(, ))                                                               \
+               : level == 3 ? F##_one_of_wide(ARGUMENTS_##ARITY(, ))                                                                \
+                            : F##_one_of_half(ARGUMENTS_##ARITY(, ));                                                               \
     }                                                                                                                               \
     EXPORT T##x##HALF _ZGVbN##HALF##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##HALF))                                               \
     {                                                                                                                               \
-        return has_avx2 ? F##_half_of_wide(ARGUMENTS_##ARITY(, )) : F##_half(ARGUMENTS_##ARITY(, ));                                \
+        return level == 4   ? F##_half_of_twice(ARGUMENTS_##ARITY(, ))                                                              \
+               : level == 3 ? F##_half_of_wide(ARGUMENTS_##ARITY(, ))                                                               \
+                            : F##_half(ARGUMENTS_##ARITY(, ));                                                                      \
     }                                                                                                                               \
     EXPORT AVX T##x##WIDE _ZGVcN##WIDE##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##WIDE))                                           \
     {                                                                                                                               \
         typedef T##x##HALF part;                                                                                                    \
-        if (has_avx2)                                                                                                               \
+        if (level == 4)                                                                                                             \
+            return F##_wide_of_twice(ARGUMENTS_##ARITY(, ));                                                                        \
+        if (level == 3)                                                                                                             \
             return F##_wide(ARGUMENTS_##ARITY(, ));                                                                                 \
         FOR_EACH_##ARITY(SPLIT)                                                                                                     \
         JOINED(T##x##WIDE, F##_half(ARGUMENTS_##ARITY(low_, )), F##_half(ARGUMENTS_##ARITY(high_, )))                               \
     }                                                                                                                               \
     EXPORT AVX2 T##x##WIDE _ZGVdN##WIDE##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##WIDE))                                          \
     {                                                                                                                               \
-        return F##_wide(ARGUMENTS_##ARITY(, ));                                                                                     \
+        return level == 4 ? F##_wide_of_twice(ARGUMENTS_##ARITY(, )) : F##_wide(ARGUMENTS_##ARITY(, ));                             \
     }                                                                                                                               \
     EXPORT AVX512 T##x##TWICE _ZGVeN##TWICE##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##TWICE))                                     \
     {                                                                                                                               \
         typedef T##x##WIDE part;                                                                                                    \
+        if (level == 4)                                                                                                             \
+            return F##_twice(ARGUMENTS_##ARITY(, ));                                                                                \
         FOR_EACH_##ARITY(SPLIT)                                                                                                     \
         JOINED(T##x##TWICE, F##_wide(ARGUMENTS_##ARITY(low_, )), F##_wide(ARGUMENTS_##ARITY(high_, )))                              \
     }
@@ -141,15 +144,16 @@ TNG_VECTOR_FUNCTIONS(ONE, TWO)
 __attribute__((constructor)) static void find(void)
 {
     void *library = dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL);
-    __builtin_cpu_init();
-    has_avx2 = __builtin_cpu_supports("avx2");
-#define LOOK(F, LETTERS, HALF, WIDE)                                                                                                \
+    level = TNG_LEVEL;
+#define LOOK(F, LETTERS, HALF, WIDE, TWICE)                                                                                         \
     if (library != NULL)                                                                                                            \
-        F##_found = dlsym(library, has_avx2 ? "_ZGVdN" #WIDE #LETTERS "_" #F : "_ZGVbN" #HALF #LETTERS "_" #F);                     \
+        F##_found = dlsym(library, level == 4   ? "_ZGVeN" #TWICE #LETTERS "_" #F                                                   \
+                                   : level == 3 ? "_ZGVdN" #WIDE #LETTERS "_" #F                                                    \
+                                                : "_ZGVbN" #HALF #LETTERS "_" #F);                                                  \
     if (F##_found == NULL)                                                                                                          \
-        F##_found = has_avx2 ? (void *)F##_lanes_of_wide : (void *)F##_lanes_of_half;
-#define LOOK_ONE(name, filling) LOOK(name, v, 2, 4) LOOK(name##f, v, 4, 8)
-#define LOOK_TWO(name, filling) LOOK(name, vv, 2, 4) LOOK(name##f, vv, 4, 8)
+        F##_found = level == 4 ? (void *)F##_lanes_of_twice : level == 3 ? (void *)F##_lanes_of_wide : (void *)F##_lanes_of_half;
+#define LOOK_ONE(name, filling) LOOK(name, v, 2, 4, 8) LOOK(name##f, v, 4, 8, 16)
+#define LOOK_TWO(name, filling) LOOK(name, vv, 2, 4, 8) LOOK(name##f, vv, 4, 8, 16)
     TNG_VECTOR_FUNCTIONS(LOOK_ONE, LOOK_TWO)
 }
 

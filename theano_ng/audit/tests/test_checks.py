@@ -13,7 +13,7 @@ import theano_ng as theano
 from theano_ng import scalar
 from theano_ng import tensor as T
 from theano_ng.audit import CHECKS, NAMES, Case, assert_audit, audit, context, run
-from theano_ng.audit.driver import select
+from theano_ng.audit.driver import Reject, select
 from theano_ng.audit.targets import Target, location_of
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
@@ -253,12 +253,21 @@ class TestOptions(unittest.TestCase):
         self.assertTrue(10 < examples[0] <= 100 < examples[1] <= 300, examples)
 
     def test_search_after_the_time_limit(self):
-        """A check whose preparation took longer than its time limit still tries examples."""
-        late = context.Context(Target(Case(DoubleOp(), [MATRIX])), "sanitizer", max_examples=3, limit=0)
-        self.assertLess(late.seconds_left(), 0)
-        verdict = late.find(lambda example: None)
-        self.assertEqual(verdict.status, "ok", verdict.reason)
-        self.assertGreater(verdict.examples, 0)
+        """A check whose preparation took longer than its time limit still tries examples, until one is accepted."""
+        tried = []
+
+        def reject_some(example):
+            tried.append(example)
+            if len(tried) < needed:
+                raise Reject()
+
+        for needed, outcome in ((1, ("ok", 1)), (5, ("ok", 1)), (1000, ("skipped", 0))):
+            late = context.Context(Target(Case(DoubleOp(), [MATRIX])), "sanitizer", limit=0)
+            self.assertLess(late.seconds_left(), 0)
+            tried.clear()
+            verdict = late.find(reject_some)
+            self.assertEqual((verdict.status, verdict.examples), outcome)
+            self.assertEqual(len(tried), min(needed, 20))
 
     def test_assert_audit(self):
         assert_audit(DoubleOp(), MATRIX, checks="props")

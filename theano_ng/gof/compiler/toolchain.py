@@ -14,7 +14,7 @@ import sys
 
 from theano_ng.configdefaults import config, register_compiler_version
 from theano_ng.digests import blake2b
-from theano_ng.gof._native import HAS_VECTOR_MATH, dlopen_symbols
+from theano_ng.gof._native import HAS_VECTOR_MATH, dlopen_symbols, processor_level
 from theano_ng.gof.codegen.modulecode import locate, locate_file
 
 # -fno-builtin: gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize.
@@ -260,21 +260,22 @@ class Toolchain:
     def vector_declarations(self):
         """C code after the kernel prologue that lets compilers vectorize loops over the functions of `vectorized`.
 
-        C code calls the functions of ``c_include/vector_math.h``, which all call one version of libmvec. C++ code calls
-        libmvec and libm.
+        C code calls the functions of ``c_include/vector_math.h``, which all call one version of libmvec: the version for
+        the longest vectors of the processor. C++ code calls libmvec and libm.
         """
         if not self.vectorized():
             return ""
         plain = 'extern "C" {\n%s\n}' % self._simd_declarations()
         if not HAS_VECTOR_MATH:
             return "#ifdef __cplusplus\n%s\n#else\n%s\n#endif\n" % (plain, self._simd_declarations())
-        prefix = _VECTOR_ABIS["x86_64"][0][2], _VECTOR_ABIS["x86_64"][1][2]
+        longest, macro = (3, "__AVX512F__") if processor_level() == 4 else (2, "__AVX2__")
+        prefix = [prefixes[longest] for prefixes in _VECTOR_ABIS["x86_64"]]
         same = []
         for name in self.vectorized():
             single = name.endswith("f") and name != "erf"
             symbol = prefix[single] + "v" * VECTOR_FUNCTIONS[name[:-1] if single else name] + "_%s"
             same.append(".set %s, %s" % (symbol % ("tng_" + name), symbol % name))
-        ours = '%s#ifdef __AVX2__\n__asm__("%s");\n#endif' % (c_include_text("vector_math.h"), "\\n".join(same))
+        ours = '%s#ifdef %s\n__asm__("%s");\n#endif' % (c_include_text("vector_math.h"), macro, "\\n".join(same))
         return "#ifdef __cplusplus\n%s\n#else\n%s\n#endif\n" % (plain, ours)
 
     def _simd_declarations(self):

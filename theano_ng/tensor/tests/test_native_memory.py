@@ -25,7 +25,21 @@ from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tensor.tests.test_beyond_blocks import NativeCase
 
 PAGE = mmap.PAGESIZE
+MEGABYTE = 1 << 20
 NATIVE_BIG = 1 << 18  # bytes from which on arrays keep their memory; native.h
+
+
+LIBC = ctypes.CDLL(None)
+LIBC.malloc.restype, LIBC.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+LIBC.free.restype, LIBC.free.argtypes = None, [ctypes.c_void_p]
+
+
+def all_free_blocks(size):
+    """Allocate blocks of this size until there are no more; return their addresses."""
+    blocks = []
+    while block := LIBC.malloc(size):
+        blocks.append(block)
+    return blocks
 
 
 def at_the_end(array):
@@ -276,31 +290,26 @@ class TestNothingKept(NativeCase):
                 self.results(out, dict(values), "c")
             self.assertLess(self.size() - before, x.nbytes, out.owner)
 
-    @classmethod
-    def setUpClass(cls):
-        """Let each large block have pages of its own (mallopt, M_MMAP_THRESHOLD).
-
-        Otherwise glibc would put blocks of up to 32 MB into its heap. Free blocks there are room that no limit counts.
-        """
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-        if mallopt is not None:
-            mallopt(-3, 1 << 16)
-
     @contextmanager
     def limited(self, room, keep=False):
         """Let the process allocate only `room` more bytes. No cyclic garbage is freed meanwhile, which would be more
-        room, nor, with `keep`, the memory that is kept for later arrays.
+        room, nor, with `keep`, the memory that is kept for later arrays. Free memory in the heap, which no limit counts,
+        is allocated before.
         """
         gc.collect()
         gc.disable()
         if not keep:
             trim()
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (self.size() + MEGABYTE, hard))
+        blocks = all_free_blocks(2 * MEGABYTE)
         resource.setrlimit(resource.RLIMIT_AS, (self.size() + room, hard))
         try:
             yield
         finally:
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+            for block in blocks:
+                LIBC.free(block)
             gc.enable()
 
     def check_without_memory(self, make, arrays, room):
@@ -317,12 +326,11 @@ class TestNothingKept(NativeCase):
     def test_memory_that_is_kept(self):
         """Memory that is kept for later arrays is given back when there is no other."""
         trim()
-        megabyte = 1 << 20
-        kept = [empty((40 * megabyte + 9 * megabyte * k,), "int8") for k in range(4)]
+        kept = [empty((40 * MEGABYTE + 9 * MEGABYTE * k,), "int8") for k in range(4)]
         del kept
-        with self.limited(16 * megabyte, keep=True):
-            array = empty((120 * megabyte,), "int8")
-        self.assertEqual(array.size, 120 * megabyte)
+        with self.limited(16 * MEGABYTE, keep=True):
+            array = empty((120 * MEGABYTE,), "int8")
+        self.assertEqual(array.size, 120 * MEGABYTE)
 
     def test_too_little(self):
         """Ops raise MemoryError if memory is short.
