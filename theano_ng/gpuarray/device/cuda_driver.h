@@ -73,7 +73,7 @@ enum {
 /* CUDA 11.4 introduced the newest of these functions. */
 #define CUDA_OLDEST_DRIVER 11040
 
-/* X(name, argument types). Names with a version suffix are the versions for the current types. */
+/* X(name, argument types). If a name ends in a version, this is the function's version for the current types. */
 #define CUDA_FUNCTIONS(X)                                                                                                                   \
     X(cuDriverGetVersion, (int *))                                                                                                          \
     X(cuGetErrorName, (CUresult, const char **))                                                                                            \

@@ -1,5 +1,5 @@
-/* Axes of several operands. Axes that are contiguous with each other in all operands are merged, and become
- * arguments of kernels. */
+/* The common axes of one or two operands. Axes that are contiguous with each other in both operands are merged. The
+ * lengths and strides become arguments of kernels. */
 #ifndef TNG_GPU_AXES_H
 #define TNG_GPU_AXES_H
 

@@ -96,7 +96,7 @@ TNG_INLINE npy_float64 tng_j1_q(npy_float64 t)
 
 /* J0 and J1; NaN at infinity, as in SciPy. For |x| < 5: a polynomial times one factor for each of the first two zeros.
  * Each zero is stored as a sum of two parts. For |x| >= 5: the form A&S 9.2.5. The cosine and sine of x - pi/4 are
- * expressed by those of x, which the library reduces exactly. */
+ * computed from the cosine and sine of x, because the math library reduces x exactly. */
 TNG_INLINE npy_float64 tng_j0(npy_float64 x)
 {
     const npy_float64 a = __builtin_fabs(x), z = x * x, c = cos(a), s = sin(a), t = 50 / z - 1;

@@ -33,7 +33,8 @@ TNG_INLINE npy_float64 tng_erfcx_fit(npy_float64 t)
  * corrected. */
 TNG_INLINE npy_float64 tng_erfcx(npy_float64 x)
 {
-    /* For x >= 0 the exponential is not used: compute exp(0), because an overflow would leave the vector unit. */
+    /* For x >= 0 the exponential is not used: compute exp(0), because the vectorized exp is slow if an element
+     * overflows. */
     const npy_float64 a = __builtin_fabs(x), base = 0.5 * (x - a), square = base * base, rest = __builtin_fma(base, base, -square);
     const npy_float64 e = exp(square);
     /* Near 0 the value must be 1, but the fit is one unit in the last place below 1. */
