@@ -69,7 +69,7 @@ static Block *new_block(size_t capacity)
     return memory;
 }
 
-/* The byte that new memory is filled with while `fill` is in force; -1: memory is not filled. */
+/* The byte with which new memory is filled between calls of `fill` and `restore`; -1: memory is not filled. */
 static atomic_int fill_byte = -1;
 
 static void *filled(void *data, size_t size)
@@ -180,8 +180,8 @@ static PyDataMem_Handler handler = {
 };
 static PyObject *handler_capsule;
 
-/* The handler of NumPy's arrays while `fill` is in force: the system's allocator, with new memory filled with a byte
- * that no code expects. */
+/* The handler of NumPy's arrays between calls of `fill` and `restore`: the system's allocator, with new memory filled
+ * with a byte that no code expects. */
 
 static void *fill_malloc(void *context, size_t size)
 {
