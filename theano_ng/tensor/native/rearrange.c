@@ -1,6 +1,6 @@
 /* Native code of repeat, diff, fill_diagonal, the Bartlett window, and indices of flattened arrays.
  *
- * The comment at each function describes it; the contract of native functions is in gof/native.h. */
+ * The comment at each function describes it. gof/native.h explains native functions. */
 #include "native.h"
 #include "strided.h"
 
@@ -140,7 +140,7 @@ static diff_fn diff_for(PyArrayObject *x)
     }
 }
 
-#define DIFF_TILE 2048   /* elements that are differenced repeatedly while they are in the cache */
+#define DIFF_TILE 2048   /* elements whose differences are computed repeatedly while they are in the cache */
 
 /* z[i] = the times-th difference of x[i], x[i + step] ..., for `count` elements. `work` has count + times * step
  * elements. */
@@ -193,7 +193,7 @@ static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, const stru
     const char *from = PyArray_BYTES(x);
     char *to = PyArray_BYTES(z);
     if (PyTypeNum_ISCOMPLEX(PyArray_TYPE(x))) {
-        /* A complex number is two real numbers. */
+        /* Treat a complex number as two real numbers. */
         item /= 2;
         step *= 2;
     }
