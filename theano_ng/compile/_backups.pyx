@@ -81,14 +81,13 @@ cdef enum:
     NOT_FOUND = -1
 
 # Offset in bytes of the SecondNormal inside a RandomState object. NumPy does not publish the offset:
-# `find_second_normal`
-# searches the object's memory, and verifies the result before the offset is used.
+# `find_second_normal` searches the object's memory, and verifies the result before the offset is used.
 cdef Py_ssize_t second_normal_at = NOT_LOOKED_FOR
 cdef object RandomState = None, MT19937 = None
 
 
 cdef class GeneratorBackup:
-    """The saved state of a RandomState over an MT19937. Restoring it allocates no memory.
+    """The saved state of a RandomState that uses an MT19937 generator. Restoring it allocates no memory.
 
     Attributes
     ----------

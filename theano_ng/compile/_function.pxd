@@ -70,10 +70,11 @@ cdef class FunctionBase:
     cdef list fresh                     # preallocated space for the new values of the updated inputs
     cdef list saved                     # (cell, old value) of each state input for which the caller gave a value
     # Cells of state that the graph changes in place. Each list is None instead of empty.
-    # guarded: all such cells. The other lists contain the cells whose state would be lost if a node failed
-    # new_shapes: because it runs on new argument shapes;
-    # exposed: for any reason;
-    # exposed_if_small: as a native node of the package, on certain values or for lack of memory.
+    #   guarded: all such cells
+    #   new_shapes: cells whose state would be lost if a node failed because its arguments have new shapes
+    #   exposed: cells whose state would be lost if a node failed for any reason
+    #   exposed_if_small: cells whose state would be lost if a native node of the package failed because of certain
+    #   values or lack of memory
     cdef list guarded, new_shapes, exposed, exposed_if_small
     cdef list backups                   # (cell, value, backup of the value), during a call that may fail
     cdef bint always_guard              # whether the guarded cells are copied in every call

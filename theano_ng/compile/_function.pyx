@@ -44,7 +44,7 @@ cdef enum:
     EMPTIED = 0         # the cell is emptied
     REFED = 1           # the cell gets the default value back
     STATE = 2           # the cell keeps its value, or gets the value of the update
-    IMPLICIT = 3        # callers give no value; otherwise as STATE
+    IMPLICIT = 3        # callers give no value; the cell is treated as for STATE
 
 # The limit of the total size in bytes of `exposed_if_small`. Arrays are not backed up if the total size exceeds it.
 cdef enum:
@@ -175,9 +175,9 @@ cdef class CallGate:
             (<FunctionBase>self.inside).finish(True)
 
     cdef bint waits_for(self, unsigned long me) except -1:
-        """Return True if the thread inside waits, directly or through other threads, for a gate that `me` holds.
+        """Return True if the thread inside waits, directly or through other threads, for a gate that thread `me` holds.
 
-        Such a cycle is detected by the thread that closes it.
+        If so, thread `me` must not wait for this gate: the threads would wait for each other in a cycle.
         """
         cdef CallGate gate = self
         # a limit for the loop: other threads may form a cycle, until one of them leaves it
@@ -421,7 +421,7 @@ cdef class FunctionBase:
         return 0
 
     def _set_input(self, int i, value):
-        """Put an argument into the cell of input `i`. Called from Python, by `_bind`."""
+        """Put an argument into the cell of input `i`. `_bind`, which is Python code, calls this method."""
         self.set_input(i, value)
 
     cdef int break_aliases(self) except -1:
@@ -566,7 +566,7 @@ cdef class FunctionBase:
         return 0
 
     cdef int explain_failure(self) except -1:
-        """Raise the exception of `run_machine`, with an explanation of the failed node added."""
+        """Raise the exception that `run_machine` has set, and add an explanation of the failed node to it."""
         try:
             raise_current()
         except BaseException:

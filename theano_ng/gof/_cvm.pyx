@@ -1,8 +1,7 @@
 """The compiled virtual machine, which runs a flat array of nodes.
 
 Between two C nodes, no Python object is created and no Python function is called. A step consists of a C function
-pointer with its data, and
-the cells to empty after the node. Lazy graphs, and calls for a subset of the outputs, are
+pointer with its data, and the cells to empty after the node. Lazy graphs, and calls for a subset of the outputs, are
 evaluated on demand with an explicit stack.
 
 The machine runs a `gof.program.Program`. `gof.vm.Loop`, `LoopGC` and `Stack` are the equivalent Python machines.
@@ -109,7 +108,7 @@ cdef inline void lend(CLazyLinker self, Step *step) noexcept:
 
 
 def checked_request(node, needed, int n_inputs):
-    """Return the indices of the inputs that a lazy thunk requests, each once.
+    """Return the indices of the inputs that a lazy thunk requests, without duplicates.
 
     Parameters
     ----------
@@ -139,7 +138,7 @@ def checked_request(node, needed, int n_inputs):
 
 
 cdef int set_thunk(Step *step, thunk) except -1:
-    """Make a step run a thunk, through its C function if it has one.
+    """Make a step run a thunk. If the thunk has a C function, the step calls this function.
 
     The only lazy thunk with a C function is a LazyBranch. Other lazy thunks are called from Python.
     """
@@ -350,7 +349,7 @@ cdef class CLazyLinker:
 
     @property
     def call_times(self):
-        """The seconds spent in each node."""
+        """The time in seconds that each node has taken."""
         return [self.times[i] for i in range(self.n_nodes)]
 
     @property
@@ -435,7 +434,7 @@ cdef class CLazyLinker:
         cdef Step *step = &self.steps[i]
         cdef int j
         cdef double start = 0
-        # the thunk reads and writes the cells of compute_map
+        # store the flags in the cells of compute_map, which the thunk reads and writes
         for j in range(step.n_inputs):
             (<list>self.flags[step.ins[j]])[0] = self.computed[step.ins[j]]
         for j in range(step.n_out):
@@ -573,7 +572,7 @@ cdef class CLazyLinker:
                 if not self.keep[r]:
                     empty(self.cells[r])
         if not self.lazy:
-            # `run_all` calls lazy thunks too: mark all variables as computed for them
+            # `run_all` also calls lazy thunks, which read these flags: mark all variables as computed
             for r in range(self.n_vars):
                 (<list>self.flags[r])[0] = True
         if wanted is not None:

@@ -78,7 +78,7 @@ cdef class DynamicOrder:
         return [after.label + step * (i + 1) for i in range(count)]
 
     cdef void link(self, list inserted, list labels, Place after) noexcept:
-        """Insert places, which are in no list, behind `after`."""
+        """Insert places that are in no list into the list of `after`, directly behind it."""
         cdef Place behind = after.next, place
         cdef Py_ssize_t i
         for i in range(len(inserted)):
@@ -366,7 +366,7 @@ cdef class AliasClasses:
         made.size = len(moved)
         whole.size -= made.size
         if root is not out:
-            # The views below `out` keep their class, which gets a new root.
+            # The views of `out` keep their class. Its new root is `out`.
             whole.root = out
         for r in moved:
             self.classes[r] = made

@@ -80,8 +80,8 @@ typedef struct {
 #define NATIVE_ENTRY_WITH_SCRATCH(name) {#name, name##_reader, name##_text, name##_scratch}
 #define NATIVE_ROW(name) {#name, NULL, name##_text, NULL}
 
-/* Defines the extension module `name`. Its attributes are the entries, as capsules, and `params`: a dict of the texts
- * of the entries' parameters. */
+/* Defines the extension module `name`. Its attributes are the entries, as capsules, and `params`: a dict from the names
+ * of the entries to the texts of their parameters. */
 #define NATIVE_MODULE(name, entries)                                                                              \
     static struct PyModuleDef native_module_def = {PyModuleDef_HEAD_INIT, #name, NULL, -1, NULL, NULL, NULL, NULL, NULL}; \
     PyMODINIT_FUNC PyInit_##name(void)                                                                            \

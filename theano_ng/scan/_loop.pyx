@@ -60,7 +60,8 @@ cdef struct Helper:
 
 
 cdef struct Rows:
-    # An array with rows in one call: a sequence, the buffer of a state, or the buffer of a result.
+    # An array of one call whose rows the steps read or write: a sequence, the buffer of a state, or the buffer of a
+    # result.
     const row_table *table
     PyObject *array         # owned; NULL for a result before its first step
     row_places at

@@ -1,4 +1,4 @@
-/* The records behind the types of gpuarray/types.h, and functions that the files of this folder share. The GIL
+/* The structs of the opaque types in gpuarray/types.h, and functions that the files of this folder share. The GIL
  * protects all of them. */
 #ifndef TNG_CONTEXT_H
 #define TNG_CONTEXT_H

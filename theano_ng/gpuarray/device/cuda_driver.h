@@ -1,5 +1,6 @@
 /* The parts of CUDA's driver (libcuda) and compiler (libnvrtc) that are used: names, arguments and constants of
- * their documented interfaces. Both are loaded when needed, so no CUDA files are needed to build this package. */
+ * their documented interfaces. Both libraries are loaded when they are needed, so no CUDA files are needed to build
+ * this package. */
 #ifndef TNG_CUDA_DRIVER_H
 #define TNG_CUDA_DRIVER_H
 

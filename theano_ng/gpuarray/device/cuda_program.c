@@ -1,5 +1,5 @@
-/* CUDA programs, kernels and launches. NVRTC compiles source to the device's machine code (cubins, which do not
- * depend on the driver). It is loaded when the first source is compiled: if all binaries are in the cache, it is not
+/* CUDA programs, kernels and launches. NVRTC compiles source to the device's machine code (cubins, which do not depend
+ * on the driver). NVRTC is loaded when the first source is compiled: if all binaries are in the cache, NVRTC is not
  * needed. */
 #define _GNU_SOURCE
 #include "cuda.h"
@@ -322,7 +322,7 @@ int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups,
     cuda_device *d = (cuda_device *)base;
     struct cuda_kernel *kernel = handle;
     unsigned g[3] = {1, 1, 1}, t[3] = {1, 1, 1};
-    (void)count, (void)sizes; /* the driver knows them from the binary */
+    (void)count, (void)sizes; /* the driver knows the number and sizes of the arguments from the binary */
     for (unsigned i = 0; i < ndim; ++i) {
         if (__builtin_expect(groups[i] > UINT32_MAX || group[i] > UINT32_MAX, 0))
             return device_failed(base, GA_VALUE_ERROR, "the launch of %s has %zu groups of %zu threads, which exceeds the limits of the device", kernel->name, groups[i], group[i]);

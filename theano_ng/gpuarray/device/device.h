@@ -1,5 +1,5 @@
 /* The interface of a back end: fifteen functions for devices, memory and kernels. cuda.c, opencl.c and stub.c each
- * define a table of them; code outside of these files does not depend on the back end.
+ * define a table of these functions; code outside of these files does not depend on the back end.
  *
  * All functions return GA_NO_ERROR or a code of gpuarray/error.h, with a message in `device->error`. A device does
  * its work in the order of the calls (one stream). Only `read` and `sync` wait for the device; `write` waits until

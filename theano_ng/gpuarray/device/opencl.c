@@ -321,8 +321,8 @@ static uint64_t opencl_number(opencl_device *d, cl_uint what)
     return size == 4 ? value.four : value.eight;
 }
 
-/* Return true if the device is a CPU, with few fast threads. (Oclgrind, which checks kernels, claims every device
- * type; treat it as a GPU.) */
+/* Return true if the device is a CPU, which has few fast threads. (Oclgrind, which checks kernels, claims to have every
+ * device type; treat it as a GPU.) */
 static int opencl_on_processor(opencl_device *d)
 {
     uint64_t type = opencl_number(d, CL_DEVICE_TYPE);

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MINIMUM ((size_t)256)      /* smallest block, and smallest alignment, bytes */
-#define SMALL ((size_t)1 << 20)    /* largest block of the small heap, bytes */
+#define MINIMUM ((size_t)256)      /* size of the smallest block, and smallest alignment, in bytes */
+#define SMALL ((size_t)1 << 20)    /* size of the largest block of the small heap, in bytes */
 #define CHUNK ((size_t)2 << 20)
 /* blocks of less than MEDIUM bytes share a segment of SHARED bytes; a larger block gets a separate segment */
 #define MEDIUM ((size_t)10 << 20)
@@ -405,7 +405,7 @@ static int find_block(struct pool *pool, size_t size, struct block **block)
     return size <= SMALL ? small_block(pool, size, block) : large_block(pool, size, block);
 }
 
-/* Set the memory of a block. The device makes it when the block is used for the first time in its present size. */
+/* Allocate the memory of a block from its segment, when the block is used for the first time in its present size. */
 static int block_make_memory(struct pool *pool, struct block *block)
 {
     struct segment *segment = block->segment;

@@ -102,7 +102,7 @@ static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
     return together >= 16 ? (size_t)processors * 512 : 0;
 }
 
-/* Launch a kernel in which each of n tasks is done by a group of at most `most` threads. */
+/* Launch a kernel for n tasks. A group of at most `most` threads does each task. */
 static inline int gpu_run_groups(gpukernel *kernel, size_t n, size_t most, void *const *args, const char *what)
 {
     size_t groups = 0, group = most, largest = most;

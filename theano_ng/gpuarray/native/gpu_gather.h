@@ -355,8 +355,8 @@ static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
     return wrong ? blame(g) : 0;
 }
 
-/* Read the n indices of x. `kernel` reads index arrays on the device; NULL if there are none. The caller must call
- * gather_close() in any case. */
+/* Read the n indices of x. `kernel` reads index arrays on the device; it is NULL if no index array is on the device.
+ * The caller must call gather_close() in any case. */
 static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpukernel *kernel)
 {
     int axis = 0, last = -1, together = 1, any = 0, on_device = 0;

@@ -136,8 +136,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     """A device array, with the part of the interface of numpy.ndarray that makes sense on a device.
 
     Arrays are made by `empty`, `zeros` and `array`, and as views of other arrays. ``numpy.asarray(a)`` copies an array
-    to the
-    host.
+    to the host.
     """
 
     def __dealloc__(self):
@@ -237,7 +236,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return pygpu_view(self, type(self) if cls is None else cls)
 
     def transpose(self, *axes):
-        """Return a view with permuted axes; by default they are reversed."""
+        """Return a view with permuted axes. By default, the order of the axes is reversed."""
         cdef unsigned order[32]
         if len(axes) == 1 and (axes[0] is None or not isinstance(axes[0], int)):
             axes = () if axes[0] is None else tuple(axes[0])

@@ -72,8 +72,8 @@ TNG_INLINE npy_float64 tng_erfinv_middle(npy_float64 t)
     return p;
 }
 
-/* erfinv(x) / (x s) for s in [4, 27.5], t maps 1/s from [1/27.5, 1/4] to [-1, 1]; Chebyshev fit of degree 30, relative error
- * 3.0e-17. */
+/* erfinv(x) / (x s) for s in [4, 27.5], t maps 1/s from [1/27.5, 1/4] to [-1, 1]; Chebyshev fit of degree 30, relative
+ * error 3.0e-17. */
 TNG_INLINE npy_float64 tng_erfinv_high(npy_float64 t)
 {
     npy_float64 p = -1.0688837706406342e-08;

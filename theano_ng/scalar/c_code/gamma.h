@@ -40,8 +40,8 @@ TNG_INLINE npy_float64 tng_lgamma_fit(npy_float64 t)
     return p;
 }
 
-/* a (log Gamma(a) - (a - 1/2) log a + a - log(2 pi) / 2) for t = 1 / a^2, a >= 12; Chebyshev fit of degree 5, relative error
- * 4.0e-18. */
+/* a (log Gamma(a) - (a - 1/2) log a + a - log(2 pi) / 2) for t = 1 / a^2, a >= 12; Chebyshev fit of degree 5, relative
+ * error 4.0e-18. */
 TNG_INLINE npy_float64 tng_stirling_fit(npy_float64 t)
 {
     npy_float64 p = -0.0017915186526947942;

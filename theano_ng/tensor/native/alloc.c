@@ -240,7 +240,8 @@ static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran
         Py_INCREF(handler_capsule);
         ((PyArrayObject_fields *)array)->mem_handler = handler_capsule;
         PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
-        PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)data, size);   /* as NumPy does; NumPy untracks it on deallocation */
+        /* NumPy does the same, and untracks the memory when it deallocates it. */
+        PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)data, size);
     }
     return array;
 }

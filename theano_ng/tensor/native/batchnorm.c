@@ -15,7 +15,7 @@
 #define COLUMNS 1024
 #define CACHE ((npy_intp)1 << 19)
 
-/* A list of dimensions; the last one varies fastest. Strides are in elements. */
+/* A list of dimensions; the last dimension varies fastest. Strides are in elements. */
 typedef struct {
     int nd;
     npy_intp n[NPY_MAXDIMS], stride[NPY_MAXDIMS];
@@ -236,7 +236,8 @@ done:
     return failed;
 }
 
-/* Inputs: x, dy, scale, mean, 1 / sqrt(variance + epsilon), epsilon. Outputs: the gradients with respect to x, scale and bias. */
+/* Inputs: x, dy, scale, mean, 1 / sqrt(variance + epsilon), epsilon. Outputs: the gradients with respect to x, scale
+ * and bias. */
 NATIVE_FUNCTION(train_grad, n_axes, axes[])
 static int tng_train_grad(int nin, int nout, PyObject **in, PyObject **out, const struct train_grad_params *params)
 {

@@ -367,7 +367,7 @@ static void TYPED(sum_tiles)(const struct TYPED(job) *job, const struct TYPED(un
     } while (k < pass->summed);
 }
 
-/* Compute a block of tiles for the filters f0 ... f1 - 1 of a group, at most FILTERS_AT_ONCE filters. */
+/* Compute the outputs of a block of tiles for the filters f0 ... f1 - 1 of a group, at most FILTERS_AT_ONCE filters. */
 static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t f0, int64_t f1,
                              const REAL *frames, REAL *work)
 {
@@ -395,7 +395,7 @@ static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(un
     }
 }
 
-/* Compute a block of tiles for a chunk of filters that are placed along registers. */
+/* Compute the outputs of a block of tiles for a chunk of filters that are placed along registers. */
 static void TYPED(run_across)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t chunk_number,
                               const REAL *frames, REAL *work, npy_intp *at)
 {

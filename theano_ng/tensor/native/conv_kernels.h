@@ -221,7 +221,7 @@ INLINE void NAME(transpose_square)(VEC *v)
 static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy_intp pitch, npy_intp limit, REAL *out, npy_intp step)
 {
     for (npy_intp begin = 0; begin < columns; begin += LANES) {
-        /* The last columns, some of them a second time. */
+        /* Handle the last columns, some of them a second time. */
         npy_intp column = columns >= LANES && begin + LANES > columns ? columns - LANES : begin;
         npy_intp count = columns - column < LANES ? columns - column : LANES;
         VEC v[LANES];
@@ -353,7 +353,7 @@ INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
     npy_intp i = 0;
     if (n >= LANES)
         for (; i < n; i += LANES) {
-            i = i + LANES > n ? n - LANES : i;      /* the last elements, some of them a second time */
+            i = i + LANES > n ? n - LANES : i;      /* handle the last elements, some of them a second time */
             VEC a = *(const VEC *)(even + i), b = *(const VEC *)(odd + i);
             *(VEC *)(to + 2 * i) = __builtin_shuffle(a, b, low);
             *(VEC *)(to + 2 * i + LANES) = __builtin_shuffle(a, b, high);
@@ -414,7 +414,7 @@ INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
     npy_intp i = 0;
     if (n >= LANES)
         for (; i < n; i += LANES) {
-            i = i + LANES > n ? n - LANES : i;      /* the last elements, some of them a second time */
+            i = i + LANES > n ? n - LANES : i;      /* handle the last elements, some of them a second time */
             VEC a = *(const VEC *)(from + 2 * i), b = *(const VEC *)(from + 2 * i + LANES);
             *(VEC *)(even + i) = __builtin_shuffle(a, b, numbers);
             *(VEC *)(odd + i) = __builtin_shuffle(a, b, numbers + 1);

@@ -1,5 +1,5 @@
-/* Correlation for one floating-point type: its kernels for each instruction set, and the call. conv.c includes this
- * file once for each type, with REAL, MASK and TYPED(f) defined. */
+/* Correlation for one floating-point type: its kernels for each instruction set, and the functions that choose and call
+ * them. conv.c includes this file once for each type, with REAL, MASK and TYPED(f) defined. */
 struct TYPED(kernels) {
     /* lanes: elements of a register; rows: filters of a full tile */
     int lanes, rows;

@@ -120,8 +120,8 @@ static void zero_place(PyArrayObject *a, char *text)
         text += sprintf(text, "%s%lld%s", d == 0 ? "element [" : ", ", (long long)index[d], d == nd - 1 ? "] of " : "");
 }
 
-/* Return 0 if no divisor among the inputs is zero; otherwise -1 with the exception set. The divisors are non-empty
- * arrays of aligned integers. */
+/* Return 0 if no divisor among the inputs is zero. Otherwise return -1 with the exception set. The divisors are
+ * non-empty arrays of aligned integers. */
 static int check_divisors(int nin, PyObject **in, const struct operand_params *operands)
 {
     for (int i = 0; i < nin; ++i)

@@ -31,7 +31,7 @@ static inline int is_broadcast(const struct operand_params *operand, int d)
     return operand->broadcastable >> d & 1;
 }
 
-/* Raise ValueError for an input whose dimension d is declared broadcastable, but has another length than 1. Return -1. */
+/* Raise ValueError for an input whose dimension d is declared broadcastable, but whose length is not 1. Return -1. */
 static int refuse_broadcast(int input, int d, int64_t here)
 {
     PyErr_Format(PyExc_ValueError,

@@ -162,7 +162,7 @@ static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject *x = with_flags(in[0], 0), *z = NULL;
     if (x == NULL)
         return -1;
-    /* Like NumPy, keep the order of arrays in Fortran order. */
+    /* Keep the order of arrays in Fortran order, as NumPy does. */
     int nd = PyArray_NDIM(x), fortran = PyArray_IS_F_CONTIGUOUS(x) && !PyArray_IS_C_CONTIGUOUS(x);
     if (!fortran) {
         Py_SETREF(x, with_flags((PyObject *)x, NPY_ARRAY_C_CONTIGUOUS));

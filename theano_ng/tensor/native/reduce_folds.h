@@ -44,8 +44,8 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
         for (int64_t j_ = 0; j_ < (n); ++j_)                                                                         \
             (to)[j_] = *(const T *)((from) + j_ * (stride));
 
-/* Fold the elements that the loop over whole vectors leaves. There are 8 accumulators, so that an operation does not
- * wait for the previous operation. */
+/* Fold the elements that remain after the loop over whole vectors. There are 8 accumulators, so that an operation does
+ * not wait for the previous operation. */
 #define FOLD_LANES(OP, T, S, STRIDE)                                                                                 \
     {                                                                                                                \
         const char *p = x + i * (STRIDE);                                                                            \
@@ -216,7 +216,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                                                                \
     FOLD_ROWS(name, ADD, T, S, M) FOLD_SHORT(name, ADD, T, S)
 
-/* Fold the elements that the loop over whole vectors of an extreme leaves. NaN is searched separately. */
+/* For an extreme, fold the elements that remain after the loop over whole vectors. NaN is searched separately. */
 #define ORDER_LANES(BARE, T, FLAG, IS_FLOAT, STRIDE)                                                                 \
     {                                                                                                                \
         const char *p = x + i * (STRIDE);                                                                            \

@@ -396,8 +396,8 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject *z = (fortran ? alloc_fortran : native_alloc)(out, nd, dims, (int)params->type_number);
     if (z == NULL)
         return -1;
-    /* A block is contiguous in the memory of every tensor: the dimensions from the axis on, or for F order from the
-     * axis back to the first. */
+    /* A block is contiguous in the memory of every tensor. In C order, it consists of the dimensions from the axis to
+     * the last dimension; in F order, of the dimensions from the first dimension to the axis. */
     npy_intp itemsize = PyArray_ITEMSIZE(z), outer = 1, inner = itemsize;
     for (int k = 0; k < nd; ++k)
         if (k != axis)
@@ -586,8 +586,8 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const stru
         return 0;
     npy_intp itemsize = PyArray_ITEMSIZE(z), *stride = PyArray_STRIDES(z);
     strided_copy(itemsize, nd, part, PyArray_BYTES(z), stride, PyArray_BYTES(x), from);
-    /* The first corner of z contains x. From the last dimension to the first, the existing part is repeated: these are
-     * whole blocks of memory, because later dimensions are complete. */
+    /* The first corner of z contains x. For each dimension, from the last to the first, repeat the existing part. This
+     * part consists of whole blocks of memory, because later dimensions are complete. */
     for (int k = nd - 1; k >= 0; --k) {
         if (reps[k] == 1)
             continue;

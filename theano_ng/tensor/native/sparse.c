@@ -63,7 +63,7 @@
 #undef T
 #undef NAME
 
-/* Like NumPy, multiply complex numbers without special cases for NaN. */
+/* Multiply complex numbers as NumPy does, without special cases for NaN. */
 typedef struct {
     npy_float32 re, im;
 } pair32;
