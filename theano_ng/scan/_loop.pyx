@@ -468,8 +468,8 @@ cdef class LoopThunk(CThunk):
         return True
 
     cdef bint knows_lengths(self) except -1:
-        """Return True if all lengths are known, and native functions take the same code path for them as in the
-        machine. Then also allocate the arrays.
+        """Return True if all lengths are known, and if native functions take the same code path for these lengths as in
+        the machine. If so, also allocate the arrays.
         """
         cdef int k, j
         cdef bint same = self.memory is not None

@@ -162,7 +162,7 @@ static int deliver(PyObject *out, PyArrayObject *work)
     return (PyObject *)work == out ? 0 : PyArray_CopyInto((PyArrayObject *)out, work);
 }
 
-/* The arrays of the computation. */
+/* New references to the inputs and outputs of a computation, as arrays in the type of the arithmetic. */
 #define MAX_ARRAYS 5
 typedef struct {
     PyArrayObject *in[MAX_ARRAYS], *out[MAX_ARRAYS];

@@ -237,7 +237,7 @@ static void mover_run(const Mover *m, npy_intp n, char *dst, const npy_intp *to,
     }
 }
 
-/* ---------------------------------------------------------------- the most frequent cases, without lists of positions */
+/* -------------------------------------------------------------- the most frequent cases, without lists of positions */
 
 /* dst[b] = src[index[b]]; `stride`: bytes between items of src. Stop and return 1 at an index that is out of bounds. */
 typedef int (*pick_fn)(npy_intp n, const char *index, npy_int64 size, char *dst, const char *src, npy_intp stride);

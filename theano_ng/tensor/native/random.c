@@ -118,7 +118,7 @@ static const walk_fn *walks_for(int64_t most)
     return walks_baseline;
 }
 
-/* ------------------------------------------------------------------ mrg_uniform: (rstate, size) -> new rstate, sample */
+/* ---------------------------------------------------------------- mrg_uniform: (rstate, size) -> new rstate, sample */
 
 /* Read the shape of a sample of `ndim` dimensions. Return its number of elements, or -1 with an exception set. */
 static npy_intp read_shape(PyObject *size, int64_t ndim, npy_intp *shape)

@@ -26,7 +26,7 @@ NATIVE_READER(reduce_elemwise)
 typedef struct {
     int64_t dims[MAX_ND], block[MAX_ND];
     int order[MAX_ND]; /* dimensions, in the order in which blocks are counted */
-    int rank[MAX_ND];  /* dimensions by stride, largest first: the operation gets arrays in C order */
+    int rank[MAX_ND];  /* dimensions, from the largest stride to the smallest, so that blocks are arrays in C order */
     int64_t start[MAX_ND];
 } Blocks;
 

@@ -221,7 +221,7 @@ static PyArrayObject *zeros(PyObject **out, npy_intp rows, npy_intp columns, int
 #define READ(a, t) ((const t *)PyArray_DATA((PyArrayObject *)(a)))
 #define WRITE(a, t) ((t *)PyArray_DATA((PyArrayObject *)(a)))
 
-/* ------------------------------------------------------------------ csr_by_dense: (data, indices, indptr, b [, columns]) */
+/* ------------------------------------------------------------- csr_by_dense: (data, indices, indptr, b [, columns]) */
 
 static int tng_csr_by_dense(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
@@ -274,7 +274,7 @@ static int tng_csc_by_dense(int nin, int nout, PyObject **in, PyObject **out, co
     return status;
 }
 
-/* ------------------------------------------------------------------ usmm: (alpha, data, indices, indptr, rows, y, z): alpha x y + z */
+/* -------------------------------------------------- usmm: (alpha, data, indices, indptr, rows, y, z): alpha x y + z */
 
 /* Put the accumulator into *out: z itself if the Op works in place, otherwise a copy of z. Return a borrowed reference,
  * or NULL with an exception set. */
@@ -366,7 +366,7 @@ end:
     return status;
 }
 
-/* ------------------------------------------------------------------ dot_grad: (indices, indptr, b, g): g[row] . b[column] of each entry */
+/* ---------------------------------------------- dot_grad: (indices, indptr, b, g): g[row] . b[column] of each entry */
 
 NATIVE_FUNCTION(dot_grad, columns)
 static int tng_dot_grad(int nin, int nout, PyObject **in, PyObject **out, const struct dot_grad_params *params)
@@ -406,7 +406,7 @@ end:
     return status;
 }
 
-/* ------------------------------------------------------------------ sampling_dot: (x, y, data, indices, indptr, columns) -> data, indices, indptr */
+/* ------------------------------------ sampling_dot: (x, y, data, indices, indptr, columns) -> data, indices, indptr */
 
 static int tng_sampling_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
@@ -510,7 +510,7 @@ end:
     return status;
 }
 
-/* ------------------------------------------------------------------ elementwise: (data, indices, indptr, b [, length of the minor dimension]) -> data */
+/* -------------------------------- elementwise: (data, indices, indptr, b [, length of the minor dimension]) -> data */
 
 /* Put a vector with one element for each element of `data` into *out, and return it. Elements that belong to no line
  * are zero. */
@@ -579,7 +579,7 @@ end:
     return status;
 }
 
-/* ------------------------------------------------------------------ add_s_d: (data, indices, indptr, y [, length of the minor dimension]) */
+/* -------------------------------------------- add_s_d: (data, indices, indptr, y [, length of the minor dimension]) */
 
 NATIVE_FUNCTION(add_s_d, columns, in_place)
 static int tng_add_s_d(int nin, int nout, PyObject **in, PyObject **out, const struct add_s_d_params *params)
