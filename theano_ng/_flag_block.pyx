@@ -1,17 +1,19 @@
-"""A context manager in C that changes flags for the time of a block.
+"""A context manager, compiled to C, that changes flags during a ``with`` block.
 
-A signal handler may raise wherever Python code begins: also after the end of a block, before the first line of an ``__exit__`` in Python. From
-the beginning of `FlagBlock.__exit__` to its end no Python code runs, and nothing allocates memory.
+A signal handler may raise an exception wherever Python code starts to run. If ``__exit__`` were Python code, this could
+happen after the end of the block and before the first line of ``__exit__``: the flags would not be restored.
+`FlagBlock.__exit__` runs no Python code and allocates no memory.
 """
 
 cdef class FlagBlock:
     """A context manager that sets flags on entry and restores them on exit. It may be entered several times.
 
-    A subclass has a method ``changes()``, which returns one tuple for each flag: the dict that holds its value, its key there, its parameter, and
-    its value in the block.
+    A subclass has a method ``changes()``, which returns one tuple for each flag: (the dict that contains the flag's
+    value, the flag's key in this dict, the flag's parameter, the value during the block).
     """
 
-    cdef tuple saved  # (values before the innermost entry, `saved` of the entry around it): to go back to that takes no memory
+    # (the values before the innermost entry, `saved` of the enclosing entry). Restoring `saved` allocates no memory.
+    cdef tuple saved
 
     def __cinit__(self, *args, **kwargs):
         self.saved = ()

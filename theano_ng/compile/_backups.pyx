@@ -23,7 +23,7 @@ cdef object DeviceArray = None
 
 
 def set_device_array(cls):
-    """Set the class of device arrays, so that state of functions that is held in them can be backed up."""
+    """Set the class of device arrays, so that state of functions that is stored in device arrays can be backed up."""
     global DeviceArray
     DeviceArray = cls
 
@@ -39,7 +39,7 @@ cdef bint is_generator(value):
 
 
 cdef Py_ssize_t size_of(value) except -1:
-    """Return the approximate size in bytes of a copy of a value. A generator has size 0: it is always copied."""
+    """Return the approximate size in bytes of a copy of a value. A generator counts as size 0: it is always copied."""
     if PyArray_CheckExact(value):
         return cnp.PyArray_NBYTES(<cnp.ndarray>value)
     if type(value) is list:
@@ -60,7 +60,8 @@ cdef Py_ssize_t bytes_in_list(list value) except -1:
     return size
 
 
-# -- NumPy generators: `get_state` takes 40 us, many times longer than drawing a small sample
+# -- The state of NumPy generators. It is copied here, because `get_state` takes 40 us, many times longer than drawing a
+# small sample.
 
 
 cdef struct TwisterState:
@@ -70,8 +71,7 @@ cdef struct TwisterState:
 
 
 cdef struct SecondNormal:
-    # The second number of a pair of normal samples, in the memory layout of numpy.random.RandomState, which generates
-    # normal numbers in pairs.
+    # RandomState generates normal samples in pairs, and stores the second sample of a pair in this memory layout.
     int is_there
     double value
 
@@ -80,14 +80,14 @@ cdef enum:
     NOT_LOOKED_FOR = -2
     NOT_FOUND = -1
 
-# Offset in bytes of the SecondNormal inside a RandomState object. NumPy does not publish it: `find_second_normal`
-# searches the object's memory, and verifies the result before it is used.
+# Offset in bytes of the SecondNormal inside a RandomState object. NumPy does not publish the offset:
+# `find_second_normal` searches the object's memory, and verifies the result before the offset is used.
 cdef Py_ssize_t second_normal_at = NOT_LOOKED_FOR
 cdef object RandomState = None, MT19937 = None
 
 
 cdef class GeneratorBackup:
-    """The saved state of a RandomState over an MT19937. Restoring it allocates no memory.
+    """The saved state of a RandomState that uses an MT19937 generator. Restoring it allocates no memory.
 
     Attributes
     ----------
@@ -148,7 +148,10 @@ cdef Py_ssize_t find_second_normal() except NOT_LOOKED_FOR:
 
 
 cdef bint is_where_expected(int k) except -1:
-    """Return True if a GeneratorBackup reads the state that was set with `set_state`, and can restore it."""
+    """Return True if a GeneratorBackup reads the state that was set with `set_state`, and can restore it.
+
+    `k` selects the state.
+    """
     generator = RandomState(0)
     key = [(k + 1) * 1000003 * i % 2**32 for i in range(624)]
     wanted = "MT19937", key, 600 + k, k % 2, 0.25 + k
@@ -166,7 +169,7 @@ cdef bint is_where_expected(int k) except -1:
 
 
 cdef object backup_of(value):
-    """Return a backup from which `bring_back` restores a value after an in-place change: its state, or a copy."""
+    """Return a backup of a value, from which `bring_back` can restore the value: a generator's state, or a copy."""
     if PyArray_CheckExact(value):
         return PyArray_NewCopy(<cnp.ndarray>value, cnp.NPY_KEEPORDER)
     if type(value) is list:
@@ -204,8 +207,8 @@ cdef bint write_back(cnp.ndarray value, cnp.ndarray backup) noexcept:
 cdef void bring_back(list cell, value, backup) noexcept:
     """Restore the value that a cell held before the value was changed in place.
 
-    With borrow=True the user may hold the same object, so it is restored in place. This may fail for objects other
-    than arrays, because changing them can allocate memory; the cell then gets the backup instead.
+    The object itself is restored, because with borrow=True the user may hold a reference to it. For objects other than
+    arrays this may fail, because changing them can allocate memory. The cell then gets the backup.
     """
     try:
         if cnp.PyArray_Check(value):
@@ -229,7 +232,7 @@ cdef void bring_back(list cell, value, backup) noexcept:
 
 
 cdef list copy_list(list value, bint deep):
-    """Return a copy of a list and of its inner lists; if `deep`, of all other elements too."""
+    """Return a copy of a list, with copies of its inner lists. If `deep`, other elements are deep copies."""
     cdef list made = []
     for element in value:
         if type(element) is list:

@@ -1,4 +1,4 @@
-"""Declarations of the hot path of compiled functions."""
+"""Declarations of `_function.pyx`, the call of a compiled function."""
 from cpython.object cimport PyObject
 
 from theano_ng.compile._scalars cimport Number
@@ -10,10 +10,10 @@ ctypedef void *PyThread_type_lock
 
 
 cdef struct Waiter:
-    # A waiting thread: an element of a linked list, allocated on the stack of that thread.
+    # A waiting thread: an element of a linked list, allocated on the stack of the waiting thread.
     PyThread_type_lock lock     # held until the thread is woken
     bint offered                # whether the thread has been woken
-    Waiter *next                # the thread that began to wait next, or NULL
+    Waiter *next                # the thread that began to wait after this thread, or NULL
 
 
 cdef class CallGate:
@@ -21,7 +21,7 @@ cdef class CallGate:
     cdef bint busy
     cdef unsigned long owner    # identifier of the thread that holds the gate
     cdef unsigned long forks    # number of forks when the owner entered
-    cdef PyObject *inside       # the function that the owner runs; borrowed
+    cdef PyObject *inside       # the function that the owner runs (borrowed reference)
     cdef Waiter *first          # queue of waiting threads, the longest wait first
 
     cdef int enter(self, FunctionBase function) except -1
@@ -40,7 +40,7 @@ cdef struct Quick:
     int ndim
     int broadcast           # bit d is set when the length of axis d must be 1
     unsigned int held       # for 0-d inputs: bit n is set when 0-d arrays of type number n convert without loss
-    bint scalar             # whether a scalar may be converted to a 0-d array here
+    bint scalar             # whether `set_input` may convert a scalar to a 0-d array
     char role               # the treatment of the cell after a call: EMPTIED, REFED, STATE or IMPLICIT
 
 
@@ -48,12 +48,12 @@ cdef struct Pair:
     # Positions of two inputs that must not share memory, because the graph changes one of them in place.
     int changed             # the input that is changed
     int other               # the other input
-    int copy                # the one of the two that is copied when they share memory
+    int copy                # the input that is copied if both share memory: `changed` or `other`
 
 
 cdef class FunctionBase:
     cdef object _fn
-    cdef CLazyLinker vm                 # `fn` if it is the compiled virtual machine, else None
+    cdef CLazyLinker vm                 # `fn` if it is a CLazyLinker, else None
     cdef public bint trust_input
     cdef public bint unpack_single
     cdef public bint return_none
@@ -65,20 +65,22 @@ cdef class FunctionBase:
     cdef CallGate gate
     cdef list in_cells, out_cells, types, defaults_, owned
     cdef list copied_defaults           # positions of inputs that get a copy of their default after a call, or None
-    cdef list next_defaults             # the copies of these defaults, during a call
+    cdef list next_defaults             # during a call: the copies of the defaults of these inputs
     cdef list updates                   # (input cell, output cell, whether the output cell is emptied)
-    cdef list fresh                     # preallocated space for the values of the updates
-    cdef list saved                     # (cell, old value) of state that the caller gave another value for this call
-    # Cells of state that the graph changes in place; None instead of an empty list.
-    # guarded: all of them; new_shapes: those that are lost when a node fails because of shapes that are new to it;
-    # exposed: those that are lost when a node fails for any reason;
-    # exposed_if_small: those that are lost when a native node of the package fails on values or for lack of memory.
+    cdef list fresh                     # preallocated space for the new values of the updated inputs
+    cdef list saved                     # (cell, old value) of each state input for which the caller gave a value
+    # Cells of state that the graph changes in place. Each list is None instead of empty.
+    #   guarded: all such cells
+    #   new_shapes: cells whose state would be lost if a node failed because its arguments have new shapes
+    #   exposed: cells whose state would be lost if a node failed for any reason
+    #   exposed_if_small: cells whose state would be lost if a native node of the package failed because of certain
+    #   values or lack of memory
     cdef list guarded, new_shapes, exposed, exposed_if_small
     cdef list backups                   # (cell, value, backup of the value), during a call that may fail
     cdef bint always_guard              # whether the guarded cells are copied in every call
     cdef bint updates_are_ours          # whether this class has to apply the updates, because `fn` does not
     cdef set proven_shapes              # hashes of the argument shapes of calls that succeeded
-    cdef long shapes, last_shapes       # hash of the shapes of this call, or -1; hash that was last found or added
+    cdef long shapes, last_shapes       # hash of the shapes of this call, or -1; last hash found in `proven_shapes`
     cdef int n_in, n_positional, n_returned, n_pairs
     cdef Arena arena                    # owns the memory of the following arrays
     cdef Quick *quick

@@ -1,7 +1,8 @@
 """The call of a compiled function.
 
-A call puts the arguments into cells, runs the graph, takes the results out of cells, and applies the updates.
-`compile.function_module.Function` is the class that users see; its base class here does the work of each call.
+A call puts the arguments into cells, runs the graph, takes the results out of cells, and applies the updates. Users see
+the class `compile.functions.object.Function`. Its base class `FunctionBase`, which does the work of each call, is in
+this module.
 """
 import copy
 import os
@@ -43,9 +44,9 @@ cdef enum:
     EMPTIED = 0         # the cell is emptied
     REFED = 1           # the cell gets the default value back
     STATE = 2           # the cell keeps its value, or gets the value of the update
-    IMPLICIT = 3        # callers give no value; otherwise as STATE
+    IMPLICIT = 3        # callers give no value; the cell is treated as for STATE
 
-# The largest number of bytes of state that is copied in every call.
+# The limit of the total size in bytes of `exposed_if_small`. Arrays are not backed up if the total size exceeds it.
 cdef enum:
     EXPOSED_LIMIT = 1048576
 
@@ -59,7 +60,8 @@ cdef unsigned long survivor = 0
 
 
 def after_fork():
-    """Record a fork in the child process, where the other threads, inside functions or waiting, no longer exist."""
+    """Record a fork in the child process. Threads that ran or waited for functions do not exist in the child process.
+    """
     global forks, survivor
     forks += 1
     survivor = PyThread_get_thread_ident()
@@ -164,7 +166,8 @@ cdef class CallGate:
     cdef void forget_other_threads(self) noexcept:
         """Remove the threads of the parent process from the gate, in a child process of `fork`.
 
-        If one of them was inside, its call ends as failed: state that was backed up is restored.
+        If one of these threads was inside the gate, its call is ended as a failed call: state that was backed up is
+        restored.
         """
         self.first = NULL
         self.forks = forks
@@ -172,12 +175,13 @@ cdef class CallGate:
             (<FunctionBase>self.inside).finish(True)
 
     cdef bint waits_for(self, unsigned long me) except -1:
-        """Return True if the thread inside waits, directly or through other threads, for a gate that `me` holds.
+        """Return True if the thread inside waits, directly or through other threads, for a gate that thread `me` holds.
 
-        Such a cycle is detected by the thread that closes it.
+        If so, thread `me` must not wait for this gate: the threads would wait for each other in a cycle.
         """
         cdef CallGate gate = self
-        cdef Py_ssize_t left = len(_waiting)    # bounds the walk: other threads may form a cycle that is being broken
+        # a limit for the loop: other threads may form a cycle, until one of them leaves it
+        cdef Py_ssize_t left = len(_waiting)
         while gate is not None and gate.busy and gate.owner != me and left >= 0:
             gate = _waiting.get(gate.owner)
             left -= 1
@@ -196,8 +200,8 @@ cdef int run_raising(CLazyLinker vm, list subset) except -1:
     return vm.compute(subset)
 
 
-# Returns 0, or -1 with an exception set. It is declared `noexcept`, so that the caller needs no `try` statement, which
-# would save and restore the current exception in every call.
+# Run a virtual machine. Return 0, or -1 with an exception set. The type is declared `noexcept`, so that the caller
+# needs no `try` statement, which would save and restore the current exception in every call.
 cdef quiet_fn run_machine = <quiet_fn><void *>run_raising
 
 
@@ -209,7 +213,7 @@ cdef int raise_current() except -1:
 cdef bint overlap(PyObject *a, PyObject *b) noexcept:
     """Return True if the memory ranges of two arrays overlap.
 
-    The ranges are compared, not the elements: that is enough to decide on a copy.
+    The function does not test whether the arrays have a common element: a copy that is not necessary does no harm.
     """
     cdef char *low[2]
     cdef char *high[2]
@@ -255,7 +259,7 @@ cdef class FunctionBase:
 
     def setup(self, list roles, list quick, list defaults, list pairs, list clear_output, list updates, guarded=(), at_stake=((), (), ()),
               bint always=False):
-        """Prepare the tables of the hot path.
+        """Prepare the tables that each call uses.
 
         Parameters
         ----------
@@ -266,8 +270,8 @@ cdef class FunctionBase:
         defaults : list
             For each input ``(value, copy)``: the value that the cell gets after a call, and whether it gets a copy.
         pairs : list of (int, int, int)
-            Positions of two inputs that must not share memory, and of the one that is copied if they do: (the input
-            that is changed in place, the other input, the input to copy).
+            Positions of two inputs that must not share memory, and of the input that is copied if they do:
+            (the input that is changed in place, the other input, the input to copy).
         clear_output : list of bool
             For each returned output, whether its cell is emptied after a call. The other outputs are updates.
         updates : list of (int, int, bool)
@@ -275,7 +279,7 @@ cdef class FunctionBase:
         guarded : list of int
             Inputs that hold state which the graph changes in place.
         at_stake : Exposure
-            The guarded inputs that are lost when a node fails, by the possible causes of the failure.
+            The guarded inputs whose state would be lost if a node failed, grouped by the cause of the failure.
         always : bool
             Whether all guarded inputs are copied in every call, whatever their size, because code other than the nodes
             can fail.
@@ -316,7 +320,7 @@ cdef class FunctionBase:
         for i in range(n_returned):
             self.cells[self.n_in + i] = <PyObject *>self.out_cells[i]
             self.clear_output[i] = clear_output[i]
-        # An explicit input that follows an implicit one can be given by name only.
+        # An explicit input that follows an implicit input can be given by name only.
         for i in range(self.n_positional, self.n_in):
             if roles[i] != "implicit":
                 self.n_positional = -1
@@ -324,7 +328,8 @@ cdef class FunctionBase:
         self.owned = [self.in_cells, self.out_cells]
 
     def share_gate(self, FunctionBase other):
-        """Use the gate of another function, so that the two, which share memory, run one at a time."""
+        """Use the gate of another function, which shares memory with this function: only one of the two runs at a time.
+        """
         self.gate = other.gate
 
     def __call__(self, *args, **kwargs):
@@ -400,7 +405,7 @@ cdef class FunctionBase:
         return self.filter_input(i, value)
 
     cdef bint may_round(self, int i, value, const Number *number) except -1:
-        """Return True if a number may be rounded: from float to float32, if the Type allows it, and not to infinity."""
+        """Return True if a float may be rounded to float32: the Type allows it, and the result is not infinite."""
         return (self.quick[i].typenum == cnp.NPY_FLOAT and number.kind == REAL and isfinite(<float>number.real)
                 and self._may_round(i, value))
 
@@ -416,7 +421,7 @@ cdef class FunctionBase:
         return 0
 
     def _set_input(self, int i, value):
-        """Put an argument into the cell of input `i`. Called from Python, by `_bind`."""
+        """Put an argument into the cell of input `i`. `_bind`, which is Python code, calls this method."""
         self.set_input(i, value)
 
     cdef int break_aliases(self) except -1:
@@ -491,8 +496,8 @@ cdef class FunctionBase:
     cdef int keep(self, list cells, bint whatever_size) except -1:
         """Back up the values of cells, in `self.backups`.
 
-        If `whatever_size` is False and the values together exceed EXPOSED_LIMIT, only generators are backed up, and
-        lists without the arrays in them.
+        If `whatever_size` is False and the total size of the values exceeds EXPOSED_LIMIT, only generators and lists
+        are backed up, and the elements of the lists are not copied.
         """
         cdef Py_ssize_t size = 0
         cdef object value
@@ -533,7 +538,7 @@ cdef class FunctionBase:
             self.proven_shapes.add(self.shapes)
             self.last_shapes = self.shapes
         except MemoryError:
-            pass        # the next call makes the backups once more
+            pass        # the next call then makes the backups again
 
     cdef int run(self, list subset) except -1:
         cdef CLazyLinker vm = self.vm
@@ -561,7 +566,7 @@ cdef class FunctionBase:
         return 0
 
     cdef int explain_failure(self) except -1:
-        """Raise the exception of `run_machine`, with an explanation of the failed node added."""
+        """Raise the exception that `run_machine` has set, and add an explanation of the failed node to it."""
         try:
             raise_current()
         except BaseException:
@@ -606,7 +611,8 @@ cdef class FunctionBase:
     cdef void apply_updates(self) noexcept:
         """Store the new values of updated inputs.
 
-        All values are read before the first is written, because an update may be another input's value.
+        All new values are read before the first input is overwritten, because the new value of one input may be the old
+        value of another input.
         """
         cdef Py_ssize_t k
         cdef tuple update
@@ -628,7 +634,9 @@ cdef class FunctionBase:
         return 0
 
     cdef void finish(self, bint failed) noexcept:
-        """End a call, successful or failed: treat state and inputs, and leave the gate. Allocates no memory."""
+        """End a call, successful or failed: end the guard, restore the inputs, and leave the gate. This allocates no
+        memory.
+        """
         if self.backups is not None:
             self.end_guard(failed)
         self.restore_inputs(failed)

@@ -1,7 +1,7 @@
-"""Fast conversion of scalar arguments: of Python numbers, NumPy scalars and 0-d arrays of another dtype to 0-d arrays.
+"""Fast conversion of Python numbers, NumPy scalars and 0-d arrays of another dtype to 0-d arrays.
 
-Only values that the Type's `filter` would convert exactly are handled here. The caller passes all others to `filter`:
-numbers that do not fit or would be rounded, and other objects.
+These functions convert numbers that the dtype can represent exactly, and round floats to float32. For all other values
+the caller uses the Type's `filter`: for numbers that do not fit, and for other objects.
 """
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
@@ -85,7 +85,8 @@ cdef inline bint load(const void *data, int typenum, Number *number) noexcept:
 
 
 cdef inline int scalar_type(PyObject *value) noexcept:
-    """Return the type number of a NumPy scalar; -1 for objects of other classes, subclasses of scalars included."""
+    """Return the type number of a NumPy scalar. Return -1 for objects of other classes, also for subclasses of scalars.
+    """
     cdef PyTypeObject *kind = Py_TYPE(value)
     if kind == &PyDoubleArrType_Type:
         return cnp.NPY_DOUBLE
@@ -117,9 +118,9 @@ cdef inline int scalar_type(PyObject *value) noexcept:
 
 
 cdef inline bint read(PyObject *value, unsigned int held, Number *number) except -1:
-    """Read an argument as a number; return False if that is not possible.
+    """Read an argument as a number. Return False if the argument is not a number, or is too large for a long long.
 
-    `held`: bit n is set when 0-d arrays of type number n are accepted.
+    Bit n of `held` is set if 0-d arrays of type number n are accepted.
     """
     cdef int overflow = 0, typenum
     cdef long long room[2]      # large enough for the widest scalar
@@ -166,7 +167,7 @@ cdef inline bint in_range(long long value, int typenum) noexcept:
 
 
 cdef inline int half_bits(double value) noexcept:
-    """Return the bits of a number as a float16; -1 if it is NaN or would have to be rounded."""
+    """Return the bits of a number as a float16. Return -1 if the number is NaN or would have to be rounded."""
     cdef int exponent, sign = 0x8000 if signbit(value) else 0
     cdef double rest
     value = fabs(value)
@@ -185,7 +186,7 @@ cdef inline int half_bits(double value) noexcept:
 
 
 cdef inline bint fits_exactly(Number *number, int typenum) noexcept:
-    """Return True if a type can hold a number exactly; a boolean type only holds booleans.
+    """Return True if a NumPy type can hold a number exactly. The type bool holds only booleans.
 
     As a side effect, convert the number to the kind of the type.
     """

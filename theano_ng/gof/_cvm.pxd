@@ -11,18 +11,18 @@ cdef struct Step:
     PyObject *thunk         # borrowed from the list `running`
     PyObject *branch        # the same as `thunk` if it is a LazyBranch, otherwise NULL
     bint lazy
-    int n_in                # number of variables to compute first: the inputs, then those that must precede a destroyer
-    int n_inputs            # number of the node's inputs among them
+    int n_in                # number of variables to compute before the node: its inputs, then its prerequisites
+    int n_inputs            # number of the node's inputs, which are the first of the `n_in` variables
     int n_out
     int n_free
     int *ins                # variable numbers
     int *outs
     int *free               # variables to free after the node
-    bint borrows            # whether kept arrays may exist for the thunk to write into: see `discard`
+    bint borrows            # whether `discard` may have kept arrays that the thunk can write into
 
 
 cdef struct Update:
-    PyObject *destination   # cell; borrowed
+    PyObject *destination   # the updated input's cell (borrowed)
     PyObject *source
     bint release            # whether to empty the source, because its value then belongs to the destination only
 
@@ -58,7 +58,7 @@ cdef class CLazyLinker:
     cdef char *keep                 # whether the variable is never freed: outputs, and variables that no step computes
     cdef char *computed
     cdef PyObject **spare           # an array for the next run to write into, or NULL; owned
-    cdef int *home                  # the variable first computed into the memory: a freed array is kept there; or -1
+    cdef int *home                  # the index in `spare` where `discard` keeps the variable's array, or -1
     cdef int *waiting
     cdef int *stack
     cdef double *times

@@ -1,7 +1,7 @@
 """The compiled virtual machine, which runs a flat array of nodes.
 
 Between two C nodes, no Python object is created and no Python function is called. A step consists of a C function
-pointer with its data, and the cells to empty afterwards. Lazy graphs, and calls for a subset of the outputs, are
+pointer with its data, and the cells to empty after the node. Lazy graphs, and calls for a subset of the outputs, are
 evaluated on demand with an explicit stack.
 
 The machine runs a `gof.program.Program`. `gof.vm.Loop`, `LoopGC` and `Stack` are the equivalent Python machines.
@@ -52,8 +52,8 @@ cdef inline int execute(Step *step) noexcept:
     return 0
 
 
-# Maximal size in bytes of an array that is kept for the next run. A node takes this much memory anyway. Larger arrays
-# cost more to compute than to allocate.
+# The maximum size in bytes of an array that is kept for the next run. The data structures of a node are about as large.
+# Computing a larger array takes longer than allocating it.
 cdef enum:
     SPARE_LIMIT = 1024
 
@@ -75,10 +75,9 @@ cdef inline bint is_spare(PyObject *value) noexcept:
 
 
 cdef inline void discard(CLazyLinker self, int r) noexcept:
-    """Free a variable's value.
+    """Free a variable's value, or keep it for the next run if it is a small array.
 
-    Keep a small array for the next run, where the step that computed it can write into it again. This is cheaper than a
-    new array.
+    The step that computed the array can then write into it again, which is cheaper than allocating a new array.
     """
     cdef PyObject *value = take(self.cells[r])
     cdef PyObject *base
@@ -97,7 +96,8 @@ cdef inline void discard(CLazyLinker self, int r) noexcept:
 
 
 cdef inline void lend(CLazyLinker self, Step *step) noexcept:
-    """Put the kept arrays into the cells where a step finds its output buffers."""
+    """Put the kept arrays of a step's outputs into the cells of the outputs, where the thunk finds its output buffers.
+    """
     cdef PyObject *value
     cdef int j
     for j in range(step.n_out):
@@ -108,7 +108,7 @@ cdef inline void lend(CLazyLinker self, Step *step) noexcept:
 
 
 def checked_request(node, needed, int n_inputs):
-    """Return the indices of the inputs that a lazy thunk requests, each once.
+    """Return the indices of the inputs that a lazy thunk requests, without duplicates.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def checked_request(node, needed, int n_inputs):
 
 
 cdef int set_thunk(Step *step, thunk) except -1:
-    """Make a step run a thunk, through its C function if it has one.
+    """Make a step run a thunk. If the thunk has a C function, the step calls this function.
 
     The only lazy thunk with a C function is a LazyBranch. Other lazy thunks are called from Python.
     """
@@ -146,7 +146,7 @@ cdef int set_thunk(Step *step, thunk) except -1:
     step.branch = NULL
     step.run = NULL
     if step.lazy and isinstance(thunk, LazyBranch):
-        # the machine takes the variables from the node, by their positions in the branch
+        # `ask_branch` relies on the order of the node's inputs: the condition, the values of both branches
         if 1 + 2 * (<LazyBranch>thunk).branch_size != step.n_inputs or (<LazyBranch>thunk).branch_size != step.n_out:
             raise ValueError("the branches have %d values each, but the node has %d inputs and %d outputs" % (
                 (<LazyBranch>thunk).branch_size, step.n_inputs, step.n_out))
@@ -171,9 +171,9 @@ cdef class CLazyLinker:
     position_of_error : int
         The index of the node that failed in the latest run, or -1.
     time_thunks : bool
-        Whether to measure each node; see `call_times` and `call_counts`.
+        Whether to measure the time of each node; see `call_times` and `call_counts`.
     need_update_inputs : bool
-        False: the caller need not apply the updates.
+        Always False: the machine itself applies the updates.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -290,7 +290,7 @@ cdef class CLazyLinker:
             self.is_update[i] = r in sources
         for i, r in enumerate(program.first):
             self.first[i] = numbers[r]
-        # request outputs in the order of their nodes, because the linker may put some last: see
+        # request the outputs in the order of their nodes: the linker may have placed some nodes last, see
         # `inplace_order.overwrite_last`
         owners = [self.owner[self.outputs[i]] for i in range(self.n_outputs)]
         for i, which in enumerate(sorted(range(self.n_outputs), key=owners.__getitem__)):
@@ -304,7 +304,8 @@ cdef class CLazyLinker:
     cdef int find_homes(self, dict numbers, program) except -1:
         """Find, for each variable that is freed, the variable that was first computed into its memory.
 
-        This counts only if a native thunk computed it.
+        A freed array is kept for this first variable (see `discard`), if a native thunk computes it. Otherwise, the
+        entry of `home` is -1.
         """
         cdef int i, o
         cdef Step *step
@@ -348,7 +349,7 @@ cdef class CLazyLinker:
 
     @property
     def call_times(self):
-        """The seconds spent in each node."""
+        """The time in seconds that each node has taken."""
         return [self.times[i] for i in range(self.n_nodes)]
 
     @property
@@ -386,7 +387,7 @@ cdef class CLazyLinker:
         return 0
 
     cdef int compute(self, list subset) except -1:
-        """Run without the updates. `apply_updates` makes these when no error can occur any longer."""
+        """Run the nodes without the updates. The caller calls `apply_updates` when no error can occur any longer."""
         cdef int i
         self.position_of_error = -1
         for i in range(self.n_clear):
@@ -433,7 +434,7 @@ cdef class CLazyLinker:
         cdef Step *step = &self.steps[i]
         cdef int j
         cdef double start = 0
-        # the thunk reads and writes the cells of compute_map
+        # store the flags in the cells of compute_map, which the thunk reads and writes
         for j in range(step.n_inputs):
             (<list>self.flags[step.ins[j]])[0] = self.computed[step.ins[j]]
         for j in range(step.n_out):
@@ -462,9 +463,9 @@ cdef class CLazyLinker:
         return needed
 
     cdef int ask_branch(self, int i, int top) except -2:
-        """Continue a LazyBranch.
+        """Push the inputs that a LazyBranch still needs, and return the new top of the stack.
 
-        If it needs inputs, push them and return the new top of the stack. Otherwise finish it and return -1.
+        If it needs no more inputs, put the values of the branch into the outputs, and return -1.
         """
         cdef Step *step = &self.steps[i]
         cdef LazyBranch branch = <LazyBranch>step.branch
@@ -486,7 +487,7 @@ cdef class CLazyLinker:
                     self.stack[top] = ins[j]
             if ready:
                 for j in range(branch.branch_size):
-                    # this branch is the only remaining reader
+                    # the value may be moved if this node is its only remaining reader
                     branch.movable[j] = self.allow_gc and self.waiting[ins[j]] == 1 and not self.keep[ins[j]]
                 branch.fill(side, self.allow_gc)
         except BaseException:
@@ -526,8 +527,8 @@ cdef class CLazyLinker:
                     continue
                 i = self.owner[r]
                 step = &self.steps[i]
-                # Variables that must precede a destructive node come first. This also holds for a lazy node, whose
-                # inputs are computed when it requests them.
+                # Push the variables that must be computed before this node and are not: the prerequisites of a
+                # destructive node and, unless the node is lazy, its inputs. A lazy node requests its inputs itself.
                 ready = 1
                 for j in range(step.n_in - 1, (step.n_inputs if step.lazy else 0) - 1, -1):
                     if not self.computed[step.ins[j]]:
@@ -571,7 +572,7 @@ cdef class CLazyLinker:
                 if not self.keep[r]:
                     empty(self.cells[r])
         if not self.lazy:
-            # `run_all` calls lazy thunks too: mark all variables as computed for them
+            # `run_all` also calls lazy thunks, which read these flags: mark all variables as computed
             for r in range(self.n_vars):
                 (<list>self.flags[r])[0] = True
         if wanted is not None:
@@ -585,7 +586,8 @@ cdef class CLazyLinker:
     cdef void apply_updates(self) noexcept:
         """Move the new values into the inputs' cells.
 
-        Read all before writing any: an update may be another input's value.
+        All new values are read before the first cell is written, because the new value of one input may be the old
+        value of another input.
         """
         cdef int i
         cdef Update *update

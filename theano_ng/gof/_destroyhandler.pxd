@@ -1,4 +1,4 @@
-"""Declarations of the compiled order and alias classes for other modules."""
+"""Declarations of the compiled classes DynamicOrder and AliasClasses, for other modules."""
 
 
 cdef class Place:

@@ -1,6 +1,7 @@
-"""The time-critical part of the destroy handler: the order of nodes, and the classes of variables that share memory.
+"""The time-critical classes of the destroy handler: the order of the nodes, and the classes of variables that share
+memory.
 
-`dynamic_order` and `alias_classes` contain equivalent Python classes with documentation.
+The modules `dynamic_order` and `alias_classes` contain equivalent Python classes with documentation.
 """
 cimport cython
 from cpython.dict cimport PyDict_GetItem
@@ -54,7 +55,7 @@ cdef class DynamicOrder:
             place = place.next
 
     cpdef place(self, node):
-        """Insert a node behind those of its predecessors that are in the order."""
+        """Insert a node behind all its predecessors that are in the order."""
         cdef Place after = self.head, place
         cdef PyObject *found
         for p in self.predecessors(node):
@@ -66,17 +67,18 @@ cdef class DynamicOrder:
         self.places[node] = place
         self.link(alone, labels, after)
 
-    # Allocate memory, which can fail, before a place is changed: code that follows a half-linked list would crash.
+    # The following methods allocate memory, which can fail, before they change a place: code that follows a half-linked
+    # list would crash.
 
     cdef list labels(self, Py_ssize_t count, Place after, Place behind):
-        """Return labels for `count` places between two others."""
+        """Return labels for `count` places between the places `after` and `behind`."""
         if behind is not self.head and behind.label - after.label <= count:
             self.make_gap(after, count)
         step = GAP if behind is self.head else (behind.label - after.label) // (count + 1)
         return [after.label + step * (i + 1) for i in range(count)]
 
     cdef void link(self, list inserted, list labels, Place after) noexcept:
-        """Insert places, which are in no list, behind `after`."""
+        """Insert places that are in no list into the list of `after`, directly behind it."""
         cdef Place behind = after.next, place
         cdef Py_ssize_t i
         for i in range(len(inserted)):
@@ -121,7 +123,7 @@ cdef class DynamicOrder:
     cpdef add_edges(self, edges):
         """Update the order so that it agrees with edges that have been added to the graph.
 
-        Raise CycleError if it cannot.
+        Raise CycleError if the edges form a cycle.
         """
         cdef set pending = set()
         cdef dict wrong = {}, later
@@ -149,9 +151,10 @@ cdef class DynamicOrder:
                 pending.discard((u, v))
 
     cdef int reorder(self, u, list later, set pending) except -1:
-        """Move the nodes that `later` reaches behind `u`, or the nodes that reach `u` before `later`.
+        """Place `u` before the nodes in `later`, to which it has new edges.
 
-        The direction whose search ends first is chosen.
+        Either the nodes that can be reached from `later` move behind `u`, or the nodes from which `u` can be reached
+        move before `later`. Both sets are searched alternately; the nodes of the set that is complete first are moved.
         """
         cdef Place last = self.places[u], first = None, place
         cdef list forward = [], backward = [last]
@@ -197,7 +200,7 @@ cdef class DynamicOrder:
                             backward.append(<Place>found)
 
     cdef int move(self, list moved, Place after) except -1:
-        """Move places behind `after`, which is none of them, and keep their relative order."""
+        """Move places behind `after`, and keep their relative order. `after` is not one of the moved places."""
         cdef Place behind = after.next, place
         cdef set moving = set(moved)
         cdef list labels
@@ -235,7 +238,7 @@ cdef class AliasClasses:
         self.classes = {}
 
     cpdef root(self, r):
-        """Return the variable that `r` is a view of, directly or indirectly; `r` itself if it is not a view."""
+        """Return the variable that `r` is a view of, directly or indirectly. Return `r` itself if it is not a view."""
         cdef PyObject *found = PyDict_GetItem(self.classes, r)
         return r if found is NULL else (<AliasClass>found).root
 
@@ -335,7 +338,8 @@ cdef class AliasClasses:
         return 0
 
     cdef int relabel(self, top, without, AliasClass label) except -1:
-        """Assign a class to `top` and to all views below it, except to `without` and the views below that."""
+        """Assign a class to `top` and to its direct and indirect views, except to `without` and the views of `without`.
+        """
         cdef list pending = [top]
         cdef PyObject *views
         while pending:
@@ -362,7 +366,7 @@ cdef class AliasClasses:
         made.size = len(moved)
         whole.size -= made.size
         if root is not out:
-            # The views below `out` keep their class, which gets a new root.
+            # The views of `out` keep their class. Its new root is `out`.
             whole.root = out
         for r in moved:
             self.classes[r] = made
@@ -376,9 +380,9 @@ cdef class AliasClasses:
         return 0
 
     cdef tuple smaller_part(self, one, other):
-        """Return the members of the smaller of two trees of views, and its root.
+        """Return the members and the root of the smaller of two trees of views.
 
-        Both are traversed at the same pace.
+        Both trees are traversed at the same pace, until one of them is complete.
         """
         first, second = walk(self.view_o, one), walk(self.view_o, other)
         cdef list found_first = [], found_second = []
@@ -410,7 +414,8 @@ cdef class AliasClasses:
                 made = new_class(r)
                 made.destroyers.update(dict.fromkeys(uses))
                 self.classes[r] = made
-        # `relabel` must not reach a view before the view is joined.
+        # Remove all views before adding them again: `relabel`, called for one view, must not reach a view that is added
+        # later.
         links = [(r, self.view_i[r]) for r in found if r in self.view_i]
         for r, viewed in links:
             self.unlink(r)
@@ -447,7 +452,7 @@ cdef class AliasClasses:
 
 
 def walk(dict view_o, top):
-    """Generate a variable and all views below it in a tree of views."""
+    """Generate a variable and its direct and indirect views, from a tree of views."""
     cdef list stack = [iter(view_o.get(top, NONE))]
     yield top
     while stack:
@@ -479,7 +484,7 @@ cdef class Constraints:
     cpdef list successors(self, app):
         """Return a list of the nodes that have to come after a node.
 
-        These are the users of its outputs, and the nodes that destroy its inputs.
+        These are the nodes that use its outputs, and the nodes that destroy its inputs.
         """
         cdef list found = []
         for out in app.outputs:
@@ -493,7 +498,7 @@ cdef class Constraints:
     cpdef list predecessors(self, app):
         """Return a list of the nodes that have to come before a node.
 
-        These are the nodes that compute its inputs, and the other users of the memory that it destroys.
+        These are the nodes that compute its inputs, and the other nodes that use the memory that it destroys.
         """
         cdef list found = []
         for r in app.inputs:

@@ -1,7 +1,8 @@
 """A lock that a ``with`` block can always release.
 
-The ``__exit__`` of Python's own locks takes its arguments as a tuple. If there is no memory for this tuple, the lock stays locked. `Lock.__exit__`
-allocates no memory and runs no Python code, so that no signal handler can raise before the lock is released.
+The ``__exit__`` of Python's own locks takes its arguments as a tuple. If there is no memory for this tuple, the lock
+stays locked. `Lock.__exit__` allocates no memory and runs no Python code, so that no signal handler can raise an
+exception before the lock is released.
 """
 
 import threading

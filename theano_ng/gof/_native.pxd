@@ -19,7 +19,7 @@ cdef extern from "numpy/arrayobject.h":
 
 
 cdef inline bint plain_numbers(int number) noexcept:
-    """Return True if a type number is that of a numeric type of fixed size."""
+    """Return True if a type number denotes a numeric type of fixed size."""
     return number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16
 
 
@@ -55,14 +55,16 @@ cdef void free_arena(Arena *arena) noexcept
 
 
 cdef class CThunk:
-    """A thunk that a VM calls without Python: `run(data)` returns 0, or sets a Python exception."""
+    """A thunk that a virtual machine calls without Python. `run(data)` returns 0, or another number with an exception
+    set.
+    """
     cdef thunk_fn run
     cdef void *data
     cdef public list inputs
     cdef public list outputs
     cdef public bint lazy
     cdef public object node          # for error messages; not used at run time
-    cdef public list computed        # compute_map flags of the outputs, for callers in Python; None: nothing reads them
+    cdef public list computed        # compute_map cells of the outputs, set by calls from Python, or None
 
 
 cdef struct Operand:
@@ -87,7 +89,7 @@ cdef class NativeThunk(CThunk):
     cdef NativeCall call
     cdef int64_t *scratch   # the memory that one of the parameters points to, or NULL
     cdef object keep        # the object that owns the function's code
-    cdef tuple programs     # the addresses of the programs that run in place of kernels
+    cdef tuple programs     # the addresses of interpreter programs that run until kernels are compiled
 
 
 cdef class CapsuleThunk(CThunk):
@@ -106,7 +108,7 @@ cdef class LazyBranch(CThunk):
     cdef PyObject *condition
     cdef PyObject **sides           # cells of the first branch, then of the second branch
     cdef PyObject **results
-    cdef char *movable              # for `fill`: which values of the chosen branch are not read afterwards
+    cdef char *movable              # for each value of the chosen branch, whether `fill` may move it
 
     cdef int choose(self) except -1
     cdef int fill(self, int side, bint move) except -1

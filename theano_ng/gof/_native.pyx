@@ -52,7 +52,7 @@ def live_objects():
     Returns
     -------
     dict
-        Counts by name, for thunks in C, compiled machines, functions and the memory blocks that these own.
+        The counts by class name: thunks in C, compiled machines, functions, and memory blocks of arenas.
     """
     return {"CThunk": live[LIVE_THUNKS], "CLazyLinker": live[LIVE_MACHINES], "FunctionBase": live[LIVE_FUNCTIONS],
             "Block": live[LIVE_BLOCKS]}
@@ -79,7 +79,7 @@ cdef void *allocate(Arena *arena, size_t count, size_t size) except NULL:
     cdef size_t length
     cdef Block *block
     if arena.blocks == NULL or wanted > arena.left:
-        # Each block is twice as large as the previous one. So there are few blocks, and not much memory is unused.
+        # Each block is twice as large as the previous block. So an arena has few blocks and little unused memory.
         length = max(wanted, 2 * arena.size if arena.size else 240)
         block = <Block *>PyMem_Calloc(1, sizeof(Block) + length)
         if block == NULL:
@@ -138,7 +138,8 @@ cdef inline bint fits(PyObject *value, int layout) noexcept:
 
 
 cdef inline bint fits_plainly(PyObject *value, const Operand *operand) noexcept:
-    """Return True in the usual cases: any value is allowed, or the value is an aligned ndarray of the type and rank.
+    """Return True in the usual cases: any value is allowed, or the value is an aligned ndarray of the required type and
+    rank.
 
     The array must have NumPy's own descriptor of the type.
     """
@@ -148,11 +149,11 @@ cdef inline bint fits_plainly(PyObject *value, const Operand *operand) noexcept:
 
 
 cdef int prepare(NativeCall *call, int i) noexcept:
-    """Replace an input that C cannot use directly, or refuse it.
+    """Replace input `i`, which C code cannot use directly, by a copy, and return 0. Or set an exception and return -1.
 
-    An array of the right kind is replaced by a copy in native form. Without this check, C code that relies on the rank,
-    type, alignment and byte order would crash or compute wrong results. Such values come from trust_input or from an
-    Op's perform; other arguments are checked by their Type.
+    An array of the required type and rank is replaced by an aligned, contiguous copy in native byte order. Without this
+    check, C code that relies on rank, type, alignment and byte order would crash or compute wrong results. Invalid
+    arrays come from trust_input or from an Op's perform; other arguments are checked by their Type.
     """
     try:
         value = <object>call.values[i]
@@ -185,8 +186,8 @@ cdef inline void drop_copies(NativeCall *call) noexcept:
 cdef int run_native(void *data) noexcept:
     """Call the function with the values from the cells, and put its results into the output cells.
 
-    During the call the output cells hold None, because the function may free their previous values. The garbage
-    collector must not find these in the cells.
+    During the call the output cells hold None: the function may free their previous values, and the garbage collector
+    must not find freed values in the cells.
     """
     cdef NativeCall *call = <NativeCall *>data
     cdef Operand *operand = call.operands
@@ -257,7 +258,7 @@ def scratch_size(entry, list params, int nin, int nout):
     Raises
     ------
     ValueError
-        If the parameters do not match these numbers.
+        If the parameters do not match `nin` and `nout`.
     """
     cdef const NativeEntry *native = entry_of(entry)
     cdef int64_t *copy = <int64_t *>PyMem_Calloc(len(params) + 1, sizeof(int64_t))
@@ -273,7 +274,10 @@ def scratch_size(entry, list params, int nin, int nout):
 
 
 def store_word(int64_t address, int64_t value):
-    """Store a word in memory that programs read. The store is atomic: a reader gets the old or the new value."""
+    """Store a 64-bit integer in memory that interpreter programs read.
+
+    The store is atomic: a reader gets the old or the new value.
+    """
     (<int64_t *><intptr_t>address)[0] = value
 
 
@@ -293,7 +297,7 @@ cdef class NativeThunk(CThunk):
     layouts : list of int, optional
         For each input, then for each output, ``type number << 8 | ndim`` of its arrays, or -1 if any value is allowed.
     programs : tuple of int
-        The addresses of the programs that run in place of kernels.
+        The addresses of interpreter programs that run until kernels are compiled.
     """
 
     def __cinit__(self, entry, list params, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None, tuple programs=()):
@@ -319,7 +323,7 @@ cdef class NativeThunk(CThunk):
         for i in range(n_words):
             self.call.params[i] = params[i]
         if scratch_at >= 0:
-            # A separate block: a memory checker then detects an access beyond its end.
+            # Allocate a separate block, so that a memory checker detects an access beyond its end.
             self.scratch = <int64_t *>PyMem_Calloc(scratch_needed(native, nin, nout, self.call.params), sizeof(int64_t))
             if self.scratch == NULL:
                 raise MemoryError()
@@ -429,7 +433,7 @@ cdef class LazyBranch(CThunk):
     input_flags, output_flags : list of cells
         The `compute_map` cells of the inputs and outputs.
     view : bool
-        Whether to pass on the values of the first branch themselves, not copies.
+        Whether to pass on the values of the first branch themselves instead of copies.
     copy : callable
         A function that copies values that are not plain arrays.
 
@@ -539,7 +543,7 @@ def dlopen_symbols(str path, names, bint partly=False):
     Raises
     ------
     OSError
-        If the file cannot be loaded or a symbol is missing. The message is that of the dynamic linker.
+        If the file cannot be loaded or a symbol is missing. The message is the message of the dynamic linker.
     """
     cdef bytes encoded = path.encode("utf-8", "surrogateescape")
     cdef void *handle = dlopen(encoded, RTLD_NOW | RTLD_LOCAL)
@@ -558,7 +562,7 @@ def dlopen_symbols(str path, names, bint partly=False):
 
 
 def symbol_at(intptr_t address):
-    """Return the name of the symbol at an address in a loaded library; None if there is no such symbol."""
+    """Return the name of the symbol at an address in a loaded library. Return None if no symbol has this address."""
     cdef Dl_info found
     if not dladdr(<const void *>address, &found) or found.dli_sname == NULL or <intptr_t>found.dli_saddr != address:
         return None

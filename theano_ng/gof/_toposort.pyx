@@ -5,13 +5,14 @@ from cpython.object cimport PyObject
 
 
 cdef object ABSENT = object()
-# States of a node: its operands are being added; it is in the list.
+# The states of a node. OPEN: its operands are being added to the order. DONE: the node is in the order.
 cdef object OPEN = object()
 cdef object DONE = object()
 
 
 cpdef list depth_first_order(inputs, outputs):
-    """Return the nodes that compute `outputs`, operands first. The operands of a node are visited from last to first.
+    """Return the nodes that compute `outputs` in topological order. The operands of a node are visited from last to
+    first.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ cpdef list depth_first_order(inputs, outputs):
 
 
 cpdef list constrained_order(inputs, outputs, dict orderings, dict clients):
-    """Return the nodes that compute `outputs`, sorted with additional constraints.
+    """Return the nodes that compute `outputs` in a topological order that satisfies additional constraints.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ cpdef list constrained_order(inputs, outputs, dict orderings, dict clients):
     orderings : dict
         For each Apply, the nodes that have to come before it, in a container with a deterministic order.
     clients : dict or None
-        It is filled with the users of every variable and node.
+        A dict that the function fills: variable or node -> its users.
 
     Returns
     -------

@@ -18,7 +18,7 @@ cdef extern from "Python.h":
 cdef inline PyObject *cell_of(cell) except NULL:
     """Return the cell as a borrowed pointer.
 
-    Refuse any object but a list of one element: the functions below do not check.
+    Raise TypeError if the object is not a list of one element: the functions below do not check this.
     """
     if type(cell) is not list or len(<list>cell) != 1:
         raise TypeError("a cell must be a list of one element, not %r" % (cell,))
@@ -31,7 +31,7 @@ cdef inline PyObject *peek(PyObject *cell) noexcept:
 
 
 cdef inline void put_owned(PyObject *cell, PyObject *value) noexcept:
-    """Put a value into a cell, which steals the caller's reference."""
+    """Put a value into a cell, and steal the caller's reference."""
     cdef PyObject *old = PyList_GET_ITEM(cell, 0)
     PyList_SET_ITEM(cell, 0, value)
     decref(old)

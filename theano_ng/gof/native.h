@@ -1,5 +1,5 @@
-/* Common parts of native Op code: the function signature, module boilerplate, output allocation, readers of small
- * values and errors.
+/* The common parts of the code of native Ops: the type of a native function, macros that define a module, allocation of
+ * outputs, functions that read scalars, and errors.
  *
  * A native function implements one Op for all graphs. doc/internal/contracts.rst describes the calling convention.
  */
@@ -18,11 +18,11 @@
 
 typedef int (*native_fn)(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params);
 
-/* Returns the size (words) of the scratch memory for a call with these parameters. Returns -1 with an exception set if
- * the parameters do not match the call. */
+/* Returns the size, in 64-bit words, of the scratch memory for a call with these parameters. Returns -1 with an
+ * exception set if the parameters do not match the call. */
 typedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *params);
 
-/* A native function, or the record of a table's rows.
+/* An entry of a native module: a native function, or the declaration of a table's rows (a record).
  *
  * name      the name of the entry in its module
  * function  the function; NULL for a record
@@ -42,12 +42,13 @@ typedef struct {
  *
  *     struct solve_params { int64_t structure, lower, shape[2]; };
  *
- * and defines the same text for Python, where an Op passes the parameters by these names (gof/native_params.py). An
- * array at the end, `n_axes, axes[]`, has any length. NATIVE_TABLE(name, row, rows, params ...) ends in a table `rows`
- * of `n_rows` structs, which NATIVE_PARAMS(row, ...) declares.
+ * and stores the list of parameters as a string, which Python reads: an Op passes the parameters by these names
+ * (gof/native_params.py). An array at the end, `n_axes, axes[]`, has any length. NATIVE_TABLE(name, row, rows, params
+ * ...) ends in a table `rows` of `n_rows` structs, which NATIVE_PARAMS(row, ...) declares.
  *
- * An Op does not pass `n_...` and `scratch`. The latter is the address of zeroed memory, which is private to the thunk
- * and kept between calls. A function in the entry returns its size.
+ * An Op does not pass the lengths `n_...` of arrays and tables; they follow from the arrays and tables. An Op does not
+ * pass a parameter `scratch` either. It is the address of memory that belongs to one thunk, is zeroed once, and keeps
+ * its content between calls. The function `scratch` of the NativeEntry returns the size of this memory.
  */
 #define NATIVE_TEXT(...) #__VA_ARGS__
 #define NATIVE_PARAMS(name, ...)         \
@@ -70,7 +71,7 @@ typedef struct {
         return tng_##name(nin, nout, in, out, (const struct name##_params *)params);                                \
     }
 
-/* NATIVE_PARAMS and NATIVE_READER, for most functions. */
+/* Most functions use this macro. It expands to NATIVE_PARAMS and NATIVE_READER. */
 #define NATIVE_FUNCTION(name, ...)   \
     NATIVE_PARAMS(name, __VA_ARGS__); \
     NATIVE_READER(name)
@@ -79,8 +80,8 @@ typedef struct {
 #define NATIVE_ENTRY_WITH_SCRATCH(name) {#name, name##_reader, name##_text, name##_scratch}
 #define NATIVE_ROW(name) {#name, NULL, name##_text, NULL}
 
-/* Defines the extension module `name`. Its attributes are the entries, as capsules, and `params`: a dict of the texts
- * of the entries' parameters. */
+/* Defines the extension module `name`. Its attributes are the entries, as capsules, and `params`: a dict from the names
+ * of the entries to the texts of their parameters. */
 #define NATIVE_MODULE(name, entries)                                                                              \
     static struct PyModuleDef native_module_def = {PyModuleDef_HEAD_INIT, #name, NULL, -1, NULL, NULL, NULL, NULL, NULL}; \
     PyMODINIT_FUNC PyInit_##name(void)                                                                            \
@@ -153,7 +154,7 @@ static inline PyArrayObject *native_new(int nd, const npy_intp *dims, int type_n
     npy_intp size = 1;
     for (int i = 0; i < nd; ++i)
         size = dims[i] == 0 || size > NPY_MAX_INTP / dims[i] ? 0 : size * dims[i];
-    /* No element is longer than 16 bytes, so smaller arrays do not need the exact size. */
+    /* No element has more than 16 bytes, so an array with fewer elements than this is not big, whatever its type. */
     if (size >= NATIVE_BIG / 16) {
         PyArray_Descr *dtype = PyArray_DescrFromType(type_num);
         if (dtype == NULL)
@@ -169,8 +170,8 @@ static inline PyArrayObject *native_new(int nd, const npy_intp *dims, int type_n
                                         fortran ? NPY_ARRAY_F_CONTIGUOUS : 0, NULL);
 }
 
-/* Returns whether the strides (bytes) are those of a new C-contiguous array. NumPy calls an array contiguous whatever
- * the stride of a dimension of length one, but code that steps by this stride would leave the memory. */
+/* Returns whether an array has the strides of a new C-contiguous array. NumPy calls an array contiguous whatever the
+ * stride of a dimension of length one, but code that steps by this stride would leave the array's memory. */
 static inline int native_has_c_strides(PyArrayObject *a)
 {
     npy_intp expected = PyArray_ITEMSIZE(a);
@@ -184,8 +185,8 @@ static inline int native_has_c_strides(PyArrayObject *a)
 }
 
 /* Makes *out a writable, aligned, native-endian, C-contiguous array of this type and shape. Keeps the existing array if
- * it fits, otherwise makes a new one with undefined content. Returns the array (borrowed from *out), or NULL with *out
- * NULL and an exception set. */
+ * it fits, otherwise allocates a new array with undefined content. Returns the array (borrowed from *out). On failure,
+ * sets an exception and *out = NULL, and returns NULL. */
 static inline PyArrayObject *native_alloc(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     PyArrayObject *old = (PyArrayObject *)*out;

@@ -1,10 +1,11 @@
 /* Definitions of the functions of c_include/vector_math.h for vectors of every length and for scalars, under the names
- * that compilers call. All versions give the same bits as one function of libmvec: the version for the longest vectors
- * of the processor, which have 64 bytes with AVX-512, 32 bytes with AVX2, and otherwise 16 bytes. Its lanes are
- * independent, so a scalar is computed as one lane of a vector. If libmvec lacks a function (before glibc 2.35 it has
- * only five), libm is called.
+ * that compilers call. All versions give the same bits, because they call the same function of libmvec: the function
+ * for the longest vectors of the processor, which have 64 bytes with AVX-512, 32 bytes with AVX2, and otherwise 16
+ * bytes. The lanes of this function are independent, so a scalar is computed as one lane of a vector. If libmvec lacks
+ * a function, libm is called (before glibc 2.35, libmvec has only five functions).
  *
- * Compiled kernels find these functions in the module _native. native/blocks has a hidden copy.
+ * Compiled kernels find these functions in the module _native. The module native/blocks contains its own hidden copy of
+ * them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -38,8 +39,8 @@ VECTOR(double, 2) VECTOR(double, 4) VECTOR(double, 8) VECTOR(float, 4) VECTOR(fl
 #define FOR_EACH_1(DO) DO(x)
 #define FOR_EACH_2(DO) DO(x) DO(y)
 
-/* SPLIT declares a variable of type `part` for each half of v. FILL_UP declares a variable of type `whole` that begins
- * with v; its other lanes contain `filling`. */
+/* SPLIT declares two variables of type `part`, for the lower and upper half of v. FILL_UP declares a variable of type
+ * `whole` that begins with v; its other lanes contain `filling`. */
 #define SPLIT(v)                                              \
     part low_##v, high_##v;                                   \
     memcpy(&low_##v, &v, sizeof low_##v);                     \

@@ -1,8 +1,9 @@
-"""The C version of the loop: `loop.py` does the same in Python, and documents the computation.
+"""The loop of Scan, compiled to C. `loop.py` does the same in Python, and documents the computation.
 
 A step is one run of the machine of the inner graph (`gof._cvm`). The input cells of the machine hold views of the rows
-of sequences and buffers; each step moves the views to the next rows. Its output cells hold views of the rows to be
-written, so that most nodes compute directly into them. A step allocates nothing else, except in the inner graph.
+of sequences and buffers; each step moves the views to the next rows. The output cells of the machine hold views of the
+rows to be written, so that most nodes compute directly into the rows. A step allocates no other objects, except in the
+inner graph.
 """
 import time
 
@@ -59,7 +60,8 @@ cdef struct Helper:
 
 
 cdef struct Rows:
-    # An array with rows in one call: a sequence, the buffer of a state, or the buffer of a result.
+    # An array of one call whose rows the steps read or write: a sequence, the buffer of a state, or the buffer of a
+    # result.
     const row_table *table
     PyObject *array         # owned; NULL for a result before its first step
     row_places at
@@ -67,12 +69,12 @@ cdef struct Rows:
 
 
 cdef struct Tap:
-    # An inner input that is a row.
+    # An inner input whose value is a row.
     int rows                # index of its Rows
     int offset
     PyObject *cell          # cell of the inner input; borrowed
-    PyObject *view          # the view that was put there; owned
-    bint escapes            # whether an inner output may be a view of it
+    PyObject *view          # the view of the row that is in the cell; owned
+    bint escapes            # whether an inner output may be a view of the row
     bint copied             # whether the step gets a copy, because the row is overwritten before its view is read
 
 
@@ -83,11 +85,11 @@ cdef struct Sink:
     PyObject *cell          # cell of the inner output; borrowed
     PyObject *view          # view of the row, lent to the step; owned
     bint lends              # whether a step may compute into the row
-    int nearest             # if so, only if the buffer has more rows than this
+    int nearest             # the step computes into the row only if the buffer has more rows than this
 
 
 cdef class LoopThunk(CThunk):
-    """A thunk that runs the loop of a node.
+    """A thunk that runs the loop of a Scan node.
 
     Parameters
     ----------
@@ -111,12 +113,12 @@ cdef class LoopThunk(CThunk):
     cdef list kept              # owners of the cells that pointers refer to
     cdef int n_seqs, n_states, n_results, n_shared, n_others, n_taps, n_sinks, n_mit_mot
     cdef bint as_while
-    cdef PyObject **in_cells    # of the node
+    cdef PyObject **in_cells    # cells of the node
     cdef PyObject **out_cells
     cdef Rows *rows             # sequences, states, results
     cdef Tap *taps
     cdef Sink *sinks
-    cdef PyObject **shared_ins  # of the step
+    cdef PyObject **shared_ins  # cells of the step
     cdef PyObject **shared_outs
     cdef bint *made             # whether the new value of a shared variable is a separate array
     cdef PyObject **passed      # new values of shared variables, while they are passed on; owned
@@ -131,7 +133,7 @@ cdef class LoopThunk(CThunk):
     cdef char *numbers
     cdef int *type_numbers
     cdef object pending             # a kernel that is not compiled yet
-    cdef long long left_to_machine  # number of steps until it will be compiled
+    cdef long long left_to_machine  # number of steps until `pending` is compiled
     cdef object layout              # layout of a kernel with arrays, else None
     cdef int n_lengths, n_helpers
     cdef int64_t *size              # the lengths; -1 if not known yet
@@ -169,8 +171,8 @@ cdef class LoopThunk(CThunk):
         for i in range(self.n_states):
             read = op.tap_array[i]
             for tap in op.output_taps(i):
-                # A step must not overwrite rows that it may read afterwards: mit_mot rows that are read taps, too, and
-                # the oldest row of a full ring buffer.
+                # A step must not overwrite rows that it may read afterwards: a row of a mit_mot that is also a tap that
+                # it reads, and the oldest row of a full ring buffer.
                 sinks.append((self.n_seqs + i, tap, i >= self.n_mit_mot or tap not in read, -min(read) if i >= self.n_mit_mot else 0))
         for i in range(self.n_results):
             sinks.append((self.n_seqs + self.n_states + i, 0, True, 0))
@@ -205,7 +207,7 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int compile_kernel(self) except -1:
-        """Compile the kernel after many steps. If that fails, the machine continues to do the steps."""
+        """Compile the kernel. If this fails, the machine continues to run the steps."""
         kernel, self.pending = self.pending, None
         try:
             addresses = load_kernels((kernel.kernel, *kernel.others))
@@ -261,7 +263,8 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int set_fold(self, Helper *helper, fold) except -1:
-        """Set a function of native/reduce.c, and the initial value of its accumulator."""
+        """Let a helper call a fold of native/reduce.c, and store the initial value of the accumulator as its parameter.
+        """
         address, lowest = fold_of(fold.operation, fold.element_type, fold.accumulator_type)
         cdef int64_t *start = <int64_t *>allocate(&self.arena, 2, sizeof(int64_t))
         cdef bytes first = fold.identity or lowest
@@ -270,8 +273,8 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int bind(self) except -1:
-        """Make a machine for the steps. It is not shared, because functions in several threads may have nodes of the
-        same Op.
+        """Make a machine for the steps. It is not shared with other nodes of the same Op, because functions in other
+        threads may run these nodes.
         """
         cdef int k
         program = self.linker.make_program()
@@ -384,7 +387,7 @@ cdef class LoopThunk(CThunk):
     # -- all steps at once
 
     cdef bint fits_kernel(self) except -1:
-        """Return whether the kernel accepts the arrays; set its pointers and lengths."""
+        """Return True if the kernel accepts the arrays. Set the kernel's pointers and lengths."""
         cdef int k, rank = 0
         cdef Rows *rows
         cdef Array *array
@@ -425,8 +428,8 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef bint fits_operand(self, int k, Array *array, int skipped, cnp.npy_intp **lengths, int *rank) noexcept:
-        """Return whether an operand has the expected dtype, is contiguous, and is either a scalar or as long as the
-        others.
+        """Return True if an operand has the expected dtype, is contiguous, and is a scalar or has the same lengths as
+        the other operands.
         """
         cdef int d, ndim = array_ndim(array) - skipped
         cdef cnp.npy_intp *dims = array_dims(array) + skipped
@@ -451,7 +454,7 @@ cdef class LoopThunk(CThunk):
         return ndim == rank[0] and same_lengths(dims, lengths[0], ndim)
 
     cdef bint fits_lengths(self, int k, int ndim, cnp.npy_intp *dims, cnp.npy_intp *strides, cnp.npy_intp expected) noexcept:
-        """Return whether an operand is contiguous and has lengths that are consistent with the other operands."""
+        """Return True if an operand is contiguous and has lengths that are consistent with the other operands."""
         cdef int d, length
         if ndim != self.ranks[k]:
             return False
@@ -465,8 +468,8 @@ cdef class LoopThunk(CThunk):
         return True
 
     cdef bint knows_lengths(self) except -1:
-        """Return whether all lengths are known, and are such that native functions take the same code path as in the
-        machine. If so, allocate the arrays.
+        """Return True if all lengths are known, and if native functions take the same code path for these lengths as in
+        the machine. If so, also allocate the arrays.
         """
         cdef int k, j
         cdef bint same = self.memory is not None
@@ -507,7 +510,9 @@ cdef class LoopThunk(CThunk):
         return set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
 
     cdef int64_t all_steps(self, int64_t n_steps, int64_t *left) except -1:
-        """Call the kernel; return the number of steps done. `left`: whether the machine has to continue."""
+        """Call the kernel, and return the number of completed steps. Set `left` to nonzero if the machine has to
+        continue.
+        """
         cdef int k, d
         cdef int64_t length = 1, done
         cdef Array *array
@@ -530,8 +535,8 @@ cdef class LoopThunk(CThunk):
         return self.kernel(n_steps, length, self.base, self.place)
 
     cdef PyObject *writable(self, int i, PyObject *value, bint in_place) except NULL:
-        """Return the buffer of a state: the value itself, or a copy, which reuses the output of the previous call if it
-        fits.
+        """Return the buffer of a state: the value itself, or a copy of the value. The copy is made in the output of the
+        previous call if this array fits.
         """
         cdef const row_table *table = self.rows[self.n_seqs + i].table
         cdef PyObject *old
@@ -568,9 +573,9 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int collect(self, long long t) except -1:
-        """Write the results of a step to their rows, unless the step has computed into them.
+        """Write the results of a step to their rows, unless the step has computed into the rows.
 
-        If a result is a view of a row that is now overwritten, the step got a copy of that row.
+        A result is never a view of a row that is overwritten here: in this case, the step got a copy of the row.
         """
         cdef Sink *sink
         cdef Rows *rows
@@ -669,7 +674,8 @@ cdef class LoopThunk(CThunk):
 
 
 cdef int check_groups(op, n_inputs, n_outputs, n_rows) except -1:
-    """Raise an error if the counts of an Op are not consistent with its graphs: they determine the sizes of C arrays.
+    """Raise ValueError if the counts of an Op are not consistent with its graphs. The counts determine the sizes of C
+    arrays.
     """
     cells = (len(op.tap_array), len(op.mit_mot_out_slices), op.n_outputs_before_results - op.n_mit_sot - op.n_sit_sot, n_inputs, n_outputs,
              n_rows, len(op.inputs), len(op.outputs))
@@ -693,7 +699,7 @@ cdef PyObject *readable(const row_table *table, PyObject *value) except NULL:
 
 
 cdef int set_rows(Rows *rows, PyObject *value) except -1:
-    """Set an array with rows; its reference is stolen."""
+    """Set the array of a Rows, and steal the reference to the array."""
     rows.array = value
     rows.table.find(value, &rows.at)
     rows.lead = 0

@@ -1,4 +1,4 @@
-"""Rows of arrays, see row_table.h."""
+"""Declarations of row tables, see row_table.h."""
 from cpython.object cimport PyObject
 
 

@@ -1,4 +1,5 @@
-"""Rows of NumPy arrays for the C loop. Other array types define row tables, too (row_table.h)."""
+"""The row table of NumPy arrays, for the compiled loop of Scan. Other array types have other row tables (row_table.h).
+"""
 from libc.string cimport memmove
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_Import
@@ -98,7 +99,7 @@ host_rows.store = store
 
 
 cdef const row_table *row_table_of(name) except NULL:
-    """Return the row table with a given name; None is the table of NumPy arrays."""
+    """Return the row table with a given name. Return the table of NumPy arrays if the name is None."""
     if name is None:
         return &host_rows
     __import__(name.rpartition(".")[0])

@@ -1,6 +1,7 @@
-/* The functions with which the C loop (scan/_loop.pyx) handles rows of one kind of arrays: NumPy arrays, or device
- * arrays. The attribute `row_table` of an array type is the name of a capsule with such a table. The types of a
- * loop's variables are checked beforehand, but not whether an array is exactly of the class that the table supports. */
+/* Row tables: the functions that the compiled loop of Scan (scan/_loop.pyx) calls for the rows of one kind of arrays,
+ * NumPy arrays or device arrays. The attribute `row_table` of an array type is the name of a capsule with such a table.
+ * The caller has checked the types of the loop's variables, but not whether an array is exactly of the class that the
+ * table supports. */
 #ifndef TNG_ROW_TABLE_H
 #define TNG_ROW_TABLE_H
 

@@ -1,10 +1,11 @@
-/* The complex numbers of generated code, and their arithmetic as in NumPy: products without C's recovery of infinities,
- * quotients by Smith's method (R. L. Smith, Algorithm 116, CACM 1962), moduli without overflow. The arithmetic has no
- * branches.
+/* The complex types of generated code, and their arithmetic, which equals NumPy's arithmetic. Products do not recover
+ * infinities as C's products do. Quotients are computed by Smith's method (R. L. Smith, Algorithm 116, CACM 1962).
+ * Moduli do not overflow. The arithmetic has no branches.
  *
- * In C, the types are those of the compiler (kernel_prologue.h). In C++, they are classes with the members `real` and
- * `imag`, which authors of classic C code expect. The classes derive from NumPy's structs, and convert to and from the
- * compiler's types. Code that can be compiled as either language reads and writes parts by TNG_RE and TNG_IM.
+ * In C, the types are the compiler's complex types (kernel_prologue.h). In C++, they are classes with the members
+ * `real` and `imag`, which authors of classic C code expect. The classes derive from NumPy's structs, and convert to
+ * and from the compiler's types. Code that can be compiled as either language reads and writes parts by TNG_RE and
+ * TNG_IM.
  */
 #ifndef THEANO_NG_COMPLEX_NUMBERS_H
 #define THEANO_NG_COMPLEX_NUMBERS_H
@@ -62,8 +63,8 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
 
 #endif
 
-/* Negatives are computed by flipping sign bits. If x * y + z is rounded once, gcc replaces its negative by
- * -(x * y) - z, which is +0 where the negative is -0. */
+/* Negate by flipping the sign bit. If x * y + z is a fused operation, gcc would compute its negative as -(x * y) - z,
+ * which is +0 where the negative is -0. */
 #define TNG_COMPLEX_ARITHMETIC(C, T, BITS, NAME, FABS, MUL_ADD)                                     \
     static inline T tng_flip_##NAME(T x)                                                            \
     {                                                                                               \
@@ -87,7 +88,7 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
         return tng_make_##NAME(MUL_ADD(TNG_RE(a), TNG_RE(b), -(TNG_IM(a) * TNG_IM(b))),             \
                                MUL_ADD(TNG_RE(a), TNG_IM(b), TNG_IM(a) * TNG_RE(b)));               \
     }                                                                                               \
-    /* p is the larger part of b, q the smaller one. A quotient by zero has infinite parts. */ \
+    /* p is the larger part of b, q the smaller part. A quotient by zero has infinite parts. */ \
     static inline C tng_div_##NAME(C a, C b)                                                        \
     {                                                                                               \
         const T br = TNG_RE(b), bi = TNG_IM(b), ar = TNG_RE(a), ai = TNG_IM(a);                     \
@@ -102,7 +103,7 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
 TNG_COMPLEX_ARITHMETIC(theano_complex64, npy_float32, npy_uint32, complex64, __builtin_fabsf, TNG_MUL_ADDF)
 TNG_COMPLEX_ARITHMETIC(theano_complex128, npy_float64, npy_uint64, complex128, __builtin_fabs, TNG_MUL_ADD)
 
-/* The parts are scaled by a power of two if their squares would overflow or lose digits. */
+/* The modulus. The parts are scaled by a power of two if their squares would overflow or lose digits. */
 #define TNG_COMPLEX_MODULUS(C, T, NAME, FABS, SQRT, MUL_ADD, INFINITY, HIGH, LOW, DOWN, UP)         \
     static inline T tng_abs_##NAME(C z)                                                             \
     {                                                                                               \
@@ -118,7 +119,7 @@ TNG_COMPLEX_MODULUS(theano_complex128, npy_float64, complex128, __builtin_fabs, 
 
 #ifdef __cplusplus
 
-/* The type in which two complex operands are computed: the wider type. */
+/* The type in which an operation on two complex operands is computed: the wider type. */
 template <typename A, typename B> struct tng_common { };
 #define TNG_COMMON(A, B, C) template <> struct tng_common<A, B> { typedef C type; };
 #define TNG_COMMON_WITH(A, NATIVE, B, C) TNG_COMMON(A, B, C) TNG_COMMON(NATIVE, B, C) TNG_COMMON(B, NATIVE, C)
@@ -129,7 +130,7 @@ TNG_COMMON_WITH(theano_complex128, double _Complex, theano_complex128, theano_co
 #undef TNG_COMMON_WITH
 #undef TNG_COMMON
 
-/* The textbook formula, which classic C code used, if nothing can overflow, underflow or be infinite. */
+/* Divide by the textbook formula, as classic C code did, unless a value overflows, underflows or is infinite. */
 #define TNG_QUOTIENT(C, T, NAME, LOW, HIGH)                                                        \
     static inline C tng_quotient(C a, C b)                                                         \
     {                                                                                              \
@@ -158,8 +159,8 @@ TNG_OPERATOR(==, bool, a.real == b.real && a.imag == b.imag)
 TNG_OPERATOR(!=, bool, a.real != b.real || a.imag != b.imag)
 #undef TNG_OPERATOR
 
-/* A real operand is converted to the type of the other operand's parts. It has no imaginary part that could be
- * multiplied by infinity. */
+/* Operators with a real operand. The real operand is converted to the type of the other operand's parts. It gets no
+ * imaginary part 0, because 0 multiplied by infinity is NaN. */
 #define TNG_OPERATOR(SYMBOL, RESULT, RIGHT_IS_REAL, LEFT_IS_REAL)                                  \
     template <typename P, typename S, typename N, typename R, typename = typename tng_as_part<R>::real> \
     inline RESULT operator SYMBOL(const tng_complex<P, S, N> &a, R right)                          \

@@ -1,9 +1,10 @@
-/* Declarations that every kernel may use: NumPy's type names, the C math library, half floats and a few macros, without
- * any #include.
+/* Declarations that every kernel may use: NumPy's type names, the C math library, float16 conversions and a few macros.
+ * The file includes no system header, because reading the system's headers would take longer than compiling most
+ * kernels.
  *
- * Reading the system's headers would take longer than compiling most kernels. The file is GNU C11 and GNU C++. After
- * NumPy's headers (linker `c`), NumPy's own types are kept. After this text, the compiler driver declares again the
- * functions that libmvec has, with simd("notinbranch"). The vectorized versions are accurate to 4 ulp.
+ * The file is valid GNU C11 and GNU C++. If NumPy's headers have been included before (linker `c`), it does not define
+ * NumPy's types. After this file, the compiler driver declares the functions that libmvec has a second time, with
+ * simd("notinbranch") (see vector_math.h). The vectorized versions are accurate to 4 ulp.
  */
 #ifndef THEANO_NG_KERNEL_PROLOGUE_H
 #define THEANO_NG_KERNEL_PROLOGUE_H
@@ -60,8 +61,8 @@ typedef double _Complex npy_complex128;
 #define NPY_MAX_UINT64 18446744073709551615ULL
 #endif
 
-/* x * y + z, rounded once if the processor supports this. The macro states it explicitly, because compilers choose the
- * pairs depending on the other operations of a loop. */
+/* x * y + z, rounded once if the processor has a fused multiply-add. Kernels request the fused operation by this macro,
+ * because the compiler's own choice depends on the other operations of a loop. */
 #ifdef __FP_FAST_FMA
 #define TNG_MUL_ADD(x, y, z) __builtin_fma(x, y, z)
 #else
@@ -83,8 +84,9 @@ typedef double _Complex theano_complex128;
 #define TNG_IM(z) (__imag__ (z))
 #endif
 
-/* An integer that was converted from a float. gcc would replace the conversion to an integer and back by `trunc`, which
- * keeps the sign of a zero, and numbers that do not fit into the integer. */
+/* TNG_INTEGER(x) has the value of x, an integer that was converted from a float. Without the macro, gcc would replace
+ * the conversion to an integer and back to a float by `trunc`, which keeps the sign of a zero, and keeps numbers that
+ * do not fit into the integer. */
 #if defined __has_builtin
 #if __has_builtin(__builtin_assoc_barrier)
 #define TNG_INTEGER(x) __builtin_assoc_barrier(x)

@@ -17,9 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* In C++, NumPy 2 declares complex numbers as ``double _Val[2];``, while NumPy 1 declared ``double real, imag;``. Here
- * they have both, in the same memory: the macro continues a declaration that begins with the type of the parts and ends
- * in ``[2];``. */
+/* In C++, NumPy 2 declares complex numbers as ``double _Val[2];``, while NumPy 1 declared ``double real, imag;``. With
+ * this macro, the structs have both, in the same memory. The macro is expanded between the type of the parts and
+ * ``[2];``. */
 #define _Val typedef npy_part; union { struct { npy_part real, imag; }; npy_part _Val[2]; }; typedef npy_part npy_parts
 #include <numpy/npy_common.h>
 #undef _Val

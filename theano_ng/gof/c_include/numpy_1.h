@@ -36,8 +36,8 @@
 #define NPY_UPDATE_ALL NPY_ARRAY_UPDATE_ALL
 #endif
 
-/* Arrays that are written back explicitly (PyArray_ResolveWritebackIfCopy) have replaced arrays that were written back
- * when they were freed. */
+/* NumPy 1 wrote UPDATEIFCOPY arrays back when they were freed. WRITEBACKIFCOPY arrays have replaced them:
+ * PyArray_ResolveWritebackIfCopy writes these arrays back. */
 #ifndef NPY_ARRAY_UPDATEIFCOPY
 #define NPY_ARRAY_UPDATEIFCOPY NPY_ARRAY_WRITEBACKIFCOPY
 #define NPY_UPDATEIFCOPY NPY_ARRAY_UPDATEIFCOPY

@@ -1,10 +1,11 @@
 /* Declarations of the vectorized functions of glibc, for loops that a compiler vectorizes: exp(x) is tng_exp(x), etc.
  *
- * libmvec of the C library has a version of each function for each vector length, and libm has one for scalars. Their
- * last bits differ. In one loop, a compiler calls several of them: the longest one, a shorter one for the remaining
- * elements, and libm for the last elements. In another loop it chooses others. But the bits of a result must not depend
- * on the position of an element, on other operations in the loop, or on the compiler. So all versions of tng_exp call
- * one version of libmvec (gof/vector_math.c).
+ * libmvec of the C library has a version of each function for each vector length, and libm has a version for scalars.
+ * The results of the versions differ in their last bits. In one loop, a compiler calls several versions: the version
+ * for the longest vectors, a version for shorter vectors for the remaining elements, and the scalar version for the
+ * last elements. In another loop it chooses other versions. But the bits of a result must not depend on the position of
+ * an element, on other operations in the loop, or on the compiler. So all versions of tng_exp call one version of
+ * libmvec (gof/vector_math.c).
  *
  * The file is C11. It is included after the kernel prologue.
  */

@@ -1,5 +1,5 @@
-/* Arrays: views and copies. Views only compute lengths, strides and offsets. Copies run kernels that are generated
- * for a pair of types and a number of axes; the context keeps them. */
+/* Device arrays: creation, views and copies. A view is made by computing lengths, strides and an offset. A copy runs a
+ * kernel that is generated for its pair of types and its number of axes; the context keeps these kernels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,8 +217,8 @@ int GpuArray_transpose(GpuArray *r, const GpuArray *a, const unsigned *axes)
     return GpuArray_fromdata(r, a->data, a->offset, a->typecode, a->nd, dims, strides, a->flags & GA_WRITEABLE);
 }
 
-/* Compute the strides of a C-order view with other lengths; return 0 if there is no such view. Old axes that are
- * contiguous with each other are split and merged. */
+/* Compute the strides of a view of `a` with the lengths `dims` in C order. Return 1, or 0 if there is no such view. Old
+ * axes that are contiguous with each other are merged and split. */
 static int reshaped_strides(const GpuArray *a, unsigned nd, const size_t *dims, ssize_t *strides)
 {
     size_t old_dims[GA_MAX_DIMS];
@@ -431,7 +431,7 @@ static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel 
         free(made);
         return code;
     }
-    /* The context keeps the kernel: drop the kernel's reference to it, to avoid a reference cycle. */
+    /* The context keeps the kernel: drop the kernel's reference to the context, to avoid a reference cycle. */
     ctx->references--;
     made->to = to;
     made->from = from;
@@ -463,7 +463,7 @@ static unsigned merge_axes(unsigned nd, size_t *dims, ssize_t *a, ssize_t *b)
     return n;
 }
 
-/* Copy all elements of `to` from the memory of `from`, read with `from_strides` (one per axis of `to`). */
+/* Write all elements of `to`: read them from `from`, with the strides `from_strides`, one for each axis of `to`. */
 static int copy_strided(const GpuArray *to, const GpuArray *from, const ssize_t *from_strides)
 {
     gpucontext *ctx = to->data->context;

@@ -11,8 +11,8 @@
 #define local_barrier() __syncthreads()
 #define GA_WARP_SIZE 32
 
-/* Indices and counts of threads and groups. Those of groups have 64 bits, as in OpenCL, because element indices that
- * are computed from them may exceed 2^32. */
+/* Indices and counts of threads and groups. Indices and counts of groups have 64 bits, as in OpenCL, because element
+ * indices that are computed from them may exceed 2^32. */
 #define LID_0 threadIdx.x
 #define LID_1 threadIdx.y
 #define LID_2 threadIdx.z
@@ -26,8 +26,8 @@
 #define GDIM_1 ((size_t)gridDim.y)
 #define GDIM_2 ((size_t)gridDim.z)
 
-/* Local memory whose size is given at the launch: put the first macro after the last parameter, without a comma, and
- * the second at the beginning of the body. */
+/* Local memory whose size is given at the launch. Write the first macro after the last parameter, without a comma, and
+ * the second macro at the beginning of the body. */
 #define GA_DECL_SHARED_PARAM(type, name)
 #define GA_DECL_SHARED_BODY(type, name) extern __shared__ type name[];
 

@@ -1,4 +1,5 @@
-/* Contexts, memory and kernels on top of a back end's table: reference counts, errors, and argument checks. */
+/* The functions of contexts, memory and kernels. They check arguments, count references and store errors; the functions
+ * of a back end's table do the work. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -86,7 +87,7 @@ int context_checked(gpucontext *ctx, int code)
     return code == GA_NO_ERROR ? code : context_failed(ctx, code, "%s", ctx->device->error);
 }
 
-/* Drivers do not survive a fork: in a child process, the parent's contexts are treated as closed. */
+/* A driver does not work after a fork: in a child process, the parent's contexts are treated as closed. */
 static int forks;
 
 static void note_fork(void)
@@ -246,7 +247,7 @@ int gpucontext_sync(gpucontext *ctx)
 
 /* ---- memory ---- */
 
-/* Allocate the record of a memory, with one reference and no memory yet. */
+/* Allocate a gpudata record that has one reference, and no device memory yet. */
 static gpudata *memory_record(gpucontext *ctx, size_t size, int *code)
 {
     if ((*code = context_usable(ctx)) != GA_NO_ERROR)
@@ -383,7 +384,7 @@ int gpudata_sync(gpudata *data)
     return gpucontext_sync(data->context);
 }
 
-/* Order the later work of `waiting` after the work of `first` so far. */
+/* Let the later work of `waiting` run after the work that `first` has got so far. */
 static int fence(gpucontext *first, gpucontext *waiting)
 {
     return context_checked(waiting, first->table->fence(first->device, waiting->device));
@@ -661,7 +662,7 @@ const char *GpuKernel_error(const GpuKernel *kernel, int code)
     return gpucontext_error(kernel->k == NULL ? NULL : kernel->k->context, code);
 }
 
-/* Return the source with line numbers, followed by the compiler's output. The result is malloc'd; NULL if memory is
+/* Return a malloc'd text: the source with line numbers, followed by the compiler's output. Return NULL if memory is
  * exhausted. */
 char *numbered_listing(const char *text, const char *log)
 {

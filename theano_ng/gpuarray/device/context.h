@@ -1,4 +1,4 @@
-/* The records behind the types of gpuarray/types.h, and functions that the files of this folder share. The GIL
+/* The structs of the opaque types in gpuarray/types.h, and functions that the files of this folder share. The GIL
  * protects all of them. */
 #ifndef TNG_CONTEXT_H
 #define TNG_CONTEXT_H
@@ -17,9 +17,9 @@ struct _gpucontext {
     int64_t references;
     int flags;
     int forks; /* number of forks before the context was opened */
-    int code;  /* of the last failure */
+    int code;  /* the code of the last failure */
     char error[4200];
-    char name[64]; /* the string it was opened with */
+    char name[64]; /* the string with which the context was opened */
     struct copier *copiers; /* the copy kernels of array.c, by types */
 };
 
@@ -48,8 +48,8 @@ int context_checked(gpucontext *, int code);
 /* Check that the context can be used: return GA_INVALID_ERROR in a forked child, and after the context is closed. */
 int context_usable(gpucontext *);
 
-/* The cache of program binaries that are kept between processes; Python sets it. `find` returns a malloc'd binary,
- * or NULL. If the device rejects a binary, the rebuilt one is stored again. */
+/* The cache of program binaries that are kept between processes; Python sets it. `find` returns a malloc'd binary, or
+ * NULL. If the device rejects a binary, the program is built again, and `keep` stores the new binary. */
 typedef struct program_cache {
     void *(*find)(gpucontext *, const char *text, int flags, const char *options, size_t *size);
     void (*keep)(gpucontext *, const char *text, int flags, const char *options, const void *binary, size_t size);
@@ -58,14 +58,15 @@ extern program_cache device_program_cache;
 
 /* Free the copy kernels that array.c has built. */
 void copiers_free(gpucontext *);
-/* Return a source text with line numbers, followed by the compiler's output; malloc'd. */
+/* Return a malloc'd text: the source with line numbers, followed by the compiler's output. */
 char *numbered_listing(const char *text, const char *log);
 
-/* The pool keeps the free blocks of a context. They can be reused at once, without waiting, because the context's
- * work runs in order.
+/* The pool keeps the free blocks of a context. They can be reused at once, without waiting, because the context's work
+ * runs in order.
  *
- * preallocate, as in config.gpuarray.preallocate. Less than 0: keep nothing. 0: keep freed memory. Up to 1: reserve
- * this fraction of the device's memory (at most .95) at once. Above 1: reserve this many megabytes. */
+ * `preallocate` has the meaning of config.gpuarray.preallocate. Less than 0: keep no freed memory. 0: keep freed
+ * memory. Up to 1: reserve this fraction of the device's memory (at most .95) at once. Above 1: reserve this many
+ * megabytes. */
 int pool_open(gpucontext *, double preallocate);
 void pool_close(gpucontext *); /* free all blocks, also those in use */
 /* Set data->memory and data->block. If the device is out of memory, return all free memory to it, and try once more. */

@@ -1,13 +1,14 @@
-/* The CUDA back end: its table calls the functions of libcuda, which is loaded when the first device is opened.
+/* The CUDA back end: the functions of `device_cuda`. They call libcuda, which is loaded when the first device is
+ * opened.
  *
- * It uses the device's primary context, so that other libraries in the process see the same memory. All work runs in
- * one stream. It is a blocking stream (cuStreamCreate without flags): its work waits for earlier work in the legacy
- * default stream, and vice versa. Other libraries use the legacy default stream unless configured otherwise, so
+ * The back end uses the device's primary context, so that other libraries in the process see the same memory. All work
+ * runs in one stream. It is a blocking stream (cuStreamCreate without flags): its work waits for earlier work in the
+ * legacy default stream, and vice versa. Other libraries use the legacy default stream unless configured otherwise, so
  * arrays can be exchanged with them without further synchronization. Unlike the legacy stream, a blocking stream can
  * record graphs.
  *
- * Host memory is copied through a staging buffer of pinned memory. `write` returns when the source has been copied
- * there; the device reads the buffer later, in stream order. */
+ * Host memory is copied through a staging buffer of pinned memory. `write` returns when the source has been copied into
+ * the buffer; the device reads the buffer later, in stream order. */
 #define _GNU_SOURCE
 #include "cuda.h"
 
@@ -16,9 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* bytes in half of the staging buffer: some 0.2 ms on the bus, much more than the overhead of the calls */
+/* bytes in each half of the staging buffer: their transfer takes some 0.2 ms, much longer than the calls of the
+ * driver */
 #define HALF ((size_t)4 << 20)
-#define STEP ((size_t)64)      /* granularity of pieces in the staging buffer, bytes */
+#define STEP ((size_t)64)      /* sizes of pieces in the staging buffer are multiples of this */
 
 struct cuda_functions cuda;
 
@@ -270,7 +272,7 @@ static int staging_ready(cuda_device *d)
     return GA_NO_ERROR;
 }
 
-/* Switch to the other half, and wait until the device has read its content. */
+/* Switch to the other half of the staging buffer, and wait until the device has read the data in it. */
 static int staging_turn(cuda_device *d)
 {
     struct cuda_staging *staging = &d->staging;
@@ -304,8 +306,9 @@ static int cuda_write(device *base, device_memory to, size_t offset, const void 
     return code;
 }
 
-/* Copy to the host: two pieces are in flight while the previous one is copied out. The stream's order ensures that
- * the device has read a half (for a write) before a copy overwrites it. */
+/* Copy to the host in pieces: while a piece is copied out of one half of the staging buffer, the device writes the next
+ * piece into the other half. The order of the stream ensures that the device has read the data of an earlier write
+ * before it overwrites a half. */
 static int cuda_read(device *base, void *to, device_memory from, size_t offset, size_t size)
 {
     cuda_device *d = (cuda_device *)base;
@@ -422,7 +425,8 @@ static int end_capture(cuda_device *d, void **made)
     return GA_NO_ERROR;
 }
 
-/* The capture mode is relaxed: during the capture the pool may allocate memory, which is not recorded. */
+/* Begin, end, run or release a graph. The capture mode is relaxed: during the capture the pool may allocate memory, and
+ * the allocation is not recorded. */
 static int cuda_graph(device *base, enum device_graph_step step, void **graph)
 {
     cuda_device *d = (cuda_device *)base;

@@ -6,7 +6,7 @@
 #include "cuda_driver.h"
 #include "device.h"
 
-/* The module exports its symbols to all libraries because the C code of Ops needs some of them. The following ones
+/* The module exports its symbols to all libraries because the C code of Ops needs some of them. The following symbols
  * are private. */
 #pragma GCC visibility push(hidden)
 
@@ -18,8 +18,8 @@ struct cuda_functions {
 };
 extern struct cuda_functions cuda;
 
-/* Pinned host memory that the device reads and writes by DMA, in two halves: one is filled while the other is in
- * flight. */
+/* Pinned host memory that the device reads and writes by DMA. One half is filled while the device reads the other
+ * half. */
 struct cuda_staging {
     char *memory;
     int half;         /* index of the half that is being filled */
@@ -51,8 +51,8 @@ int cuda_failed(cuda_device *, CUresult, const char *what);
             return cuda_failed(d, status_, what);     \
     } while (0)
 
-/* Make the device's context current in this thread until the end of the block. If the thread had another current
- * context (a program with several devices, another library that uses one), that one is restored. */
+/* Make the device's context current in this thread until the end of the block. Then restore the thread's previous
+ * context, which another device or another library may have set. */
 struct cuda_guard {
     CUcontext before;
     int changed;

@@ -1,5 +1,6 @@
 /* The parts of CUDA's driver (libcuda) and compiler (libnvrtc) that are used: names, arguments and constants of
- * their documented interfaces. Both are loaded when needed, so no CUDA files are needed to build this package. */
+ * their documented interfaces. Both libraries are loaded when they are needed, so no CUDA files are needed to build
+ * this package. */
 #ifndef TNG_CUDA_DRIVER_H
 #define TNG_CUDA_DRIVER_H
 
@@ -73,7 +74,7 @@ enum {
 /* CUDA 11.4 introduced the newest of these functions. */
 #define CUDA_OLDEST_DRIVER 11040
 
-/* X(name, argument types). Names with a version suffix are the versions for the current types. */
+/* X(name, argument types). If a name ends in a version, this is the function's version for the current types. */
 #define CUDA_FUNCTIONS(X)                                                                                                                   \
     X(cuDriverGetVersion, (int *))                                                                                                          \
     X(cuGetErrorName, (CUresult, const char **))                                                                                            \

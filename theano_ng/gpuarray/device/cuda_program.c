@@ -1,5 +1,5 @@
-/* CUDA programs, kernels and launches. NVRTC compiles source to the device's machine code (cubins, which do not
- * depend on the driver). It is loaded when the first source is compiled: if all binaries are in the cache, it is not
+/* CUDA programs, kernels and launches. NVRTC compiles source to the device's machine code (cubins, which do not depend
+ * on the driver). NVRTC is loaded when the first source is compiled: if all binaries are in the cache, NVRTC is not
  * needed. */
 #define _GNU_SOURCE
 #include "cuda.h"
@@ -61,7 +61,7 @@ static int load_compiler(device *d)
     return GA_NO_ERROR;
 }
 
-/* Describe the compiler by the name and size of its file: loading it takes a tenth of a second. */
+/* Describe the compiler by the name and size of its file, because loading the compiler takes a tenth of a second. */
 void cuda_compiler_name(char *text, size_t size)
 {
     const char *path = device_library("nvrtc"), *name = path ? strrchr(path, '/') : NULL;
@@ -72,8 +72,9 @@ void cuda_compiler_name(char *text, size_t size)
     snprintf(text, size, "%.60s %lld", name ? name + 1 : path ? path : "libnvrtc", bytes);
 }
 
-/* Write the architecture option: "sm_90" for a device that the compiler knows. For a newer device, "compute_90" with
- * the newest architecture that it knows; the driver translates the PTX. */
+/* Write the architecture option. If the compiler knows the device's architecture, it is "sm_90", for example. For a
+ * newer device, it is "compute_" and the newest architecture that the compiler knows; the driver then translates the
+ * PTX. */
 static int architecture(cuda_device *d, char *text, size_t size, int *is_virtual)
 {
     int count = 0, known[128], newest = 0, oldest = 0, exact = 0;
@@ -181,8 +182,8 @@ static int compile(cuda_device *d, const char *text, int flags, const char *opti
 
 /* ---- programs ---- */
 
-/* Check that the binary is complete, since the driver gets no length: all sections of a cubin (an ELF file) are
- * inside it, or the PTX text is null-terminated. */
+/* Check that a binary is complete, because the driver's function has no argument for the length. All sections of a
+ * cubin (an ELF file) must be inside the binary. PTX text must be null-terminated. */
 static int is_whole(const void *binary, size_t size)
 {
     const unsigned char *bytes = binary;
@@ -287,7 +288,7 @@ int cuda_kernel(device *base, void *program, const char *name, device_kernel *ke
     return GA_NO_ERROR;
 }
 
-/* Free all programs and kernels of the device: they live as long as it does. */
+/* Free all programs and kernels of the device. They are kept until the device is closed. */
 void cuda_forget_programs(cuda_device *d)
 {
     while (d->kernels) {
@@ -321,7 +322,7 @@ int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups,
     cuda_device *d = (cuda_device *)base;
     struct cuda_kernel *kernel = handle;
     unsigned g[3] = {1, 1, 1}, t[3] = {1, 1, 1};
-    (void)count, (void)sizes; /* the driver knows them from the binary */
+    (void)count, (void)sizes; /* the driver knows the number and sizes of the arguments from the binary */
     for (unsigned i = 0; i < ndim; ++i) {
         if (__builtin_expect(groups[i] > UINT32_MAX || group[i] > UINT32_MAX, 0))
             return device_failed(base, GA_VALUE_ERROR, "the launch of %s has %zu groups of %zu threads, which exceeds the limits of the device", kernel->name, groups[i], group[i]);

@@ -1,5 +1,5 @@
 /* The interface of a back end: fifteen functions for devices, memory and kernels. cuda.c, opencl.c and stub.c each
- * define a table of them; code outside of these files does not depend on the back end.
+ * define a table of these functions; code outside of these files does not depend on the back end.
  *
  * All functions return GA_NO_ERROR or a code of gpuarray/error.h, with a message in `device->error`. A device does
  * its work in the order of the calls (one stream). Only `read` and `sync` wait for the device; `write` waits until
@@ -36,19 +36,19 @@ typedef struct device_info {
     unsigned processors;
     unsigned warp;       /* threads that run in lockstep; 1 on CPUs */
     int has_double, has_half;
-    int on_host;         /* device memory is host memory */
-    int shares_addresses; /* `copy` also accepts memory of other devices of the same back end */
+    int on_host;         /* whether device memory is host memory */
+    int shares_addresses; /* whether `copy` also accepts memory of other devices of this back end */
 } device_info;
 
 typedef struct device_kernel {
     void *handle;
     size_t max_group;      /* threads in a group, for this kernel */
-    size_t preferred;      /* group sizes are best a multiple of this */
+    size_t preferred;      /* the size of a group should be a multiple of this number */
 } device_kernel;
 
 typedef struct device_program {
     void *handle;
-    void *binary; /* malloc'd; for the cache. NULL if the program was built from a binary */
+    void *binary; /* malloc'd binary for the cache; NULL if the program was built from a binary */
     size_t binary_size;
     char *log;    /* malloc'd output of the compiler; NULL if there is none */
 } device_program;
@@ -58,14 +58,14 @@ enum device_graph_step { DEVICE_GRAPH_BEGIN, DEVICE_GRAPH_END, DEVICE_GRAPH_RUN,
 typedef struct device_table {
     const char *name; /* "cuda", "opencl", "stub": the beginning of device strings */
 
-    /* Open the device that a string such as "cuda0", "cuda" or "opencl0:1" names; load the driver. On failure,
-     * *opened has only a valid `error`, or is NULL if memory is exhausted; `close` accepts both. */
+    /* Open the device that a string such as "cuda0", "cuda" or "opencl0:1" names; load the driver. On failure, only the
+     * member `error` of *opened is valid. If memory is exhausted, *opened is NULL. `close` accepts both. */
     int (*open)(const char *name, int flags, device **opened);
     void (*close)(device *);
     int (*info)(device *, device_info *);
 
-    /* Allocate memory. With a parent, make a block inside the parent's memory, which must be released before the
-     * parent. */
+    /* Allocate memory. If `parent` is not 0, make a block inside the parent's memory; the block must be released before
+     * the parent. */
     int (*alloc)(device *, device_memory parent, size_t offset, size_t size, device_memory *);
     void (*release)(device *, device_memory, int has_parent);
     int (*write)(device *, device_memory to, size_t offset, const void *from, size_t size);
@@ -85,8 +85,8 @@ typedef struct device_table {
     int (*launch)(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count,
                   void *const *values, const size_t *sizes);
 
-    /* Order the later work of `waiting` after the earlier work of `first`. Both devices are of this table. The error
-     * message goes into `waiting`. */
+    /* Let the later work of `waiting` run after the earlier work of `first`. Both devices belong to this table. The
+     * error message goes into `waiting`. */
     int (*fence)(device *first, device *waiting);
     int (*sync)(device *);
     /* Graphs of CUDA: launches between begin and end are recorded, not run. Back ends without graphs return
@@ -104,8 +104,8 @@ const char *device_dialect(const char *table);
 int device_set_library(const char *which, const char *path);
 int device_set_dialect(const char *table, const char *text);
 
-/* A lock that the caller of this package holds (Python's GIL). It is released while a compiler runs. NULL: no lock.
- * `acquire` gets the result of `release`. */
+/* A lock that the callers of these functions hold (Python's GIL). It is released while a compiler runs. If the pointers
+ * are NULL, there is no lock. The argument of `acquire` is the result of `release`. */
 typedef struct device_lock {
     void *(*release)(void);
     void (*acquire)(void *);

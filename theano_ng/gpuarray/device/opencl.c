@@ -1,7 +1,7 @@
-/* The OpenCL back end: its table calls the functions of libOpenCL, which is loaded when a device is opened.
+/* The OpenCL back end: the functions of `device_opencl`. They call libOpenCL, which is loaded when a device is opened.
  *
- * Each device has one in-order queue. Host memory is copied by blocking calls: `write` may return early only if the
- * driver has copied the source, which OpenCL does not guarantee. */
+ * Each device has one in-order queue. Copies from and to the host are blocking calls. `write` has to block: its caller
+ * may reuse the source at once, and OpenCL does not guarantee that a non-blocking call has read the source. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -120,8 +120,8 @@ typedef struct {
     int takes_turns;
     pthread_mutex_t turn;
     unsigned platform_number, number;
-    const char *processor; /* processor name given to PoCL, if PoCL did not recognize it */
-    unsigned programs; /* programs built so far; their kernels live as long as the device */
+    const char *processor; /* name of a processor that was given to PoCL, if PoCL did not recognize the processor */
+    unsigned programs; /* number of programs; they and their kernels live as long as the device */
     cl_program *built;
     cl_kernel *kernels;
     unsigned n_kernels;
@@ -276,16 +276,16 @@ static int opencl_find(opencl_device *d, const char *name)
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Read memory that may be unmapped. */
+/* Read memory that may be unmapped. Return true if the memory is readable. */
 static int readable(const void *from, void *to, size_t size)
 {
     struct iovec here = {to, size}, there = {(void *)from, size};
     return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-/* PoCL compiles for the processor that its LLVM recognizes. A newer processor is "generic" to it, a name that its
- * clang rejects, so that no kernel could be built. For such a device, write the name of a processor with the same
- * features into PoCL's own record of the device. (PoCL's wheels have LLVM 14, of 2022.) */
+/* PoCL compiles for the processor that its LLVM recognizes. If LLVM does not know a newer processor, PoCL uses the name
+ * "generic", which its clang rejects, so that no kernel could be built. For such a device, write the name of a
+ * processor with the same features into PoCL's own record of the device. (PoCL's wheels have LLVM 14, of 2022.) */
 static void opencl_name_processor(opencl_device *d)
 {
     char version[256] = "", word[8];
@@ -321,8 +321,8 @@ static uint64_t opencl_number(opencl_device *d, cl_uint what)
     return size == 4 ? value.four : value.eight;
 }
 
-/* Return true if the device is a CPU, with few fast threads. (Oclgrind, which checks kernels, claims every device
- * type; treat it as a GPU.) */
+/* Return true if the device is a CPU, which has few fast threads. (Oclgrind, which checks kernels, claims to have every
+ * device type; treat it as a GPU.) */
 static int opencl_on_processor(opencl_device *d)
 {
     uint64_t type = opencl_number(d, CL_DEVICE_TYPE);
@@ -433,7 +433,7 @@ static int opencl_fill(device *base, device_memory memory, size_t offset, size_t
 
 /* ---- programs ---- */
 
-/* Append to an array of the device; its capacity doubles. */
+/* Append a value to an array of the device. The capacity of the array doubles when it is exhausted. */
 static int opencl_keep(void ***array, unsigned *n, void *value)
 {
     if ((*n & (*n - 1)) == 0) {
@@ -562,8 +562,8 @@ static int opencl_launch(device *base, void *kernel, unsigned ndim, const size_t
 
 /* ---- order ---- */
 
-/* Order the later work of `waiting` after the work so far in the queue of `first`. If both have one context, the
- * queue waits; otherwise the calling thread does. */
+/* Let the later work of `waiting` run after the work that is in the queue of `first` now. If both devices have the same
+ * OpenCL context, the queue of `waiting` waits. Otherwise the calling thread waits. */
 static cl_int opencl_order(opencl_device *first, opencl_device *waiting)
 {
     cl_event event;

@@ -1,15 +1,15 @@
 /* The memory pool of a context. It allocates segments from the device and cuts them into blocks.
  *
- * There are two heaps of blocks, so that small blocks do not fragment the memory for large ones. The large heap
- * contains the segments. Blocks of up to SMALL bytes are in the small heap, whose regions (chunks of CHUNK bytes)
- * are blocks of the large heap. In both heaps, a free block merges with its free neighbors. A request gets the
- * smallest block that is large enough. Of equal blocks it gets the one in the oldest region, then the one at the
- * lowest offset, so addresses depend only on the sequence of requests. The block is cut to size if the rest is
- * usable. A treap ordered by size makes this O(log n).
+ * There are two heaps of blocks, so that small blocks do not fragment the memory for large blocks. The large heap
+ * contains the segments. Blocks of up to SMALL bytes are in the small heap, whose regions (chunks of CHUNK bytes) are
+ * blocks of the large heap. In both heaps, a free block merges with its free neighbors. A request gets the smallest
+ * block that is large enough. Of blocks with equal sizes, it gets the block in the oldest segment at the lowest offset,
+ * so addresses depend only on the sequence of requests. The block is cut to size if the rest is usable. A treap of the
+ * free blocks, ordered by size, makes these operations O(log n).
  *
- * Most programs request the same sizes again and again. So a released block first goes, unmerged, to the shelf of
- * its size, and can be reused from there in constant time. When a size is not on its shelf, all shelves are cleared
- * into the heaps.
+ * Most programs request the same sizes again and again. So a released block first goes, unmerged, to the shelf of its
+ * size, and can be reused from there in constant time. If a request finds no block on the shelf of its size, the blocks
+ * on all shelves move into the heaps.
  *
  * `pool_counts` records the number and total size of the allocations from the device. */
 #include "context.h"
@@ -18,13 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MINIMUM ((size_t)256)      /* smallest block, and smallest alignment, bytes */
-#define SMALL ((size_t)1 << 20)    /* largest block of the small heap, bytes */
+#define MINIMUM ((size_t)256)      /* size of the smallest block, and smallest alignment, in bytes */
+#define SMALL ((size_t)1 << 20)    /* size of the largest block of the small heap, in bytes */
 #define CHUNK ((size_t)2 << 20)
-/* smaller blocks share a segment of SHARED bytes; larger ones get a separate segment */
+/* blocks of less than MEDIUM bytes share a segment of SHARED bytes; a larger block gets a separate segment */
 #define MEDIUM ((size_t)10 << 20)
 #define SHARED ((size_t)20 << 20)
-#define GRANULE ((size_t)2 << 20)  /* segment sizes are a multiple of this, bytes */
+#define GRANULE ((size_t)2 << 20)  /* sizes of separate segments are multiples of GRANULE bytes */
 #define SHELVES 64
 #define RECORDS 60
 
@@ -35,15 +35,16 @@ enum block_state { IN_USE, ON_SHELF, IN_HEAP, IS_CHUNK };
 struct block {
     struct segment *segment;
     size_t offset, size;       /* bytes; the offset is relative to the segment */
-    size_t wanted;             /* bytes of the last request that it was used for: the size of its shelf */
+    size_t wanted;             /* bytes of the last request that got this block; they select the shelf */
     device_memory memory;      /* allocated when the block is first used; 0 before */
     struct block *before, *after;
-    struct block *chunk;       /* block of the large heap that contains this one; NULL in the large heap */
+    struct block *chunk;       /* block of the large heap that contains this block; NULL in the large heap */
     /* children in the treap; `right` is also the next block on a shelf, or the next spare record */
     struct block *left, *right;
     uint32_t priority;
     uint8_t state, heap;
-    /* `memory` was allocated for this block; if 0, the block is the whole segment and shares its memory */
+    /* nonzero: `memory` was allocated for this block; 0: the block is the whole segment and uses the segment's
+     * memory */
     uint8_t owns;
 };
 
@@ -53,7 +54,7 @@ struct segment {
     size_t size;
     uint64_t number; /* sequence number of the allocation */
     struct block *first;
-    int whole;       /* one block is the whole segment (in a pool that keeps nothing) */
+    int whole;       /* whether one block is the whole segment (in a pool that keeps nothing) */
 };
 
 struct shelf {
@@ -61,7 +62,7 @@ struct shelf {
     size_t size;
 };
 
-/* Storage of block records; the list of slabs reaches all of them when the pool is closed. */
+/* Storage for block records. The list of slabs contains all records, which the pool needs when it is closed. */
 struct slab {
     struct slab *next;
     struct block blocks[RECORDS];
@@ -141,7 +142,7 @@ static int block_less(const struct block *a, const struct block *b)
     return a->offset < b->offset;
 }
 
-/* Split a treap into the blocks before `at` and the others. */
+/* Split a treap into two treaps: the blocks before `at`, and the other blocks. */
 static void treap_split(struct block *root, const struct block *at, struct block **low, struct block **high)
 {
     while (root) {
@@ -295,7 +296,7 @@ static size_t rounded(size_t size, size_t multiple)
     return (size + multiple - 1) / multiple * multiple;
 }
 
-/* Allocate a new segment, as one free block of the large heap. GA_MEMORY_ERROR sets no message. */
+/* Allocate a new segment, as one free block of the large heap. If the result is GA_MEMORY_ERROR, no message is set. */
 static int segment_new(struct pool *pool, size_t size, struct block **block)
 {
     gpucontext *context = pool->context;
@@ -339,8 +340,8 @@ static void segment_free(struct pool *pool, struct segment *segment)
 
 /* ---- finding blocks for requests ---- */
 
-/* Take a block from the large heap, or from a new segment if there is none. If other blocks can use the rest, the
- * new segment is larger than requested; if the device does not have that much memory, it is exactly as large. */
+/* Take a block from the large heap. If the heap has no such block, allocate a new segment. It is larger than requested,
+ * so that other blocks can use the rest; if the device does not have that much memory, it has the requested size. */
 static int large_block(struct pool *pool, size_t size, struct block **block)
 {
     struct block *found = heap_find(pool, LARGE_HEAP, size);
@@ -387,8 +388,8 @@ static int small_block(struct pool *pool, size_t size, struct block **block)
     return GA_NO_ERROR;
 }
 
-/* Allocate a segment for one block, in a pool that keeps nothing. It has exactly the requested size, so that tools
- * which detect out-of-bounds accesses (compute-sanitizer, Oclgrind) see them. */
+/* Allocate a segment for one block, in a pool that keeps nothing. The segment has exactly the requested size, so that
+ * tools that detect out-of-bounds accesses (compute-sanitizer, Oclgrind) detect all of them. */
 static int whole_block(struct pool *pool, size_t size, struct block **block)
 {
     int code = segment_new(pool, size, block);
@@ -404,7 +405,7 @@ static int find_block(struct pool *pool, size_t size, struct block **block)
     return size <= SMALL ? small_block(pool, size, block) : large_block(pool, size, block);
 }
 
-/* Set the memory of a block. The device makes it when the block is used for the first time in its present size. */
+/* Allocate the memory of a block from its segment, when the block is used for the first time in its present size. */
 static int block_make_memory(struct pool *pool, struct block *block)
 {
     struct segment *segment = block->segment;

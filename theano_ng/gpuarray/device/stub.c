@@ -418,7 +418,7 @@ static int stub_graph(device *base, enum device_graph_step step, void **graph)
         if (!stub->capturing)
             return device_failed(base, GA_INVALID_ERROR, "no graph is being recorded");
         *(uint64_t *)*graph = *launches - *(uint64_t *)*graph;
-        *launches -= *(uint64_t *)*graph; /* they were recorded, not run */
+        *launches -= *(uint64_t *)*graph; /* the launches were recorded, not run */
         stub->capturing = 0;
         break;
     case DEVICE_GRAPH_RUN: *launches += *(uint64_t *)*graph; break;

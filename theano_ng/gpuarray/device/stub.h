@@ -33,7 +33,7 @@ typedef struct stub_state {
     uint64_t held, held_most; /* allocated bytes, now and at most */
     uint64_t allocated;       /* unreleased pieces of memory, including blocks inside other pieces */
     uint64_t capacity;        /* bytes; tests may set it at any time */
-    /* set by tests: each matching call decrements it, and the call that makes it 0 fails. 0: none fails */
+    /* set by tests: each matching call decrements it, and the call that makes it 0 fails. 0: no call fails */
     int64_t fails_in;
     int32_t failing_call;     /* the `stub_call` that matches; -1: all calls match */
     int32_t failing_code;
@@ -44,7 +44,8 @@ typedef struct stub_state {
 stub_state *stub_of(unsigned number);
 /* Reset the counts to 0, the limits to their defaults and the text to empty. Allocated memory is kept. */
 void stub_reset(unsigned number);
-/* Return the text of program `i` (from 0) of those built while calls were recorded, or NULL if there are fewer. */
+/* Return the source text of program `i`, counted from 0 among the programs that were built while calls were recorded.
+ * Return NULL if there are fewer programs. */
 const char *stub_program(unsigned number, unsigned i);
 /* Return one line for each recorded call: "launch axpy (4) (256) 0", "write 80". */
 const char *stub_text(unsigned number);

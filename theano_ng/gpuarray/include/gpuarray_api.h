@@ -35,7 +35,7 @@ typedef struct _PyGpuArrayObject {
 #define PyGpuArray_STRIDE(o, i) ((o)->ga.strides[i])
 #define PyGpuArray_TYPE(o) ((o)->ga.typecode)
 
-/* Set when Python imports the module. */
+/* The Python types of arrays and contexts, set when Python imports the module that import_pygpu__gpuarray() imports. */
 extern PyTypeObject *pygpu_array_type, *pygpu_context_type;
 #define PyGpuArrayType (*pygpu_array_type)
 #define PyGpuContextType (*pygpu_context_type)
@@ -55,10 +55,10 @@ PyGpuArrayObject *pygpu_copy(PyGpuArrayObject *, ga_order);
 PyGpuArrayObject *pygpu_view(PyGpuArrayObject *, PyObject *cls);
 PyGpuArrayObject *pygpu_index(PyGpuArrayObject *, const ssize_t *starts, const ssize_t *stops, const ssize_t *steps);
 PyGpuArrayObject *pygpu_transpose(PyGpuArrayObject *, const unsigned int *axes);
-/* compute_axis: the axis whose length is computed from the others; -1: none. */
+/* compute_axis is the axis whose length is computed from the other lengths, or -1. */
 PyGpuArrayObject *pygpu_reshape(PyGpuArrayObject *, unsigned int nd, const size_t *dims, ga_order, int nocopy, int compute_axis);
 PyObject *pygpu_as_ndarray(PyGpuArrayObject *);
-/* These return 0, or -1 with an exception set. */
+/* The next three functions return 0, or -1 with an exception set. */
 int pygpu_move(PyGpuArrayObject *to, PyGpuArrayObject *from);
 int pygpu_transfer(PyGpuArrayObject *to, PyGpuArrayObject *from);
 int pygpu_sync(PyGpuArrayObject *);

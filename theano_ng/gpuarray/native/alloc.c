@@ -2,7 +2,7 @@
 #include "gpu_axes.h"
 #include "integer_inputs.h"
 
-/* Inputs: value, lengths. `zero`: all bits of the value are 0. */
+/* Inputs: value, lengths. `zero`: whether all bits of the value are 0. */
 NATIVE_FUNCTION(alloc, zero)
 static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_params *params)
 {
@@ -61,7 +61,7 @@ static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out,
     PyGpuArrayObject *made = gpu_alloc(out, (PyGpuContextObject *)(intptr_t)params->context, 2, dims, (int)params->typecode);
     if (made == NULL)
         return -1;
-    /* Clip the index of the diagonal: no larger one is needed, and the kernel adds row indices to it. */
+    /* Clip the index of the diagonal, so that the kernel can add row indices to it without overflow. */
     ssize_t far = (ssize_t)1 << 62, diagonal = k > far ? far : k < -far ? -far : (ssize_t)k;
     size_t n = gpu_size(&made->ga);
     Arguments args = {0};

@@ -1,11 +1,11 @@
 /* Maxima and their indices on a device. */
 #include "gpu_axes.h"
 
-/* If there are few lines, lines of at least this many elements are searched by a group of threads each. */
+/* If there are few lines, a group of threads searches each line that has at least this many elements. */
 #define LONG_LINE 256
 
 /* Input: x. Outputs: maxima, indices. The bits of `axes` are the axes to reduce. In the kernel `lines`, one thread
- * finds a maximum; in the kernel `groups`, a group of `group` threads does. `threads`: see gpu_threads(). */
+ * finds a maximum; in the kernel `groups`, a group of `group` threads finds a maximum. `threads`: see gpu_threads(). */
 NATIVE_FUNCTION(max_and_argmax, axes, lines, groups, group, threads)
 static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct max_and_argmax_params *params)
 {

@@ -1,11 +1,11 @@
 /* Cumulative sums and products on a device. */
 #include "gpu_axes.h"
 
-/* If there are few lines, lines of at least this many elements are processed by a group of threads each. */
+/* If there are few lines, a group of threads processes each line that has at least this many elements. */
 #define LONG_LINE 512
 
 /* Input: x. `axis`: -1 for the flattened array. In the kernel `lines`, one thread processes a line; in the kernel
- * `groups`, a group of `group` threads does. `threads`: see gpu_threads(). */
+ * `groups`, a group of `group` threads processes a line. `threads`: see gpu_threads(). */
 NATIVE_FUNCTION(cumulative, axis, typecode, lines, groups, group, threads)
 static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_params *params)
 {

@@ -1,4 +1,4 @@
-/* Elementwise nodes, and DimShuffle. */
+/* The native code of elementwise nodes and of DimShuffle. */
 #include "context.h"
 #include "gpu.h"
 
@@ -6,7 +6,7 @@
 /* Parameters of an input or output.
  * broadcastable: bits of the axes whose length is 1 according to the type
  * typecode: element type
- * kind: how the kernels read it (see kernels/elemwise.py, which defines the same kinds)
+ * kind: how the kernels read the operand (see kernels/elemwise.py, which defines the same kinds)
  * overwrites: index of the input that an output overwrites, or -1 */
 NATIVE_PARAMS(operand, broadcastable, typecode, kind, overwrites);
 enum { VARYING, HOISTED, MAYBE_BROADCAST };
@@ -52,7 +52,7 @@ static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct
     return 0;
 }
 
-/* Allocate an output in F order, or reuse the previous one: see gpu_alloc. */
+/* Allocate an output in F order, or reuse the previous output under the conditions of gpu_alloc. */
 static PyGpuArrayObject *alloc_fortran(PyObject **out, PyGpuContextObject *ctx, unsigned nd, const size_t *dims, int typecode)
 {
     PyGpuArrayObject *old = (PyGpuArrayObject *)*out;
@@ -64,9 +64,9 @@ static PyGpuArrayObject *alloc_fortran(PyObject **out, PyGpuContextObject *ctx, 
     return (PyGpuArrayObject *)*out;
 }
 
-/* Simplify the axes: drop those of length 1, sort them by the strides of operand `lead`, and merge axes that are
- * contiguous with each other in all operands. strides[k * nd + d] is in elements. Return the number of remaining
- * axes, which are the first ones. */
+/* Simplify the axes: drop axes of length 1, sort the axes by the strides of operand `lead`, and merge axes that are
+ * contiguous with each other in all operands. strides[k * nd + d] is the stride of operand k along axis d, in elements.
+ * Return the number of remaining axes, which are then the first axes. */
 static int collapse(int nd, int count, size_t *dims, ssize_t *strides, int lead)
 {
     int kept = 0;
@@ -130,7 +130,7 @@ static int run_contiguous(gpukernel *kernel, size_t n, int count, PyGpuArrayObje
     }
     if (info->warp > 1)
         return gpu_run(kernel, n, args, "GpuElemwise");
-    /* On CPUs, few elements are processed before other threads have started. */
+    /* On a CPU, one thread has processed a few thousand elements before another thread has started. */
     size_t groups = at_most(n / 4096 + 1, info->processors), group = 1;
     int code = gpukernel_call(kernel, 1, &groups, &group, 0, args);
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");

@@ -36,9 +36,9 @@ static inline int gpu_same_context(PyGpuArrayObject *a, PyGpuArrayObject *b)
     return 0;
 }
 
-/* Return an output array. The previous one is reused if it has this context, type and shape, and is C-contiguous,
- * aligned and writable; else a new array with undefined elements is allocated. The result is borrowed from *out. On
- * failure, return NULL with an exception set; then *out is NULL. */
+/* Return an output array. The previous array in *out is reused if it has this context, type and shape, and is
+ * C-contiguous, aligned and writable. Otherwise a new array with undefined elements is allocated. The result is
+ * borrowed from *out. On failure, return NULL with an exception set; then *out is NULL. */
 static inline PyGpuArrayObject *gpu_alloc(PyObject **out, PyGpuContextObject *ctx, unsigned nd, const size_t *dims, int typecode)
 {
     PyGpuArrayObject *old = (PyGpuArrayObject *)*out;

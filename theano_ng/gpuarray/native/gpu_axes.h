@@ -1,5 +1,5 @@
-/* Axes of several operands. Axes that are contiguous with each other in all operands are merged, and become
- * arguments of kernels. */
+/* The common axes of one or two operands. Axes that are contiguous with each other in both operands are merged. The
+ * lengths and strides become arguments of kernels. */
 #ifndef TNG_GPU_AXES_H
 #define TNG_GPU_AXES_H
 
@@ -102,7 +102,7 @@ static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
     return together >= 16 ? (size_t)processors * 512 : 0;
 }
 
-/* Launch a kernel in which each of n tasks is done by a group of at most `most` threads. */
+/* Launch a kernel for n tasks. A group of at most `most` threads does each task. */
 static inline int gpu_run_groups(gpukernel *kernel, size_t n, size_t most, void *const *args, const char *what)
 {
     size_t groups = 0, group = most, largest = most;

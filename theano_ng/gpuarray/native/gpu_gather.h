@@ -1,13 +1,14 @@
-/* The elements that integer arrays, masks, slices and None select from a device array, as byte offsets in device
- * memory.
+/* Advanced indexing of device arrays: integer arrays, masks, slices and None are converted to the byte offsets, in
+ * device memory, of the selected elements.
  *
- * The index arrays, broadcast together to the shape `joint`, give `count` offsets. `rest` are the dimensions that no
- * array indexes, and new dimensions. The result of indexing has the shape rest[:position] + joint + rest[position:].
+ * The index arrays are broadcast together to the shape `joint`, and give `count` offsets. `rest` has the dimensions
+ * that no array indexes, and new dimensions. The result of indexing has the shape rest[:position] + joint +
+ * rest[position:].
  *
- * Host index arrays are checked on the host, and their offsets are written to the device without waiting. Device
- * index arrays are read by a kernel, which sets a flag if an index is out of bounds. The flag is read at once, so
- * that the node that caused the error raises it, before anything is overwritten. The values of masks determine the
- * shape of the result, so a device mask is copied to the host. */
+ * Host index arrays are checked on the host, and their offsets are written to the device without waiting. Device index
+ * arrays are read by a kernel, which sets a flag if an index is out of bounds. The flag is read at once, so that the
+ * node that caused the error raises it, before anything is overwritten. The values of masks determine the shape of the
+ * result, so a device mask is copied to the host. */
 #ifndef TNG_GPU_GATHER_H
 #define TNG_GPU_GATHER_H
 
@@ -20,7 +21,8 @@ typedef struct {
     gpudata *uploaded;        /* owned; device copy of a host array, for a kernel */
     int axis, nd;
     size_t size, dim[GA_MAX_DIMS];
-    /* `stride`: of the indexed axis; `step`: of the index array along the joint dimensions; bytes */
+    /* bytes; `stride` is the stride of the indexed axis, `step` the strides of the index array along the joint
+     * dimensions */
     ssize_t stride, step[GA_MAX_DIMS];
 } IndexArray;
 
@@ -29,7 +31,7 @@ typedef struct {
     size_t rest[GA_MAX_DIMS], joint[GA_MAX_DIMS], count;
     ssize_t rest_stride[GA_MAX_DIMS], base, unit;
     IndexArray array[GA_MAX_DIMS];
-    int increasing;      /* the positions increase, so none is selected twice */
+    int increasing;      /* the selected positions increase, so no element is selected twice */
     gpudata *offsets;    /* owned */
 } Gather;
 
@@ -236,7 +238,8 @@ static int host_offsets(Gather *g, int64_t *offsets)
     }
     for (size_t i = 0; i < g->count; ++i) {
         int64_t offset = 0;
-        /* compares this position with the previous one, index by index: is it later, and has an index decided that? */
+        /* Compare this position with the previous position, index by index. `later`: this position is the later one.
+         * `decided`: an index differed, so `later` is final. */
         int later = i == 0, decided = later;
         for (unsigned k = 0; k < g->n_arrays; ++k) {
             const IndexArray *a = &g->array[k];
@@ -278,8 +281,8 @@ static gpudata *upload(gpucontext *ctx, const void *from, size_t size)
     return made;
 }
 
-/* Raise the error for an index that is out of bounds: copy the device arrays to the host and find the index there.
- * Return -1. */
+/* Raise IndexError for an index that is out of bounds. To find the index, copy the device arrays to the host. Return
+ * -1. */
 static int blame(Gather *g)
 {
     for (unsigned i = 0; i < g->n_arrays; ++i) {
@@ -352,8 +355,8 @@ static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
     return wrong ? blame(g) : 0;
 }
 
-/* Read the n indices of x. `kernel` reads index arrays on the device; NULL if there are none. The caller must call
- * gather_close() in any case. */
+/* Read the n indices of x. `kernel` reads index arrays on the device; it is NULL if no index array is on the device.
+ * The caller must call gather_close() in any case. */
 static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpukernel *kernel)
 {
     int axis = 0, last = -1, together = 1, any = 0, on_device = 0;

@@ -13,7 +13,7 @@ static int part_of(GpuArray *part, const GpuArray *whole, unsigned axis, size_t 
     return GpuArray_fromdata(part, whole->data, offset, whole->typecode, whole->nd, dims, whole->strides, 1);
 }
 
-/* Inputs: axis, arrays. `view`: index of the array that is returned if all others are empty, or -1. */
+/* Inputs: axis, arrays. `view`: index of the array that is returned if all other arrays are empty, or -1. */
 NATIVE_FUNCTION(join, view, typecode)
 static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_params *params)
 {

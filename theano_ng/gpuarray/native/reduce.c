@@ -1,4 +1,5 @@
-/* Reductions: which axes are merged, how threads share the work, and whether one or two kernels are launched. */
+/* Reductions of device arrays. The code decides which axes are merged, how threads share the work, and whether one or
+ * two kernels are launched. */
 #include "context.h"
 #include "gpu.h"
 
@@ -89,9 +90,9 @@ typedef struct {
     uint32_t by_column;
 } plan;
 
-/* Decide how threads share `outputs` results of `length` elements each. The elements of a result are cut into
- * groups[1] pieces if there are too few results for all threads, or if a sum would be so long that it loses digits.
- * The plan depends on nothing else, so the same input gives the same result. */
+/* Decide how threads share `outputs` results of `length` elements each. The elements of a result are cut into groups[1]
+ * pieces if there are too few results for all threads, or if a sum would be so long that it loses digits. The plan
+ * depends only on the arguments, so the same input gives the same result. */
 static plan plan_of(const device_info *info, size_t outputs, size_t length, int by_column)
 {
     plan p = {{1, 1}, {1, 1}, length, (uint32_t)by_column};
@@ -231,7 +232,7 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
         p.groups[1] = 1;
         status = launch((gpukernel *)(intptr_t)params->parts, &p, &rows, 1, &columns, 1, parts, &none, &z->ga, NULL);
     }
-    gpudata_release(parts); /* memory is reused in stream order, after the kernels */
+    gpudata_release(parts); /* in stream order, the memory is reused only after the kernels */
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* Rows of device arrays, for loops (see row_table.h). */
+/* Access to the rows of device arrays, for scan loops (see row_table.h). */
 #include "gpu.h"
 #include "row_table.h"
 
@@ -6,7 +6,7 @@ static void find(PyObject *value, row_places *found)
 {
     const GpuArray *a = &((PyGpuArrayObject *)value)->ga;
     found->data = (char *)a->offset;
-    /* rows without elements all have the same offset: the memory may be empty */
+    /* use the same offset for all rows if they have no elements: the memory may be empty */
     found->stride = gpu_size(a) ? a->strides[0] : 0;
     found->length = (Py_ssize_t)a->dimensions[0];
 }
@@ -52,7 +52,7 @@ static PyObject *view(PyObject *value, char *data)
                                          GpuArray_ISWRITEABLE(&a->ga), value, Py_None);
 }
 
-/* Return the record of a row without creating an object. It holds no reference. */
+/* Return the GpuArray record of a row, without creating a Python object. The record holds no reference. */
 static GpuArray row_at(PyGpuArrayObject *a, char *data)
 {
     GpuArray row = a->ga;

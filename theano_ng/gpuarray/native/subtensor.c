@@ -41,7 +41,7 @@ static int index_basic(unsigned n, const struct entry_params *entry, PyObject **
     view->offset = (size_t)offset;
     for (unsigned i = 0; i < view->nd; ++i)
         if (view->dim[i] == 0)
-            /* an empty view gets the array's offset: the computed one may be outside the memory */
+            /* an empty view gets the array's offset, because the computed offset may be outside the memory */
             view->offset = x->offset;
     return 0;
 }
@@ -73,7 +73,7 @@ static int tng_subtensor(int nin, int nout, PyObject **in, PyObject **out, const
 
 /* ---------------------------------------------------------------- common parts of increments */
 
-/* Return the array to write into: x itself, or a copy of it in *out. The reference is borrowed; NULL on failure. */
+/* Return a borrowed reference to the array to write into: x itself, or a copy of x in *out. Return NULL on failure. */
 static PyGpuArrayObject *target_of(PyObject *value, PyObject **out, int in_place)
 {
     PyGpuArrayObject *x = gpu_input(value, -1, -1);
@@ -94,7 +94,8 @@ static PyGpuArrayObject *target_of(PyObject *value, PyObject **out, int in_place
     return z == NULL || pygpu_move(z, x) < 0 ? NULL : z;
 }
 
-/* Return y with the type of z, in memory that writing into z does not change. The reference is new; NULL on failure. */
+/* Return a new reference to an array with the elements of y and the type of z, whose memory does not change if z is
+ * overwritten: y itself or a copy. Return NULL on failure. */
 static PyGpuArrayObject *source_for(PyObject *value, PyGpuArrayObject *z)
 {
     PyGpuArrayObject *y = gpu_input(value, -1, -1);
@@ -128,8 +129,8 @@ static int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, 
     return -1;
 }
 
-/* Inputs: x, y, indices. `general` and `simple` are the kernels that add: along `general_axes` axes, and along at
- * most one. */
+/* Inputs: x, y, indices. Two kernels add y to the selected elements: `general` has `general_axes` axes, `simple` has at
+ * most one axis. */
 NATIVE_TABLE(inc_subtensor, entry, index, in_place, set_instead_of_inc, simple, general, general_axes);
 NATIVE_READER(inc_subtensor)
 static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct inc_subtensor_params *params)
@@ -179,9 +180,9 @@ static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, c
 
 /* ---------------------------------------------------------------- advanced indexing */
 
-/* Inputs: x, indices. `offsets`: the kernel that reads index arrays on the device, or 0. `general`: the kernel with
- * all axes before and after the joint dimensions. `simple`: the kernel with at most one axis of each. If `general`
- * is 0, `simple` has all axes. */
+/* Inputs: x, indices. `offsets`: the kernel that reads index arrays on the device, or 0. Two kernels copy the elements:
+ * `general` has all axes before and after the joint dimensions, `simple` has at most one axis before and one axis after
+ * them. If `general` is 0, `simple` has all axes. */
 NATIVE_FUNCTION(take, offsets, simple, general)
 static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const struct take_params *params)
 {
@@ -223,9 +224,9 @@ done:
     return status;
 }
 
-/* Inputs: x, y, indices. `offsets`, `simple`, `general`: as above; the axes are those that no array indexes.
- * `threads`: minimum number of threads if the order of writes matters; -1: as many as keep the device busy.
- * `atomic`: the kernels write in any order. */
+/* Inputs: x, y, indices. `offsets`, `simple`, `general`: as for `take`; the axes are the axes that no array indexes.
+ * `threads`: minimum number of threads if the order of writes matters; -1: as many as keep the device busy. `atomic`:
+ * whether the kernels may write in any order. */
 NATIVE_FUNCTION(inc, in_place, offsets, simple, general, threads, atomic)
 static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_params *params)
 {
@@ -258,7 +259,7 @@ static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struc
     for (unsigned i = 0; i < g.n_joint; ++i)
         axes_push(&joint, g.joint[i], stride[g.position + i], 0);
     if (joint.nd > 1) {
-        /* If the values do not follow each other with one stride, copy them to C order. */
+        /* If the joint dimensions of y cannot be merged into one axis with one stride, copy y to C order. */
         PyGpuArrayObject *whole = pygpu_empty(nd, dims, z->ga.typecode, GA_C_ORDER, z->context, Py_None);
         if (whole == NULL || gpu_assign(whole, &y->ga, "GpuAdvancedIncSubtensor") < 0) {
             Py_XDECREF(whole);
@@ -310,7 +311,7 @@ done:
 
 /* ---------------------------------------------------------------- diagonals */
 
-/* Make a view of the diagonal `offset` in the planes of two axes; the other axes come first. */
+/* Make a view of the diagonals with the number `offset` in the planes of two axes. The diagonals are the last axis. */
 static void diagonal_view(const GpuArray *x, int64_t offset, unsigned axis1, unsigned axis2, View *view)
 {
     ssize_t rows = (ssize_t)x->dimensions[axis1], columns = (ssize_t)x->dimensions[axis2], at = (ssize_t)x->offset;

@@ -40,7 +40,7 @@ cdef object _program_key(gpucontext *ctx, const char *text, int flags, const cha
 
 _caches = {}  # address of a context -> ProgramCache
 _kinds = {}  # address of a context -> "cuda", "opencl", "stub"
-_names = {}  # address of a context -> the string it was opened with
+_names = {}  # address of a context -> the string with which the context was opened
 _default = None
 
 
@@ -54,7 +54,7 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
     sched : {"default", "single", "multi"}
         How the host waits: "single" spins, for one thread that waits often; "multi" yields, for several threads.
     single_stream : bool
-        Whether copies run in the stream of the computations. Accepted for old code; they always do.
+        Accepted for old code, without effect: copies always run in the stream of the computations.
     kernel_cache_path : str, optional
         A folder for the built programs.
     max_cache_size : int, optional
@@ -71,7 +71,7 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
     Raises
     ------
     ValueError
-        If the string names no device.
+        If `dev` is not a valid name of a device.
     GpuArrayException
         If there is no such device, or it cannot be used; the message gives the reason.
     """
@@ -106,7 +106,7 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
 
 
 def set_default_context(context):
-    """Set the context of calls that name no context. None removes the default."""
+    """Set the default context, which calls use that specify no context. None removes the default context."""
     global _default
     if context is not None and not isinstance(context, GpuContext):
         raise TypeError("expected a GpuContext, got %s" % type(context).__name__)
@@ -114,7 +114,7 @@ def set_default_context(context):
 
 
 def get_default_context():
-    """Return the context of calls that name no context, or None."""
+    """Return the default context, which calls use that specify no context. Return None if it has not been set."""
     return _default
 
 
@@ -274,7 +274,7 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
 
     @property
     def free_gmem(self):
-        """The number of free bytes of device memory; all bytes if the driver does not report it."""
+        """The number of free bytes of device memory. If the driver does not report it, the number of all bytes."""
         return _number(self, GA_CTX_PROP_FREE_GMEM)
 
     @property

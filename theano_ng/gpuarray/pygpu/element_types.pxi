@@ -61,7 +61,7 @@ def dtype_to_typecode(dtype):
 
 
 def typecode_to_dtype(typecode):
-    """Return the dtype of a C type code. Raise ValueError if there is none."""
+    """Return the dtype of a C type code. Raise ValueError if no dtype has this code."""
     dtype = _DTYPES.get(typecode)
     if dtype is None:
         raise ValueError("no element type has the number %r" % (typecode,))

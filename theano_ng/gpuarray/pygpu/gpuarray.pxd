@@ -1,4 +1,4 @@
-"""The C declarations of contexts, arrays and kernels, for Cython code. The headers explain them."""
+"""The C declarations of contexts, arrays and kernels, for Cython code. The C headers document them."""
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:

@@ -1,7 +1,7 @@
 # cython: language_level=3, embedsignature=True
 """Arrays on devices: contexts, arrays and kernels, with the interface of pygpu.
 
-Nothing is loaded until a context is opened (`init`), which loads the driver of the device.
+The driver of a device is not loaded until a context is opened (`init`).
 
 Device work is asynchronous and runs in the order of the calls. Functions that read results wait for them
 (`GpuArray.sync`, ``numpy.asarray``).
@@ -135,8 +135,8 @@ class Flags:
 cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     """A device array, with the part of the interface of numpy.ndarray that makes sense on a device.
 
-    Arrays are made by `empty`, `zeros` and `array`, and as views of others. ``numpy.asarray(a)`` copies an array to the
-    host.
+    Arrays are made by `empty`, `zeros` and `array`, and as views of other arrays. ``numpy.asarray(a)`` copies an array
+    to the host.
     """
 
     def __dealloc__(self):
@@ -232,11 +232,11 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     # -- views --
 
     def view(self, cls=None):
-        """Return a view of the whole array, of the subclass `cls`."""
+        """Return a view of the whole array. Its class is `cls`, by default the class of this array."""
         return pygpu_view(self, type(self) if cls is None else cls)
 
     def transpose(self, *axes):
-        """Return a view with permuted axes; by default they are reversed."""
+        """Return a view with permuted axes. By default, the order of the axes is reversed."""
         cdef unsigned order[32]
         if len(axes) == 1 and (axes[0] is None or not isinstance(axes[0], int)):
             axes = () if axes[0] is None else tuple(axes[0])
@@ -261,8 +261,9 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return pygpu_reshape(self, nd, dims, _order(order), nocopy, unknown[0] if unknown else -1)
 
     def reshape(self, *shape, order="C"):
-        """Return the same elements with other lengths; a view if possible. One length may be -1; it is computed from
-        the others.
+        """Return an array with the same elements and another shape. It is a view if possible.
+
+        One length may be -1; it is computed from the other lengths.
         """
         return self._reshaped(shape[0] if len(shape) == 1 else shape, order, False)
 
@@ -335,7 +336,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     # -- copies --
 
     def copy(self, order="C"):
-        """Return a copy in C order, or in the order "F", or with "A" in the order of the array."""
+        """Return a copy. Its `order` is "C", "F", or "A": the order of this array."""
         return pygpu_copy(self, _order(order))
 
     def __copy__(self):
@@ -418,7 +419,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
 
     @property
     def __cuda_array_interface__(self):
-        """The version 3 of the interface, for arrays on CUDA devices."""
+        """The description of the array for other CUDA libraries, in version 3 of the interface."""
         if _kinds[<size_t>self.context.ctx] != "cuda":
             raise AttributeError("an array on %r has no __cuda_array_interface__" % (self.context,))
         return {
@@ -435,8 +436,8 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return _dl_device(self.context)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """Return a capsule by which other libraries access the array. Work that was requested before runs before
-        theirs.
+        """Return a capsule by which other libraries access the array. Work that was requested before this call runs
+        before the work of these libraries.
 
         Raises
         ------
@@ -488,7 +489,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         whole.read(host)
         return host if dtype is None else host.astype(dtype, copy=False)
 
-    # -- operators; they replace NumPy's if one operand is a host array --
+    # -- operators; if one operand is a host array, Python calls them instead of NumPy's operators --
 
     __array_priority__ = 1000
     __array_ufunc__ = None

@@ -42,7 +42,7 @@ cdef class GpuKernel:
 
     @property
     def preflsize(self):
-        """The preferred group size: best is a multiple of it."""
+        """The preferred group size. The number of threads in a group should be a multiple of it."""
         cdef size_t value = 0
         pygpu_raise(self.context.ctx, gpukernel_property(self.kernel, GA_KERNEL_PROP_PREFLSIZE, &value))
         return value
@@ -54,7 +54,7 @@ cdef class GpuKernel:
 
     @property
     def ptr(self):
-        """The address of the C record; valid as long as the kernel exists."""
+        """The address of the kernel's C record. It is valid as long as the kernel exists."""
         return <size_t>self.kernel
 
     def __call__(self, *args, n=None, gs=None, ls=None, shared=0):
@@ -65,7 +65,7 @@ cdef class GpuKernel:
         *args
             Arrays and numbers, in the order of the arguments.
         n : int or sequence of int, optional
-            Number of threads in total. Alternatively:
+            Number of threads in total. Alternatively, give `gs` and `ls`.
         gs, ls : int or sequence of int, optional
             Number of groups, and of threads in a group.
         shared : int

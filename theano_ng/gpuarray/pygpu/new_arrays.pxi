@@ -158,7 +158,7 @@ def empty(shape, dtype="float64", order="C", context=None, cls=None):
 
 
 def zeros(shape, dtype="float64", order="C", context=None, cls=None):
-    """Return a new array of zeros. The parameters are those of `empty`."""
+    """Return a new array of zeros. The parameters are the same as for `empty`."""
     cdef size_t dims[32]
     cdef int nd = _dims(shape, dims)
     return pygpu_zeros(nd, dims, dtype_to_typecode(dtype), _order(order), _context(context), cls)
@@ -217,17 +217,17 @@ def array(proto, dtype=None, copy=True, order=None, ndmin=0, context=None, cls=N
 
 
 def asarray(a, dtype=None, order="A", context=None):
-    """Return `array` without a copy if possible."""
+    """Return a device array as `array` does, but without a copy if possible."""
     return array(a, dtype=dtype, copy=False, order=order, context=context)
 
 
 def ascontiguousarray(a, dtype=None, context=None):
-    """Return `asarray` in C order."""
+    """Return a device array in C order with at least one axis, without a copy if possible."""
     return array(a, dtype=dtype, copy=False, order="C", ndmin=1, context=context)
 
 
 def asfortranarray(a, dtype=None, context=None):
-    """Return `asarray` in Fortran order."""
+    """Return a device array in Fortran order with at least one axis, without a copy if possible."""
     return array(a, dtype=dtype, copy=False, order="F", ndmin=1, context=context)
 
 
@@ -241,7 +241,7 @@ def from_gpudata(size_t data, offset, dtype, shape, context=None, strides=None, 
     offset : int
         Bytes in front of the first element.
     dtype, shape, strides
-        Strides are in bytes; by default, those of an array in C order.
+        Strides are in bytes. By default, the array is in C order.
     base : object
         An object that keeps the memory alive.
     """

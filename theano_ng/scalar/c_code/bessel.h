@@ -14,8 +14,8 @@
 #define TNG_HORNER(coefficient) p = TNG_MUL_ADD(p, t, coefficient);
 #endif
 
-/* J0(x) / ((z - r1) (z - r2)) for z = x^2 in [0, 25], r1 and r2 its first zeros, t = z / 12.5 - 1; Chebyshev fit of degree 11,
- * relative error 2.0e-18. */
+/* J0(x) / ((z - r1) (z - r2)) for z = x^2 in [0, 25], r1 and r2 its first zeros, t = z / 12.5 - 1; Chebyshev fit of
+ * degree 11, relative error 2.0e-18. */
 TNG_INLINE npy_float64 tng_j0_small(npy_float64 t)
 {
     npy_float64 p = -3.524289753004227e-16;
@@ -54,8 +54,8 @@ TNG_INLINE npy_float64 tng_j0_q(npy_float64 t)
     return p;
 }
 
-/* J1(x) / x / ((z - r1) (z - r2)) for z = x^2 in [0, 25], r1 and r2 its first zeros, t = z / 12.5 - 1; Chebyshev fit of degree
- * 11, relative error 3.0e-19. */
+/* J1(x) / x / ((z - r1) (z - r2)) for z = x^2 in [0, 25], r1 and r2 its first zeros, t = z / 12.5 - 1; Chebyshev fit of
+ * degree 11, relative error 3.0e-19. */
 TNG_INLINE npy_float64 tng_j1_small(npy_float64 t)
 {
     npy_float64 p = -1.2377241785806614e-17;
@@ -96,7 +96,7 @@ TNG_INLINE npy_float64 tng_j1_q(npy_float64 t)
 
 /* J0 and J1; NaN at infinity, as in SciPy. For |x| < 5: a polynomial times one factor for each of the first two zeros.
  * Each zero is stored as a sum of two parts. For |x| >= 5: the form A&S 9.2.5. The cosine and sine of x - pi/4 are
- * expressed by those of x, which the library reduces exactly. */
+ * computed from the cosine and sine of x, because the math library reduces x exactly. */
 TNG_INLINE npy_float64 tng_j0(npy_float64 x)
 {
     const npy_float64 a = __builtin_fabs(x), z = x * x, c = cos(a), s = sin(a), t = 50 / z - 1;
@@ -142,7 +142,8 @@ TNG_INLINE npy_float64 tng_i0_large(npy_float64 t)
     return p;
 }
 
-/* I1(x) / (x / 2) for t = x^2 / 4 in [0, 16]; all terms are positive; Chebyshev fit of degree 15, relative error 2.0e-18. */
+/* I1(x) / (x / 2) for t = x^2 / 4 in [0, 16]; all terms are positive; Chebyshev fit of degree 15, relative error
+ * 2.0e-18. */
 TNG_INLINE npy_float64 tng_i1_small(npy_float64 t)
 {
     npy_float64 p = 5.833651333188183e-26;

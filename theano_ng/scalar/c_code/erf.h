@@ -33,7 +33,8 @@ TNG_INLINE npy_float64 tng_erfcx_fit(npy_float64 t)
  * corrected. */
 TNG_INLINE npy_float64 tng_erfcx(npy_float64 x)
 {
-    /* For x >= 0 the exponential is not used: compute exp(0), because an overflow would leave the vector unit. */
+    /* For x >= 0 the exponential is not used: compute exp(0), because the vectorized exp is slow if an element
+     * overflows. */
     const npy_float64 a = __builtin_fabs(x), base = 0.5 * (x - a), square = base * base, rest = __builtin_fma(base, base, -square);
     const npy_float64 e = exp(square);
     /* Near 0 the value must be 1, but the fit is one unit in the last place below 1. */
@@ -71,8 +72,8 @@ TNG_INLINE npy_float64 tng_erfinv_middle(npy_float64 t)
     return p;
 }
 
-/* erfinv(x) / (x s) for s in [4, 27.5], t maps 1/s from [1/27.5, 1/4] to [-1, 1]; Chebyshev fit of degree 30, relative error
- * 3.0e-17. */
+/* erfinv(x) / (x s) for s in [4, 27.5], t maps 1/s from [1/27.5, 1/4] to [-1, 1]; Chebyshev fit of degree 30, relative
+ * error 3.0e-17. */
 TNG_INLINE npy_float64 tng_erfinv_high(npy_float64 t)
 {
     npy_float64 p = -1.0688837706406342e-08;

@@ -40,8 +40,8 @@ TNG_INLINE npy_float64 tng_lgamma_fit(npy_float64 t)
     return p;
 }
 
-/* a (log Gamma(a) - (a - 1/2) log a + a - log(2 pi) / 2) for t = 1 / a^2, a >= 12; Chebyshev fit of degree 5, relative error
- * 4.0e-18. */
+/* a (log Gamma(a) - (a - 1/2) log a + a - log(2 pi) / 2) for t = 1 / a^2, a >= 12; Chebyshev fit of degree 5, relative
+ * error 4.0e-18. */
 TNG_INLINE npy_float64 tng_stirling_fit(npy_float64 t)
 {
     npy_float64 p = -0.0017915186526947942;
@@ -80,7 +80,7 @@ TNG_INLINE npy_float64 tng_gamma(npy_float64 x)
     const npy_float64 v = x > -0.5 ? x : -x, w = v > 200 ? 200 : v, s = tng_sin_pi(x);
     TNG_GAMMA_REDUCE(v)
     const npy_float64 lower = tng_gamma_fit(t) * up / down;
-    /* Compute w^(w - 1/2) as two equal factors: it overflows before the result does. */
+    /* Compute w^(w - 1/2) as two equal factors, because the power overflows before the result does. */
     const npy_float64 root = pow(w, TNG_MUL_ADD(0.5, w, -0.25)), rest = tng_stirling_fit(1 / (w * w)) / w;
     const npy_float64 correction = tng_exp_fit(rest);
     const npy_float64 corrected = 2.50662827463100050242 * exp(-w) * correction;

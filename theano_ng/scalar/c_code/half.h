@@ -27,7 +27,7 @@ static inline npy_uint16 tng_float_to_half(npy_float32 value)
     u.value = value;
     sign = (u.bits >> 16) & 0x8000u;
     magnitude = u.bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) {           /* NaN: quiet, upper payload bits */
+    if (magnitude > 0x7f800000u) {           /* NaN: set the quiet bit, keep the upper bits of the payload */
         return (npy_uint16)(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
     }
     if (magnitude >= 0x477ff000u) {          /* 65520 and above round to inf */

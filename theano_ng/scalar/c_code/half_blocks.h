@@ -32,7 +32,7 @@ TNG_HALF_FUNCTION void tng_widen(npy_int64 n, const npy_uint16 *from, npy_float3
         floats = TNG_TO_FLOATS(halves);
         __builtin_memcpy(to, &floats, sizeof floats);
     }
-    if (n == 0) return;                                        /* Whole blocks end here, without two calls to memcpy. */
+    if (n == 0) return;                                        /* whole blocks need no partial copies */
     __builtin_memcpy(&halves, from, (npy_uintp)n * sizeof *from);
     floats = TNG_TO_FLOATS(halves);
     __builtin_memcpy(to, &floats, (npy_uintp)n * sizeof *to);
@@ -66,7 +66,7 @@ TNG_HALF_FUNCTION void tng_narrow(npy_int64 n, const npy_float32 *from, npy_uint
 }
 #endif
 
-/* Round to the nearest float16, returned as a float. */
+/* Return the nearest float16, as a float. */
 static inline npy_float32 tng_round_to_half(npy_float32 value)
 {
     const npy_uint32 bits = tng_float_as_bits(value), magnitude = bits & 0x7fffffffu;

@@ -1,4 +1,5 @@
-/* Hyperbolic functions computed with expm1 and log1p, which is faster than those of glibc's libmvec. C11 and C++. */
+/* Hyperbolic functions, computed with expm1 and log1p. They are faster than the hyperbolic functions of glibc's
+ * libmvec. C11 and C++. */
 #ifndef TNG_SCALAR_HYPERBOLIC_H
 #define TNG_SCALAR_HYPERBOLIC_H
 

@@ -1,4 +1,4 @@
-/* Integer and float division, modulus and powers with the semantics of NumPy. They trap for no operand. C11 and C++. */
+/* Integer and float division, modulus and powers with the semantics of NumPy. No operand causes a trap. C11 and C++. */
 #ifndef TNG_SCALAR_INTEGER_H
 #define TNG_SCALAR_INTEGER_H
 
@@ -6,8 +6,8 @@
  * divisor.
  *
  * Vector units have no integer division. Integers that have fewer bits than a float's significand minus two are
- * multiplied by 1/y as floats; the compiler computes 1/y once if y is a scalar. Half a unit with the sign of y is added
- * to x first. Then no quotient is so near to an integer that the rounding errors could matter. */
+ * converted to floats and multiplied by 1/y; the compiler computes 1/y once if y is a scalar. First, half a unit with
+ * the sign of y is added to x. Then no quotient is so near to an integer that the rounding errors could matter. */
 #define TNG_NARROW_DIVISION(T, U, I, F, FLOOR, NAME)                           \
     static inline T tng_floordiv_##NAME(T x, T y)                              \
     {                                                                          \
@@ -40,8 +40,8 @@ static inline npy_int64 tng_mod_int64(npy_int64 x, npy_int64 y)
     return y == 0 ? 0 : (npy_int64)((npy_uint64)x - (npy_uint64)tng_floordiv_int64(x, y) * (npy_uint64)y);
 }
 
-/* The remainder is a signed integer. Divisors of 2^62 and more are therefore handled by counting their quotient, which
- * is 0 to 3. */
+/* The remainder is a signed integer, which is too small for divisors of 2^62 and more. For these divisors, the
+ * quotient, 0 to 3, is counted by comparisons. */
 static inline npy_uint64 tng_floordiv_uint64(npy_uint64 x, npy_uint64 y)
 {
     const npy_uint64 divisor = y == 0 ? 1 : y;
@@ -65,9 +65,9 @@ TNG_NARROW_DIVISION(npy_uint8, npy_uint32, npy_int32, npy_float32, __builtin_flo
 TNG_NARROW_DIVISION(npy_uint16, npy_uint32, npy_int32, npy_float32, __builtin_floorf, uint16)
 TNG_NARROW_DIVISION(npy_uint32, npy_uint32, npy_int64, npy_float64, __builtin_floor, uint32)
 
-/* Floor division of many integers by the same divisor. Quotients are high halves of products with a scaled inverse,
- * after T. Granlund and P. Montgomery, "Division by invariant integers using multiplication" (1994), figure 4.1. For a
- * divisor of 0 the shifts yield 0. */
+/* Floor division of many integers by the same divisor. A quotient is the high half of the product of the numerator and
+ * a scaled inverse of the divisor: see T. Granlund and P. Montgomery, "Division by invariant integers using
+ * multiplication" (1994), figure 4.1. For a divisor of 0 the shifts yield 0. */
 #define TNG_UNSIGNED_DIVISOR(U, WIDE, BITS, NAME)                                                           \
     typedef struct { U magic; int first, second; } tng_divisor_##NAME;                                      \
     static inline tng_divisor_##NAME tng_divisor_of_##NAME(U y)                                             \
@@ -89,8 +89,8 @@ TNG_NARROW_DIVISION(npy_uint32, npy_uint32, npy_int64, npy_float64, __builtin_fl
 TNG_UNSIGNED_DIVISOR(npy_uint16, npy_uint32, 16, uint16)
 TNG_UNSIGNED_DIVISOR(npy_uint32, npy_uint64, 32, uint32)
 
-/* Divide x by |y|, or -x if y < 0. For negative n, n // d is ~(~n // d). The value -MIN wraps to MIN, but is treated as
- * positive. */
+/* Divide x by y, or -x by -y if y < 0. If the numerator n is negative, n // d is ~(~n // d). The value -MIN wraps to
+ * MIN, but is treated as positive. */
 typedef struct { tng_divisor_uint16 by; npy_int16 flip; } tng_divisor_int16;
 
 static inline tng_divisor_int16 tng_divisor_of_int16(npy_int16 y)
@@ -109,8 +109,8 @@ static inline npy_int16 tng_floordiv_by_int16(npy_int16 x, tng_divisor_int16 by)
     return (npy_int16)(by.by.magic == 0 ? 0 : q ^ mask);
 }
 
-/* 8 bits: numerators are at most 128 or 255, so small that one product is exact. The inverse of 1 does not fit and has
- * its own mask. */
+/* 8 bits: numerators are at most 128 or 255, so small that one product is exact. The scaled inverse of 1 does not fit
+ * into 16 bits; the mask `unit` replaces it. */
 typedef struct { npy_uint16 magic, unit; npy_int16 flip; } tng_divisor_int8;
 typedef tng_divisor_int8 tng_divisor_uint8;
 
@@ -180,11 +180,12 @@ TNG_UNSIGNED_POWER(npy_uint16, uint16)
 TNG_UNSIGNED_POWER(npy_uint32, uint32)
 TNG_UNSIGNED_POWER(npy_uint64, uint64)
 
-/* The modulus of floats has the sign of the divisor, also if it is zero. x // y is the floor of the exact quotient.
+/* The modulus of floats has the sign of the divisor, also if the modulus is zero. x // y is the floor of the exact
+ * quotient.
  *
- * The floor of a small quotient is exact, or one too large if the quotient was rounded up to an integer. Then x -
- * floor * y is the result that fmod and the correction of its sign would give. Large quotients, infinities and NaNs
- * use fmod. */
+ * If the quotient is small, its floor is exact, or one too large if the quotient was rounded up to an integer. In both
+ * cases, r = x - floor * y is the modulus, after y is added to r if the signs of r and y differ. For large quotients,
+ * infinities and NaNs, fmod computes r. */
 #define TNG_FLOAT_DIVISION(T, NAME, FMOD, FLOOR, COPYSIGN, FABS, FMA, LIMIT)   \
     static inline T tng_mod_##NAME(T x, T y)                                   \
     {                                                                          \

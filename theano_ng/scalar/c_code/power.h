@@ -3,12 +3,13 @@
  * With AVX-512, a vectorized loop calls the functions below. It finds them by the names that the vector ABI gives to
  * the variants of tng_pow_float64 and tng_pow_float32. On other processors pow and powf are used instead.
  *
- * |x|^y = 2^(y log2 |x|). |x| = 2^e m with 3/4 <= m < 3/2. The sixteenth nearest to m selects c, which is near 1/m,
- * from a table. c has so few bits that f = m c - 1, |f| < 0.055, is exact. log2 |x| = e - log2 c + log2(1 + f) is kept
- * in two parts, and so is its product with y. The values 2^(i/16) come from a table too. There are polynomials for
- * (log(1 + f) - f + f^2 / 2) / f^3 and for (2^r - 1) / r with |r| <= 1/32. They are interpolations at the Chebyshev
- * nodes of their intervals, computed with 70 digits from the definitions. Errors are below 0.8 units in the last place
- * for float32. For float64 they are below 0.6 for common exponents, and 1.6 next to overflow and underflow. */
+ * |x|^y = 2^(y log2 |x|), and |x| = 2^e m with 3/4 <= m < 3/2. The multiple of 1/16 that is nearest to m selects a
+ * number c near 1/m from a table. c has so few bits that f = m c - 1, |f| < 0.055, is exact. log2 |x| = e - log2 c +
+ * log2(1 + f) is kept as the sum of two floats, and so is its product with y. The values 2^(i/16) come from a table,
+ * too. Polynomials approximate (log(1 + f) - f + f^2 / 2) / f^3 and (2^r - 1) / r with |r| <= 1/32. They are
+ * interpolations at the Chebyshev nodes of their intervals, computed with 70 digits from the definitions. Errors are
+ * below 0.8 units in the last place for float32. For float64 they are below 0.6 units for common exponents, and below
+ * 1.6 units next to overflow and underflow. */
 #ifndef TNG_SCALAR_POWER_H
 #define TNG_SCALAR_POWER_H
 

@@ -1,8 +1,8 @@
 /* Incomplete gamma functions, in double precision; needs gamma.h. C11 and C++.
  *
- * Written from the formulas of M. Abramowitz and I. Stegun, Handbook of Mathematical Functions (A&S), and of the NIST
- * Digital Library of Mathematical Functions (DLMF). The comments give the equation numbers. Every loop has a bound that
- * no input can exceed. */
+ * The code implements the formulas of M. Abramowitz and I. Stegun, Handbook of Mathematical Functions (A&S), and of the
+ * NIST Digital Library of Mathematical Functions (DLMF). The comments give the equation numbers. Every loop has a bound
+ * that no input can exceed. */
 #ifndef TNG_SCALAR_SPECIAL_H
 #define TNG_SCALAR_SPECIAL_H
 

@@ -2,9 +2,9 @@
  *
  * Page faults of a new block of several MiB often cost more than the loop that fills it. glibc returns such blocks to
  * the system when they are freed. Arrays of at least NATIVE_BIG bytes that native code creates therefore get their data
- * from a NumPy data-memory handler (NEP 49). It keeps freed blocks for the next array of nearly the same size: at most
- * KEEP_BLOCKS blocks and KEEP_BYTES bytes, the oldest dropped first. `trim()` drops them all. The arrays own their data
- * as usual. */
+ * from a NumPy data-memory handler (NEP 49). The handler keeps freed blocks for the next array of nearly the same size:
+ * at most KEEP_BLOCKS blocks and KEEP_BYTES bytes. If this limit is exceeded, the oldest blocks are freed. `trim()`
+ * frees all kept blocks. The arrays own their data as usual. */
 #include "native.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 
 #define KEEP_BYTES ((size_t)256 << 20)
 #define KEEP_BLOCKS 64
-/* Bytes in front of the data. They align the data to a cache line. They also put it half a page away from the addresses
- * that glibc, and so NumPy, gives to large arrays (16 bytes after a page boundary). A loop that stores slightly below
- * the address that it loads, modulo the page size, is up to a third slower. */
+/* The number of bytes before the data. It aligns the data to cache lines. It also puts the data half a page away from
+ * the addresses of other large arrays: glibc, and so NumPy, puts these 16 bytes after a page boundary. A loop is up to
+ * a third slower if it stores slightly below the address from which it loads, modulo the page size. */
 #define HEADER 2112
 /* numpy.lib.tracemalloc_domain */
 #define TRACE_DOMAIN 389047
@@ -69,7 +69,7 @@ static Block *new_block(size_t capacity)
     return memory;
 }
 
-/* The byte that new memory is filled with while `fill` is in force; -1: memory is not filled. */
+/* The byte with which new memory is filled between calls of `fill` and `restore`; -1: memory is not filled. */
 static atomic_int fill_byte = -1;
 
 static void *filled(void *data, size_t size)
@@ -180,8 +180,8 @@ static PyDataMem_Handler handler = {
 };
 static PyObject *handler_capsule;
 
-/* The handler of NumPy's arrays while `fill` is in force: the system's allocator, with new memory filled with a byte
- * that no code expects. */
+/* The handler of NumPy's arrays between calls of `fill` and `restore`: the system's allocator, with new memory filled
+ * with a byte that no code expects. */
 
 static void *fill_malloc(void *context, size_t size)
 {
@@ -213,7 +213,7 @@ static PyDataMem_Handler fill_handler = {
 };
 static PyObject *fill_capsule;
 
-/* Return the size of an array of numbers in bytes; 0 for an empty array, and for one that is too large. */
+/* Return the size of an array of numbers in bytes. Return 0 if the array is empty or too large. */
 static size_t bytes_of(int nd, const npy_intp *dims, int type_num)
 {
     PyArray_Descr *dtype = PyArray_DescrFromType(type_num);
@@ -223,10 +223,11 @@ static size_t bytes_of(int nd, const npy_intp *dims, int type_num)
     return count <= 0 || item == 0 || (size_t)count > SIZE_MAX / 2 / item ? 0 : (size_t)count * item;
 }
 
-/* Return a new array with data from the recycling handler. The contract is that of native_new.
+/* Return a new array with data from the recycling handler. Parameters, result and errors are the same as for
+ * native_new.
  *
- * The array itself gets the handler. PyDataMem_SetHandler would set a context variable, which crashes when memory has
- * run out (CPython 3.11, PyContextVar_Set). If there is no memory, NumPy raises its usual error. */
+ * The handler is stored in the array directly. PyDataMem_SetHandler would set a context variable, which crashes when
+ * memory has run out (CPython 3.11, PyContextVar_Set). If memory has run out, NumPy raises its usual error. */
 static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran)
 {
     size_t size = bytes_of(nd, dims, type_num);
@@ -239,7 +240,8 @@ static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran
         Py_INCREF(handler_capsule);
         ((PyArrayObject_fields *)array)->mem_handler = handler_capsule;
         PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
-        PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)data, size);   /* as NumPy does; NumPy untracks it on deallocation */
+        /* NumPy does the same, and untracks the memory when it deallocates it. */
+        PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)data, size);
     }
     return array;
 }
@@ -262,7 +264,7 @@ static PyObject *empty(PyObject *self, PyObject *args)
         array = new_big(shape.len, shape.ptr, dtype->type_num, 0);
         Py_DECREF(dtype);
     }
-    else /* It steals the reference, and raises the error for too many elements. */
+    else /* PyArray_Empty steals the reference, and raises the error for too many elements. */
         array = PyArray_Empty(shape.len, shape.ptr, dtype, 0);
     PyDimMem_FREE(shape.ptr);
     return array;

@@ -14,8 +14,9 @@ static const uint32_t bits_32[32] = EACH_BIT;
 static const uint64_t bits_64[32] = EACH_BIT;
 
 /* Search a run of elements: find the extreme block by block, then its first position in the block. NaN is more extreme
- * than any number, and the first NaN counts; nothing is more extreme than LAST. Elements that are not contiguous are
- * copied to a buffer. P: an integer of the size of T. M: an integer of at least 32 bits, whose table is bits_##W. */
+ * than any number, and the first NaN is found. No element is more extreme than LAST, so the search for the extreme ends
+ * there. Elements that are not contiguous are copied to a buffer. P: an integer of the size of T. M: an integer of at
+ * least 32 bits, whose table is bits_##W. */
 #define STRETCH(name, T, S, P, M, W, FOLD, BARE, BETTER, GATHER, LAST)                                               \
     static inline __attribute__((always_inline)) int64_t name##_first(const T *p, int64_t n, T best)                 \
     {                                                                                                                \
@@ -25,7 +26,7 @@ static const uint64_t bits_64[32] = EACH_BIT;
                 ++i;                                                                                                 \
             return i;                                                                                                \
         }                                                                                                            \
-        /* The last 32 elements overlap earlier elements, which are known to differ. */                              \
+        /* The last 32 elements overlap earlier elements, which differ from `best`. */                               \
         for (;; i = n - i >= 64 ? i + 32 : n - 32) {                                                                 \
             M found = 0;                                                                                             \
             for (int k = 0; k < 32; ++k)                                                                             \
@@ -198,8 +199,8 @@ static Find find_find(int type, int smallest)
     }
 }
 
-/* Find the position of the extreme of each group of `rows`, and its value if `values` is not NULL. The last dimension
- * of `rows` is reduced, the others are kept. */
+/* Find the position of the extreme of each group of elements, and its value if `values` is not NULL. The last dimension
+ * of `rows` is reduced, the other dimensions are kept. */
 static void find_all(const Find *find, PyArrayObject *rows, int64_t length, int64_t *index, char *values)
 {
     int kept = PyArray_NDIM(rows) - 1, along = -1;
@@ -242,8 +243,8 @@ static void find_all(const Find *find, PyArrayObject *rows, int64_t length, int6
     }
 }
 
-/* Search along `axes` (bits) in C order, for the smallest elements if `smallest`. `best` and `place` are the output
- * storages; `best` may be NULL. */
+/* Search along `axes` (bits) in C order, for the smallest elements if `smallest`, otherwise for the largest elements.
+ * `best` and `place` are the output storages; `best` may be NULL. */
 static int search(PyObject *input, PyObject **best, PyObject **place, int64_t axes, int smallest)
 {
     PyArrayObject *x = (PyArrayObject *)input, *moved = NULL, *rows = NULL, *index, *values = NULL;
@@ -296,7 +297,8 @@ static int search(PyObject *input, PyObject **best, PyObject **place, int64_t ax
     moved = (PyArrayObject *)PyArray_Transpose(x, &permutation);
     if (moved == NULL)
         goto done;
-    /* The kept dimensions, then the reduced ones merged (copied only if they cannot be walked with one stride). */
+    /* Reshape to the kept dimensions and one dimension that merges the reduced dimensions. NumPy copies the elements
+     * only if the reduced dimensions cannot be walked with one stride. */
     kept_dims[kept] = (npy_intp)length;
     PyArray_Dims shape = {kept_dims, kept + 1};
     rows = (PyArrayObject *)PyArray_Newshape(moved, &shape, NPY_CORDER);

@@ -1,8 +1,8 @@
-/* Batch normalization with the statistics of the batch, and its gradient: float32 and float64, and float16 computed in
- * float32.
+/* Batch normalization with the statistics of the batch, and its gradient, for float32 and float64. float16 is computed
+ * in float32.
  *
- * The elements of one mean are read three times (two times for the gradient), one mean after the other. Only the first
- * read comes from memory, the others come from the cache. */
+ * The means are computed one after the other. The elements of a mean are read three times (two times for the gradient).
+ * Only the first read comes from memory, the later reads come from the cache. */
 #include "native.h"
 #include "target_clones.h"
 #include <math.h>
@@ -15,14 +15,14 @@
 #define COLUMNS 1024
 #define CACHE ((npy_intp)1 << 19)
 
-/* A list of dimensions; the last one varies fastest. Strides are in elements. */
+/* A list of dimensions; the last dimension varies fastest. Strides are in elements. */
 typedef struct {
     int nd;
     npy_intp n[NPY_MAXDIMS], stride[NPY_MAXDIMS];
 } Dimensions;
 
-/* The dimensions of a C-contiguous array: those that are averaged over, and those that are kept. Adjacent dimensions of
- * one kind are merged. The last dimension is stored separately, as `inner`. */
+/* The averaged dimensions and the kept dimensions of a C-contiguous array. Adjacent dimensions of one kind are merged.
+ * The last dimension is stored separately, as `inner`. */
 typedef struct {
     Dimensions kept, averaged;
     int inner_is_averaged;
@@ -30,7 +30,7 @@ typedef struct {
     npy_intp inner, count;
 } Layout;
 
-/* A loop over all positions in some dimensions, none of which has length 0; `at` is the offset. */
+/* Loop over all positions in `dimensions`, none of which has length 0. `at` is the offset of the position. */
 #define FOR_EACH(dimensions, index, at) for (at = first_place(&(dimensions), index); at >= 0; at = next_place(&(dimensions), index, at))
 
 INLINE npy_intp first_place(const Dimensions *d, npy_intp *index)
@@ -52,7 +52,8 @@ INLINE npy_intp next_place(const Dimensions *d, npy_intp *index, npy_intp at)
     return -1;
 }
 
-/* Fill in *l. `averaged`: a flag for each dimension. Dimensions of length 1 are left out. */
+/* Compute the layout *l of a C-contiguous array. `averaged` has a flag for each dimension. Dimensions of length 1 are
+ * left out. */
 static void lay_out(int nd, const npy_intp *dims, const char *averaged, Layout *l)
 {
     npy_intp stride = 1, n[NPY_MAXDIMS], strides[NPY_MAXDIMS];
@@ -103,7 +104,7 @@ static npy_intp columns_at_once(const Layout *l, size_t bytes)
 #undef REAL
 #undef NAME
 
-/* Return the type of the arithmetic. */
+/* Return the type in which arrays of a type are computed. */
 static int working_type(int type)
 {
     return type == NPY_HALF ? NPY_FLOAT32 : type;
@@ -143,8 +144,8 @@ static int check_statistic(PyArrayObject *x, PyObject *value, const char *who, c
     return -1;
 }
 
-/* Return a new reference to the array that output j is computed in: the output itself, or a new array in the type of
- * the arithmetic, which `deliver` converts. */
+/* Return a new reference to the array in which an output is computed: the output itself, or a new array in the type of
+ * the arithmetic. `deliver` converts the new array to the output. */
 static PyArrayObject *workplace(PyObject **out, int nd, const npy_intp *dims, int type)
 {
     PyArrayObject *z = native_alloc(out, nd, dims, type);
@@ -161,7 +162,7 @@ static int deliver(PyObject *out, PyArrayObject *work)
     return (PyObject *)work == out ? 0 : PyArray_CopyInto((PyArrayObject *)out, work);
 }
 
-/* The arrays of the computation. */
+/* New references to the inputs and outputs of a computation, as arrays in the type of the arithmetic. */
 #define MAX_ARRAYS 5
 typedef struct {
     PyArrayObject *in[MAX_ARRAYS], *out[MAX_ARRAYS];
@@ -235,7 +236,8 @@ done:
     return failed;
 }
 
-/* Inputs: x, dy, scale, mean, 1 / sqrt(variance + epsilon), epsilon. Outputs: the gradients with respect to x, scale and bias. */
+/* Inputs: x, dy, scale, mean, 1 / sqrt(variance + epsilon), epsilon. Outputs: the gradients with respect to x, scale
+ * and bias. */
 NATIVE_FUNCTION(train_grad, n_axes, axes[])
 static int tng_train_grad(int nin, int nout, PyObject **in, PyObject **out, const struct train_grad_params *params)
 {

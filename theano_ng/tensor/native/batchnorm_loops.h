@@ -1,10 +1,10 @@
 /* Loops of batch normalization for one floating-point type; batchnorm.c includes this file once for each type, with
  * REAL and NAME(f) defined.
  *
- * Sums are in double, with LANES accumulators, so that the compiler vectorizes them. Their error is that of a sum of
- * short rows. */
+ * Sums are computed in double with LANES accumulators, so that the compiler vectorizes the loops. Their rounding error
+ * is as small as for a sum of LANES times fewer elements. */
 
-/* sums[k] += x[k], x[k + LANES] ... of a run; the rest is added to sums[LANES]. */
+/* Add a run of elements to LANES sums. The last elements, fewer than FEW, are added to sums[LANES]. */
 INLINE void NAME(add_run)(npy_intp n, const REAL *restrict x, double *restrict sums)
 {
     double total[LANES];
@@ -21,7 +21,7 @@ INLINE void NAME(add_run)(npy_intp n, const REAL *restrict x, double *restrict s
         sums[LANES] += (double)x[i];
 }
 
-/* Add the squared distances from the mean. */
+/* Add the squared distances of a run of elements from the mean. */
 INLINE void NAME(add_squares)(npy_intp n, const REAL *restrict x, double mean, double *restrict sums)
 {
     double total[LANES];
@@ -42,7 +42,7 @@ INLINE void NAME(add_squares)(npy_intp n, const REAL *restrict x, double mean, d
         sums[LANES] += ((double)x[i] - mean) * ((double)x[i] - mean);
 }
 
-/* Add dy, and dy times the distance from the mean. */
+/* Add dy to `sums`, and dy times the distance of x from the mean to `products`. */
 INLINE void NAME(add_products)(npy_intp n, const REAL *restrict x, const REAL *restrict dy, double mean, double *restrict sums,
                                           double *restrict products)
 {
@@ -85,7 +85,7 @@ INLINE void NAME(differentiate_run)(npy_intp n, const REAL *restrict x, const RE
         dx[i] = factor * ((dy[i] - average) - (x[i] - mean) * slope);
 }
 
-/* normalize_run and differentiate_run for factors that are finite in double, but not in REAL. */
+/* Variants of normalize_run and differentiate_run for factors that are finite in double, but not in REAL. */
 static void NAME(normalize_wide)(npy_intp n, const REAL *x, double mean, double factor, double shift, REAL *out)
 {
     for (npy_intp i = 0; i < n; ++i)
@@ -99,7 +99,7 @@ static void NAME(differentiate_wide)(npy_intp n, const REAL *x, const REAL *dy, 
         dx[i] = (REAL)(factor * (((double)dy[i] - average) - ((double)x[i] - mean) * slope));
 }
 
-/* The loops above for a row of elements with separate statistics. */
+/* The next functions do the same for a row in which each element belongs to a separate mean. */
 INLINE void NAME(add_row)(npy_intp n, const REAL *restrict x, double *restrict sums)
 {
     for (npy_intp i = 0; i < n; ++i)
@@ -147,8 +147,9 @@ INLINE double NAME(total)(const double *sums)
     return total;
 }
 
-/* Compute element k of the statistics from the sum of squared distances, and the factor and shift of the normalization.
- * The rounding error of the mean in REAL is added to the shift. */
+/* Compute element k of the outputs mean, invstd and var from the mean and the sum of squared distances. Also compute
+ * the factor and the shift with which x is normalized: (x - mean_out[k]) * factor + shift. The shift compensates for
+ * the rounding of the mean to REAL. */
 static inline void NAME(finish)(double mean, double squares, double count, double epsilon, npy_intp k, const REAL *scale, const REAL *bias,
                                 REAL *mean_out, REAL *invstd_out, REAL *var_out, double *factor, double *shift)
 {

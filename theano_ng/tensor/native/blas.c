@@ -165,8 +165,8 @@ static int is_zero_factor(int type, const void *factor)
 #undef REAL
 #undef NAME
 
-/* Multiply with these loops and return 1 if the product suits them. Return 0 if BLAS must multiply, or -1 with an
- * exception set. */
+/* Multiply with the loops of skinny.h and return 1 if they suit the product. Return 0 if BLAS must multiply, or -1 with
+ * an exception set. */
 static int multiply_skinny(int type, const void *alpha, PyArrayObject *x, PyArrayObject *y, const void *beta, PyArrayObject *z)
 {
     if (type > TYPE_D || !HAS_SKINNY || !PyArray_ISBEHAVED_RO(x) || !PyArray_ISBEHAVED_RO(y) || !PyArray_ISBEHAVED(z))
@@ -174,8 +174,9 @@ static int multiply_skinny(int type, const void *alpha, PyArrayObject *x, PyArra
     return (type == TYPE_S ? multiply_skinny_f32 : multiply_skinny_f64)(alpha, x, y, beta, z);
 }
 
-/* Compute y <- beta y + alpha A x with these loops and return 1, or return 0 if BLAS must do it. BLAS does large
- * matrices if it has several threads. BLAS also does products with alpha = 0, which must not read A and x. */
+/* Compute y <- beta y + alpha A x with the loops of gemv.h, and return 1. Return 0 if BLAS must compute the product: if
+ * the loops do not support the type or the layout, if the matrix is large and BLAS has several threads, or if alpha =
+ * 0, because A and x must not be read then. */
 static int multiply_vector(int type, npy_intp m, npy_intp n, const void *alpha, const BlasMatrix *a, const BlasVector *x, const void *beta,
                            const BlasVector *y)
 {
@@ -241,9 +242,9 @@ static int tng_dot22scalar(int nin, int nout, PyObject **in, PyObject **out, con
     return z == NULL ? -1 : multiply_into(type, PyArray_DATA((PyArrayObject *)in[2]), x, y, (void *)ZERO, z);
 }
 
-/* Put the array that an accumulating operation updates into *out: in place, the input itself; otherwise a copy of the
- * input. If the values are not needed, the array only has the input's shape. Return a borrowed reference, or NULL with
- * an exception set. */
+/* Put into *out the array that an operation such as z <- b z + a x y updates: the input itself if the operation works
+ * in place, otherwise a copy of the input. If the values are not needed, the array only has the input's shape. Return a
+ * borrowed reference, or NULL with an exception set. */
 static PyArrayObject *accumulator(PyObject *input, PyObject **out, int inplace, int needs_values)
 {
     PyArrayObject *z = (PyArrayObject *)input;
@@ -306,7 +307,7 @@ static int gemv_into(int type, void *alpha, PyArrayObject *a, PyArrayObject *x, 
     char no = 'N', yes = 'T';
     if (m > 0) {
         if (n == 0) {       /* BLAS would not change y, but an empty product is zero */
-            /* y as a matrix with one row, scaled by beta */
+            /* scale y by beta: gemm reads y as a matrix with one row, and adds an empty product */
             int none = 0, unit = 1, ld = vy.inc > 0 ? vy.inc : -vy.inc;
             char *start = (char *)vy.data;
             ((gemm_fn)table[FN_GEMM][type])(&no, &no, &unit, &m, &none, alpha, start, &unit, start, &unit, beta, start, &ld);
@@ -525,8 +526,8 @@ static int as_blas_stack(PyArrayObject *stack, BlasStack *s)
 SMALL_PRODUCTS(small_products_f32, npy_float32)
 SMALL_PRODUCTS(small_products_f64, npy_float64)
 
-/* Return a stack of rows (b, k) as a stack of matrices (b, 1, k), or a stack of columns as (b, k, 1); return a stack of
- * matrices itself. The result is a new reference. */
+/* Return a stack of vectors (b, k) as a view: a stack of rows (b, 1, k) if `rows`, otherwise a stack of columns (b, k,
+ * 1). Return a stack of matrices itself. The result is a new reference. */
 static PyArrayObject *as_matrices(PyArrayObject *a, int rows)
 {
     if (PyArray_NDIM(a) == 3) {

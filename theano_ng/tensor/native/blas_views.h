@@ -1,7 +1,8 @@
 /* Tables of BLAS and LAPACK functions, and views of arrays as BLAS matrices; for blas.c and lapack.c.
  *
- * BLAS is column-major. A row-major matrix is, without a copy, its transpose in column-major order. `fits_blas` finds
- * out which of the two a NumPy array can be; `as_blas` copies the array if its strides allow neither. */
+ * BLAS reads matrices in column-major order. It reads a row-major matrix, without a copy, as the transpose of the
+ * matrix. `fits_blas` determines whether BLAS reads a NumPy array as the matrix or as its transpose; `as_blas` copies
+ * the array if its strides allow neither. */
 #ifndef THEANO_NG_BLAS_VIEWS_H
 #define THEANO_NG_BLAS_VIEWS_H
 

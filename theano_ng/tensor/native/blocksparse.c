@@ -59,8 +59,8 @@ typedef npy_float64 f64;
 DEFINE_BLOCKS(f32)
 DEFINE_BLOCKS(f64)
 
-/* Provide the output: the first input itself, or a copy of it. Return a borrowed reference to *out, or NULL with an
- * exception set. */
+/* Put the first input itself (in place), or a copy of it, into *out. Return a borrowed reference to the array, or NULL
+ * with an exception set. */
 static PyArrayObject *target(PyObject *first, PyObject **out, int in_place)
 {
     if (in_place) {
@@ -74,7 +74,7 @@ static PyArrayObject *target(PyObject *first, PyObject **out, int in_place)
     return z == NULL || PyArray_CopyInto(z, a) < 0 ? NULL : z;
 }
 
-/* Return a new reference to a contiguous matrix of indices below n; negative indices count from the end and are made
+/* Return a new reference to a contiguous matrix of indices below n. Negative indices count from the end; they are made
  * positive. */
 static PyArrayObject *read_indices(PyObject *value, const char *who, const char *name, npy_intp batch, npy_intp window, npy_intp n)
 {
@@ -109,7 +109,7 @@ static int check_length(const char *who, const char *name, int axis, npy_intp go
     return -1;
 }
 
-/* Return the vector (b, i) of an array with three dimensions that is contiguous along the last one. */
+/* Return the vector (b, i) of an array with three dimensions that is contiguous along the last dimension. */
 static inline char *vector(PyArrayObject *a, npy_intp b, npy_intp i)
 {
     return PyArray_BYTES(a) + b * PyArray_STRIDE(a, 0) + i * PyArray_STRIDE(a, 1);

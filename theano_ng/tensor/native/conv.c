@@ -1,6 +1,6 @@
-/* Correlation of images with kernels in two and three dimensions, and its gradients: shapes, errors, layouts. The sums
- * are in conv_engine.h, conv_weights.h and conv_unshared.h, the innermost loops in conv_kernels.h. Two-dimensional
- * problems have a third, first dimension of length one. */
+/* Correlation of images with kernels in two and three dimensions, and its gradients. This file contains shapes, errors
+ * and layouts; conv_engine.h, conv_weights.h and conv_unshared.h compute the sums, and conv_kernels.h contains the
+ * innermost loops. Two-dimensional problems have a third, first dimension of length one. */
 #include "native.h"
 #include "threads.h"
 #include <stdio.h>
@@ -24,7 +24,7 @@ static inline int thread_number(void)
  *   flip: the kernels are reversed along all axes, which makes a convolution */
 NATIVE_FUNCTION(correlate, kind, n_dims, pads[6], stride[3], dilation[3], groups, unshared, threaded, isa, flip)
 
-/* ---- Memory of a call ---- */
+/* ---- Memory of one call of the Op ---- */
 
 struct arena {
     PyArrayObject *blocks[8];
@@ -81,26 +81,27 @@ static void release(struct arena *arena)
 /* ---- Shapes ---- */
 
 struct geometry {
-    int64_t batch, groups, filters, channels;       /* filters and channels are those of a group */
+    int64_t batch, groups, filters, channels;       /* filters and channels: their numbers in one group */
     int64_t image[3], kernel[3], top[3];
     int64_t pad[3], stride[3], dilation[3];         /* pad: padding before the first pixel */
     int flip;
 };
 
-/* A copy of an image in which every tap is an offset (conv_engine.h). Along each axis, pixel start + phase[slot] +
- * stride * p is stored at position p of its slot. */
+/* A copy of an image in which the pixels that a tap reads are at a constant offset from the outputs (conv_engine.h).
+ * Along each axis, the pixels of a phase of the stride are adjacent: pixel start + phase[slot] + stride * p is stored
+ * at position p of the slot. */
 struct frame {
     int64_t start[3], stride[3], length[3], pitch[3], phases[3];
     int64_t *phase[3];
     int64_t channel;          /* elements from a channel to the next */
     int64_t slack;            /* elements after the last channel that may be read */
-    int borrowed;             /* the frame is the image itself */
+    int borrowed;             /* whether the frame is the image itself */
 };
 
 /* The part of a tile of outputs that belongs to one line.
- *   column, n: first column in the tile, and length
- *   from: offset of its first pixel in the frame
- *   to: offset of its first output */
+ *   column, n: first column in the tile, and number of columns
+ *   from: offset in the frame of the pixel for the first output of the piece
+ *   to: offset of the first output of the piece */
 struct piece {
     int64_t column, n, from, to;
 };
@@ -169,8 +170,8 @@ static inline int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
 }
 
-/* Check the given shapes, infer the others, and fill in the geometry and the shape of the result. Return 0, or -1 with
- * an exception set. */
+/* Check the given shapes, infer the missing shape, and fill in the geometry and the shape of the result. Return 0, or
+ * -1 with an exception set. */
 static int measure(int nin, PyObject **in, const struct correlate_params *params, struct geometry *g, struct shape *result)
 {
     int n = (int)params->n_dims, kind = (int)params->kind, unshared = params->unshared != 0;
@@ -300,18 +301,20 @@ static int measure(int nin, PyObject **in, const struct correlate_params *params
 
 /* ---- Taps ---- */
 
-/* The taps of one axis that contribute to one grid of outputs. */
+/* A grid of outputs along one axis, and the taps of this axis that contribute to it. The forward pass has one grid. A
+ * gradient with respect to the images has a grid for each phase of the stride. */
 struct axis_taps {
-    /* first: index of the first output of the grid in the result; outputs: their number. In a gradient, outputs are
-     * `stride` apart. */
+    /* first: index of the first output of the grid in the result; outputs: number of outputs of the grid. In a
+     * gradient, the outputs of a grid are `stride` apart. */
     int64_t first, outputs;
-    /* n: number of taps; tap: their numbers; source: the pixel that each tap gives the first output, from the start of
-     * the frame */
+    /* n: number of taps; tap: the indices of the taps; source: for each tap, the pixel that it multiplies for the first
+     * output, counted from the start of the frame */
     int64_t n, *tap, *source;
 };
 
-/* Find the grids of an axis: one for the forward pass; for the gradient, one for each phase of the stride that has a
- * tap. Set the frame's start, stride, length, phases and pitch. Return the number of grids, or -1 with MemoryError. */
+/* Find the grids of an axis: one grid for the forward pass; for the gradient, one grid for each phase of the stride
+ * that has a tap. Set the frame's start, stride, length, phases and pitch. Return the number of grids, or -1 with
+ * MemoryError. */
 static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct frame *frame, struct axis_taps **grids, struct arena *arena)
 {
     int64_t k = g->kernel[axis], s = g->stride[axis], d = g->dilation[axis], n_grids = 0, least = 0;
@@ -364,7 +367,7 @@ static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct
         frame->stride[axis] = s = 1;
         frame->length[axis] = g->top[axis];
     }
-    /* The phases of the frame that taps use, in the order of first use. */
+    /* Find the phases of the frame that the taps use, in the order of first use. */
     frame->phase[axis] = phase;
     frame->phases[axis] = frame->pitch[axis] = 0;
     for (int64_t i = 0; i < n_grids; ++i)
@@ -422,8 +425,8 @@ static int64_t place(const struct frame *frame, const int64_t *source)
     return slots * frame->pitch[0] * frame->pitch[1] * frame->pitch[2] + pixel;
 }
 
-/* Compute the offsets in the frame for channels and taps (off), and in the kernel for taps (weight). For a reversed
- * kernel, the latter count from its end. */
+/* Compute `off`, the offsets of channels and taps in the frame, and `weight`, the offsets of taps in the kernel. If the
+ * kernel is reversed, the offsets in the kernel are counted from its end. */
 static void tabulate(const struct geometry *g, const struct frame *frame, const struct axis_taps *a, const struct axis_taps *b,
                      const struct axis_taps *c, int64_t channels, npy_intp *off, int64_t *weight)
 {

@@ -1,40 +1,43 @@
 /* Correlation for one floating-point type; conv_type.h includes this file once for each type, with REAL and TYPED(f)
  * defined.
  *
- * The forward pass and the gradient with respect to the images are the same computation: sums over channels and taps of
- * a weight times a moved image. An image is copied into a frame, with its padding, so that pixels a stride apart are
- * adjacent (struct frame). In the frame every tap is an offset, and the outputs of a line are contiguous. The
- * micro-kernel multiplies packed weights with lines of the frame (`shifted`). Or it multiplies them with a block of the
- * frame that was packed for the tile. Packing has a small cost for each tile, but saves the columns between the lines.
- * If there are enough filters to fill registers, the filters are placed along registers (`across`). Then every pixel is
- * read in place, no result is useless, and the sums are transposed at the end.
+ * The forward pass and the gradient with respect to the images are the same computation: an output is the sum over
+ * channels and taps (elements of the kernel) of a weight times a pixel of a moved image. An image is copied into a
+ * frame (struct frame), with its padding, so that pixels a stride apart are adjacent. In the frame, the pixels of a tap
+ * are the pixels of the first tap, moved by a constant offset, and the pixels for a line of outputs are contiguous.
+ *
+ * The micro-kernel `tile` multiplies packed weights with lines of the frame. If a tile is `shifted`, the lines are read
+ * in place, and the columns between the lines give useless results. Otherwise the pixels of the tile are first packed
+ * into a block. Packing has a small cost for each tile, but gives no useless results. If there are enough filters to
+ * fill registers, the filters are placed along registers (`across`). Then every pixel is read in place, no result is
+ * useless, and the sums are transposed at the end.
  *
  * If most pixels under the taps are padding, as in the gradient of a small image, the products are scattered
- * (`scattered`). Each pixel is multiplied with the weights of all filters and taps, which are treated as filters of one
- * tap. The products are added to their outputs. */
+ * (`scattered`). Each pixel is multiplied with the weights of all filters and taps, which are treated as filters with
+ * one tap. Each product is added to its output. */
 
-/* Size of a block of packed weights, and number of tiles that are multiplied with it before the next block. Both stay
- * in the second-level cache. */
+/* The maximum size of a block of packed weights (filters; channels times taps), and the number of tiles that are
+ * multiplied with the block before the next block. The block and the tiles stay in the second-level cache. */
 #define FILTERS_AT_ONCE 256
 #define SUMMED_AT_ONCE 192
 #define TILES_AT_ONCE 6
-/* Number of tiles if filters are placed along registers; their sums have one to three registers of filters. */
+/* The maximum number of tiles of a block if filters are placed along registers. */
 #define TILES_ACROSS 10
-/* Maximal number of bytes of the frames of images that are computed together. */
+/* The maximum number of bytes of the frames of images that are computed together. */
 #define BATCH_BYTES (1 << 21)
-/* Cost of copying a register for a tile, in products of registers. */
+/* The cost of packing a register of pixels for a tile. The unit is the cost of multiplying two registers. */
 #define PACKING 4.0
-/* Cost of transposing a register of sums, in products of registers. */
+/* The cost of transposing a register of sums, in the same unit. */
 #define TRANSPOSING 16.0
-/* Cost of adding a register of products to outputs, in products of registers. */
+/* The cost of adding a register of products to outputs, in the same unit. */
 #define ADDING 12.0
 
-/* One grid of outputs: all outputs, or for a gradient those of one phase of the stride. */
+/* A pass computes one grid of outputs: all outputs, or in a gradient the outputs of one phase of the stride. */
 struct TYPED(pass) {
     int64_t grid[3];          /* number of outputs along each axis */
-    int64_t to;               /* offset of the first output in the image of a filter */
-    int64_t taps, summed;     /* number of taps of the kernel; channels times taps */
-    npy_intp *off;            /* [summed] offset of the first output's pixel */
+    int64_t to;               /* offset of the first output of this pass in the output channel of a filter */
+    int64_t taps, summed;     /* number of taps of the pass; number of channels times taps */
+    npy_intp *off;            /* [summed] offset in the frame of the pixel for the first output */
     const int64_t *weight;    /* [taps] offset of the tap in the kernel */
     /* [group][filters of a panel][summed] packed weights; NULL: each block of weights is packed when it is used */
     REAL *packed;
@@ -42,29 +45,31 @@ struct TYPED(pass) {
     int64_t linear;           /* number of pixels of the frame from the first output to the last */
     const struct TYPED(pass) *pair;     /* the pass of the adjacent outputs, computed together with this pass */
     int64_t chunks;           /* number of chunks of filters, which are computed one after the other */
-    struct tiling whole, rest;      /* for the `images` images of a unit; for the remaining images */
+    struct tiling whole, rest;      /* tiles for a unit of `images` images; tiles for the unit of the remaining
+                                     * images */
 };
 
 struct TYPED(job) {
     const struct TYPED(kernels) *kernels;
     struct frame frame;
     int64_t units, groups, filters, channels;       /* number of images and groups; filters and channels of a group */
-    int64_t images;               /* number of images that are computed together: tiles continue from one to the next */
+    int64_t images;               /* number of images that are computed together: tiles continue from one image to the
+                                   * next */
     const REAL *from;
     REAL *to;
     /* elements of a channel of `from`, and of a filter of `to`; step: elements between outputs along each axis */
     int64_t from_channel, to_filter, step[3];
     const REAL *weights;
-    /* all_weights: number of weights; by_...: elements from one group, filter or channel to the next; taps: of the
-     * kernel */
+    /* all_weights: number of weights; by_...: elements from one group, filter or channel to the next; taps: number of
+     * taps of the kernel */
     int64_t all_weights, by_group, by_filter, by_channel, taps;
     const npy_intp *consecutive;                    /* offsets of the lines of a packed block */
     REAL *frames, *work;                            /* memory of the first thread */
-    npy_intp *at;                                   /* [threads][pixels of a block of tiles] */
+    npy_intp *at;                                   /* [threads][pixels of a block of tiles] offsets of the pixels */
     int64_t frame_size, work_size;                  /* elements of this memory for each thread */
     int64_t to_group;                               /* elements of `to` in each group */
     /* If scattered: `filters` is filters times taps. With tap t, pixel p contributes to output scale * p + shift +
-     * dilation * t, if that is from 0 to length - 1. */
+     * dilation * t, if this index is from 0 to length - 1. */
     int scattered;
     int64_t scale[3], shift[3], dilation[3], kernel[3], length[3];
     const int64_t *weight;                          /* [taps] offset of the tap in the kernel */
@@ -73,7 +78,7 @@ struct TYPED(job) {
 };
 
 /* Find the pixels *first ... *end - 1 of a line of the frame (pixels 0 ... q - 1) that are in the image, which has
- * `length` pixels. */
+ * `length` pixels. Pixel p of the line is pixel start + step * p of the image. */
 static void TYPED(inside)(int64_t start, int64_t step, int64_t length, int64_t q, int64_t *first, int64_t *end)
 {
     *first = start >= 0 ? 0 : (-start + step - 1) / step;
@@ -144,8 +149,8 @@ static int64_t TYPED(registers)(const struct TYPED(job) *job)
     return (job->filters + job->kernels->lanes - 1) / job->kernels->lanes;
 }
 
-/* Return a chunk of filters. The registers of filters are divided into chunks of nearly equal size, at most three
- * registers each. */
+/* Return a chunk of filters by its number. The registers of filters are divided into chunks of nearly equal size, at
+ * most three registers each. */
 static struct TYPED(across) TYPED(chunk_across)(const struct TYPED(job) *job, int64_t number)
 {
     int64_t registers = TYPED(registers)(job), chunks = (registers + 2) / 3, first = number * registers / chunks;
@@ -183,8 +188,8 @@ static void TYPED(pack_across)(const struct TYPED(job) *job, const struct TYPED(
     }
 }
 
-/* Return the number of filters that tiles are multiplied with at once. If products are scattered, the taps of a kernel
- * stay together. */
+/* Return the number of filters with which tiles are multiplied at once. If products are scattered, all taps of a filter
+ * are multiplied at once. */
 static int64_t TYPED(filters_at_once)(const struct TYPED(job) *job)
 {
     if (!job->scattered)
@@ -220,8 +225,8 @@ static void TYPED(pack_all)(const struct TYPED(job) *job, const struct TYPED(pas
     }
 }
 
-/* Append the pieces of the outputs begin ... end - 1. Outputs are numbered through all images; if shifted, through one
- * image, with the columns between its lines. */
+/* Append the pieces of the outputs begin ... end - 1 to a tiling. Outputs are numbered through all images. If the pass
+ * is shifted, they are numbered through one image, and the columns between its lines are counted, too. */
 static void TYPED(add_pieces)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t begin, int64_t end, struct tiling *tiling)
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
@@ -287,7 +292,7 @@ static void TYPED(pack_tile)(const struct TYPED(job) *job, const struct TYPED(pa
         }
 }
 
-/* Some images, and one group of their channels. */
+/* A unit of work: some images, and one group of their channels. */
 struct TYPED(unit) {
     int64_t group, images;
     const REAL *from;
@@ -313,8 +318,8 @@ static void TYPED(fill_channel)(const struct TYPED(job) *job, const struct TYPED
     TYPED(fill_frame)(job->kernels, &job->frame, unit->from + channel * job->from_channel, frames + c * job->frame.channel);
 }
 
-/* Scatter: add each product (pixel of the tile x filter tap) to the output it belongs to. `sums` starts at a filter
- * boundary. */
+/* Scatter the products of a tile: add each product of a pixel and a tap of a filter to its output. `sums` starts with
+ * the first tap of a filter. */
 static void TYPED(scatter_tile)(const struct TYPED(job) *job, const struct tile *tile, int64_t filters, const REAL *sums, REAL *to)
 {
     const int64_t *length = job->length, *q = job->frame.pitch, *kernel = job->kernel;
@@ -362,7 +367,7 @@ static void TYPED(sum_tiles)(const struct TYPED(job) *job, const struct TYPED(un
     } while (k < pass->summed);
 }
 
-/* Compute a block of tiles for the filters f0 ... f1 - 1 of a group, at most FILTERS_AT_ONCE filters. */
+/* Compute the outputs of a block of tiles for the filters f0 ... f1 - 1 of a group, at most FILTERS_AT_ONCE filters. */
 static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t f0, int64_t f1,
                              const REAL *frames, REAL *work)
 {
@@ -390,7 +395,7 @@ static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(un
     }
 }
 
-/* Compute a block of tiles for a chunk of filters that are placed along registers. */
+/* Compute the outputs of a block of tiles for a chunk of filters that are placed along registers. */
 static void TYPED(run_across)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t chunk_number,
                               const REAL *frames, REAL *work, npy_intp *at)
 {
@@ -454,8 +459,8 @@ static void TYPED(run_task)(const struct TYPED(job) *job, const struct TYPED(uni
         TYPED(run_tiles)(job, unit, number, part, f0, f1, frames, work);
 }
 
-/* Let two phases of a stride of two be computed together if their tiles are equal and there is room. Their outputs are
- * adjacent. */
+/* If the passes of two phases of a stride of two have equal tiles, and there is room for the sums of both, let them be
+ * computed together. Their outputs alternate. */
 static void TYPED(pair)(const struct TYPED(job) *job, struct TYPED(pass) *a, struct TYPED(pass) *b)
 {
     int64_t apart = a->to - b->to;
@@ -516,8 +521,9 @@ static void TYPED(run_job)(const struct TYPED(job) *job, int threads)
     }
 }
 
-/* Choose how tiles are computed, and return the cost for all channels and taps. Costs are in products of registers for
- * one channel and tap. The useless results between lines are compared with the costs of copying and transposing. */
+/* Choose how the tiles of a pass are computed, and return the cost for all channels and taps. The variables hold costs
+ * for one channel and tap, with the cost of multiplying two registers as unit. Shifted tiles compute useless results
+ * between the lines, other tiles are packed, and sums across registers are transposed. */
 static double TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pass)
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
@@ -525,7 +531,8 @@ static double TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pa
     pass->linear = real == 0 ? 0 : ((grid[0] - 1) * q[1] + grid[1] - 1) * q[2] + grid[2];
     double pieces = real / lanes + (double)(grid[0] * grid[1]);
     double shifted = (pass->linear / lanes + 0.5) * job->filters, packed = real / lanes * job->filters + PACKING * pieces;
-    /* With one register of filters, there are too few sums: additions wait for earlier additions. */
+    /* With one register of filters, there are too few sums: each addition waits for the previous addition to the same
+     * sum. */
     double alone = registers > 1 ? 1.02 : job->kernels->rows < 8 ? 2 : 1.2;
     double across = real * registers * (alone + TRANSPOSING / (pass->summed > 0 ? pass->summed : 1));
     /* Lines of pixels are read in place, usually not aligned to registers. Filters are aligned. */
@@ -547,7 +554,7 @@ static void TYPED(choose_images)(struct TYPED(job) *job, int threads)
         if (job->passes[p].shifted || outputs == 0)
             return;
         least = outputs < least ? outputs : least;
-        /* Then the threads can share the chunks of filters. */
+        /* With many registers of filters, the threads can share the chunks of filters instead of the images. */
         if (job->passes[p].across && TYPED(registers)(job) >= 6 * threads)
             fair = job->units;
     }

@@ -13,7 +13,8 @@ typedef MASK NAME(mask) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL))
 #define LEAST ((int)(16 / sizeof(REAL)))
 #define INLINE static inline __attribute__((always_inline))
 
-/* sums[i][j] (+)= sum over k of a[k][i] b[off[k] + j], for `rows` i and `wide` registers of j. Rows of sums are 3 registers apart. */
+/* sums[i][j] (+)= sum over k of a[k][i] b[off[k] + j], for `rows` i and `wide` registers of j. Rows of sums are 3
+ * registers apart. */
 INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a, const REAL *b, const npy_intp *off, REAL *sums, int fresh)
 {
     VEC total[8][3];
@@ -190,8 +191,9 @@ static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const 
     }
 }
 
-/* Transpose a square of registers. An element's position has the bits of its row, then those of its column. Each round
- * moves the highest bit to the other end. After one round for each bit of the row number, rows are columns. */
+/* Transpose a square matrix in registers. The position of an element consists of the bits of its row number, then the
+ * bits of its column number. Each round moves the highest bit to the other end. After one round for each bit of the row
+ * number, rows are columns. */
 INLINE void NAME(transpose_square)(VEC *v)
 {
     NAME(mask) low, high;
@@ -219,7 +221,7 @@ INLINE void NAME(transpose_square)(VEC *v)
 static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy_intp pitch, npy_intp limit, REAL *out, npy_intp step)
 {
     for (npy_intp begin = 0; begin < columns; begin += LANES) {
-        /* The last columns, some of them a second time. */
+        /* Handle the last columns, some of them a second time. */
         npy_intp column = columns >= LANES && begin + LANES > columns ? columns - LANES : begin;
         npy_intp count = columns - column < LANES ? columns - column : LANES;
         VEC v[LANES];
@@ -330,7 +332,8 @@ INLINE void NAME(clear)(REAL *to, npy_intp n)
 {
     for (; n > 0; --n) {
         *to++ = 0;
-        __asm__ volatile("" : : : "memory");    /* a call of memset for each end of a line would cost more */
+        __asm__ volatile("" : : : "memory");    /* prevents a call of memset, which would cost more for each end of a
+                                                 * line */
     }
 }
 
@@ -350,7 +353,7 @@ INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
     npy_intp i = 0;
     if (n >= LANES)
         for (; i < n; i += LANES) {
-            i = i + LANES > n ? n - LANES : i;      /* the last elements, some of them a second time */
+            i = i + LANES > n ? n - LANES : i;      /* handle the last elements, some of them a second time */
             VEC a = *(const VEC *)(even + i), b = *(const VEC *)(odd + i);
             *(VEC *)(to + 2 * i) = __builtin_shuffle(a, b, low);
             *(VEC *)(to + 2 * i + LANES) = __builtin_shuffle(a, b, high);
@@ -369,7 +372,7 @@ INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
         }
 }
 
-/* The form of unpack for two tiles whose outputs alternate. */
+/* The variant of unpack for two tiles whose outputs alternate. */
 static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd, const struct piece *pieces, int n_pieces, REAL *to,
                              npy_intp to_filter)
 {
@@ -379,7 +382,7 @@ static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd
 }
 
 /* Fill lines of a frame of `width` elements each. The elements first ... end - 1 are every step-th element of a line of
- * the image, the others are zero. */
+ * the image, the other elements are zero. */
 static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
 {
     npy_intp n = end - first;
@@ -399,7 +402,7 @@ static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp 
     }
 }
 
-/* Split 2 n elements into those with even and those with odd indices. */
+/* Split 2 n elements into the elements with even indices and the elements with odd indices. */
 INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
 {
     NAME(mask) numbers;
@@ -411,7 +414,7 @@ INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
     npy_intp i = 0;
     if (n >= LANES)
         for (; i < n; i += LANES) {
-            i = i + LANES > n ? n - LANES : i;      /* the last elements, some of them a second time */
+            i = i + LANES > n ? n - LANES : i;      /* handle the last elements, some of them a second time */
             VEC a = *(const VEC *)(from + 2 * i), b = *(const VEC *)(from + 2 * i + LANES);
             *(VEC *)(even + i) = __builtin_shuffle(a, b, numbers);
             *(VEC *)(odd + i) = __builtin_shuffle(a, b, numbers + 1);
@@ -430,8 +433,8 @@ INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
         }
 }
 
-/* Fill lines of two frames, which are `apart` elements apart. The first frame gets every second element of a line of
- * the image, from element x on; the second frame gets the elements between these. Elements outside the line, which has
+/* Fill lines of two frames, which are `apart` elements apart. The first frame gets the elements x, x + 2, x + 4 ... of
+ * a line of the image, the second frame gets the elements x + 1, x + 3 .... Elements outside the line, which has
  * `length` elements, are zero. */
 static void NAME(fill_two)(npy_intp lines, npy_intp width, npy_intp apart, npy_intp x, npy_intp length, REAL *to, const REAL *from, npy_intp pitch)
 {

@@ -1,9 +1,10 @@
-/* Correlation for one floating-point type: its kernels for each instruction set, and the call. conv.c includes this
- * file once for each type, with REAL, MASK and TYPED(f) defined. */
+/* Correlation for one floating-point type: its kernels for each instruction set, and the functions that choose and call
+ * them. conv.c includes this file once for each type, with REAL, MASK and TYPED(f) defined. */
 struct TYPED(kernels) {
     /* lanes: elements of a register; rows: filters of a full tile */
     int lanes, rows;
-    /* widest: largest number of registers of filters in `outer`; outer_rows: its rows, for each number of registers */
+    /* widest: largest number of registers of filters in `outer`; outer_rows: number of rows of `outer` for each number
+     * of registers */
     int widest, outer_rows[4];
     void (*tile[3][8])(npy_intp, const REAL *, const REAL *, const npy_intp *, REAL *, int);
     void (*across[3][8])(npy_intp, const REAL *, const npy_intp *, const npy_intp *, const REAL *, REAL *, int);
@@ -65,8 +66,8 @@ static const struct TYPED(kernels) *TYPED(kernels_for)(int64_t wanted)
 #include "conv_weights.h"
 #include "conv_unshared.h"
 
-/* Turn a job into one that scatters products, if that is faster than `cost`. `off` and `weight` are memory for its
- * passes. */
+/* Let a job scatter products if this costs less than `cost`. `off` and `weight` are memory for the tables of its
+ * pass. */
 static void TYPED(consider_scattering)(struct TYPED(job) *job, const struct geometry *g, int inputs, double cost, npy_intp *off, int64_t *weight)
 {
     const int64_t *source = inputs ? g->top : g->image, *target = inputs ? g->image : g->top;

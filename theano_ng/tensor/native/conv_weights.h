@@ -1,8 +1,9 @@
-/* The gradient of correlation with respect to the weights, for one floating-point type. A tile is channels and taps by
- * filters, summed over pixels of the frame (conv_engine.h). conv_type.h includes this file once for each type. */
+/* The gradient of correlation with respect to the weights, for one floating-point type. A tile of sums has a row for
+ * each channel and tap, and a column for each filter. Each sum is over pixels of the frame (conv_engine.h). conv_type.h
+ * includes this file once for each type. */
 
-/* Pixels of a block of lines; room for the pixels of all blocks that are handled before the next taps; largest number
- * of these blocks. */
+/* PIXELS_AT_ONCE: maximum number of pixels of a block of lines. The sums of a tile are computed for several blocks
+ * before the next tile: for at most BLOCKS_AT_ONCE blocks with at most PIXELS_ROOM pixels. */
 #define PIXELS_AT_ONCE 128
 #define PIXELS_ROOM 384
 #define BLOCKS_AT_ONCE 32
@@ -14,7 +15,7 @@ struct TYPED(sums) {
     int64_t images;           /* number of images whose frames are in memory at once */
     const REAL *image, *top;
     int64_t from_channel;
-    npy_intp *off;            /* [channels of a group times taps] */
+    npy_intp *off;            /* [channels of a group times taps] offsets in the frame */
     REAL *sums;               /* [group][...] */
 };
 
@@ -40,15 +41,15 @@ static int TYPED(next_chunk)(const struct TYPED(sums) *job, struct TYPED(chunk) 
 }
 #define FIRST_CHUNK {-1, 0, 0}
 
-/* The outputs of some lines of an image. x: the first pixel of the first output in the frame; pixels_before: index of
- * its gradient in `y`. */
+/* A block: the outputs of some lines of an image. x: the pixel in the frame for the first output; pixels_before: index
+ * in `y` of the gradient of the first output. */
 struct TYPED(lines) {
     const REAL *x;
     int64_t lines, columns, pixels_before;
 };
 
-/* Add the contributions of `n_blocks` blocks of lines to the channels and taps [k0, k1). `y` has the gradients of each
- * chunk of filters. */
+/* Add the contributions of `n_blocks` blocks of lines to the sums of the channels and taps [k0, k1). `y` has the
+ * gradients of each chunk of filters. */
 static void TYPED(add_blocks)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, const struct TYPED(lines) *blocks, int n_blocks,
                               const REAL *y)
 {
@@ -68,7 +69,7 @@ static void TYPED(add_blocks)(const struct TYPED(sums) *job, int64_t group, int6
     }
 }
 
-/* Add the contributions of the images and gradients of a group to the channels and taps [k0, k1). */
+/* Add the contributions of the images and gradients of a group to the sums of the channels and taps [k0, k1). */
 static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, REAL *frame_memory, REAL *y)
 {
     const struct frame *frame = &job->frame;
@@ -135,7 +136,7 @@ static void TYPED(gather_outer)(const struct TYPED(sums) *job, int64_t group, co
     }
 }
 
-/* The form of add_outer for a group with few filters: sum along the pixels. `sums` has a register for each filter,
+/* The variant of add_outer for a group with few filters: sum along the pixels. `sums` has a register for each filter,
  * channel and tap. */
 static void TYPED(add_along)(const struct TYPED(sums) *job, int64_t group, REAL *frame_memory, REAL *lines)
 {
@@ -150,7 +151,7 @@ static void TYPED(add_along)(const struct TYPED(sums) *job, int64_t group, REAL 
         for (int64_t f = 0; f < job->filters; ++f) {
             int64_t image_of = (n * job->groups + group) * job->filters + f;
             const REAL *gradients = job->top + image_of * pixels;
-            /* memory after them must not be read */
+            /* memory after the last gradient must not be read: copy the gradients */
             if ((image_of + 1) * pixels + kernels->lanes > job->units * job->groups * job->filters * pixels)
                 gradients = memcpy(lines, gradients, pixels * sizeof(REAL));
             for (int64_t g0 = 0; g0 < job->grid[0]; ++g0)

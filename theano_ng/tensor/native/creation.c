@@ -111,7 +111,7 @@ static int refuse_count(double count)
     return -1;
 }
 
-/* Read a 0-d integer of any dtype into an integer wide enough for all. Return 0, or -1 with an exception set. */
+/* Read a 0-d integer of any dtype into a 128-bit integer. Return 0, or -1 with an exception set. */
 static int read_wide(PyObject *value, __int128 *result)
 {
     int64_t word;
@@ -125,7 +125,8 @@ static int read_wide(PyObject *value, __int128 *result)
     return 0;
 }
 
-/* The number of elements in a block. A block is its first element plus a table of multiples of the step. */
+/* The number of elements in a block. The elements of a block are the sums of its first element and a table of multiples
+ * of the step. */
 #define LANES 32
 
 NATIVE_FUNCTION(arange_int, type_number)
@@ -224,7 +225,8 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, co
     PyArrayObject *vector = native_alloc(out, 1, &length, type_num);
     if (vector == NULL)
         return -1;
-    /* Counters of 32 bits can be converted to floating point in vectors; each block has its own offset. */
+    /* The compiler can vectorize the conversion of 32-bit counters to floating point. Each block therefore has 32-bit
+     * counters and an offset. */
     const npy_intp block = 1 << 20;
     if (type_num == NPY_FLOAT64) {
         double *data = (double *)PyArray_DATA(vector), delta = (start + step) - start;

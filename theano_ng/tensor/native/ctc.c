@@ -1,7 +1,8 @@
 /* Connectionist temporal classification: costs and gradients by the forward-backward algorithm in the log domain.
  *
- * A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification, ICML 2006, section 4. The states of an example
- * are its labels with a blank before, between and after them: state s is blank when s is even, else label s / 2. Sums are in double. */
+ * A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification, ICML 2006, section 4. The
+ * states of an example are its labels with a blank before, between and after them: state s is blank if s is even, else
+ * label s / 2. Sums are in double. */
 #include "native.h"
 #include "threads.h"
 #include <math.h>
@@ -25,8 +26,8 @@ static inline npy_intp symbol_of(const Example *e, npy_intp state)
     return state % 2 ? (npy_intp)e->labels[state / 2] : 0;
 }
 
-/* Return 1 if a path may reach a state from the state two before it. A path may not skip a blank that separates equal
- * labels. */
+/* Return 1 if a path can reach a state directly from the state two positions before it. A path must not skip a blank
+ * that separates equal labels. */
 static inline int skips(const Example *e, npy_intp state)
 {
     return state % 2 && state >= 3 && e->labels[state / 2] != e->labels[state / 2 - 1];
@@ -46,7 +47,7 @@ static inline int skips(const Example *e, npy_intp state)
         for (npy_intp k = 0; k < n; ++k)                                                                 \
             out[k] = ((double)x[k] - most) - sum;                                                        \
     }                                                                                                    \
-    /* Store softmax minus the probability that the paths give to each symbol. */                        \
+    /* Store the gradient: softmax minus the probability that the paths give to each symbol. */          \
     static void put_gradient_##T(npy_intp n, const double *log_softmax, const double *spent, char *to)   \
     {                                                                                                    \
         for (npy_intp k = 0; k < n; ++k)                                                                 \

@@ -1,7 +1,7 @@
 /* Cumulative sums and products, and linear recurrences, along an axis. */
 #include "native.h"
 
-#define COLUMNS 512 /* adjacent running totals */
+#define COLUMNS 512 /* number of adjacent running totals that are updated together */
 
 #define ADD(a, b) ((a) + (b))
 #define MUL(a, b) ((a) * (b))
@@ -9,9 +9,9 @@
 typedef float _Complex c64;
 typedef double _Complex c128;
 
-/* A total depends on the total before it. Four rows are therefore processed at a time. In single rows (if GROUPS), four
- * elements are combined first, and then with the total. Products of floats must not be grouped: 0 times an overflowed
- * product is NaN. */
+/* Each running total depends on the previous total. Therefore, four rows are processed at the same time. In a single
+ * row (if GROUPS), four elements are combined with each other, and then with the total. Products of floats must not be
+ * grouped: a product may overflow, and 0 times infinity is NaN. */
 #define DEFINE(name, T, OP, ONE, GROUPS)                                                                             \
     static inline void name##_four(int64_t n, int64_t apart, const T *x, T *z, T *total)                             \
     {                                                                                                                \
@@ -99,7 +99,7 @@ static scan_fn find_scan(int type, int64_t item, int product)
     }
 }
 
-/* Provide the result in Fortran order. */
+/* Return an F-contiguous array in *out: the existing array if it has this shape and type, otherwise a new array. */
 static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims, int type)
 {
     PyArrayObject *old = (PyArrayObject *)*out;
@@ -111,8 +111,9 @@ static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims
     return (PyArrayObject *)*out;
 }
 
-/* The result is C-contiguous. Only along an axis of an array that is just F-contiguous, the result is F-contiguous too.
- * Parameters: axis (-1: of the flattened array), whether to compute products, type number of the output. */
+/* Cumulative sums or products. The result is C-contiguous. If an axis is given, and x is F-contiguous but not
+ * C-contiguous, the result is F-contiguous. Parameters: axis (-1: of the flattened array), whether to compute products,
+ * type number of the output. */
 NATIVE_FUNCTION(cumulative, axis, product, type_number)
 static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_params *params)
 {

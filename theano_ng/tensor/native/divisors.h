@@ -1,11 +1,11 @@
 /* Detection of zeros among integer divisors.
  *
- * A kernel that divides integers does not stop at a zero, because only loops without branches are vectorized. It sets
- * an int to 1 instead; the pointer to this int follows the pointers of the operands. An output that may overwrite an
- * array visible to other code requires that divisors are checked before anything is written. If the int is 1 when such
- * a kernel is called, the kernel checks the divisors itself. If one is zero, it leaves the int at 1 and computes
- * nothing; otherwise it sets the int to 0. If a kernel is called more than once, `check_divisors` checks the divisors
- * before the first call. */
+ * A kernel that divides integers does not stop at a zero, because only loops without branches are vectorized. Instead
+ * it sets an int to 1; the pointer to this int follows the pointers of the operands. If an output may overwrite an
+ * array that other code can see, the divisors must be checked before anything is written. For this, the caller sets the
+ * int to 1, and the kernel checks the divisors itself. If a divisor is zero, the kernel leaves the int at 1 and
+ * computes nothing; otherwise it sets the int to 0. If a kernel is called more than once, `check_divisors` checks the
+ * divisors before the first call. */
 #ifndef THEANO_NG_DIVISORS_H
 #define THEANO_NG_DIVISORS_H
 
@@ -24,7 +24,7 @@ enum { NO_DIVISOR, DIVISION, MODULO };
 #define VECTOR 32 /* bytes */
 
 /* Return 1 if there is a zero. The loops have no early exit: the time of a call that fails does not matter. Contiguous
- * elements are compared by vectors, four at a time; the last vector overlaps the vector before it. */
+ * elements are compared by vectors, four at a time; the last vector overlaps the previous vector. */
 #define ZERO_IN(T)                                                                                     \
     typedef T Vector_##T __attribute__((vector_size(VECTOR), aligned(1), may_alias));                  \
     STRIDED_CLONES static int zero_in_##T(const char *data, int64_t n, int64_t step)                   \
@@ -53,7 +53,8 @@ ZERO_IN(uint16_t)
 ZERO_IN(uint32_t)
 ZERO_IN(uint64_t)
 
-/* Return 1 if one of n integers is zero. `item`: the size of an integer in bytes; `step`: their distance in bytes. */
+/* Return 1 if one of n integers is zero. `item`: the size of an integer in bytes; `step`: bytes from one integer to the
+ * next. */
 static int zero_in_run(int64_t item, const char *data, int64_t n, int64_t step)
 {
     switch (item) {
@@ -119,8 +120,8 @@ static void zero_place(PyArrayObject *a, char *text)
         text += sprintf(text, "%s%lld%s", d == 0 ? "element [" : ", ", (long long)index[d], d == nd - 1 ? "] of " : "");
 }
 
-/* Return 0 if no divisor among the inputs is zero; otherwise -1 with the exception set. The divisors are non-empty
- * arrays of aligned integers. */
+/* Return 0 if no divisor among the inputs is zero. Otherwise return -1 with the exception set. The divisors are
+ * non-empty arrays of aligned integers. */
 static int check_divisors(int nin, PyObject **in, const struct operand_params *operands)
 {
     for (int i = 0; i < nin; ++i)
@@ -134,8 +135,8 @@ static int check_divisors(int nin, PyObject **in, const struct operand_params *o
     return 0;
 }
 
-/* Set the exception after a kernel has found a zero. `computed`: the kernel's operation with a divisor that is not an
- * input. Return -1. */
+/* Set the exception after a kernel has found a zero. `computed`: DIVISION or MODULO if the kernel divides by a value
+ * that is not an input. Return -1. */
 static int zero_met(int nin, PyObject **in, const struct operand_params *operands, int64_t computed)
 {
     if (check_divisors(nin, in, operands) == 0)

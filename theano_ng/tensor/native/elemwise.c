@@ -1,15 +1,15 @@
 /* Elementwise operations: the driver around generated inner loops, and DimShuffle.
  *
- * tng_elemwise checks shapes, provides outputs, sorts and merges the dimensions, and calls the kernel
+ * tng_elemwise checks shapes, allocates outputs, sorts and merges the dimensions, and calls the kernel
  *
  *     void kernel(int64_t n, char **ptr, const int64_t *stride)
  *
- * over pieces of n elements. Operands are the inputs, then the outputs. One more pointer follows their pointers:
- * kernels that divide integers store there that a divisor was zero, and read from there whether to check the divisors
- * first (divisors.h). stride[-1] is the address of the program that the interpreter runs (blocks/blocks.h). A kernel
- * supports only strides equal to the item size, and stride 0 for the operands of class HOISTED (always) and of class
- * MAYBE_BROADCAST (all of them together). Operands with other strides are copied through a small buffer, piece by
- * piece, so that they still use the vectorized loop.
+ * over pieces of n elements. `ptr` and `stride` have an entry for each operand (the inputs, then the outputs). After
+ * the operands, `ptr` has a pointer to an int: a kernel that divides integers sets the int to 1 if a divisor is zero,
+ * and checks the divisors first if the int is 1 (divisors.h). stride[-1] is the address of the program that the
+ * interpreter runs (blocks/blocks.h). A kernel supports only strides equal to the item size, and stride 0 for the
+ * operands of class HOISTED (always) and of class MAYBE_BROADCAST (all of them together). Operands with other strides
+ * are copied through a small buffer, piece by piece, so that they still use the vectorized loop.
  *
  * The packed parameters are described in elemwise_params.h. The scratch memory holds a Plan. */
 #include "elemwise_params.h"
@@ -20,7 +20,7 @@
 typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 #define MAX_ND 32
-#define ROW_MIN 48                     /* several shorter rows go through the buffers together */
+#define ROW_MIN 48                     /* rows of fewer elements go through the buffers together */
 #define HOIST_MIN 16                 /* instead of ROW_MIN, if buffers would have to repeat single values of each row */
 #define SHORT_RUN 16                   /* elements; for fewer, a call of memcpy costs more than a loop */
 #define PIECE_MIN 64
@@ -28,8 +28,8 @@ typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 #define GROUP 16                       /* rows that are transposed together */
 #define GROUP_BYTES 2048               /* bytes of one row in the buffers of a group */
 
-/* The loops for one set of shapes and strides. A plan lives in the scratch memory and is used until these change.
- * PART(name, length in words): */
+/* A plan describes the loops for the shapes and strides of the operands. It is stored in the scratch memory, and used
+ * until the shapes or strides change. PART(name, length in 64-bit words): */
 #define PLAN_PARTS(PART)                                                                                               \
     PART(head, H_COUNT)            /* H_* below */                                                                     \
     PART(dims, nd)                 /* shape of the result */                                                           \
@@ -37,7 +37,7 @@ typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
     PART(in_strides, nin * nd)     /* [nin][nd] strides of the inputs that the plan was made for */                    \
     PART(out_strides, nout * nd)   /* [nout][nd] strides of the outputs */                                             \
     PART(low, nin + nout)          /* bytes from an operand's data pointer to its first byte */                        \
-    PART(high, nin + nout)         /* and to the end of its last byte */                                               \
+    PART(high, nin + nout)         /* bytes from an operand's data pointer to the end of its last byte */              \
     PART(base, nin + nout)         /* bytes from the data pointer to the loop's first element (negative strides) */    \
     PART(item, nin + nout)         /* item size */                                                                     \
     PART(buffered, nin + nout)     /* whether the operand goes through a buffer */                                     \
@@ -232,7 +232,7 @@ static int choose_variant(const Plan *p, int nd, int nop, const struct operand_p
     return has_maybe_broadcast && misfits[1] < misfits[0];
 }
 
-/* Return 1 if that variant reads all operands in place. */
+/* Return 1 if the variant of the kernel (plain or alternate) reads all operands in place. */
 static int reads_in_place(const Plan *p, int nd, int nop, const struct operand_params *operands, int alternate)
 {
     for (int o = 0; o < nop; ++o)
@@ -417,8 +417,8 @@ static void move_rows(char *at, char *buffer, int gathers, int64_t rows, int64_t
     }
 }
 
-/* Copy n elements of operand o, starting at loop position `start`, into a contiguous buffer, or for an output from the
- * buffer. */
+/* Copy n elements of operand o, from loop position `start` on: from an input into a contiguous buffer, or from the
+ * buffer into an output. */
 static void move_elements(const Run *run, int o, const int64_t *start, char *buffer, int64_t n)
 {
     const Plan *p = run->plan;
@@ -469,7 +469,7 @@ static void move_elements(const Run *run, int o, const int64_t *start, char *buf
     }
 }
 
-/* Run the positions begin..end of all loops taken as one sequence. */
+/* Run the positions begin..end, where the positions of all loops are numbered as one sequence. */
 static void run_sequence(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
@@ -491,7 +491,8 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
             buffer[o] = free_room;
             free_room += piece * p->item[o];
         }
-        /* A row that repeats (a bias): if a piece is a whole number of rows, the buffer is filled only once. */
+        /* An input whose row repeats, such as a bias: if a piece is a whole number of rows, the buffer is filled only
+         * once. */
         periodic[o] = p->buffered[o] && o < run->nin && loops > 1;
         for (int k = 1; k < loops; ++k)
             periodic[o] &= p->strides[o * run->nd + k] == 0;
@@ -688,7 +689,7 @@ static void run_all(const Run *run, int64_t openmp_minsize)
 
 NATIVE_READER(elemwise)
 
-/* Run again with native-endian, aligned copies of the inputs that are marked in `copy`. */
+/* Run the node again, with native-endian, aligned copies of the inputs that are marked in `copy`. */
 static int with_copies(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_params *params, const char *copy)
 {
     PyObject *given[nin];
@@ -769,9 +770,9 @@ static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int 
     return 1;
 }
 
-/* Return 1 if the result of a division is better written to a separate array than over the input that it could
- * overwrite. Overwriting requires a check of the divisors before, which is one more pass over memory. The pass is cheap
- * if there is a single divisor, or if the divisors stay in the cache. A separate array is kept for the next call
+/* Return 1 if a division should not overwrite the input `target`, because a separate array for the result is cheaper.
+ * Before a division overwrites an input, the divisors must be checked, which is one more pass over memory. The pass is
+ * cheap if there is a single divisor, or if the divisors stay in the cache. A separate array is kept for the next call
  * (alloc.c) and costs nothing, unless it does not fit the last-level cache. */
 static int cheaper_beside(PyArrayObject *target, int nin, const struct operand_params *operands)
 {
@@ -784,8 +785,8 @@ static int cheaper_beside(PyArrayObject *target, int nin, const struct operand_p
     return many && bytes >= (1 << 20) && bytes <= (8 << 20);
 }
 
-/* Provide the output arrays. Return 1 if inputs must be copied first (marked in `copy`), -1 with an exception set, else
- * 0. */
+/* Store the output arrays in `out`: overwritten inputs, previous outputs, or new arrays. Return 1 if the inputs that
+ * are marked in `copy` must be copied first, -1 with an exception set, else 0. */
 static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_params *operands, const int64_t *dims,
                            int fortran, int check_divisors_first, char *copy)
 {

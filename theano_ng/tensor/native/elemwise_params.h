@@ -21,7 +21,7 @@ enum { VARYING, HOISTED, MAYBE_BROADCAST };
  *   openmp_minsize: number of elements from which threads share the work (0: never)
  *   may_fail: the kernel uses Python's API and may set an exception
  *   has_maybe_broadcast: an input is of kind MAYBE_BROADCAST
- *   computed_divisor: the kernel's operation with a divisor that it computes (divisors.h)
+ *   computed_divisor: DIVISION or MODULO if the kernel divides by a value that it computes (divisors.h)
  *   check_divisors_first: divisors among the inputs are checked before an input is overwritten
  *   operands: the inputs, then the outputs */
 NATIVE_TABLE(elemwise, operand, operands, kernel, program, scratch, ndim, openmp_minsize, may_fail, has_maybe_broadcast, computed_divisor, check_divisors_first);
@@ -31,7 +31,7 @@ static inline int is_broadcast(const struct operand_params *operand, int d)
     return operand->broadcastable >> d & 1;
 }
 
-/* Raise ValueError for an input whose dimension d is declared broadcastable, but has another length than 1. Return -1. */
+/* Raise ValueError for an input whose dimension d is declared broadcastable, but whose length is not 1. Return -1. */
 static int refuse_broadcast(int input, int d, int64_t here)
 {
     PyErr_Format(PyExc_ValueError,
@@ -41,7 +41,7 @@ static int refuse_broadcast(int input, int d, int64_t here)
     return -1;
 }
 
-/* Raise ValueError for two inputs with other lengths of dimension d. Return -1. */
+/* Raise ValueError for two inputs with different lengths of dimension d. Return -1. */
 static int refuse_lengths(int d, int one, int64_t length, int other, int64_t here)
 {
     PyErr_Format(PyExc_ValueError, "Input dimension mis-match. (input[%d].shape[%d] = %lld, input[%d].shape[%d] = %lld)", one, d,

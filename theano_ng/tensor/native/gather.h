@@ -1,8 +1,8 @@
-/* Byte offsets of the positions that integer arrays, masks, slices and None select in an array.
+/* Advanced indexing: the byte offsets of the elements that integer arrays, masks, slices and None select in an array.
  *
  * The index arrays are broadcast together to the shape `bdim`; each of its `nb` positions gives one offset. `rest` has
- * the dimensions that no array indexes, and new ones. The result of indexing has the shape rest[:pos] + bdim +
- * rest[pos:]. Offsets are computed in chunks that stay in the first-level cache: no array holds all of them. Indices
+ * the dimensions that no array indexes, and new dimensions. The result of indexing has the shape rest[:pos] + bdim +
+ * rest[pos:]. Offsets are computed in chunks that stay in the first-level cache: no array holds all offsets. Indices
  * are read once, in their own dtype. */
 #ifndef THEANO_NG_GATHER_H
 #define THEANO_NG_GATHER_H
@@ -10,7 +10,7 @@
 #include "index_entries.h"
 #include "strided.h"
 
-/* The maximal number of offsets in a chunk. */
+/* The maximum number of offsets in a chunk. */
 #define GATHER_CHUNK 1024
 
 typedef struct {
@@ -19,7 +19,8 @@ typedef struct {
     char *data;
 } BasicView;
 
-/* Append the dimension that a slice of an axis (size, stride) results in, and move the data pointer. */
+/* Append the dimension that results from a slice of an axis with length `size` and stride `stride`, and move the data
+ * pointer. */
 static inline void push_slice(BasicView *view, npy_intp size, npy_intp stride, npy_intp start, npy_intp stop, npy_intp step)
 {
     npy_intp length = PySlice_AdjustIndices(size, &start, &stop, step);
@@ -32,21 +33,21 @@ static inline void push_slice(BasicView *view, npy_intp size, npy_intp stride, n
 /* ---------------------------------------------------------------- one index array */
 
 struct IndexArray;
-/* Compute the offsets of n indices that are `step` bytes apart. Store them if `first`, else add them to `offset`. If
- * `offset` is NULL, only check the indices. */
+/* Compute the offsets of n indices that are `step` bytes apart. Store the offsets in `offset` if `first`, else add them
+ * to `offset`. If `offset` is NULL, only check the indices. */
 typedef int (*add_indices_fn)(const struct IndexArray *a, const char *data, npy_intp step, npy_intp n, npy_intp *offset, int first);
 
 typedef struct IndexArray {
     PyArrayObject *array; /* owned: integers; for a mask, the offsets of its true elements */
     add_indices_fn add;
     int axis;
-    npy_intp size, stride; /* of the indexed axis */
+    npy_intp size, stride; /* length and stride of the indexed axis */
     const char *here;
-    npy_intp step[NPY_MAXDIMS]; /* along the dimensions of the walk */
+    npy_intp step[NPY_MAXDIMS]; /* strides along the dimensions of the walk */
 } IndexArray;
 
-/* Turn the index j into a position: negative indices count from the end. An index out of bounds stays so when it is
- * compared as unsigned. */
+/* Turn the index j into a position: negative indices count from the end. An index that is out of bounds remains out of
+ * bounds when it is compared as an unsigned integer. */
 #define SIGNED_POSITION (j += (j >> 63) & size)
 #define UNSIGNED_POSITION ((void)0)
 
@@ -132,7 +133,7 @@ static int strided_ranges_meet_or_null(PyArrayObject *a, PyArrayObject *target)
 }
 
 /* Read an array of integers that indexes an axis. `target`: the array that will be written, or NULL. Indices that share
- * its memory are copied. */
+ * memory with `target` are copied. */
 static int read_integers(IndexArray *a, PyObject *value, PyArrayObject *x, int axis, PyArrayObject *target)
 {
     PyArrayObject *given = (PyArrayObject *)value;
@@ -163,7 +164,7 @@ typedef struct {
     npy_intp bdim[NPY_MAXDIMS], nb;
     int n_arrays;
     IndexArray array[NPY_MAXDIMS];
-    npy_intp base; /* offset of all 0-d integers together */
+    npy_intp base; /* sum of the offsets of all 0-d integers */
     /* The walk over bdim, where adjacent dimensions are merged. If a mask is the only index array, the walk is over the
      * mask's dimensions. */
     int nd;
@@ -218,14 +219,14 @@ static npy_intp read_mask_run(const char *mask, npy_intp mask_step, npy_intp n, 
     return count;
 }
 
-/* Write the next offsets of the walk, here over a mask. Return their number, or -1 with an exception set if an index is
- * out of bounds. */
+/* Write the next offsets of a walk over a mask. Return the number of offsets, or -1 with an exception set if an index
+ * is out of bounds. */
 static npy_intp next_of_mask(Gather *g, npy_intp *offset)
 {
     int last = g->nd - 1;
     npy_intp count = 0;
     /* The loop ends when at most 64 positions of the chunk are free. A run is limited to the free positions, so filling
-     * the last ones would take many short runs. */
+     * the last positions would take many short runs. */
     while (g->left > 0 && count < GATHER_CHUNK - 64) {
         npy_intp run = last < 0 ? 1 : g->dim[last] - g->at[last], room = GATHER_CHUNK - count;
         if (run > room)
@@ -308,7 +309,7 @@ static int gather_check(Gather *g)
     return 0;
 }
 
-/* Return 0 if the shape of a mask is that of the axes that it indexes, else -1 with an exception set. */
+/* Return 0 if a mask has the same shape as the axes that it indexes, else -1 with an exception set. */
 static int check_mask(PyArrayObject *mask, PyArrayObject *x, int axis)
 {
     for (int k = 0; k < PyArray_NDIM(mask); ++k)
@@ -535,7 +536,8 @@ static int gather_shape(const Gather *g, npy_intp *dim)
     return nd;
 }
 
-/* Split the strides of the result's dimensions into those of `rest` and those of the index arrays. */
+/* Split the strides of the result's dimensions into the strides of the `rest` dimensions and of the index
+ * dimensions. */
 static void gather_strides(const Gather *g, const npy_intp *stride, npy_intp *rest, npy_intp *index)
 {
     for (int k = 0; k < g->pos; ++k)

@@ -1,9 +1,9 @@
 /* Products of a matrix and a vector, for one floating-point type; blas.c includes this file once for each type, with
  * REAL and NAME(f) defined.
  *
- * Such a product reads each element of the matrix once, so the speed of memory is the limit. These loops reach the
- * limit. BLAS libraries, which are built for many processors, do not always reach it: 3200 x 3200 in float64 takes 3.5
- * ms instead of 4.3 ms with SciPy's BLAS. Sizes and strides are in elements. */
+ * Such a product reads each element of the matrix once, so the speed of memory is the limit. The loops of this file
+ * reach the limit. BLAS libraries, which are built for many processors, do not always reach it: 3200 x 3200 in float64
+ * takes 3.5 ms instead of 4.3 ms with SciPy's BLAS. Sizes and strides are in elements. */
 typedef REAL NAME(wide) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
 #define VEC NAME(wide)
 #define LANES ((npy_intp)(64 / sizeof(REAL)))
@@ -115,8 +115,8 @@ FOR_MACHINE(avx2, "avx2,fma")
 FOR_MACHINE(avx512, "avx512f,fma")
 #undef FOR_MACHINE
 
-/* y <- beta y + alpha A x for a matrix in the form that BLAS reads. Return 1, or 0 if these loops do not support the
- * layout. */
+/* y <- beta y + alpha A x for a matrix in the form that BLAS reads. Return 1, or 0 if the loops of this file do not
+ * support the layout. */
 static int NAME(multiply_vector)(npy_intp m, npy_intp n, const void *alpha_, const BlasMatrix *a, const BlasVector *x, const void *beta_,
                                  const BlasVector *y)
 {

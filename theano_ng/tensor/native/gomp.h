@@ -1,8 +1,9 @@
-/* GNU's OpenMP library, loaded when threads are first needed: a module linked with the library would not load at all on
- * systems without it. Without the library, and before native_threads() has been called, loops are sequential.
+/* GNU's OpenMP library, which is loaded when threads are first needed. A module that is linked with the library would
+ * not load at all on systems without the library. Without the library, and before native_threads() has been called,
+ * loops are sequential.
  *
  * This file defines the functions that gcc calls for parallel loops, and the functions of omp.h that we use. If a
- * pragma needs another function, the linker takes it from the library; theano_ng/tests/test_built.py detects that. */
+ * pragma needs another function, the linker takes it from the library; theano_ng/tests/test_built.py detects this. */
 #ifndef THEANO_NG_GOMP_H
 #define THEANO_NG_GOMP_H
 

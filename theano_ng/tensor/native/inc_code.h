@@ -1,9 +1,9 @@
-/* Functions that add rows of one dtype: dst[i] += src[i], with strides in bytes. Increments of indexed arrays are built
- * from them.
+/* Functions that add rows of one dtype: dst[i] += src[i], with strides in bytes. Increments of indexed arrays call
+ * these functions.
  *
  * `inc_row_for(kind, itemsize)` returns the function for a dtype ('b', 'i', 'u', 'f', 'c' as in NumPy), or NULL if
- * there is none. Self-contained C11 (GNU dialect), also C++. theano_ng.tensor.inc_code.inc_code() returns this file as
- * text. */
+ * there is no such function. Self-contained C11 (GNU dialect), also C++. theano_ng.tensor.inc_code.inc_code() returns
+ * this file as text. */
 #ifndef THEANO_NG_INC_CODE_H
 #define THEANO_NG_INC_CODE_H
 
@@ -13,8 +13,8 @@
 
 typedef void (*inc_row_fn)(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src, ptrdiff_t ss);
 
-/* An attribute of the loops: clones for several instruction sets, for modules that must run on any machine of an
- * architecture. */
+/* An attribute of the loops. Modules that must run on any machine of an architecture define it, so that the compiler
+ * makes clones of the loops for several instruction sets. */
 #ifndef INC_ROW_CLONES
 #define INC_ROW_CLONES
 #endif

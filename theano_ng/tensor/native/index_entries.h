@@ -36,7 +36,7 @@ static inline int out_of_bounds(Py_ssize_t index, int axis, Py_ssize_t size)
     return -1;
 }
 
-/* Store the position that an integer entry selects in an axis in *place. Return 0, or -1 with an exception set. */
+/* Store in *place the position that an integer entry selects along an axis. Return 0, or -1 with an exception set. */
 static inline int read_index(const struct entry_params *entry, PyObject **in, int axis, Py_ssize_t size, Py_ssize_t *place)
 {
     Py_ssize_t index;

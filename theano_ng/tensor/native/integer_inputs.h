@@ -1,4 +1,4 @@
-/* Readers of axes, lengths and shapes among the inputs of nodes. */
+/* Functions that read axes, lengths and shapes from the inputs of nodes. */
 #ifndef TNG_INTEGERS_H
 #define TNG_INTEGERS_H
 
@@ -35,7 +35,8 @@ static inline int read_integers(PyObject *vector, npy_intp *value, int capacity,
     return (int)n;
 }
 
-/* Read an axis and bring it into [0, nd). Return 0, or -1 with an exception set. */
+/* Read an axis. A negative axis counts from the end; the result is in [0, nd). Return 0, or -1 with an exception
+ * set. */
 static inline int read_axis(PyObject *value, int nd, int64_t *axis, const char *who)
 {
     if (native_as_int64(value, axis) < 0)

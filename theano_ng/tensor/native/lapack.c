@@ -1,10 +1,11 @@
 /* Factorizations and linear systems through a table of LAPACK and BLAS function pointers: cholesky, solve, det,
  * inverse, eigvalsh.
  *
- * LAPACK is column-major: it reads a C-contiguous matrix A as A^T. No matrix is transposed for that. The lower triangle
- * of A is the upper triangle of the matrix that LAPACK reads. A system with A is a system with the transpose of that
- * matrix. The right-hand sides B, which are C-contiguous too, are solved from the right: A X = B is X^T A^T = B^T.
- * `upper`, `U` and `L` refer to the matrix that LAPACK reads. */
+ * LAPACK reads matrices in column-major order: it reads a C-contiguous matrix A as A^T. The code does not transpose
+ * matrices for LAPACK. Instead, it uses two facts: the lower triangle of A is the upper triangle of the matrix that
+ * LAPACK reads, and a system with A is a system with the transpose of this matrix. The right-hand sides B, which are
+ * C-contiguous too, are solved from the right: A X = B is X^T A^T = B^T. `upper`, `U` and `L` refer to the matrix that
+ * LAPACK reads. */
 #include "blas_views.h"
 #include <math.h>
 
@@ -38,7 +39,7 @@ static int ready(void)
     return table_is_filled - 1;
 }
 
-/* Set numpy.linalg.LinAlgError, which is also SciPy's, as the exception; return -1. */
+/* Raise numpy.linalg.LinAlgError, which is also the class of SciPy's errors. Return -1. */
 static int linalg_error(const char *format, ...)
 {
     PyObject *module = PyImport_ImportModule("numpy.linalg");
@@ -97,7 +98,7 @@ static void release_memory(Memory *memory)
     Py_CLEAR(memory->large);
 }
 
-/* Copy one element; `size` is the size of an element of one of the four types. */
+/* Copy one element. `size` is the element's size in bytes: 4, 8 or 16. */
 #define MOVE(dst, src, size) \
     (size == 4 ? (void)memcpy(dst, src, 4) : size == 8 ? (void)memcpy(dst, src, 8) : (void)memcpy(dst, src, 16))
 
@@ -154,7 +155,7 @@ static int copy_as_it_lies(char *dst, PyArrayObject *a)
 /* Triangles of square blocks have LAPACK's names: the upper triangle has the elements from the start of each row to the
  * diagonal. */
 
-/* Write zeros to the triangle opposite the factor, in a block with leading dimension ld. */
+/* Write zeros to the triangle that the factor does not use, in a block with leading dimension ld. */
 static void clear_other_triangle(char *data, npy_intp n, npy_intp ld, int upper, npy_intp size)
 {
     for (npy_intp i = 0; i < n; ++i) {
@@ -239,8 +240,8 @@ static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, const 
     return 0;
 }
 
-/* Compute the LU factors of a block, in place. Return 0, or for an exactly singular matrix the number of its first zero
- * pivot, counted from one. */
+/* Compute the LU factors of a block, in place. Return 0. If the matrix is exactly singular, return the number of the
+ * first zero pivot, counted from one. */
 static int factor(int type, int n, char *data, int ld, int *pivots)
 {
     int info = 0;
@@ -260,12 +261,13 @@ static void swap_rows(char *x, npy_intp i, npy_intp j, npy_intp bytes)
     }
 }
 
-/* Solve with a triangle of the matrix that LAPACK reads, or with its transpose. x, C-contiguous (n, k), is B and
- * becomes X. */
+/* Solve a triangular system, with a triangle of the matrix that LAPACK reads or with the transpose of this triangle. x
+ * is C-contiguous with the shape (n, k); it contains B and is overwritten by X. */
 static void substitute(int type, int upper, int transpose, int unit, int n, int k, char *a, int ld, char *x)
 {
-    /* Up to FEW right-hand sides are solved one by one. Up to SOME are solved through a column-major copy, if that is
-     * faster than from the right: LAPACK's code for the right handles many of them at once. */
+    /* Up to FEW right-hand sides are solved one by one. Up to SOME right-hand sides are solved through a column-major
+     * copy, if this is faster than solving from the right: LAPACK's code for solving from the right handles many
+     * right-hand sides at once. */
     enum { FEW = 4, SOME = 32, LONG = 64 };
     static const npy_float32 one_f[2] = {1, 0};
     static const npy_float64 one_d[2] = {1, 0};
@@ -290,8 +292,8 @@ static void substitute(int type, int upper, int transpose, int unit, int n, int 
     }
 }
 
-/* Solve with a full matrix. `lu` (overwritten), in the form that LAPACK reads, is A if `columns`, else A^T. x,
- * C-contiguous (n, k), is B and becomes X. */
+/* Solve a system with a full matrix. LAPACK reads `lu` as A if `columns`, else as A^T; the factors overwrite `lu`. x is
+ * C-contiguous with the shape (n, k); it contains B and is overwritten by X. */
 static int solve_full(int type, int n, int k, char *lu, int ld, int columns, char *x, npy_intp size)
 {
     Memory pivot_memory;
@@ -367,7 +369,8 @@ static int solve_general(int type, PyArrayObject *a, int k, int overwrite, char 
     return status;
 }
 
-/* Return 1 if a matrix of lines of n elements equals its transpose; a matrix with NaN off the diagonal does not. */
+/* Return 1 if a contiguous n x n matrix equals its transpose. A matrix with NaN off the diagonal is not equal to its
+ * transpose. */
 static int is_symmetric(int type, npy_intp n, const char *data)
 {
     enum { TILE = 16 };
@@ -381,8 +384,8 @@ static int is_symmetric(int type, npy_intp n, const char *data)
     return 1;
 }
 
-/* Solve a system whose matrix is declared symmetric. If it is symmetric, real and positive definite, this takes half the work of LU factors;
- * otherwise it is solved as a general matrix. */
+/* Solve a system whose matrix is declared symmetric. If the matrix is symmetric, real and positive definite, this takes
+ * half the work of LU factors. Otherwise it is solved as a general matrix. */
 static int solve_symmetric(int type, PyArrayObject *a, int k, int overwrite, char *x)
 {
     int n = (int)PyArray_DIM(a, 0), info = 1;
@@ -571,8 +574,8 @@ static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const i
     return status;
 }
 
-/* Compute the eigenvalues of a Hermitian matrix, or of a pair of them, in ascending order. Inputs: a (n, n), and
- * optionally b (n, n), positive definite. Output: a real vector. */
+/* Compute the eigenvalues of a Hermitian matrix, or the generalized eigenvalues of a pair of Hermitian matrices, in
+ * ascending order. Inputs: a (n, n), and optionally b (n, n), positive definite. Output: a real vector. */
 NATIVE_FUNCTION(eigvalsh, lower)
 static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const struct eigvalsh_params *params)
 {

@@ -1,8 +1,9 @@
-/* Walks over the lines of arrays along one axis, so that code that needs contiguous lines works for any layout.
+/* Walks over the lines of arrays along one axis, for code that needs contiguous lines.
  *
- * The callee sees every line as a contiguous run of elements. Contiguous lines are passed without a copy. Other lines
- * are copied through small buffers, several neighbors at a time, because neighbors share cache lines. The arrays have
- * equal shapes, except along the axis. The data is aligned and native-endian. */
+ * The walk calls a function (lines_fn) that gets every line as a contiguous run of elements. Contiguous lines are
+ * passed without a copy. Other lines are copied through small buffers, several adjacent lines at a time, because
+ * adjacent lines share cache lines. The arrays have equal shapes, except along the axis. The data is aligned and
+ * native-endian. */
 #ifndef THEANO_NG_LINES_H
 #define THEANO_NG_LINES_H
 
@@ -47,8 +48,8 @@ static inline void lines_move(npy_intp item, npy_intp rows, npy_intp n, char *ds
     }
 }
 
-/* Return the distance of two buffered lines in bytes. It is no multiple of a distance at which cache lines displace
- * each other. */
+/* Return the distance of two buffered lines in bytes. It is not a multiple of 1024: at such distances, lines displace
+ * each other from the cache. */
 static inline npy_intp lines_pitch(npy_intp bytes)
 {
     bytes = (bytes + 15) & ~(npy_intp)15;
@@ -62,7 +63,7 @@ typedef struct {
      * buffered line to the next */
     npy_intp item, length, step, pitch;
     npy_intp row;                            /* stride (bytes) of the dimension `group` of Lines */
-    int direct;                              /* lines are contiguous and need no buffer */
+    int direct;                              /* whether the lines are contiguous and need no buffer */
 } LinesOperand;
 
 /* The walk. The lines along the dimension `group` are handled together.
@@ -78,7 +79,7 @@ typedef struct {
     npy_intp lines, together, block;
 } Lines;
 
-/* Fill in everything except the buffers. */
+/* Fill in all members except the buffers. */
 static inline void lines_describe(Lines *l, PyArrayObject *x, int axis, int nout, PyArrayObject *const *outs)
 {
     npy_intp widest = 0;

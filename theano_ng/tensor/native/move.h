@@ -1,8 +1,8 @@
-/* Copies and sums of items and rows between two lists of positions; gathers and scatters are built from them.
+/* Functions that copy or add items and rows between two lists of positions. Gathers and scatters call these functions.
  *
  * A position of the destination is dst + to[b], or dst + b * dst_step if `to` is NULL. A position of the source is src
- * + from[b], or src + b * src_step. Positions are handled in order: if one occurs several times, the last copy remains,
- * and sums accumulate. */
+ * + from[b], or src + b * src_step. Positions are handled in order: if a position occurs several times, the last copy
+ * remains, and sums accumulate. */
 #ifndef THEANO_NG_MOVE_H
 #define THEANO_NG_MOVE_H
 
@@ -127,8 +127,8 @@ DEFINE_ADD(add_items_u8, add_rows_u8, uint64_t)
 DEFINE_ADD(add_items_f4, add_rows_f4, float)
 DEFINE_ADD(add_items_f8, add_rows_f8, double)
 
-/* Find the functions that add items and rows of a dtype; they are NULL if each position is added separately. A complex
- * item is a row of `parts` reals. */
+/* Find the functions that add items and rows of a dtype. They are NULL for dtypes whose elements are added position by
+ * position. A complex item is a row of `parts` reals. */
 static void adders_of(PyArrayObject *z, move_fn *items, move_fn *rows, npy_intp *parts)
 {
     static const move_fn of_integers[][2] = {
@@ -157,7 +157,7 @@ static void adders_of(PyArrayObject *z, move_fn *items, move_fn *rows, npy_intp 
 typedef struct {
     npy_intp itemsize, length;
     move_fn move;     /* moves items or rows at all positions; NULL: each position is moved by `rest` */
-    inc_row_fn add;   /* NULL: copy */
+    inc_row_fn add;   /* adds a row; NULL: rows are copied */
     npy_intp at_once; /* number of positions that are moved for each position of `outer` */
     StridedPlan rest, outer;
 } Mover;
@@ -237,7 +237,7 @@ static void mover_run(const Mover *m, npy_intp n, char *dst, const npy_intp *to,
     }
 }
 
-/* ---------------------------------------------------------------- the most frequent cases, without lists of positions */
+/* -------------------------------------------------------------- the most frequent cases, without lists of positions */
 
 /* dst[b] = src[index[b]]; `stride`: bytes between items of src. Stop and return 1 at an index that is out of bounds. */
 typedef int (*pick_fn)(npy_intp n, const char *index, npy_int64 size, char *dst, const char *src, npy_intp stride);
@@ -274,8 +274,8 @@ DEFINE_PICK(16)
 DEFINE_PICK(32)
 DEFINE_PICK(64)
 
-/* Return 1 if one index vector selects runs of at least 16 items, while the other index arrays are constant along a
- * run. *which is its number. */
+/* Return 1 if only one of the index arrays varies along the runs, and the runs have at least 16 items. Store the number
+ * of this index array in *which. */
 static int picks(const Gather *g, const Mover *m, int *which)
 {
     int last = g->nd - 1;
@@ -309,7 +309,7 @@ static pick_fn pick_of(const Gather *g, const Mover *m, int *which)
     return m->move != copy_items_64 ? NULL : wide ? pick_64_by_int64 : pick_64_by_int32;
 }
 
-/* dst[index[b]] += src[b] for items of real dtypes; stop as a pick does. */
+/* dst[index[b]] += src[b] for items of real dtypes. Stop and return 1 at an index that is out of bounds. */
 #define DEFINE_PICK_SUM(NAME, T)                                                                                  \
     static int NAME##_by_int32(npy_intp n, const char *index, npy_int64 size, char *dst, npy_intp stride, const char *src, \
                                npy_intp src_step)                                                                 \
@@ -342,7 +342,7 @@ static pick_sum_fn pick_sum_of(const Gather *g, const Mover *m)
     return m->move == add_items_f4 ? pick_sum_f4_by_int32 : pick_sum_f8_by_int32;
 }
 
-/* Do all runs of a pick; the items in dst are contiguous and have `bytes` bytes. Return 0, or -1 with an exception
+/* Pick the items of all runs. The items in dst are contiguous and have `bytes` bytes. Return 0, or -1 with an exception
  * set. */
 static int pick_all(Gather *g, pick_fn pick, int which, npy_intp bytes, char *dst)
 {
@@ -357,7 +357,7 @@ static int pick_all(Gather *g, pick_fn pick, int which, npy_intp bytes, char *ds
                     return -1;
                 still += own;
             }
-        /* The function that computes offsets sets the exception. */
+        /* If an index is out of bounds, `add` sets the exception. */
         if (pick(n, a->here, a->size, dst, g->rest.data + still, a->stride) && a->add(a, a->here, a->step[last], n, NULL, 1) < 0)
             return -1;
         for (int k = last - 1; k >= 0; --k) {
@@ -372,7 +372,7 @@ static int pick_all(Gather *g, pick_fn pick, int which, npy_intp bytes, char *ds
     return 0;
 }
 
-/* Return the index of the first true element of a mask from i on; there must be one. */
+/* Return the index of the first true element of a mask from i on. The mask must have such an element. */
 static inline npy_intp next_true(const char *mask, npy_intp i, npy_intp n)
 {
     for (npy_uint64 word; i + 8 <= n && (memcpy(&word, mask + i, 8), word == 0);)

@@ -1,15 +1,16 @@
-/* images2neibs copies windows of images to the rows of a matrix; neibs_sum adds such rows to the windows. */
+/* images2neibs copies image patches to the rows of a matrix (im2col); neibs_sum adds such rows to the patches
+ * (col2im). */
 #include "native.h"
 #include <complex.h>
 
 enum { VALID, HALF, FULL, WRAP_CENTERED, IGNORE_BORDERS };
 
-/* One of the two dimensions of the images, in elements.
+/* The patches along one of the two dimensions of the images, in elements.
  *   size: length of the image
- *   neib: length of a window
- *   step: distance between windows
- *   grid: number of windows
- *   first: start of the first window; window k begins at first + k * step */
+ *   neib: length of a patch
+ *   step: distance between patches
+ *   grid: number of patches
+ *   first: start of the first patch; patch k begins at first + k * step */
 typedef struct {
     npy_intp size, neib, step, grid, first;
 } Line;
@@ -34,7 +35,7 @@ static int read_pair(PyObject *value, const char *name, const char *what, const 
     return 0;
 }
 
-/* Compute the positions of the windows along image dimension `i` (0: rows, 1: columns). */
+/* Compute the positions of the patches along image dimension `i` (0: rows, 1: columns). */
 static int lay_out(Line *line, int i, int64_t mode)
 {
     npy_intp size = line->size;
@@ -88,8 +89,8 @@ static int lay_out_both(Line *rows, Line *columns, PyObject *neib_shape, PyObjec
     return 0;
 }
 
-/* Return the index in an image dimension for a position that may be outside it; -1 if the position is outside and does
- * not wrap. */
+/* Return the index of a position along an image dimension. If the position is outside the image, wrap it around if
+ * `wraps`, else return -1. */
 static inline npy_intp place(const Line *line, npy_intp at, int wraps)
 {
     if (at >= 0 && at < line->size)
@@ -97,7 +98,7 @@ static inline npy_intp place(const Line *line, npy_intp at, int wraps)
     return wraps ? (at < 0 ? at + line->size : at - line->size) : -1;
 }
 
-/* Copy the windows of one image (strides in bytes) to rows. */
+/* Copy the patches of one image (strides in bytes) to rows. */
 #define DEFINE_GATHER(T)                                                                                                          \
     static void gather_##T(const char *image, npy_intp row_stride, npy_intp stride, const Line *rows, const Line *columns, int wraps, \
                            char *out_)                                                                                            \
@@ -162,7 +163,7 @@ static int tng_images2neibs(int nin, int nout, PyObject **in, PyObject **out, co
     return 0;
 }
 
-/* Add rows to their windows in one image. */
+/* Add rows to their patches in one image. */
 #define DEFINE_SCATTER(T)                                                                                                          \
     static void scatter_##T(const char *from_, const Line *rows, const Line *columns, int wraps, char *image)                     \
     {                                                                                                                             \

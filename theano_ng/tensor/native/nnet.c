@@ -8,7 +8,7 @@
 static inline __attribute__((always_inline)) float exp_f32(float x)
 {
     x = x < -104.f ? -104.f : x;
-    float shifted = x * 1.44269504f + 12582912.f, n = shifted - 12582912.f;     /* the last bits are the integer */
+    float shifted = x * 1.44269504f + 12582912.f, n = shifted - 12582912.f;     /* the last bits of `shifted` are n */
     float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;                      /* log(2) in two parts */
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
@@ -22,7 +22,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x)
         uint32_t bits;
     } u = {shifted}, low, high;
     int32_t exponent = (int32_t)(u.bits - 0x4b400000u), half = exponent >> 1;
-    /* Multiply in two steps, because 2**n alone may not be a normal number. */
+    /* Multiply in two steps, because 2**n alone is not always a normal number. */
     low.bits = (uint32_t)(half + 127) << 23;
     high.bits = (uint32_t)(exponent - half + 127) << 23;
     return p * low.value * high.value;
@@ -131,7 +131,7 @@ static int mismatch(const char *text, npy_intp a, npy_intp b)
     return -1;
 }
 
-/* Return a new reference to the matrix itself if its strides are whole elements, else to a copy. */
+/* Return a new reference to the matrix itself if its strides are multiples of the element size, else to a copy. */
 static PyArrayObject *strided_rows_of(PyObject *value, const char *name)
 {
     PyArrayObject *a = (PyArrayObject *)value;
@@ -143,7 +143,8 @@ static PyArrayObject *strided_rows_of(PyObject *value, const char *name)
     return rows_of(value, 2, name);
 }
 
-/* out = softmax(x), input: x (m, n); or softmax(x + b), inputs: x (m, n), b (n). With `log`, their logarithms. */
+/* out = softmax(x), with the input x (m, n), or softmax(x + b), with the inputs x (m, n) and b (n). If `log`, out is
+ * the logarithm of softmax. */
 static int softmax_of(int nin, PyObject **in, PyObject **out, int log)
 {
     int type = float_type(in[0]), status = -1;
@@ -220,7 +221,7 @@ static int return_labels(PyArrayObject *am, int type, PyObject **out)
     return 0;
 }
 
-/* Outputs: nll, softmax(x + b), argmax. Inputs: x (m, n), b (n), y (m) of integers. */
+/* Outputs: -log softmax(x + b)[y], softmax(x + b), argmax. Inputs: x (m, n), b (n), y (m) of integers. */
 static int tng_crossentropy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     int type = float_type(in[0]), status = -1;

@@ -30,7 +30,7 @@ VECTORISED static REAL NAME(row_max)(npy_intp n, const REAL *restrict x, const R
     return most;
 }
 
-/* Return the sum of exp(x + b - max). Store the exponentials in `out` if it is not NULL; it may be x. */
+/* Return the sum of exp(x + b - max). Store the exponentials in `out` if it is not NULL; `out` may be x. */
 VECTORISED static REAL NAME(row_exp)(npy_intp n, const REAL *x, const REAL *b, REAL max, REAL *out)
 {
     REAL sums[LANES] = {0}, values[LANES];
@@ -177,7 +177,8 @@ static void NAME(softmax_grad)(npy_intp rows, npy_intp n, const void *dy_, const
     }
 }
 
-/* Return the position of the first NaN in a row of x + b, or without NaN, of the first element that equals `max`. */
+/* Return the position of the first NaN in a row of x + b. If there is no NaN, return the position of the first element
+ * that equals `max`. */
 static npy_intp NAME(place_of)(npy_intp n, const REAL *x, const REAL *b, REAL max)
 {
     npy_intp best = -1;

@@ -1,7 +1,7 @@
 /* Native code of two small Ops: searchsorted and dot.
  *
- * The comment at each function describes its inputs, outputs and packed parameters. The contract of native functions is
- * in gof/native.h. */
+ * The comment at each function describes its inputs, outputs and packed parameters. gof/native.h explains native
+ * functions. */
 #include "native.h"
 
 

@@ -16,13 +16,13 @@ typedef struct {
 } PoolArrays;
 
 #define INLINE static inline __attribute__((always_inline))
-/* -Wpsabi warns about the way vectors are passed to functions; inlined functions pass none. */
+/* -Wpsabi warns about the way in which vectors are passed to functions; inlined functions pass no vectors. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 typedef void (*planes_fn)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch);
 
-/* Return the length of a line that values of windows are spread over. It has three parts: the entries before element 0;
- * the elements or the blocks of all windows; the windows that end after these. */
+/* Return the length of a spread line (pool_gradients.h). It has three parts: the entries before element 0; the elements
+ * of the line, or the blocks of all windows if these are longer; room for the blocks of `layers` more windows. */
 static inline npy_intp layer_length(const Windows *w)
 {
     const Axis *a = last_axis(w);
@@ -192,8 +192,8 @@ static void free_windows(Windows *w)
     w->axes = NULL;
 }
 
-/* Read the last three inputs. Fill in *w except the tables, and the shape of the output. Return 0, or -1 with an
- * exception set. */
+/* Read the inputs ws, stride and pad. Fill in *w except the tables, and the shape of the output. Return 0, or -1 with
+ * an exception set. */
 static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const struct pooling_params *params, npy_intp *out_shape)
 {
     static const char *const names[] = {"ws", "stride", "pad"};
@@ -234,8 +234,8 @@ static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const 
             PyErr_NoMemory();
             return -1;
         }
-        /* A window larger than the image with its margins, and a stride without a second window, are reduced. Otherwise
-         * they would only make numbers large. */
+        /* Reduce a window that is larger than the image with its margins, and a stride if there is no second window.
+         * This does not change the result, but avoids large numbers. */
         a->window = window > a->n + 2 * pad ? a->n : window;
         a->stride = a->out <= 1 ? a->window : stride;
         a->pad = pad;
@@ -253,7 +253,8 @@ static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const 
     return 0;
 }
 
-/* Make the tables; output and image must not be empty. Return 0, or -1 with an exception set. */
+/* Allocate and fill in the tables of *w. The output and the image must not be empty. Return 0, or -1 with an exception
+ * set. */
 static int make_tables(Windows *w)
 {
     npy_intp total = 0;

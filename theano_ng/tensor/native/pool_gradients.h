@@ -1,10 +1,11 @@
 /* Gradients of pooling, for one floating-point type; pool.c includes this file once for each type, after pool_planes.h.
  *
- * The values of windows (maxima, gradients) are spread over the elements at which the windows begin: for stride s, each
- * value becomes a block of s equal entries. Shifted by l blocks, that line contains the values of the elements' windows
- * in layer l (pool_windows.h), so all columns can be computed in parallel. `before` entries precede element 0. Entries
- * without a window are zero. */
-/* Return the gradient of an element. g is passed by value, because a conditional load would prevent vectorization. */
+ * The values of windows (maxima, gradients) are spread: for stride s, the value of each window becomes a block of s
+ * equal entries, at the elements at which the window begins. If the spread line is shifted by l blocks, it contains,
+ * for each element, the value of the element's window in layer l (pool_windows.h). So all columns can be computed in
+ * parallel. `before` entries precede element 0. Entries without a window are zero. */
+/* Return g if the element x equals the maximum, else 0. g is passed by value, because a conditional load would prevent
+ * vectorization. */
 INLINE REAL NAME(at)(REAL x, REAL maximum, REAL g)
 {
     return x == maximum ? g : 0;
@@ -49,7 +50,7 @@ static void NAME(spread_rest)(const Windows *w, const REAL *restrict from, REAL 
 }
 
 /* Compute the gradients of the elements of a line that equal a maximum. The values of layer l are `stride` entries
- * before those of layer l - 1. */
+ * before the values of layer l - 1. */
 INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL *restrict x, const REAL *maxima, const REAL *g,
                                      const REAL *g_rest, REAL *restrict gx)
 {
@@ -104,8 +105,8 @@ INLINE void NAME(spread_all)(const Windows *w, const REAL *z, const REAL *gz, co
 }
 
 /* Compute the gradients of a plane with overlapping windows, one image line at a time. The spread output lines that are
- * still needed are kept. The next one is spread in advance, so that no data is read just after it was written in pieces
- * of another size. */
+ * still needed are kept. The next output line is spread in advance, so that no data is read just after it was written
+ * in pieces of another size. */
 INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL *z, const REAL *gz, REAL *gx, REAL *memory)
 {
     const Axis *a = &w->axes[0];
@@ -181,8 +182,8 @@ INLINE void NAME(max_grad_apart)(const Windows *w, const int lanes, const npy_in
     }
 }
 
-/* Compute the gradients of a line whose windows have stride 2. With `two`, windows of two output lines contain it, else
- * of one. */
+/* Compute the gradients of a line whose windows have stride 2. If `two`, windows of two output lines contain the line,
+ * otherwise windows of one output line. */
 INLINE void NAME(line_by_twos)(const Axis *a, const int lanes, const int window, const int two, const npy_intp *pairs, const REAL *x, const REAL *z,
                                const REAL *g, const REAL *z2, const REAL *g2, REAL *gx)
 {
@@ -355,7 +356,7 @@ INLINE const REAL *NAME(shares_of_line)(const Windows *w, const REAL *shares, RE
     return total;
 }
 
-/* Compute the gradients of sums or averages. scratch: three lines of layer_length elements and two of `out`
+/* Compute the gradients of sums or averages. scratch: three lines of layer_length elements and two lines of `out`
  * elements. */
 VECTORISED_V3 static void NAME(average_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
                                           char *scratch)

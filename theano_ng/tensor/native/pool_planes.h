@@ -55,7 +55,7 @@ INLINE void NAME(sum_lines)(npy_intp n, const REAL *x, const npy_intp *rows, npy
     }
 }
 
-/* Windows of constant size, each inside the line. */
+/* Compute the maxima of windows of constant size, which are all inside the line. */
 INLINE void NAME(greatest_of)(npy_intp count, const int window, const int stride, const REAL *restrict line, REAL *restrict z)
 {
     for (npy_intp o = 0; o < count; ++o) {
@@ -76,7 +76,7 @@ INLINE void NAME(sum_of)(npy_intp count, const int window, const int stride, con
     }
 }
 
-/* Windows with stride 1: combine element k of all windows, for each k. */
+/* Compute the maxima of windows with stride 1: for each k, combine element k of all windows. */
 INLINE void NAME(greatest_of_dense)(npy_intp count, npy_intp window, const REAL *restrict line, REAL *restrict z)
 {
     memcpy(z, line, (size_t)count * sizeof(REAL));
@@ -160,8 +160,8 @@ INLINE void NAME(sum_in_windows)(const Axis *a, const ACC *restrict line, ACC *r
 }
 
 #ifdef WORD
-/* Return the number of lanes of the vectors that compute `count` windows or pairs of columns. Return 0 if these are too
- * few, or if the stride is not 2. */
+/* Return the number of lanes of the vectors that compute `count` windows or pairs of columns. Return 0 if there are too
+ * few windows or pairs, or if the stride is not 2. */
 INLINE int NAME(lanes)(const Axis *a, npy_intp count)
 {
     if (a->stride != 2 || (a->window != 2 && a->window != 3) || !has_v3())

@@ -1,5 +1,5 @@
 /* Windows with stride 2 along the last axis, computed with vectors of LANES elements. Unlike in pool_gradients.h, no
- * line is spread. The last vector of a line overlaps the vector before it, and computes a part of it again.
+ * line is spread. The last vector of a line overlaps the previous vector, and computes a part of it again.
  *
  * pool.c includes this file for each type and number of lanes, with REAL, WORD (an integer of the size of REAL), LANES
  * and LANED(f) defined. */
@@ -41,7 +41,7 @@ INLINE void LANED(copy)(npy_intp n, const REAL *from, REAL *to)
     }
 }
 
-/* Return the sum, or the maximum, for which NaN is the greatest value. */
+/* Return the sum m + v, or the maximum of m and v. NaN is greater than all numbers. */
 INLINE LANED(vector) LANED(joined)(const int adds, LANED(vector) m, LANED(vector) v)
 {
     if (adds)
@@ -59,7 +59,7 @@ INLINE LANED(vector) LANED(column)(const int adds, const int lines, npy_intp n, 
     return m;
 }
 
-/* Compute maxima or sums of `count` >= LANES windows of two or three columns, none of which is cut. */
+/* Compute maxima or sums of `count` >= LANES windows of two or three columns, which are all inside the image. */
 INLINE void LANED(windows)(npy_intp count, const int adds, const int window, const int lines, npy_intp n, const npy_intp *rows, const REAL *x,
                            REAL *z)
 {
@@ -115,7 +115,7 @@ INLINE void LANED(gradients_apart)(npy_intp count, const int lines, npy_intp n, 
 }
 
 /* Compute the gradients of `count` >= LANES pairs of columns of one line. Pair o is the columns 0 and 1 of window o.
- * For windows of three columns, the first column of the pair is also the last column of window o - 1. With `two`, the
+ * For windows of three columns, the first column of the pair is also the last column of window o - 1. If `two`, the
  * line belongs to windows of two output lines. */
 INLINE void LANED(gradients)(npy_intp count, const int window, const int two, const REAL *x, const REAL *z, const REAL *g, const REAL *z2,
                              const REAL *g2, REAL *gx)

@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     int nd;                  /* number of pooled axes */
     npy_intp planes, in_size, out_size, out_rows, most_rows;
-    int all_rows_once;       /* each line of the image belongs to exactly one window */
+    int all_rows_once;       /* whether each line of the image belongs to exactly one window */
     int direct;
     npy_intp layers, rest, before;
     npy_intp kept;           /* number of output lines that are kept while an image is processed line by line, else 1 */
@@ -36,7 +36,7 @@ static inline const Axis *last_axis(const Windows *w)
     return &w->axes[w->nd - 1];
 }
 
-/* Store the offsets of the image lines that an output line is computed from. Return their number. */
+/* Store the offsets of the image lines from which an output line is computed. Return the number of these lines. */
 static inline npy_intp window_rows(const Windows *w, const npy_intp *index, npy_intp *rows)
 {
     npy_intp count = 1;
@@ -62,7 +62,7 @@ static inline npy_intp window_rows(const Windows *w, const npy_intp *index, npy_
     return count;
 }
 
-/* Return the divisor of a sum over these lines, for all pooled axes but the last. */
+/* Return the number of elements of a window along all pooled axes except the last: the divisor of averages. */
 static inline npy_intp outer_count(const Windows *w, const npy_intp *index, int with_padding)
 {
     npy_intp count = 1;

@@ -45,9 +45,9 @@ static inline int radix_positions(npy_intp *count, int bits, npy_intp n)
 /* Define radix_<name> for elements of type `bits_t` with `KEY(element)`: it sorts x into z (other memory). tmp has room
  * for n elements.
  *
- * If there are more than three digits, elements are first sorted by the upper three. Usually little work remains for an
- * insertion sort. If the elements are concentrated in few parts of their range, much remains, and all digits are used
- * instead. */
+ * If there are more than three digits, elements are first sorted by the upper three digits. Usually little work then
+ * remains for an insertion sort. If the elements are concentrated in few parts of their range, much work remains, and
+ * all digits are used instead. */
 #define DEFINE_RADIX(name, bits_t, KEY)                                                                           \
     static inline __attribute__((always_inline)) void counts_##name(const bits_t *x, npy_intp n, bits_t low, int shift, \
                                                                     const int passes, int bits, npy_intp *count)  \
@@ -277,7 +277,7 @@ static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t
 }
 
 /* order <- the positions that sort n rows of m keys, stable. first[i] <- whether the i-th row in this order differs
- * from the row before. The leftmost column decides first; later columns are compared only for rows that are equal so
+ * from the previous row. The leftmost column decides first; later columns are compared only for rows that are equal so
  * far. `work`: room for 3 n words. */
 static MAYBE_UNUSED void order_of_rows(const uint64_t *keys, npy_intp n, npy_intp m, int64_t *order, npy_uint8 *first, uint64_t *work,
                                        npy_intp *count)

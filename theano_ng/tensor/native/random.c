@@ -1,9 +1,8 @@
 /* Native code of random streams: MRG31k3p (theano_ng/sandbox/rng_mrg.py), and samples computed from uniform numbers
- * (sandbox/multinomial.py).
+ * (sandbox/multinomial.py). gof/native.h explains native functions.
  *
  * MRG31k3p: P. L'Ecuyer and R. Touzin, "Fast Combined Multiple Recursive Generators with Multipliers of the form a =
- * +/- 2^d +/- 2^e", Proceedings of the 2000 Winter Simulation Conference, 683-689, figure 2. The contract of native
- * functions is in gof/native.h. */
+ * +/- 2^d +/- 2^e", Proceedings of the 2000 Winter Simulation Conference, 683-689, figure 2. */
 #include "native.h"
 
 /* ------------------------------------------------------------------ the generator */
@@ -30,12 +29,12 @@ static inline __attribute__((always_inline)) uint16_t half_of(float value)
 }
 
 /* Do one step of `count` streams. The arrays have values of both recurrences. First recurrence: the second latest value
- * (a2), and the oldest of three (a3). Second recurrence: the latest value (b1), and the oldest (b3). The new values
- * replace the oldest.
+ * (a2), and the oldest of three values (a3). Second recurrence: the latest value (b1), and the oldest value (b3). The
+ * new values replace the oldest values.
  *
  * Each number is z / 2^31 for an integer z from 1 to 2^31 - 1. A float32 number is z, rounded, times the float below
  * 2^-31, so that it is never 1. For float16 the lowest 15 bits k suffice: the number is (k + 1) * 511 / 2^24, rounded.
- * That is slightly less than (k + 1) / 2^15, so that it is never 1. */
+ * This number is slightly less than (k + 1) / 2^15, so that it is never 1. */
 static inline __attribute__((always_inline)) void step(npy_intp count, const int kind, const uint32_t *restrict a2, uint32_t *restrict a3,
                                                        const uint32_t *restrict b1, uint32_t *restrict b3, void *restrict out)
 {
@@ -119,7 +118,7 @@ static const walk_fn *walks_for(int64_t most)
     return walks_baseline;
 }
 
-/* ------------------------------------------------------------------ mrg_uniform: (rstate, size) -> new rstate, sample */
+/* ---------------------------------------------------------------- mrg_uniform: (rstate, size) -> new rstate, sample */
 
 /* Read the shape of a sample of `ndim` dimensions. Return its number of elements, or -1 with an exception set. */
 static npy_intp read_shape(PyObject *size, int64_t ndim, npy_intp *shape)
@@ -304,7 +303,8 @@ static void free_samples(Samples *x)
     Py_XDECREF(x->unis);
 }
 
-/* Return the first of n categories where the sum of the probabilities exceeds the number, or -1 if it never does. */
+/* Return the first of n categories at which the cumulative sum of the probabilities exceeds `number`, or -1 if the sum
+ * of all probabilities does not exceed it. */
 static npy_intp category_f32(const float *p, npy_intp n, double number)
 {
     float sum = 0;
@@ -328,7 +328,7 @@ static npy_intp category(const Samples *x, const char *p, double number)
     return x->doubles ? category_f64((const double *)p, x->columns, number) : category_f32((const float *)p, x->columns, number);
 }
 
-/* Remove a category, and scale the others so that their sum is 1. */
+/* Set the probability of a category to 0, and scale the other probabilities so that their sum is 1. */
 static void leave_out(const Samples *x, char *p, npy_intp taken)
 {
     if (x->doubles) {

@@ -1,6 +1,6 @@
 /* Native code of repeat, diff, fill_diagonal, the Bartlett window, and indices of flattened arrays.
  *
- * The comment at each function describes it; the contract of native functions is in gof/native.h. */
+ * The comment at each function describes it. gof/native.h explains native functions. */
 #include "native.h"
 #include "strided.h"
 
@@ -140,7 +140,7 @@ static diff_fn diff_for(PyArrayObject *x)
     }
 }
 
-#define DIFF_TILE 2048   /* elements that are differenced repeatedly while they are in the cache */
+#define DIFF_TILE 2048   /* elements whose differences are computed repeatedly while they are in the cache */
 
 /* z[i] = the times-th difference of x[i], x[i + step] ..., for `count` elements. `work` has count + times * step
  * elements. */
@@ -162,7 +162,7 @@ static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject *x = with_flags(in[0], 0), *z = NULL;
     if (x == NULL)
         return -1;
-    /* Like NumPy, keep the order of arrays in Fortran order. */
+    /* Keep the order of arrays in Fortran order, as NumPy does. */
     int nd = PyArray_NDIM(x), fortran = PyArray_IS_F_CONTIGUOUS(x) && !PyArray_IS_C_CONTIGUOUS(x);
     if (!fortran) {
         Py_SETREF(x, with_flags((PyObject *)x, NPY_ARRAY_C_CONTIGUOUS));
@@ -193,7 +193,7 @@ static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, const stru
     const char *from = PyArray_BYTES(x);
     char *to = PyArray_BYTES(z);
     if (PyTypeNum_ISCOMPLEX(PyArray_TYPE(x))) {
-        /* A complex number is two real numbers. */
+        /* Treat a complex number as two real numbers. */
         item /= 2;
         step *= 2;
     }

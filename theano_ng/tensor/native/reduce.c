@@ -2,7 +2,7 @@
  *
  * The dimensions become loops, from the smallest stride of the input to the largest. Accumulators are ordered in memory
  * like the elements, so that the innermost loop runs either along one accumulator or along contiguous accumulators. The
- * inner loops are folds: those of reduce_folds.h, or for other operations a generated kernel of the form fold_fn
+ * inner loops are folds: functions of reduce_folds.h, or for other operations a generated kernel of type fold_fn
  * (tensor/reductions/careduce.py). Sums of floats are pairwise over contiguous runs. */
 #include "native.h"
 #include "reduce_folds.h"
@@ -28,7 +28,7 @@ typedef struct {
     char identity[16];
 } FoldPlan;
 
-/* One loop for each dimension, innermost first. */
+/* One loop for each dimension, innermost first. `as` and `xs` are the strides of the accumulators and of x. */
 typedef struct {
     int count;
     int64_t len[MAX_ND + 1], as[MAX_ND + 1], xs[MAX_ND + 1];
@@ -221,9 +221,9 @@ static void fold_share(const FoldPlan *plan, const Loops *l, int k, int64_t begi
 }
 
 #ifdef _OPENMP
-/* Share the work among threads. They share the longest loop that has separate accumulators for each step. If it is
- * short, each thread reduces its part into private accumulators, which are combined in order. Return 0 if there is
- * nothing to share. */
+/* Share the work among threads. The threads share the longest loop that has separate accumulators for each step. If
+ * this loop is short, each thread reduces its part into private accumulators, which are combined in order. Return 0 if
+ * there is nothing to share. */
 static int fold_in_threads(const FoldPlan *plan, const Loops *l, char *acc, int64_t acc_count, const char *x)
 {
     int threads = native_threads(), kept = -1, reduced = -1;
@@ -282,12 +282,12 @@ typedef struct {
     FoldPlan plan;
     int nd, kept;
     npy_intp out_dims[MAX_ND];
-    npy_intp out_strides[MAX_ND]; /* of the accumulators, in the order of the kept dimensions */
-    int64_t strides[MAX_ND];      /* of the accumulators, by dimension; 0: reduced */
+    npy_intp out_strides[MAX_ND]; /* strides of the accumulators, in the order of the kept dimensions */
+    int64_t strides[MAX_ND];      /* strides of the accumulators, by dimension; 0: reduced */
     char *acc;                    /* the accumulator of the first element */
     npy_intp count;
     PyArrayObject *own;           /* the array that holds the accumulators; NULL if the result holds them */
-    int type;                     /* of the accumulators */
+    int type;                     /* type number of the accumulators */
     int64_t axes;                 /* the reduced dimensions (bits) */
 } Reduction;
 
@@ -390,8 +390,8 @@ static int refuse_empty(int d)
     return -1;
 }
 
-/* Provide the result in *out, for elements of this shape; it shares no memory with the inputs. Return NULL with an
- * exception set on failure. */
+/* Put an array for the result into *out, for elements of the shape `dims`. The array shares no memory with the inputs.
+ * Return the array, or NULL with an exception set. */
 static PyArrayObject *provide_result(Reduction *r, const struct reduction_params *params, const int64_t *dims, PyObject **inputs, int n_inputs,
                                      PyObject **out)
 {
@@ -418,8 +418,8 @@ static PyArrayObject *provide_result(Reduction *r, const struct reduction_params
     return result;
 }
 
-/* Set the strides of the accumulators; they are ordered in memory as the elements of x. Return the offset of the first
- * element's accumulator in bytes. */
+/* Set the strides of the accumulators, which are ordered in memory like the elements of x. Return the offset of the
+ * first element's accumulator in bytes. */
 static int64_t order_accumulators(Reduction *r, const int64_t *dims, const int64_t *x_strides)
 {
     int by_stride[MAX_ND], n = 0;
@@ -441,8 +441,8 @@ static int64_t order_accumulators(Reduction *r, const int64_t *dims, const int64
     return offset;
 }
 
-/* Provide the result in *out, and accumulators with their first values, for elements of this shape and memory order.
- * Return 0, or -1 with an exception set. */
+/* Begin a reduction of elements with the shape `dims` and the memory order of `x_strides`: put an array for the result
+ * into *out, and initialize the accumulators. Return 0, or -1 with an exception set. */
 static int begin(Reduction *r, const struct reduction_params *params, fold_fn fold, const int64_t *dims, const int64_t *x_strides,
                  PyObject **inputs, int n_inputs, PyObject **out)
 {
@@ -515,7 +515,8 @@ static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const
     fold_loops(&plan, &l, acc, x);
 }
 
-/* Compute the result from the accumulators. Return `status`, or -1 with an exception set. */
+/* Convert the accumulators to the result, unless the result holds them. Return `status`, or -1 with an exception
+ * set. */
 static int finish(Reduction *r, PyObject *out, int status)
 {
     if (r->own == NULL)
@@ -584,8 +585,8 @@ static int check_input(PyObject *value, int nd, int type, PyArrayObject **x)
     return *x == NULL ? -1 : 0;
 }
 
-/* Reduce a vector of few elements directly, because the general code costs more than the fold. Return 1 after that, 0
- * if the general code must be used, -1 with an exception set. */
+/* Reduce a short vector by one call of the fold, because the general code would take longer than the fold. Return 1 if
+ * the vector has been reduced, 0 if the caller must use the general code, -1 with an exception set. */
 static int reduce_few(const struct reduction_params *params, fold_fn fold, PyArrayObject *x, PyObject **out)
 {
     int64_t n = PyArray_DIM(x, 0);

@@ -1,21 +1,21 @@
 /* Reductions of elementwise operations, without an array for the intermediate result; part of reduce.c.
  *
- * If all elements are summed, the kernel folds the values that it computes (`folds`); it is called for runs of the
- * inputs. Otherwise the kernel of elemwise.c computes blocks that fit the cache, and each block is then folded. */
+ * If all elements are summed, the kernel itself sums the values that it computes (`folds`); it is called for runs of
+ * the inputs. Otherwise the kernel of elemwise.c computes blocks that fit the cache, and each block is then folded. */
 #ifndef THEANO_NG_REDUCE_ELEMWISE_H
 #define THEANO_NG_REDUCE_ELEMWISE_H
 
 #include "divisors.h"
 #include "elemwise_params.h"
 
-/* The packed parameters of tng_reduce_elemwise, after those of a reduction.
- *   kernel: the elementwise operation's kernel, or one that sums the values that it computes (`folds`)
+/* The packed parameters of tng_reduce_elemwise, after the parameters of a reduction.
+ *   kernel: the elementwise operation's kernel; if `folds`, a kernel that sums the values that it computes
  *   program: the program that the kernel runs if it is the interpreter
  *   scratch: scratch memory of tng_elemwise
  *   has_maybe_broadcast: an input is of kind MAYBE_BROADCAST
- *   computed_divisor: the kernel's operation with a divisor that it computes (divisors.h)
+ *   computed_divisor: DIVISION or MODULO if the kernel divides by a value that it computes (divisors.h)
  *   has_divisors: the kernel reports zeros among its divisors
- *   operands: its inputs, then its result */
+ *   operands: the inputs of the elementwise operation, then its result */
 NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, program, folds, scratch, has_maybe_broadcast, computed_divisor, has_divisors);
 NATIVE_READER(reduce_elemwise)
 
@@ -26,7 +26,7 @@ NATIVE_READER(reduce_elemwise)
 typedef struct {
     int64_t dims[MAX_ND], block[MAX_ND];
     int order[MAX_ND]; /* dimensions, in the order in which blocks are counted */
-    int rank[MAX_ND];  /* dimensions by stride, largest first: the operation gets arrays in C order */
+    int rank[MAX_ND];  /* dimensions, from the largest stride to the smallest, so that blocks are arrays in C order */
     int64_t start[MAX_ND];
 } Blocks;
 
@@ -73,8 +73,8 @@ static int next_block(Blocks *b, int nd)
     return 0;
 }
 
-/* Set `views` to the parts of the inputs at `start`. Dimension k of a view is dimension rank[k] of `start`. If the
- * lengths are the `same` as those of the previous block, its views are reused. */
+/* Set `views` to the parts of the inputs at `start`. Dimension k of a view is dimension rank[k] of `start`. If `same`,
+ * the block has the same lengths as the previous block, whose views are reused. */
 static int set_views(int nd, int nin, PyObject **in, const struct operand_params *operands, const int *rank, const int64_t *start,
                      const int64_t *lens, int same, PyObject **views)
 {
@@ -129,7 +129,7 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
         if (status == 0)
             status = elemwise(nin, 1, views, &piece, (int64_t *)inner);
         if (status < 0) {
-            /* Report the position in the inputs, not in their parts. */
+            /* Report the position of the zero in the inputs, not in their views. */
             if (has_divisors && PyErr_ExceptionMatches(PyExc_ZeroDivisionError)) {
                 PyErr_Clear();
                 zero_met(nin, in, inner->operands, inner->computed_divisor);
@@ -174,7 +174,7 @@ static int leading_input(int nd, int nin, PyObject **in, const struct operand_pa
 #define LEAF 4096   /* elements that one call sums; the sums of longer runs are pairwise */
 #define GATHERED 1024 /* elements of strided operands that are copied to a buffer at once */
 
-/* A kernel of elemwise/kernel.py whose output pointer is that of the accumulator. */
+/* A kernel of loops/kernel.py that sums: the pointer of its output is the address of the accumulator. */
 typedef void (*summing_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 typedef struct {

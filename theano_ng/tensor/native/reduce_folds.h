@@ -9,8 +9,8 @@
  *     void NAME_short(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t length)
  *         acc[i] = acc[i] OP x[i][0] OP x[i][1] ...
  *
- * With acc_stride 0 the first form folds all elements into one accumulator. The second form is for contiguous rows: it
- * takes several rows at a time, so that accumulators are read and written only once for these. The third form is for
+ * With acc_stride 0 the first form folds all elements into one accumulator. The second form is for contiguous rows. It
+ * takes several rows at a time, and reads and writes each accumulator only once for these rows. The third form is for
  * rows of few elements, with one accumulator for each row. T is the type of accumulators, S the type of elements. */
 #ifndef THEANO_NG_REDUCE_FOLDS_H
 #define THEANO_NG_REDUCE_FOLDS_H
@@ -30,7 +30,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
 /* The result is NaN if an argument is NaN. */
 #define MAX(a, b) (((b) > (a)) | ((b) != (b)) ? (b) : (a))
 #define MIN(a, b) (((b) < (a)) | ((b) != (b)) ? (b) : (a))
-/* A NaN in the second argument is ignored. Each of these is a single vector instruction. */
+/* A NaN in the second argument is ignored. Each of these macros is a single vector instruction. */
 #define BARE_MAX(a, b) ((b) > (a) ? (b) : (a))
 #define BARE_MIN(a, b) ((b) < (a) ? (b) : (a))
 
@@ -44,8 +44,8 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
         for (int64_t j_ = 0; j_ < (n); ++j_)                                                                         \
             (to)[j_] = *(const T *)((from) + j_ * (stride));
 
-/* Fold the elements that the widest case leaves. There are 8 accumulators, so that an operation does not wait for the
- * one before. */
+/* Fold the elements that remain after the loop over whole vectors. There are 8 accumulators, so that an operation does
+ * not wait for the previous operation. */
 #define FOLD_LANES(OP, T, S, STRIDE)                                                                                 \
     {                                                                                                                \
         const char *p = x + i * (STRIDE);                                                                            \
@@ -216,7 +216,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                                                                \
     FOLD_ROWS(name, ADD, T, S, M) FOLD_SHORT(name, ADD, T, S)
 
-/* Fold the elements that the widest case of an extreme leaves; NaN is searched separately. */
+/* For an extreme, fold the elements that remain after the loop over whole vectors. NaN is searched separately. */
 #define ORDER_LANES(BARE, T, FLAG, IS_FLOAT, STRIDE)                                                                 \
     {                                                                                                                \
         const char *p = x + i * (STRIDE);                                                                            \
@@ -270,7 +270,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
                     lane[l] = p[l];                                                                                  \
                     odd[l] = IS_FLOAT && p[l] != p[l];                                                               \
                 }                                                                                                    \
-                /* The last block overlaps the block before: an extreme may use an element twice. */                 \
+                /* The last block overlaps the previous block: an extreme may use an element twice. */               \
                 for (i = LANES; i < n; i += LANES) {                                                                 \
                     const T *q = p + (i + LANES <= n ? i : n - LANES);                                               \
                     _Pragma("GCC ivdep") for (int l = 0; l < (int)LANES; ++l)                                        \
@@ -569,7 +569,7 @@ typedef struct {
     default: return NOTHING;                                     \
     }
 
-/* Return the shipped fold for an operation; its `fold` is NULL if there is none. */
+/* Return the fold of this file for an operation. The member `fold` of the result is NULL if there is no such fold. */
 __attribute__((unused)) static Fold find_fold(int op, int x_type, int acc_type)
 {
     int same = dtype_key(x_type) == dtype_key(acc_type), kind = dtype_key(x_type) >> 8;

@@ -1,8 +1,8 @@
-/* Reductions of rows, with elementwise operations before, between and behind them; part of reduce.c.
+/* Reductions of rows, with elementwise operations before, between and after the reductions; part of reduce.c.
  *
  * The last dimensions of the common shape form rows. A row stays in the cache while all operations are applied to it.
- * Short rows are processed several at a time (a tile), long rows block by block. tensor/reductions/row_program.py writes
- * the programs. */
+ * Short rows are processed several at a time (a tile), long rows block by block. tensor/reductions/row_program.py
+ * writes the programs. */
 #ifndef THEANO_NG_ROW_PROGRAM_H
 #define THEANO_NG_ROW_PROGRAM_H
 
@@ -24,7 +24,8 @@ NATIVE_PARAMS(entry, entry, level, number, type, input, output, ndim, broadcasta
 enum { VALUE, MAP, FOLD, ARGUMENT };
 enum { ONE, ROW, ELEMENT };
 
-/* rank: dimensions of the common shape; row_rank: the last ones that form a row; n_buffers: buffers for a block */
+/* rank: number of dimensions of the common shape; row_rank: number of its last dimensions, which form a row; n_buffers:
+ * number of buffers for a block */
 NATIVE_TABLE(row_program, entry, entries, rank, row_rank, n_buffers);
 NATIVE_READER(row_program)
 
@@ -60,10 +61,10 @@ typedef struct {
     int64_t dims[MAX_ND], columns, rows, tile; /* wide: rows are split into blocks */
     RowValue *values;
     RowStep *steps;
-    int64_t row, count; /* the rows of the tile */
+    int64_t row, count; /* the first row of the tile, and the number of its rows */
 } RowRun;
 
-/* Return the address of the value of a row (of its first element). */
+/* Return the address of a value for a row: the address of the first element. */
 static char *row_address(const RowRun *run, const RowValue *v, int64_t row)
 {
     if (v->every >= 0)
@@ -77,7 +78,7 @@ static char *row_address(const RowRun *run, const RowValue *v, int64_t row)
     return at;
 }
 
-/* Find out how the memory of an input is laid out. */
+/* Determine the memory layout of an input. */
 static void describe_layout(const RowRun *run, RowValue *v, PyArrayObject *a)
 {
     int64_t expected = v->item, ndim = PyArray_NDIM(a), level = v->params->level;
@@ -156,7 +157,8 @@ static void load_tile(RowRun *run, int n_values)
     for (int i = 0; i < n_values; ++i) {
         RowValue *v = run->values + i;
         v->spread_rows = 0;
-        if (v->params->input < 0 || !v->copied || (v->every == 0 && run->row > 0)) /* all rows share this row, which the first tile has copied */
+        /* if every == 0, all rows share one row, which the first tile has copied */
+        if (v->params->input < 0 || !v->copied || (v->every == 0 && run->row > 0))
             continue;
         if (v->params->level == ELEMENT && !v->flat && run->nd == 2) {
             copy_across(v->own, row_address(run, v, run->row), run->count, run->columns, v->every == 0 ? 0 : v->strides[0], v->strides[1],
@@ -380,7 +382,8 @@ static int common_shape(RowRun *run, int n_values, PyObject **in)
     return 0;
 }
 
-/* Provide the outputs; they share no memory with the inputs. Return 0, or -1 with an exception set. */
+/* Put arrays for the outputs into `out`. The arrays share no memory with the inputs. Return 0, or -1 with an exception
+ * set. */
 static int provide_outputs(RowRun *run, int n_values, int nin, PyObject **in, PyObject **out)
 {
     for (int k = 0; k < n_values; ++k) {
@@ -406,8 +409,8 @@ static int provide_outputs(RowRun *run, int n_values, int nin, PyObject **in, Py
     return 0;
 }
 
-/* Distribute memory for tiles, blocks and accumulators. With `room` NULL, only its size is determined. Return the size
- * in bytes. */
+/* Distribute memory for tiles, blocks and accumulators. If `room` is NULL, only determine the size. Return the size in
+ * bytes. */
 static int64_t distribute(RowRun *run, int n_values, int64_t n_buffers, char *room)
 {
     int64_t size = 0, block = run->wide ? PAIRWISE_MIN : run->tile * run->columns, whole = run->tile * run->columns;

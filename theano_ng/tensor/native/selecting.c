@@ -186,8 +186,7 @@ DEFINE_CHOOSE(choose_4, 4)
 DEFINE_CHOOSE(choose_8, 8)
 DEFINE_CHOOSE(choose_16, 16)
 
-/* Broadcast the shape of a choice into `dim`. With `skip`, the first dimension of x lists the choices and is left
- * out. */
+/* Broadcast the shape of a choice into `dim`. If `skip`, the first dimension of x lists the choices and is left out. */
 static int broadcast_into(int *nd, npy_intp *dim, PyArrayObject *x, int skip)
 {
     int own = PyArray_NDIM(x) - skip;

@@ -104,7 +104,8 @@ static int is_true(PyObject *value)
     return PyObject_IsTrue(value);
 }
 
-/* Assert. Inputs: value, conditions. The message has `length` bytes; `error`: 0 AssertionError, 1 IndexError, 2 ValueError. */
+/* Assert. Inputs: value, conditions. The message has `length` bytes; `error`: 0 AssertionError, 1 IndexError, 2
+ * ValueError. */
 NATIVE_FUNCTION(assert_true, error, length, n_message, message[])
 static int tng_assert_true(int nin, int nout, PyObject **in, PyObject **out, const struct assert_true_params *params)
 {
@@ -199,9 +200,9 @@ static const char *shape_text(char *buffer, size_t size, int nd, const npy_intp 
     return buffer;
 }
 
-/* Compute the strides of x with other dims. The dims are complete and have x's number of elements, which is not 0.
- * Return 0 if no strides give the elements of x in that order. The dimensions are divided into the smallest groups with
- * equal products on both sides; the old dimensions of a group must be adjacent in memory. */
+/* Compute the strides of a view of x with the lengths `dims`, which contain no -1. The view has the same number of
+ * elements as x, which is not 0. Return 1, or 0 if there is no such view. The dimensions are divided into the smallest
+ * groups with equal products on both sides; the old dimensions of a group must be adjacent in memory. */
 static int reshaped_strides(PyArrayObject *x, int nd, const npy_intp *dims, npy_intp *strides)
 {
     npy_intp length[NPY_MAXDIMS], step[NPY_MAXDIMS];
@@ -237,8 +238,8 @@ static int reshaped_strides(PyArrayObject *x, int nd, const npy_intp *dims, npy_
     return 1;
 }
 
-/* Store x with these dims in *out. The dims are complete and have x's number of elements. The result is a view if x's
- * layout allows it. */
+/* Store x with the lengths `dims` in *out. `dims` contains no -1, and its product is the number of elements of x. The
+ * result is a view if the layout of x allows it. */
 static int set_reshaped(PyObject **out, PyArrayObject *x, int nd, npy_intp *dims)
 {
     npy_intp strides[NPY_MAXDIMS];
@@ -314,7 +315,7 @@ static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const s
     return set_reshaped(out, x, nd, dims);
 }
 
-/* Keep the leading dimensions and merge the others, so that the result has `ndim` dimensions. */
+/* Keep the first ndim - 1 dimensions and merge the other dimensions. */
 NATIVE_FUNCTION(flatten, ndim)
 static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, const struct flatten_params *params)
 {
@@ -331,7 +332,7 @@ static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, const s
 
 /* ---------------------------------------------------------------- join, split */
 
-/* Like native_alloc, but F-contiguous. */
+/* Put an F-contiguous array into *out, under the same conditions as native_alloc. */
 static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     PyArrayObject *old = (PyArrayObject *)*out;
@@ -349,9 +350,10 @@ static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims
     return (PyArrayObject *)*out;
 }
 
-/* `view`: index of the tensor that is returned itself if all others are empty, or -1.
+/* `view`: index of the tensor that is returned itself if all other tensors are empty, or -1.
  *
- * Inputs: axis, tensors. The result is C-contiguous, but F-contiguous if all tensors are, as in NumPy. */
+ * Inputs: axis, tensors. As in NumPy, the result is F-contiguous if all tensors are F-contiguous and a tensor is not
+ * C-contiguous. Otherwise it is C-contiguous. */
 NATIVE_FUNCTION(join, view, type_number)
 static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_params *params)
 {
@@ -394,8 +396,8 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject *z = (fortran ? alloc_fortran : native_alloc)(out, nd, dims, (int)params->type_number);
     if (z == NULL)
         return -1;
-    /* A block is contiguous in the memory of every tensor: the dimensions from the axis on, or for F order from the
-     * axis back to the first. */
+    /* A block is contiguous in the memory of every tensor. In C order, it consists of the dimensions from the axis to
+     * the last dimension; in F order, of the dimensions from the first dimension to the axis. */
     npy_intp itemsize = PyArray_ITEMSIZE(z), outer = 1, inner = itemsize;
     for (int k = 0; k < nd; ++k)
         if (k != axis)
@@ -487,7 +489,7 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
     return 0;
 }
 
-/* Return the sum of x over the axes in a bit mask; these keep length 1. */
+/* Return the sum of x over the axes in a bit mask. These axes keep length 1. */
 static PyObject *sum_over(PyArrayObject *x, uint64_t axes)
 {
     int type = PyArray_TYPE(x), naxes = 0;
@@ -512,7 +514,7 @@ static PyObject *sum_over(PyArrayObject *x, uint64_t axes)
     return result;
 }
 
-/* Inputs: x, sizes; each size is that of x, or 1. */
+/* Inputs: x, sizes. Each size is the length of the dimension of x, or 1. */
 static int tng_sum_to_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
@@ -549,8 +551,8 @@ static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, con
     return native_alloc(out, nin, dims, (int)params->type_number) == NULL ? -1 : 0;
 }
 
-/* Inputs: x, a vector with one number of repetitions for each dimension of the result. The result has at least x's
- * dimensions. */
+/* Inputs: x, a vector with one number of repetitions for each dimension of the result. The result has at least as many
+ * dimensions as x. */
 NATIVE_FUNCTION(tile, ndim)
 static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const struct tile_params *params)
 {
@@ -584,8 +586,8 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const stru
         return 0;
     npy_intp itemsize = PyArray_ITEMSIZE(z), *stride = PyArray_STRIDES(z);
     strided_copy(itemsize, nd, part, PyArray_BYTES(z), stride, PyArray_BYTES(x), from);
-    /* The first corner of z contains x. From the last dimension to the first, the existing part is repeated: these are
-     * whole blocks of memory, because later dimensions are complete. */
+    /* The first corner of z contains x. For each dimension, from the last to the first, repeat the existing part. This
+     * part consists of whole blocks of memory, because later dimensions are complete. */
     for (int k = nd - 1; k >= 0; --k) {
         if (reps[k] == 1)
             continue;
@@ -631,7 +633,8 @@ static npy_intp permute_row(npy_intp size, npy_intp n, char *z, const char *x, n
     }
 }
 
-/* Inputs: x, y (permutations in its last dimension), inverse; leading dimensions broadcast against each other. */
+/* Inputs: x, y, inverse. The rows of y (its last dimension) are permutations. The leading dimensions of x and y are
+ * broadcast against each other. */
 static int tng_permute_rows(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];

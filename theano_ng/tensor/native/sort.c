@@ -1,8 +1,8 @@
 /* Native code of sort, argsort and topk.
  *
  * Lines are sorted by radix on order-preserving keys (sort_keys.h, radix.h, sort_line.h). The sort is stable for all
- * kinds, and orders NaN like NumPy. NumPy sorts short lines. The comment at each function describes it; the contract of
- * native functions is in gof/native.h. */
+ * kinds, and orders NaN like NumPy. NumPy sorts short lines. The comment at each function describes it. gof/native.h
+ * explains native functions. */
 #include "native.h"
 #include "sort_line.h"
 
@@ -88,14 +88,14 @@ static int tng_argsort(int nin, int nout, PyObject **in, PyObject **out, const i
 
 #define FEW_BEST 192             /* largest k for a pool that is kept during one scan: 2 * FEW_BEST + 64 <= FEW_KEYED */
 #define FEW_INSERTED 24
-#define STRETCH 256                  /* elements that are compared at once with the worst of the best */
+#define STRETCH 256                  /* elements that are compared at once with the k-th best element so far */
 
 typedef struct {
     Ordering by;                     /* work space for lines of n elements */
     npy_intp k;
     uint64_t flip;
     int sorted, values, indices, index_type;
-    int64_t *chosen, *order;         /* k words each; for complex numbers, `order` has n */
+    int64_t *chosen, *order;         /* k words each; for complex numbers, `order` has n words */
     uint64_t *best;                  /* k keys, and k words of work space */
 } Choice;
 
@@ -181,7 +181,7 @@ static void choose_many(const Choice *c, const char *x)
     memcpy(c->chosen, c->order, (size_t)k * sizeof *c->chosen);
 }
 
-/* Choose the k best complex numbers: sort them all. */
+/* Choose the k best complex numbers, by sorting all numbers. */
 static void choose_pairs(Choice *c, const char *x)
 {
     order_line(&c->by, x, c->flip, c->order);

@@ -13,7 +13,7 @@
 #define KEYS_CLONES
 #endif
 
-/* For functions that not every module uses. */
+/* An attribute of functions that not every module uses. */
 #define MAYBE_UNUSED __attribute__((unused))
 
 /* Call DO(name, type of the bits, NumPy type number) for every dtype with keys. key_<name> returns the key, which has
@@ -78,7 +78,7 @@ static inline int keys_type(int type_num)
     }
 }
 
-/* Return the loader of a dtype's keys, or NULL if it has none. */
+/* Return the function that loads the keys of a dtype, or NULL if the dtype has no keys. */
 static inline load_fn keys_loader(int type_num)
 {
 #define LOADER(name, bits_t, number) case number: return load_##name;
@@ -89,7 +89,7 @@ static inline load_fn keys_loader(int type_num)
 #undef LOADER
 }
 
-/* Write three keys for each complex number, to be compared in this order: the parts that are NaN, the real part, the
+/* Write three keys for each complex number, to be compared in this order: which parts are NaN, the real part, the
  * imaginary part. `item`: the size of a number in bytes. */
 static MAYBE_UNUSED void load_pairs(const char *x, npy_intp n, npy_intp item, uint64_t flip, uint64_t *keys)
 {

@@ -5,7 +5,7 @@
 #include "lines.h"
 #include "radix.h"
 
-/* Return memory for the work on one line, recycled if it is large, or NULL with an exception set. */
+/* Return work space for one line, which is recycled if it is large, or NULL with an exception set. */
 static PyArrayObject *work_space(npy_intp items, npy_intp item)
 {
     if (items > NPY_MAX_INTP / item - 1) {
@@ -96,8 +96,8 @@ static void order_line(Ordering *s, const char *x, uint64_t flip, int64_t *order
 
 /* ------------------------------------------------------------------ sorted elements */
 
-/* NumPy sorts lines shorter than this, because its sorting networks are faster for these; the limits depend on the item
- * size. NumPy's stable sorts have no such advantage. */
+/* NumPy sorts lines that are shorter than SHORT_LINE elements, because its sorting networks are faster for short lines.
+ * The limit depends on the item size. NumPy's stable sorts have no such advantage; their limit is SHORT_LINE_STABLE. */
 #define SHORT_LINE(item) ((item) == 1 ? 128 : (item) == 2 ? 1000 : (item) == 4 ? 1500 : 600)
 #define SHORT_LINE_STABLE 256
 #define SHORT_LINE_COMPLEX 2000
@@ -147,8 +147,8 @@ FOR_KEYED(DEFINE_SORT)
     DEFINE_RADIX(ordinary_##name, bits_t, ordinary_key_##name)
 FOR_KEYED_FLOATS(DEFINE_ORDINARY)
 
-/* Sort integers by counting; equal integers are identical, so none has to be moved. Return 1 if the range of keys was
- * small enough. */
+/* Sort integers by counting. Equal integers are identical, so no element has to be moved. Return 1, or 0 if the range
+ * of keys is too large. */
 #define DEFINE_COUNTING(name, bits_t, number)                                                                     \
     static int counting_##name(const bits_t *x, npy_intp n, bits_t low, bits_t high, bits_t *z, npy_intp *count)  \
     {                                                                                                             \
@@ -167,7 +167,7 @@ FOR_KEYED_FLOATS(DEFINE_ORDINARY)
     }
 FOR_KEYED_INTEGERS(DEFINE_COUNTING)
 
-/* Sort x into z, which is other memory. */
+/* Sort x into z. The memory of x and of z does not overlap. */
 static void sort_line(Sorting *s, const char *x_, char *z)
 {
 #define RANGE_OF(name, bits_t)                                                                                    \
@@ -225,8 +225,8 @@ static int sort_lines(void *context, npy_intp rows, const char *in, npy_intp in_
 }
 
 /* Decide how lines of n elements are sorted, and allocate the work space. `stable`: whether equal floats (-0 and 0,
- * NaNs) keep their order; for other dtypes it makes no difference. The caller must call free_sorting, also after an
- * error. */
+ * NaNs) keep their order; for other dtypes `stable` makes no difference. The caller must call free_sorting, also after
+ * an error. */
 static int make_sorting(Sorting *s, PyArrayObject *x, npy_intp n, int stable)
 {
     npy_intp item = PyArray_ITEMSIZE(x);

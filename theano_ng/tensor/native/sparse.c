@@ -1,8 +1,8 @@
 /* Native code of Ops on sparse matrices, which are given by their vectors data, indices and indptr.
  *
  * A caller may pass inconsistent vectors: `read_pattern` checks them before they are used to access memory. An entry
- * may occur several times, and the entries of one line are in any order. The comment at each function describes it; the
- * contract of native functions is in gof/native.h. */
+ * may occur several times, and the entries of one line may be in any order. The comment at each function describes it.
+ * gof/native.h explains native functions. */
 #include "native.h"
 #include "target_clones.h"
 
@@ -63,7 +63,7 @@
 #undef T
 #undef NAME
 
-/* Like NumPy, multiply complex numbers without special cases for NaN. */
+/* Multiply complex numbers as NumPy does, without special cases for NaN. */
 typedef struct {
     npy_float32 re, im;
 } pair32;
@@ -85,7 +85,8 @@ typedef struct {
 #undef T
 #undef NAME
 
-/* CALL(type_num, f, C) calls f for the type with this number; C(t) gives the arguments, with pointers to t. */
+/* CALL(type_num, f, C) calls the variant of f for a type number. The macro C(t) expands to the argument list, in which
+ * arrays are passed as pointers to the C type t. */
 #define ONE_TYPE(number, suffix, type, f, C) \
     case number: f##_##suffix C(type); break;
 #define CALL(type_num, f, C)                                 \
@@ -135,9 +136,9 @@ static PyArrayObject *packed(PyObject *value)
     return (PyArrayObject *)PyArray_FROM_OF(value, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
 }
 
-/* Read the int32 vectors of a matrix whose lines have `minor` positions; set ValueError if they are inconsistent.
- * `values`: the vector with a value for each entry, or NULL. The caller must call close_pattern, also after an
- * error. */
+/* Read the int32 vectors of a matrix whose lines have `minor` positions. Return 0, or -1 with ValueError set if the
+ * vectors are inconsistent. `values`: the vector with a value for each entry, or NULL. The caller must call
+ * close_pattern, also after an error. */
 static int read_pattern(Pattern *p, PyObject *indices, PyObject *indptr, PyObject *values, npy_intp minor)
 {
     p->index_array = packed(indices);
@@ -207,7 +208,7 @@ static PyArrayObject *with_rows(PyObject *value, npy_intp *row)
     return a;
 }
 
-/* Provide a C-contiguous matrix of zeros. */
+/* Put a C-contiguous matrix of zeros into *out. Return the matrix, or NULL with an exception set. */
 static PyArrayObject *zeros(PyObject **out, npy_intp rows, npy_intp columns, int type_num)
 {
     npy_intp dims[2] = {rows, columns};
@@ -220,7 +221,7 @@ static PyArrayObject *zeros(PyObject **out, npy_intp rows, npy_intp columns, int
 #define READ(a, t) ((const t *)PyArray_DATA((PyArrayObject *)(a)))
 #define WRITE(a, t) ((t *)PyArray_DATA((PyArrayObject *)(a)))
 
-/* ------------------------------------------------------------------ csr_by_dense: (data, indices, indptr, b [, columns]) */
+/* ------------------------------------------------------------- csr_by_dense: (data, indices, indptr, b [, columns]) */
 
 static int tng_csr_by_dense(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
@@ -273,9 +274,10 @@ static int tng_csc_by_dense(int nin, int nout, PyObject **in, PyObject **out, co
     return status;
 }
 
-/* ------------------------------------------------------------------ usmm: (alpha, data, indices, indptr, rows, y, z): alpha x y + z */
+/* -------------------------------------------------- usmm: (alpha, data, indices, indptr, rows, y, z): alpha x y + z */
 
-/* Provide the accumulator: z itself, or a copy of z in *out. */
+/* Put the accumulator into *out: z itself if the Op works in place, otherwise a copy of z. Return a borrowed reference,
+ * or NULL with an exception set. */
 static PyArrayObject *accumulator(PyObject *z, PyObject **out, int in_place)
 {
     PyArrayObject *from = (PyArrayObject *)z;
@@ -364,13 +366,13 @@ end:
     return status;
 }
 
-/* ------------------------------------------------------------------ dot_grad: (indices, indptr, b, g): g[row] . b[column] of each entry */
+/* ---------------------------------------------- dot_grad: (indices, indptr, b, g): g[row] . b[column] of each entry */
 
 NATIVE_FUNCTION(dot_grad, columns)
 static int tng_dot_grad(int nin, int nout, PyObject **in, PyObject **out, const struct dot_grad_params *params)
 {
-    /* With `columns`, a line belongs to a row of b, and an index to a row of g. Without it, a line belongs to a row of
-     * g, and an index to a row of b. */
+    /* If `columns`, a line belongs to a row of b, and an index to a row of g. Otherwise a line belongs to a row of g,
+     * and an index to a row of b. */
     PyObject *by_line = in[params->columns ? 2 : 3], *by_place = in[params->columns ? 3 : 2];
     PyArrayObject *a = NULL, *b = NULL, *z;
     npy_intp a_row, b_row, n = PyArray_DIM((PyArrayObject *)by_line, 1);
@@ -404,7 +406,7 @@ end:
     return status;
 }
 
-/* ------------------------------------------------------------------ sampling_dot: (x, y, data, indices, indptr, columns) -> data, indices, indptr */
+/* ------------------------------------ sampling_dot: (x, y, data, indices, indptr, columns) -> data, indices, indptr */
 
 static int tng_sampling_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
@@ -508,9 +510,10 @@ end:
     return status;
 }
 
-/* ------------------------------------------------------------------ elementwise: (data, indices, indptr, b [, length of the minor dimension]) -> data */
+/* -------------------------------- elementwise: (data, indices, indptr, b [, length of the minor dimension]) -> data */
 
-/* Provide an output with one element for each element of `data`. Elements that belong to no line are zero. */
+/* Put a vector with one element for each element of `data` into *out, and return it. Elements that belong to no line
+ * are zero. */
 static PyArrayObject *like_entries(PyObject **out, const Pattern *p, PyArrayObject *data)
 {
     npy_intp count = PyArray_SIZE(data);
@@ -576,7 +579,7 @@ end:
     return status;
 }
 
-/* ------------------------------------------------------------------ add_s_d: (data, indices, indptr, y [, length of the minor dimension]) */
+/* -------------------------------------------- add_s_d: (data, indices, indptr, y [, length of the minor dimension]) */
 
 NATIVE_FUNCTION(add_s_d, columns, in_place)
 static int tng_add_s_d(int nin, int nout, PyObject **in, PyObject **out, const struct add_s_d_params *params)

@@ -2,15 +2,15 @@
  * with T, NAME(f) and, for floating point, WIDE defined. MAC(z, a, b) adds a * b to z.
  *
  * A pattern is compressed along its major dimension: the entries start[i] .. start[i + 1] - 1 belong to line i. `index`
- * has their positions in the minor dimension. The elements of a dense row are contiguous; rows are `*_row` elements
- * apart. */
+ * has the positions of the entries in the minor dimension. The elements of a dense row are contiguous; rows are `*_row`
+ * elements apart. */
 
 #ifdef WIDE
 typedef T NAME(wide) __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
 #define VEC NAME(wide)
 #define LANES ((npy_intp)(64 / sizeof(T)))
-/* Number of entries that rows are prefetched ahead: rows have arbitrary addresses, which the processor cannot
- * predict. */
+/* The row of an entry is prefetched this number of entries before it is used: rows have arbitrary addresses, which the
+ * processor cannot predict. */
 #define AHEAD 8
 
 /* Compute the columns c .. c + COUNT * LANES - 1 of one line's product; the sums stay in registers. */
@@ -50,13 +50,13 @@ VECTORISED static void NAME(lines_by_rows)(npy_intp lines, npy_intp n, const npy
             BLOCK(1)
         }
 #endif
-        /* The last columns: a few, or for types without WIDE all. */
+        /* Compute the remaining columns: a few columns, or all columns for types without WIDE. */
         for (; c < n; c += 8) {
             const npy_intp width = n - c < 8 ? n - c : 8;
             T sum[8];
             memset(sum, 0, sizeof sum);
             if (width == 1) {
-                /* Use two sums, so that an addition does not wait for the one before. */
+                /* Use two sums, so that an addition does not wait for the previous addition. */
                 npy_int32 k = from;
                 for (; k + 1 < to; k += 2) {
                     MAC(sum[0], data[k], b[index[k] * b_row + c]);
@@ -114,8 +114,8 @@ VECTORISED static void NAME(rows_by_lines)(npy_intp lines, npy_intp n, const npy
         }
 }
 
-/* z[k] = the dot product of row i of a and row index[k] of b, for the entries k of each line i. It is multiplied by
- * scale[k] if `scale` is not NULL. */
+/* z[k] = the dot product of row i of a and row index[k] of b, for the entries k of each line i. The dot product is
+ * multiplied by scale[k] if `scale` is not NULL. */
 VECTORISED static void NAME(dots_of_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *scale, const T *a,
                                       npy_intp a_row, const T *b, npy_intp b_row, T *z)
 {
@@ -192,7 +192,7 @@ static void NAME(matrix_plus_entries)(npy_intp lines, const npy_int32 *start, co
 }
 
 /* z[k] = the sum of the entries of the other matrix at the position of entry k. `line` has one element for each minor
- * position; all are zero before and after the call. */
+ * position; all elements of `line` are zero before and after the call. */
 static void NAME(entries_of_other)(npy_intp lines, const npy_int32 *start, const npy_int32 *index, const npy_int32 *other_start,
                                    const npy_int32 *other_index, const T *other, T *line, T *z)
 {

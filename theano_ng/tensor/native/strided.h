@@ -1,6 +1,6 @@
 /* Copies and sums between strided arrays of one dtype, without Python objects.
  *
- * Both operands have the same shape. Strides are in bytes and may be negative; those of the source may be 0. Data
+ * Both operands have the same shape. Strides are in bytes and may be negative; the strides of the source may be 0. Data
  * may be misaligned, but is native-endian. Operands do not overlap, unless they are the same memory with the same
  * strides. */
 #ifndef THEANO_NG_STRIDED_H
@@ -21,8 +21,8 @@ typedef struct {
     npy_intp dim[STRIDED_MAXDIMS], dst[STRIDED_MAXDIMS], src[STRIDED_MAXDIMS];
 } StridedPlan;
 
-/* Fill a plan: drop dimensions of length 1, sort the others by destination stride, and merge adjacent dimensions where
- * possible. Return the number of elements. */
+/* Fill a plan: drop dimensions of length 1, sort the other dimensions by destination stride, and merge adjacent
+ * dimensions where possible. Return the number of elements. */
 static inline npy_intp strided_plan(StridedPlan *plan, int nd, const npy_intp *dim, const npy_intp *dst, const npy_intp *src)
 {
     int n = 0;
@@ -60,8 +60,8 @@ static inline npy_intp strided_plan(StridedPlan *plan, int nd, const npy_intp *d
     return total;
 }
 
-/* Like native_alloc, but the array is filled with zeros. The system provides very large arrays as pages of zeros that
- * take no memory until they are written; they are too large to be recycled anyway. */
+/* Put an array of zeros into *out, under the same conditions as native_alloc. The system provides very large arrays as
+ * pages of zeros that take no memory until they are written; such arrays are too large to be recycled anyway. */
 static inline PyArrayObject *strided_zeros(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     npy_intp size = 1;
@@ -133,7 +133,7 @@ static inline void strided_repeat(char *data, npy_intp done, npy_intp bytes)
         return;                                                                                                   \
     }
 
-/* Copy n items of one size. */
+/* Copy n items of one size. ds and ss are the strides of the destination and of the source. */
 static inline void strided_copy_row(npy_intp itemsize, npy_intp n, char *dst, npy_intp ds, const char *src, npy_intp ss)
 {
     if (ds == itemsize && ss == itemsize) {
@@ -241,8 +241,8 @@ static inline void strided_tile_1(char *to, npy_intp ds, const char *from, npy_i
 }
 
 /* dst[i][j] = src[j][i] for rows i (contiguous in src, ds bytes apart in dst) and columns j (contiguous in dst, ss
- * bytes apart in src). Copy tile by tile, in bands of columns that touch few enough pages for the processor's cache of
- * page addresses. */
+ * bytes apart in src). Copy tile by tile, in bands of columns that touch so few pages that the TLB holds their
+ * addresses. */
 #define STRIDED_TRANSPOSE(SIZE, TILE, BAND, DO_TILE)                                                              \
     for (npy_intp band = 0; band < columns; band += BAND) {                                                       \
         npy_intp end = columns - band < BAND ? columns : band + BAND;                                             \
@@ -271,8 +271,8 @@ static inline void strided_transpose(npy_intp itemsize, npy_intp rows, npy_intp 
     }
 }
 
-/* Return the dimension along which the source is contiguous, if the destination is contiguous along the last dimension,
- * or -1. Copying row by row would read a cache line for every item then. */
+/* If the destination is contiguous along the last dimension, and the source along another dimension, return this other
+ * dimension: copying row by row would read a cache line for every item. Otherwise return -1. */
 static inline int strided_transposed_dim(npy_intp itemsize, const StridedPlan *plan)
 {
     int last = plan->nd - 1;

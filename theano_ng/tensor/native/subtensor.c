@@ -72,7 +72,8 @@ static PyArrayObject *target_of(PyObject *value, PyObject **out, int inplace)
     return z;
 }
 
-/* Return y with the dtype of z, copied if writing to z would change y. Return a new reference. */
+/* Return a new reference to an array with the elements of y and the dtype of z: y itself, or a copy if the dtypes
+ * differ or if writing to z would change y. Return NULL with an exception set on failure. */
 static PyArrayObject *source_for(PyObject *value, PyArrayObject *z)
 {
     PyArrayObject *y = (PyArrayObject *)value;
@@ -112,7 +113,7 @@ static int broadcast_strides(PyArrayObject *y, int nd, const npy_intp *dim, npy_
     return -1;
 }
 
-/* Return the function that adds rows of this dtype, or NULL with an exception set if there is none. */
+/* Return the function that adds rows of this dtype, or NULL with an exception set if there is no such function. */
 static inc_row_fn adder_for(PyArrayObject *z)
 {
     inc_row_fn add = inc_row_for(PyArray_DESCR(z)->kind, (int)PyArray_ITEMSIZE(z));
@@ -188,8 +189,9 @@ static int gather(Gather *g, PyArrayObject *x, PyObject **out)
     return 0;
 }
 
-/* z[indices] = y, or z[indices] += y. At duplicate positions the last element wins, or all are added. If z is changed
- * in place, all indices are checked before the first write; a copy is discarded after an error. */
+/* z[indices] = y, or z[indices] += y. At positions that occur several times, the last element remains, or all elements
+ * are added. If z is changed in place, all indices are checked before the first write; a copy is discarded after an
+ * error. */
 static int scatter(Gather *g, PyArrayObject *z, PyObject *value, int inplace, int set)
 {
     npy_intp dim[NPY_MAXDIMS], stride[NPY_MAXDIMS], rest[NPY_MAXDIMS], index[NPY_MAXDIMS], to[GATHER_CHUNK], from[GATHER_CHUNK];

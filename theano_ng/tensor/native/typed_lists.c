@@ -1,4 +1,4 @@
-/* Native code of the typed lists' Ops. Values are Python lists, whose elements are arrays, lists, or other objects.
+/* Native code of the Ops on typed lists. Values are Python lists, whose elements are arrays, lists, or other objects.
  *
  * A result is a new list with copies of the elements, unless the Op works in place (in_place) or returns a view
  * (getitem). */
@@ -33,7 +33,7 @@ static PyObject *copy_list(PyObject *list, Py_ssize_t hole)
     return made;
 }
 
-/* Return a C-contiguous copy, never of a subclass. */
+/* Return a C-contiguous copy. The copy is an ndarray, even if the array is an instance of a subclass. */
 static PyObject *copy_array(PyArrayObject *value)
 {
     PyArrayObject *made;
@@ -84,7 +84,7 @@ static PyObject *copy_value(PyObject *value)
                 return 0;                                                           \
         return 1;                                                                   \
     }
-/* A complex number is NaN if one of its parts is. */
+/* A complex number is NaN if one of its parts is NaN. */
 #define EQUAL_COMPLEX(name, ctype)                                                  \
     static int name(const void *left, const void *right, npy_intp n)                \
     {                                                                               \
@@ -169,8 +169,8 @@ static int equal_values(PyObject *left, PyObject *right)
     return result;
 }
 
-/* Return the position of the first element from `start` on that equals a value; -1 if there is none, -2 with an
- * exception set. */
+/* Return the position of the first element from `start` on that equals a value. Return -1 if no element is equal, -2
+ * with an exception set. */
 static Py_ssize_t find(PyObject *list, PyObject *value, Py_ssize_t start)
 {
     for (Py_ssize_t i = start; i < PyList_GET_SIZE(list); i++) {
@@ -216,7 +216,7 @@ static int put_int64(PyObject **out, int64_t value)
     return 0;
 }
 
-/* Replace *out by a new reference (stolen). Return 0, or -1 if the reference is NULL. */
+/* Store `value` in *out, and steal the reference. Return 0, or -1 if `value` is NULL. */
 static int put(PyObject **out, PyObject *value)
 {
     if (value == NULL)
@@ -256,7 +256,8 @@ static int tng_getitem(int nin, int nout, PyObject **in, PyObject **out, const i
     return put(&out[0], Py_NewRef(PyList_GET_ITEM(in[0], at)));
 }
 
-/* Insert a copy of `value` before position `at` (0 to the length) of `list`, or of a copy of it. */
+/* Insert a copy of `value` before position `at` (0 to the length) of `list` if `inplace`, otherwise of a copy of
+ * `list`. */
 static int insert_at(PyObject *list, int64_t at, PyObject *value, PyObject **out, int inplace)
 {
     PyObject *copy = copy_value(value), *made;

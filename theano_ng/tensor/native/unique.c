@@ -1,4 +1,4 @@
-/* Native code of Unique and of bincount. The contract of native functions is in gof/native.h. */
+/* Native code of Unique and of bincount. gof/native.h explains native functions. */
 #include "native.h"
 #include "inc_code.h"
 #include "sort_line.h"
@@ -8,10 +8,10 @@
  * Input: x. Parameters: axis (-1: x is flattened); indices, inverse, counts: which outputs follow the values. */
 
 typedef struct {
-    npy_intp n, row;             /* number of slices (or elements), and bytes of one */
+    npy_intp n, row;             /* number of slices (or elements), and bytes of a slice */
     const char *data;            /* the slices, contiguous */
-    int64_t *order;              /* their positions in sorted order */
-    npy_uint8 *first;            /* whether the i-th slice in sorted order differs from the slice before */
+    int64_t *order;              /* the positions of the slices in sorted order */
+    npy_uint8 *first;            /* whether the i-th slice in sorted order differs from the previous slice */
 } Slices;
 
 /* Return the key of NaN, or 0 (which is the key of no number) for dtypes without NaN. */
@@ -20,8 +20,8 @@ static uint64_t nan_key(int type_num)
     return type_num == NPY_FLOAT16 ? UINT16_MAX : type_num == NPY_FLOAT32 ? UINT32_MAX : type_num == NPY_FLOAT64 ? UINT64_MAX : 0;
 }
 
-/* Apply NumPy's rules for NaN. Compared as elements, NaNs are equal (keys of real numbers have this already). A row
- * with a NaN differs from every other row. */
+/* Apply NumPy's rules for NaN. If elements are compared, all NaNs are equal (for real numbers, their keys are equal
+ * already). If rows are compared, a row with a NaN differs from every other row. */
 static void settle_nans(Slices *s, const uint64_t *keys, npy_intp m, uint64_t nan, int paired, int elements)
 {
     for (npy_intp i = 1; i < s->n; ++i) {
@@ -102,7 +102,8 @@ static int store_counts(PyObject **out, const int64_t *starts, npy_intp unique, 
     return 0;
 }
 
-/* Compute values and counts of real numbers by sorting the values; positions are not computed. */
+/* Compute the unique values of x, which is real, by sorting. If `counts`, also count them. The outputs `indices` and
+ * `inverse` are not computed. */
 static int unique_values(PyArrayObject *x, PyObject **out, int counts)
 {
     npy_intp n = PyArray_SIZE(x), item = PyArray_ITEMSIZE(x), unique = 0;
@@ -286,8 +287,8 @@ KEYS_CLONES static void bounds_of(const int64_t *x, npy_intp n, int64_t *low, in
     *high = most;
 }
 
-/* Count many elements with few bins in one pass. Return 0, 1 if an element is not in these bins, or -1 with an
- * exception set. */
+/* Count many elements with at most FEW_BINS bins, in one pass. Return 0, 1 if an element is outside these bins, or -1
+ * with an exception set. */
 static int count_few(PyArrayObject *x, const int64_t *whole, npy_intp least, PyObject **out)
 {
     /* Use four sets of counters, because increments of one counter wait for each other. */

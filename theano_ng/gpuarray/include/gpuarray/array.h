@@ -41,7 +41,7 @@ typedef struct _GpuArray {
 #define GpuArray_ISALIGNED(a) GpuArray_CHKFLAGS(a, GA_ALIGNED)
 #define GpuArray_ISBEHAVED(a) GpuArray_CHKFLAGS(a, GA_BEHAVED)
 
-/* The functions that fill *a (or *r, *v) treat it as uninitialized. Afterwards it holds a reference to its memory,
+/* The functions that fill *a (or *r, *v) treat it as uninitialized. Afterwards *a holds a reference to its memory,
  * which GpuArray_clear releases. */
 int GpuArray_empty(GpuArray *a, gpucontext *, int typecode, unsigned nd, const size_t *dims, ga_order);
 int GpuArray_zeros(GpuArray *a, gpucontext *, int typecode, unsigned nd, const size_t *dims, ga_order);
@@ -51,7 +51,7 @@ int GpuArray_view(GpuArray *v, const GpuArray *a);
 int GpuArray_copy(GpuArray *r, const GpuArray *a, ga_order);
 /* Apply start:stop:step to each axis. A step of 0 selects the element at start and drops the axis. */
 int GpuArray_index(GpuArray *r, const GpuArray *a, const ssize_t *starts, const ssize_t *stops, const ssize_t *steps);
-/* Return a view if the strides allow it, else a copy. With nocopy, fail with GA_COPY_ERROR instead of copying. */
+/* Return a view if the strides allow it, else a copy. If `nocopy`, fail with GA_COPY_ERROR instead of copying. */
 int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *dims, ga_order, int nocopy);
 /* Permute the axes; NULL reverses them. */
 int GpuArray_transpose(GpuArray *r, const GpuArray *a, const unsigned *axes);
@@ -61,7 +61,7 @@ gpucontext *GpuArray_context(const GpuArray *a);          /* borrowed */
 void GpuArray_fix_flags(GpuArray *a);
 /* a[...] = v: broadcast and convert v. If the arrays overlap, v is copied first. */
 int GpuArray_setarray(GpuArray *a, const GpuArray *v);
-/* Like GpuArray_setarray, but without broadcasting. */
+/* to[...] = from, as GpuArray_setarray does it, for arrays of equal shapes. */
 int GpuArray_move(GpuArray *to, const GpuArray *from);
 /* Copy between the host and a contiguous array. `size` (bytes) must be the size of the whole array. */
 int GpuArray_write(GpuArray *to, const void *from, size_t size);

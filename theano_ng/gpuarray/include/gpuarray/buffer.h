@@ -33,10 +33,10 @@ enum ga_ctx_property {
  * see config.gpuarray.preallocate. */
 gpucontext *gpucontext_open(const char *name, int flags, double preallocate, int *code, char *text, size_t size);
 void gpucontext_retain(gpucontext *);
-/* Drop a reference; the last one closes the context. Each memory and each kernel of a context holds a reference to
- * it. */
+/* Drop a reference. Without references, the context is closed. Each gpudata and each kernel of a context holds a
+ * reference to it. */
 void gpucontext_release(gpucontext *);
-/* Return the message for an error code. If the context is NULL, the message is a general one for the code. */
+/* Return the message for an error code. If the context is NULL, return a general description of the code. */
 const char *gpucontext_error(gpucontext *, int code);
 int gpucontext_property(gpucontext *, int property, void *value);
 /* Wait for all work of the context. */
@@ -56,8 +56,8 @@ void gpudata_retain(gpudata *);
 void gpudata_release(gpudata *);
 gpucontext *gpudata_context(gpudata *); /* borrowed reference */
 size_t gpudata_size(gpudata *);
-/* Offsets and sizes are in bytes. gpudata_read waits for its copy, and gpudata_move between two devices may wait;
- * the others return before the work is done. */
+/* Offsets and sizes are in bytes. gpudata_read waits until the data have been copied, and gpudata_move between two
+ * devices may wait. The other functions return before the work is done. */
 int gpudata_move(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size);
 int gpudata_write(gpudata *to, size_t offset, const void *from, size_t size);
 int gpudata_read(void *to, gpudata *from, size_t offset, size_t size);

@@ -7,7 +7,7 @@ enum ga_error {
     GA_MEMORY_ERROR,      /* device or host memory is exhausted */
     GA_VALUE_ERROR,       /* an invalid argument */
     GA_IMPL_ERROR,        /* any other error of the back end */
-    GA_INVALID_ERROR,     /* an unusable object, or one of another context */
+    GA_INVALID_ERROR,     /* an unusable object, or an object of another context */
     GA_UNSUPPORTED_ERROR, /* not supported by this kind of device */
     GA_SYS_ERROR,         /* a system call failed */
     GA_RUN_ERROR,         /* a kernel failed at run time */

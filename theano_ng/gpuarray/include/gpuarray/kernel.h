@@ -22,8 +22,8 @@ int GpuKernel_init(GpuKernel *, gpucontext *, unsigned count, const char **texts
                    const int *types, int flags, char **text);
 void GpuKernel_clear(GpuKernel *);
 gpucontext *GpuKernel_context(GpuKernel *); /* borrowed reference */
-/* Choose a number of groups and a group size (in threads) for n threads in total. A value that is not 0 on entry is
- * kept. */
+/* Choose a number of groups and a group size (in threads) for n threads in total. If *groups or *group is not 0 on
+ * entry, keep that value. */
 int GpuKernel_sched(GpuKernel *, size_t n, size_t *groups, size_t *group);
 /* Launch the kernel: along each of `nd` axes, `groups` groups of `group` threads, with `local_memory` bytes for each
  * group. args[i] is a gpudata *, or the address of a scalar. If args is NULL, use the arguments set by

@@ -1,7 +1,7 @@
-/* The interpreter of elementwise programs. It runs where no compiled kernels (elemwise/kernel.py) exist.
+/* The interpreter of elementwise programs. It runs where no compiled kernels (loops/kernel.py) exist.
  *
- * A program (written by elemwise/interpreter.py) is a list of instructions. Each instruction applies one operation to a
- * block of elements. Blocks are so small that intermediate results stay in the first-level cache. */
+ * A program (written by loops/blocks/interpreter.py) is a list of instructions. Each instruction applies one operation
+ * to a block of elements. Blocks are so small that intermediate results stay in the first-level cache. */
 #ifndef THEANO_NG_BLOCKS_H
 #define THEANO_NG_BLOCKS_H
 
@@ -20,12 +20,13 @@ typedef struct {
 /* The list ends with a NULL name. */
 extern const Instruction block_instructions[] __attribute__((visibility("hidden")));
 
-/* The kernels that elemwise.c and reduce_elemwise.h call; stride[-1] is the address of the program. blocks_run stores
- * the results. A function of block_sums adds up the program's only result; `dtype` is the dtype of the accumulator (see
- * SUM in interpreter.c). */
+/* The functions that elemwise.c and reduce_elemwise.h call instead of compiled kernels; stride[-1] is the address of
+ * the program. blocks_run stores the results. A function of block_sums adds up the program's only result; `dtype` is
+ * the dtype of the accumulator (see SUM in interpreter.c). */
 __attribute__((visibility("hidden"))) void blocks_run(int64_t n, char **ptr, const int64_t *stride);
 
-/* A loop of scan, in the form that LoopThunk calls (scan/kernel.py); place[-1] is the address of the program. */
+/* The function that LoopThunk calls instead of a compiled loop of scan (scan/kernel.py); place[-1] is the address of
+ * the program. */
 __attribute__((visibility("hidden"))) int64_t blocks_loop(int64_t steps, int64_t total, char **base, const int64_t *place);
 typedef int64_t (*blocks_loop_fn)(int64_t steps, int64_t total, char **base, const int64_t *place);
 

@@ -1,6 +1,6 @@
-/* The instructions, and the loop over blocks that runs them. The file is compiled for several levels of processors
- * (setup.py) and does not use Python. instructions.h contains the C code of scalar ops, which expects the prologue of
- * kernels. */
+/* The instructions of elementwise programs, and the loop over blocks that executes them. The file is compiled for
+ * several levels of processors (setup.py) and does not use Python. instructions.h contains the C code of scalar ops,
+ * which expects the prologue of kernels. */
 #include "../../../gof/c_include/kernel_prologue.h"
 #ifdef TNG_HAS_MVEC
 #include "../../../gof/c_include/vector_math.h"
@@ -45,7 +45,8 @@
         UNUSED(c), UNUSED(d);                                   \
         LOOP2(T, T0, T1, __VA_ARGS__)                               \
     }
-/* zeros_ has the type of the divisors, so that vectors of both have equally many elements. */
+/* zeros_ has the type of the divisors, so that SIMD vectors of zeros_ and of divisors have the same number of
+ * elements. */
 #define ROW2Z(NAME, T, T0, T1, ...)                                 \
     static void NAME(ARGUMENTS)                                     \
     {                                                               \
@@ -110,29 +111,30 @@ const Instruction block_instructions[] = {
 
 /* -- programs ----------------------------------------------------------------------------------------------------- */
 
-/* The number of a value is its position in the list of operands of the node (inputs, then outputs), constants and
- * registers. */
+/* A value is an operand of the node (inputs, then outputs), a constant or a register. Its number is its position in the
+ * list of all values, which has this order. The last value is the int that is set if a divisor is zero. */
 typedef struct {
     int64_t run;           /* address of an instruction_fn */
-    /* numbers of values; 0 for operands that the instruction lacks, but d is then the int for zero divisors */
+    /* numbers of values. If the instruction has fewer operands, the unused numbers are 0, and d is the int for zero
+     * divisors */
     int64_t out, a, b, c, d;
 } Step;
 
 typedef struct {
-    int64_t compiled;      /* address of a compiled kernel that replaces the program; 0: none (yet) */
+    int64_t compiled;      /* address of a compiled kernel that replaces the program; 0 if there is none yet */
     int64_t block;         /* elements in a block */
     int64_t n_inputs, n_outputs, n_constants, n_registers;
     int64_t register_item; /* bytes reserved for an element of a register */
     int64_t repeated_item; /* sum of the item sizes in bytes of the inputs that may be single values */
     int64_t n_steps;
-    int64_t alternate;     /* an input that is a single value if its stride is 0, as all of its kind; -1: none */
-    int64_t other;         /* address of the program for that case */
+    int64_t alternate;     /* number of an input: if its stride is 0, the program `other` is run; -1: none */
+    int64_t other;         /* address of a program in which such inputs are single values */
     int64_t steps;         /* offset of the Steps, in words; the members below are offsets of lists: */
     int64_t items;         /* item size of each operand in bytes */
     int64_t repeated;      /* kind of each operand; 0: an array of elements */
     int64_t constants;     /* addresses of blocks that are filled with a constant */
-    /* the number of integer divisors that may have to be checked first, then their input numbers; for loops, the number
-     * of the boolean value that ends the loop, -1: none */
+    /* for loops over elements: the number of integer divisors that may have to be checked first, then their numbers;
+     * for loops over steps: the number of the boolean value that ends the loop, or -1 */
     int64_t divisors;
 } Program;
 
@@ -219,9 +221,9 @@ static int has_zero(const char *y, int64_t n, int64_t item)
     }
 }
 
-/* Return 1 if *zeros requests a check of the divisors before anything is overwritten (divisors.h), and one of them is
- * zero. Then *zeros stays 1; after a check without zeros it is 0. For programs that need no check, *zeros holds the
- * results of earlier calls. */
+/* Check the divisors before anything is overwritten, if *zeros is nonzero (divisors.h). Return 1 if a divisor is zero;
+ * then *zeros stays 1. Otherwise set *zeros to 0 and return 0. If a program needs no check, *zeros holds the results of
+ * earlier calls. */
 static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves, int *zeros)
 {
     const int64_t *words = (const int64_t *)p, *divisors = words + p->divisors;
@@ -233,7 +235,8 @@ static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves
     return *zeros = 0;
 }
 
-/* Reserve room for the registers and for the inputs that are single values: a block of `length` elements each. */
+/* Call the compiled kernel if there is one. Otherwise reserve room for the registers and for the inputs that are single
+ * values: a block of `length` elements each. */
 #define BEGIN                                                                                              \
     const Program *p = (const Program *)(intptr_t)stride[-1];                                              \
     const int64_t compiled = __atomic_load_n(&p->compiled, __ATOMIC_ACQUIRE);                              \
@@ -263,7 +266,7 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
     }
 }
 
-/* The output's pointer is that of the accumulator, as in other kernels that sum. */
+/* The pointer of the output is the address of the accumulator, as in compiled kernels that sum. */
 #define SUM(NAME, T)                                                                                       \
     static void sum_##NAME(int64_t total, char **ptr, const int64_t *stride)                               \
     {                                                                                                      \
@@ -292,7 +295,7 @@ typedef struct {
     /* An operand with one row for each step.
      *   row: address of the row of this step
      *   first: address of the first row of the buffer
-     *   left: number of rows to the end of the buffer, including this one
+     *   left: number of rows to the end of the buffer, including the row of this step
      *   rows: number of rows of the buffer
      *   distance: bytes from one row to the next
      *   value: number of the operand
