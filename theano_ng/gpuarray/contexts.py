@@ -5,7 +5,7 @@ from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 
 
 class ContextNotDefined(ValueError):
-    """Raised if no context has the given name."""
+    """The exception for a context name that is not registered."""
 
 
 _contexts = {}  # name -> GpuContext

@@ -18,7 +18,7 @@ def code_version(version):
     Parameters
     ----------
     version : tuple
-        `UNVERSIONED`: the code is not cached.
+        With `UNVERSIONED`, the code is not cached.
     """
 
     def decorator(function):
@@ -67,8 +67,8 @@ def nvcc_kernel(name, params, body):
 
 
 def _tree(n, buf, pos, manner_fn):
-    """Return code that combines the first n elements of a buffer; each step uses half of the threads of the step
-    before. `n` is an expression.
+    """Return code that combines the first `n` elements of a buffer. Each step uses half as many threads as the previous
+    step. `n` is a C expression.
     """
     return """
         for (ga_uint __left = (ga_uint)(%(n)s), __half; __left > 1; __left = __half) {
@@ -99,7 +99,7 @@ def inline_reduce(N, buf, pos, count, manner_fn):
     Returns
     -------
     str
-        The code leaves the result in element 0 of the buffer; the others are undefined.
+        The code leaves the result in element 0 of the buffer. The other elements are undefined.
     """
     return """
     {
@@ -187,14 +187,14 @@ def inline_reduce_fixed_shared(
     manner_init : callable
         ``manner_init("a")`` returns a C expression that is applied to each element before the reduction.
     b, stride_b, load_b : str, optional
-        A row to add to the first one.
+        A row that is added to `x`, with its stride and its function.
     dtype : str
         Dtype of the result.
 
     Returns
     -------
     str
-        The code leaves the result in element 0 of the buffer; the others are undefined.
+        The code leaves the result in element 0 of the buffer. The other elements are undefined.
     """
     element = _element(x, stride_x, load_x, b, stride_b, load_b, "__k")
     return """

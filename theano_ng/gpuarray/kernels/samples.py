@@ -44,7 +44,7 @@ def collect(package="theano_ng.gpuarray"):
 
 
 def _says_so(module):
-    """Return True if the source of a module defines ``kernel_samples``: others need not be imported."""
+    """Return True if the source of a module defines ``kernel_samples``. Other modules need not be imported."""
     path = module.module_finder.find_spec(module.name).origin
     if path is None or not path.endswith(".py"):
         return False

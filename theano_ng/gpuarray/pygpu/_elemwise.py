@@ -20,6 +20,7 @@ class arg:
         The name of the argument in the expression.
     dtype : dtype
     read, write : bool
+        Whether the kernel reads the array, and whether it writes it.
     scalar : bool
         Whether the argument is a scalar.
     """
@@ -90,7 +91,7 @@ class GpuElemwise:
         *values : GpuArray and numbers
             The values, in the order of the arguments.
         broadcast : bool
-            If True, axes of length 1 are broadcast, except those of written arrays.
+            If True, axes of length 1 are broadcast. Axes of arrays that are written are not broadcast.
 
         Raises
         ------
