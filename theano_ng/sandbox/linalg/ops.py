@@ -90,7 +90,7 @@ class HintsFeature(Feature):
     Attributes
     ----------
     hints : dict
-        Variable to a dict of its hints. The graph refers to this object as ``fgraph.hints_feature``.
+        Variable -> dict of its hints. The graph refers to this object as ``fgraph.hints_feature``.
     """
 
     pickle_rm_attr = ["hints_feature"]
@@ -124,7 +124,7 @@ class HintsFeature(Feature):
             raise ValueError("Conflicting hints on %s: %s is both %r and %r" % (r, k, known[k], v))
 
     def ensure_init_r(self, r):
-        """Return the dict of hints of the variable `r`, which is created if necessary."""
+        """Return the dict of hints of the variable `r`. Create the dict if necessary."""
         return self.hints.setdefault(r, {})
 
     def update_second_from_first(self, r0, r1):
@@ -160,7 +160,7 @@ class HintsOptimizer(Optimizer):
 
 
 def hints(variable):
-    """Return the hints of a variable, from the graph's `HintsFeature` or else from the `Hint` that computes it.
+    """Return the hints of a variable, from the graph's `HintsFeature` or from the `Hint` node that computes it.
 
     Returns
     -------
