@@ -61,7 +61,7 @@ class Finding:
     evidence : str
         Details: differences, stack trace of the sanitizer ...
     location : str
-        ``file:line`` of the code that is probably wrong; "" if unknown.
+        ``file:line`` of the code that is probably wrong. "" if it is unknown.
     """
 
     check: str

@@ -307,7 +307,7 @@ def check_and_convert_boolean_masks(input, idx_list):
     Parameters
     ----------
     input : array
-        The indexed array; only its attribute `shape` is used.
+        The indexed array. Only its attribute `shape` is used.
     idx_list : sequence
         None, slices, integers, arrays of integers and boolean arrays, on the host or on a device.
 

@@ -59,7 +59,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         SupportCodeError
             If kernels cannot compute the reduction.
         ValueError, TypeError
-            As for `CAReduceDtype`.
+            See `CAReduceDtype`.
         """
         context_name = infer_context_name(input)
         x = as_gpuarray_variable(input, context_name)
@@ -309,7 +309,7 @@ class GpuCAReduceCPY(_GpuReduction):
     Parameters
     ----------
     scalar_op, axis, dtype, acc_dtype
-        As for `GpuCAReduceCuda`.
+        See `GpuCAReduceCuda`.
     """
 
     __module__ = "theano_ng.gpuarray.elemwise"

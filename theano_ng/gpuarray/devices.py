@@ -146,12 +146,12 @@ def use(device, force=False, default_to_move_computation_to_gpu=True, move_share
     move_shared_to_gpu : bool
         If True, shared variables that are made from arrays are made on the device.
     preallocate : float, optional
-        As for `init_dev`.
+        See `init_dev`.
 
     Raises
     ------
     ValueError, RuntimeError, GpuArrayException, MemoryError
-        As for `init_dev`.
+        See `init_dev`.
     """
     if force and not device.startswith(("cuda", "opencl")):
         raise ValueError(

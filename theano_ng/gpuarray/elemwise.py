@@ -52,13 +52,13 @@ class GpuElemwise(GpuOp, Elemwise):
     Parameters
     ----------
     scalar_op, inplace_pattern, name, nfunc_spec, openmp
-        As for `tensor.elemwise.Elemwise`; a name that begins with ``Elemwise`` gets the prefix ``Gpu``.
+        See `tensor.elemwise.Elemwise`. A name that begins with ``Elemwise`` gets the prefix ``Gpu``.
 
     Raises
     ------
     SupportCodeError
-        When the Op is applied, if kernels cannot compute the scalar op: complex numbers, C code that uses Python or
-        C++.
+        When the Op is applied, if kernels cannot compute the scalar Op, because it has complex numbers or C code that
+        uses Python or C++.
 
     Notes
     -----
@@ -206,7 +206,7 @@ class GpuDimShuffle(GpuOp, DimShuffle):
     Parameters
     ----------
     input_broadcastable, new_order, inplace
-        As for `tensor.elemwise.DimShuffle`.
+        See `tensor.elemwise.DimShuffle`.
     """
 
     __module__ = "theano_ng.gpuarray.elemwise"

@@ -50,7 +50,7 @@ class GpuSplit(TwinOp, Split):
     Parameters
     ----------
     len_splits : int
-        Number of outputs; `splits` is an integer vector of this length, whose sum is ``x.shape[axis]``.
+        Number of outputs. `splits` is an integer vector of this length. Its sum is ``x.shape[axis]``.
 
     Raises
     ------

@@ -430,16 +430,16 @@ class CGpuKernelBase(COp, GpuKernelBase):
     ----------
     func_files : str or list of str
     func_name : str, optional
-        As for `COp`.
+        See `COp`.
 
     Notes
     -----
-    The files may have sections ``kernels``. In them, a line ``#kernel name : params : flags`` begins each kernel; its
-    source code extends to the next such line. `params` are the argument types, separated by commas: ``*`` for memory,
-    ``size``, ``ssize`` or names of dtypes. `flags` are C constants such as ``GA_USE_DOUBLE``, separated by ``|``; they
-    may be empty. In the source code, ``DTYPE_INPUT_0``, ``ITEMSIZE_INPUT_0`` and so on are device types (``ga_float``)
-    and sizes; in the other sections they are types of the host. C code calls kernels by ``name_call`` and
-    ``name_scall``, see `Kernel`.
+    The files may have sections ``kernels``. In them, a line ``#kernel name : params : flags`` begins each kernel. The
+    source code of the kernel extends to the next such line. `params` are the argument types, separated by commas: ``*``
+    for memory, ``size``, ``ssize`` or names of dtypes. `flags` are C constants such as ``GA_USE_DOUBLE``, separated by
+    ``|``. They may be empty. In the source code, ``DTYPE_INPUT_0``, ``ITEMSIZE_INPUT_0`` and so on are device types
+    (``ga_float``) and sizes. In the other sections they are types of the host. C code calls kernels by ``name_call``
+    and ``name_scall``, see `Kernel`.
 
     Raises
     ------

@@ -37,7 +37,7 @@ def nvcc_kernel(name, params, body):
     params : str or sequence of str
         Declarations of the parameters.
     body : sequence of str, or of such sequences
-        Statements, possibly nested; a semicolon is added to each.
+        Statements, possibly nested. A semicolon is added to each statement.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def inline_reduce(N, buf, pos, count, manner_fn):
     N : str
         Length of the buffer.
     buf : str
-        Name of the buffer; it should be in local memory, since it is read many times.
+        Name of the buffer. It should be in local memory, because it is read many times.
     pos, count : str
         Index of this thread, and number of threads.
     manner_fn : callable
@@ -181,9 +181,9 @@ def inline_reduce_fixed_shared(
     buf : str
         Local memory for ``GA_WARP_SIZE`` elements.
     x, stride_x, load_x : str
-        The row, the stride in elements, and the function that reads an element (`load_w`); "" for none.
+        The row, the stride in elements, and the function that reads an element (`load_w`). "" means no function.
     pos, count, manner_fn
-        As for `inline_reduce`.
+        See `inline_reduce`.
     manner_init : callable
         ``manner_init("a")`` returns a C expression that is applied to each element before the reduction.
     b, stride_b, load_b : str, optional
@@ -318,10 +318,10 @@ def inline_softmax_fixed_shared(
     buf : str
         Local memory for ``GA_WARP_SIZE`` elements.
     x, stride_x, load_x, b, stride_b, load_b, dtype : str
-        As for `inline_reduce_fixed_shared`.
+        See `inline_reduce_fixed_shared`.
     sm, sm_stride, write_sm : str
-        The result, the stride in elements, and the function applied to each value before it is stored (`write_w`); ""
-        for none.
+        The result, the stride in elements, and the function that is applied to each value before it is stored
+        (`write_w`). "" means no function.
     threadPos, threadCount : str
         Index of this thread, and number of threads.
 

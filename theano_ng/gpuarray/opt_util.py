@@ -144,7 +144,7 @@ def output_merge(cls, alpha_in, beta_in, out_in):
     Returns
     -------
     callable
-        As for `alpha_merge`.
+        See `alpha_merge`.
     """
 
     def decorator(maker):

@@ -13,7 +13,7 @@ def profile_printer(message, compile_time, fct_call_time, apply_time, apply_cimp
     Parameters
     ----------
     message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size, file
-        As for `compile.profiling.register_profiler_printer`.
+        See `compile.profiling.register_profiler_printer`.
 
     Notes
     -----

@@ -84,7 +84,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
     Parameters
     ----------
     idx_list : sequence
-        As for `GpuSubtensor`.
+        See `GpuSubtensor`.
     inplace : bool
         If True, overwrite x.
     set_instead_of_inc : bool

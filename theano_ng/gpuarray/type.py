@@ -103,7 +103,7 @@ def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=
     a, b : GpuArray
         The trusted value, and the value to check.
     allow_remove_inf, allow_remove_nan, rtol, atol
-        As for `tensor.type.values_eq_approx`.
+        See `tensor.type.values_eq_approx`.
     """
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
@@ -131,7 +131,7 @@ class GpuArrayType(Type):
     Parameters
     ----------
     dtype : str
-        NumPy's name; "floatX" is `config.floatX`.
+        NumPy's name. "floatX" means `config.floatX`.
     broadcastable : sequence of bool
         For each axis, whether its length is known to be 1.
     context_name : hashable
@@ -329,7 +329,7 @@ class GpuArrayType(Type):
         old_data : GpuArray or None
             The array that the result will replace.
         strict, allow_downcast
-            As for `filter`.
+            See `filter`.
         """
         if strict or isinstance(data, pygpu.GpuArray) or not isinstance(old_data, pygpu.GpuArray):
             return self.filter(data, strict, allow_downcast)
@@ -545,7 +545,7 @@ class GpuArraySharedVariable(_operators, SharedVariable):
     Parameters
     ----------
     name, type, value, strict, allow_downcast, container
-        As for `SharedVariable`.
+        See `SharedVariable`.
 
     Attributes
     ----------

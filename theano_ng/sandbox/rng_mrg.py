@@ -319,7 +319,7 @@ def _at_least_floatx(dtype, *parameters):
 
 
 def _placement(method, kwargs):
-    """Return the keywords of `shared` that choose the device of states; raise TypeError for unknown keywords.
+    """Return the keywords of `shared` that choose the device of states. Raise TypeError for unknown keywords.
 
     `use_cuda` is ignored: older versions used it to choose the device.
     """

@@ -72,7 +72,7 @@ class NodeSource(ArraySource):
         sources = [None if is_number(v) else self.array(v) for v in node.inputs]
         dims = self.broadcast(node.outputs[0], sources)
         if not isinstance(scalar_op, CHEAP) and len(self.loops(dims, [s for s in sources if s is not None])) > 1:
-            # native/elemwise.c decides which loop runs in this case; other loops may round differently.
+            # native/elemwise.c decides which loop runs in this case. Other loops may round differently.
             plain = Elemwise(scalar_op).make_node(*node.inputs)
             self.call_native(node, native_code_of(plain), [dims for _ in node.outputs])
             return

@@ -36,7 +36,7 @@ def scan_checkpoints(
     outputs_info : array_like, None, or list of them, optional
         Initial states, without taps: steps read only the results of the previous step.
     non_sequences, name
-        As for `scan`.
+        See `scan`.
     n_steps : int or integer scalar, optional
         Number of steps. The default is the length of the sequences. It is required without sequences.
     save_every_N : int

@@ -43,7 +43,7 @@ def check_lengths(op, n_steps, arguments):
     states = arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]
     for i, buffer in enumerate(states):
         taps = op.tap_array[i] + op.output_taps(i)
-        # A mit_mot buffer holds all rows; the other buffers need only the rows in use.
+        # A mit_mot buffer holds all rows. The other buffers need only the rows in use.
         needed = op.lead(i) + n_steps + max(taps) if i < op.n_mit_mot else max(1, op.lead(i))
         if n_steps and len(buffer) < needed:
             raise ValueError(
@@ -253,7 +253,7 @@ def buffer_of(kind, rows, value, old=None):
     value : array_like
         The first result.
     old : object
-        As for `result_buffer`.
+        See `result_buffer`.
     """
     shape, dtype = row_layout(value)
     if isinstance(kind, TensorType):

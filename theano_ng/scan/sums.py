@@ -209,7 +209,7 @@ class StepSums:
         v : Variable
             A variable that was requested by `keep`.
         rows : callable
-            As for `total`.
+            See `total`.
         """
         base, orders = _behind_dimshuffles(v, self.available)
         value = rows(base)

@@ -13,7 +13,7 @@ def map(fn, sequences, non_sequences=None, truncate_gradient=-1, go_backwards=Fa
     fn : callable
         A function of a row of each sequence, and of `non_sequences`.
     sequences, non_sequences, truncate_gradient, go_backwards, mode, name
-        As for `scan`.
+        See `scan`.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def reduce(fn, sequences, outputs_info, non_sequences=None, go_backwards=False, 
         A function of a row of each sequence, its result for the previous row (`outputs_info` for the first row), and
         `non_sequences`.
     sequences, outputs_info, non_sequences, go_backwards, mode, name
-        As for `scan`.
+        See `scan`.
 
     Returns
     -------

@@ -371,7 +371,7 @@ def add(x, y):
     Raises
     ------
     TypeError
-        When neither operand is sparse, or a dense operand is not a matrix.
+        If neither operand is sparse, or a dense operand is not a matrix.
     """
     x, y, (x_is, y_is) = _operands("add", x, y)
     if x_is and y_is:
@@ -399,7 +399,7 @@ def mul(x, y):
     Raises
     ------
     TypeError
-        When neither operand is sparse, or a dense operand is neither a matrix nor a scalar.
+        If neither operand is sparse, or a dense operand is neither a matrix nor a scalar.
     """
     x, y, (x_is, y_is) = _operands("mul", x, y)
     if x_is and y_is:

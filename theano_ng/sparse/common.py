@@ -21,7 +21,7 @@ def compressed(x, op):
     Raises
     ------
     TypeError
-        When `x` is not sparse, or has another format.
+        If `x` is not sparse, or has another format.
     """
     x = as_sparse_variable(x)
     if x.format not in ("csr", "csc"):

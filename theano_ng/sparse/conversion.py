@@ -60,7 +60,7 @@ def as_int32(what, array):
     Raises
     ------
     ValueError
-        When an index is too large for int32.
+        If an index is too large for int32.
     """
     if array.dtype == np.int32:
         return array

@@ -160,7 +160,7 @@ sd_csc = StructuredDotCSC()
 class UsmmCscDense(_OnParts):
     """An Op that computes ``alpha * dot(x, y) + z`` for a csc matrix x and dense matrices y and z.
 
-    The inputs are alpha (a broadcastable matrix); data, indices, indptr and the number of rows of x; y; z.
+    The inputs are alpha (a broadcastable matrix), then data, indices, indptr and the number of rows of x, then y and z.
 
     Parameters
     ----------

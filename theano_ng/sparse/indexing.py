@@ -410,7 +410,7 @@ def index_sparse(x, index):
     NotImplementedError
         For an integer and a slice, because sparse vectors do not exist.
     ValueError, IndexError
-        When `index` is not a valid index of a matrix.
+        If `index` is not a valid index of a matrix.
     """
     index = index if isinstance(index, tuple) else (index,)
     if not 1 <= len(index) <= 2:

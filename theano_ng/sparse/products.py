@@ -160,7 +160,7 @@ def dot(x, y):
     Raises
     ------
     TypeError
-        When neither operand is sparse.
+        If neither operand is sparse.
 
     Notes
     -----
@@ -247,7 +247,7 @@ def structured_dot(x, y):
     Raises
     ------
     TypeError
-        When neither operand is sparse.
+        If neither operand is sparse.
 
     Notes
     -----
@@ -483,9 +483,9 @@ def true_dot(x, y, grad_preserves_dense=True):
     Raises
     ------
     TypeError
-        When neither operand is sparse.
+        If neither operand is sparse.
     NotImplementedError
-        When the operands have different dtypes.
+        If the operands have different dtypes.
     """
     x, y = _operand(x), _operand(y)
     if not (_is_sparse(x) or _is_sparse(y)):

@@ -33,7 +33,7 @@ def sparse_constructor(value, name=None, strict=False, allow_downcast=None, borr
     Raises
     ------
     TypeError
-        When `value` is not sparse.
+        If `value` is not sparse.
     NotImplementedError
         For an unsupported format or dtype.
     """

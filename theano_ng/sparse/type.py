@@ -121,11 +121,11 @@ class SparseType(Type):
         Raises
         ------
         TypeError
-            When `value` is not a matrix, or `strict` is True and it is of another type.
+            If `value` is not a matrix, or `strict` is True and it is of another type.
         NotImplementedError
-            When `value` has another dtype, and `allow_downcast` is not true.
+            If `value` has another dtype, and `allow_downcast` is not true.
         ValueError
-            When an index is outside of the matrix.
+            If an index is outside of the matrix.
         """
         if isinstance(value, Variable):
             raise TypeError(

@@ -16,7 +16,7 @@ def _is_sparse(x):
     Raises
     ------
     NotImplementedError
-        When `x` is neither sparse nor an array, list or tuple.
+        If `x` is neither sparse nor an array, list or tuple.
     """
     if not isinstance(x, (scipy.sparse.sparray, scipy.sparse.spmatrix, np.ndarray, tuple, list)):
         raise NotImplementedError(
@@ -63,7 +63,7 @@ def check_pattern(value):
     Raises
     ------
     ValueError
-        When the length of indptr does not match the number of rows (csr) or columns (csc). When indptr does not start
+        If the length of indptr does not match the number of rows (csr) or columns (csc). If indptr does not start
         with 0, decreases, or exceeds the number of entries. When an index is negative or too large.
     """
     indices, indptr, shape = value.indices, value.indptr, value.shape

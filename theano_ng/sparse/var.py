@@ -147,7 +147,7 @@ def _is_sparse_variable(x):
     Raises
     ------
     NotImplementedError
-        When `x` is not a variable.
+        If `x` is not a variable.
     """
     if not isinstance(x, Variable):
         raise NotImplementedError(
@@ -167,7 +167,7 @@ def _is_dense(x):
     Raises
     ------
     NotImplementedError
-        When `x` is neither an array nor a sparse matrix.
+        If `x` is neither an array nor a sparse matrix.
     """
     if not (scipy.sparse.issparse(x) or hasattr(x, "__array_interface__")):
         raise NotImplementedError(
@@ -194,7 +194,7 @@ def as_sparse_variable(x, name=None):
     Raises
     ------
     TypeError
-        When `x` is not sparse.
+        If `x` is not sparse.
     ValueError
         For an Apply with several outputs.
     """
@@ -243,7 +243,7 @@ def constant(x, name=None):
     Raises
     ------
     TypeError
-        When `x` is not sparse.
+        If `x` is not sparse.
     NotImplementedError
         For an unsupported format or dtype.
     """

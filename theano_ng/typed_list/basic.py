@@ -287,7 +287,7 @@ class GetItem(_ListOp):
     Raises
     ------
     TypeError
-        When `x` is not a typed list, or `index` is neither an integer nor a slice.
+        If `x` is not a typed list, or `index` is neither an integer nor a slice.
     IndexError
         At run time, when the index is out of range.
     """
@@ -622,7 +622,7 @@ class MakeList(_ListOp):
     Raises
     ------
     TypeError
-        When `a` is empty, or has elements of different types.
+        If `a` is empty, or has elements of different types.
     """
 
     __props__ = ()

@@ -24,9 +24,9 @@ class TypedListType(Type):
     Raises
     ------
     TypeError
-        When `ttype` is not a Type.
+        If `ttype` is not a Type.
     ValueError
-        When `depth` is negative or not an integer.
+        If `depth` is negative or not an integer.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class TypedListType(Type):
         Raises
         ------
         TypeError
-            When `x` is not a sequence, or an element cannot be converted. The message names the element.
+            If `x` is not a sequence, or an element cannot be converted. The message names the element.
         """
         if not isinstance(x, list if strict else (list, tuple, np.ndarray)) or (
             isinstance(x, np.ndarray) and x.ndim == 0

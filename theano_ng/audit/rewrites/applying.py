@@ -79,7 +79,7 @@ def rewritten(rule, inputs, outputs):
     ----------
     rule : LocalOptimizer or Optimizer
     inputs, outputs : sequences of Variable
-        The graph; it is cloned, and not changed.
+        The graph. It is cloned, and not changed.
 
     Returns
     -------
@@ -162,7 +162,7 @@ class Computation:
         Parameters
         ----------
         values : list
-            The values of the inputs; they are copied.
+            The values of the inputs. They are copied.
 
         Returns
         -------

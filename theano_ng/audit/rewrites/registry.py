@@ -97,7 +97,7 @@ def _is_own(one):
 
 
 def registered(devices=False):
-    """Return all rules of this package: rules in databases, and rules that only have a documented name.
+    """Return all rules of this package: rules in databases, and documented rules that are in no database.
 
     Parameters
     ----------

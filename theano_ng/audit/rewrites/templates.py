@@ -1,6 +1,6 @@
 """Texts of the expressions on which a rule is tried: variations of its examples, and expressions with its Ops.
 
-A text is a Python expression with names of `vocabulary`. A variation may be invalid; then `instances.build` returns
+A text is a Python expression with names of `vocabulary`. A variation may be invalid. Then `instances.build` returns
 None.
 """
 

@@ -14,7 +14,7 @@ from theano_ng.loops.source import scalar_apply
 from theano_ng.scalar.op import c_cast
 from theano_ng.scalar.types import c_literal
 
-# The maximum number of threads in a group; native/reduce.c defines the same value.
+# The maximum number of threads in a group. native/reduce.c defines the same value.
 GROUP = 256
 # For CPUs: the number of lanes in which a thread accumulates adjacent elements separately, and the number of adjacent
 # outputs that it computes at a time.

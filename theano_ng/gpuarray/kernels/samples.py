@@ -1,7 +1,7 @@
 """Samples of kernel source code for typical nodes, which tests compile even if there is no device.
 
 A module that writes device code has a function ``kernel_samples()`` that returns a list of `KernelSample`. The samples
-cover every form of source code that the module writes, with each type that changes it. `collect` finds them;
+cover every form of source code that the module writes, with each type that changes it. `collect` finds them.
 ``gpuarray/tests/test_nvrtc.py`` compiles them for CUDA devices.
 """
 

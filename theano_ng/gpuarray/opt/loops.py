@@ -55,7 +55,7 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
 
     def take(v, variables):
         """Append an outer input, and the step's variables that receive it. A variable that moves becomes a device
-        variable; the step uses its transfer to the host instead.
+        variable. The step uses its transfer to the host instead.
         """
         moves = [w for w in variables if _moves(w)]
         outer.append(

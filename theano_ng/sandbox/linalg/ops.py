@@ -117,7 +117,7 @@ class HintsFeature(Feature):
         Raises
         ------
         ValueError
-            When the hint already has another value.
+            If the hint already has another value.
         """
         known = self.ensure_init_r(r)
         if known.setdefault(k, v) != v:
@@ -231,7 +231,7 @@ def spectral_radius_bound(X, log2_exponent):
     Raises
     ------
     TypeError, ValueError
-        When X is not a matrix, or when the exponent is not a positive integer.
+        If X is not a matrix, or if the exponent is not a positive integer.
     """
     X = T.as_tensor_variable(X)
     if X.ndim != 2:

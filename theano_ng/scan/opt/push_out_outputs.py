@@ -253,7 +253,7 @@ class PostLoopPlan:
     # -- moving them
 
     def replacements(self):
-        """Return the pairs of old and new variables, including those of the new node."""
+        """Return the pairs of old and new variables, including the pairs of the new node."""
         args, outside = self.args, self.outside
         sums = [(total, args.outer_in_sit_sot[total.place]) for total in self.sums]
         results = [(args.inner_out_nit_sot[i], args.outer_out_nit_sot[i]) for i in self.results]

@@ -77,7 +77,7 @@ def local_dot_in_c(node):
 
 
 def _number_and_dot(term):
-    """Return (alpha, x, y) if a term is ``alpha * Dot(x, y)`` with a scalar alpha; otherwise return None.
+    """Return (alpha, x, y) if a term is ``alpha * Dot(x, y)`` with a scalar alpha. Otherwise return None.
 
     The term and the Dot must have no other clients.
     """

@@ -79,9 +79,9 @@ class ConvolutionIndices(Op):
         Raises
         ------
         ValueError
-            When no patch fits into the image, and for invalid modes and numbers of kernels.
+            If no patch fits into the image, and for invalid modes and numbers of kernels.
         Exception
-            When `ws` is not True.
+            If `ws` is not True.
 
         Examples
         --------

@@ -16,7 +16,7 @@ BUDGET = 8.0  # total seconds of processor time of the cases of a mutant, measur
 SHORTEST = 0.1  # seconds that are added to the time of every case when cases are compared
 # The maximum number of cases for code that runs at import. The statements of such code that a case needs are not known.
 IMPORTED = 40
-# Tests of whole families of rules and of native Ops.
+# Modules and packages whose tests cover whole families of rules or of native Ops.
 FAMILIES = (
     "theano_ng.tests.test_rules_on_graphs.",
     "theano_ng.tensor.tests.test_beyond_blocks.",
