@@ -194,7 +194,7 @@ def audit(
     checks : str or collection of str, optional
         Names of checks; see `CHECKS`. Default: all checks.
     max_examples : int
-        Number of random examples per check, in addition to the systematic ones.
+        Number of random examples per check, in addition to the systematic examples.
     seed : int
         Seed of all random choices. Equal seeds give equal reports.
     sanitize, leaks : bool

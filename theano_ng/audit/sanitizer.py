@@ -391,7 +391,7 @@ class _Attempt:
         return self.ready[built.index]
 
     def restart(self):
-        """Replace a process that died by a new one, and load the programs again."""
+        """Replace a process that died by a new process, and load the programs again."""
         self.process.close()
         self.process.__init__()
         for index, fine in self.ready.items():

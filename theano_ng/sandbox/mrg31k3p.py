@@ -97,7 +97,7 @@ def ff_2p72(rstate):
 
 
 def substreams(rstate, n):
-    """Return the initial states of n substreams, each 2**72 steps after the previous one.
+    """Return the initial states of n substreams, each 2**72 steps after the previous state.
 
     Parameters
     ----------

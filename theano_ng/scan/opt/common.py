@@ -47,7 +47,7 @@ def make_loop(args):
 
 
 def output_replacements(args, outputs):
-    """Return the replacements for a loop whose step has changed: pairs of an old outer output and the new one.
+    """Return the replacements for a loop whose step has changed: pairs of an old and a new outer output.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def difference_of(steps):
 
 
 def smallest(program, configuration):
-    """Reduce a program in this process to a small one with the same kind of difference.
+    """Reduce a program in this process to a small program with the same kind of difference.
 
     Return the small program, a configuration in which it differs, and its Difference. The Difference is None if the
     failure was not reproduced.
