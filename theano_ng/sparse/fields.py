@@ -76,7 +76,8 @@ class _OnParts(NativeOp, Op):
 def _matrix(format, data, indices, indptr, lengths):
     """Return a sparse value that is made from its parts. Raise an error if the parts are not valid.
 
-    `lengths` contains the length of the compressed dimension, which indptr indexes, and the length of the other dimension.
+    `lengths` contains the length of the compressed dimension, which indptr indexes, and the length of the other
+    dimension.
     """
     shape = lengths if format == "csr" else lengths[::-1]
     pattern = _Unchecked(format, data, indices, indptr, shape)
