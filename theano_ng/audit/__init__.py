@@ -1,4 +1,4 @@
-"""The audit of Ops: a search for errors of an Op. Each error has a name and the smallest input that shows it.
+"""A search for errors in Ops. The report gives a name for each error, and the smallest input found that shows it.
 
 >>> import theano_ng as theano
 >>> from theano_ng.audit import audit

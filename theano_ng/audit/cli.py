@@ -67,7 +67,8 @@ def main(argv=None):
     Returns
     -------
     int
-        Exit status: 0 if nothing was found, 1 if something was found, 2 if the command line is not understood.
+        Exit status: 0 if nothing was found, 1 if something was found, 2 for an error in the command line, in a target
+        or in the audit itself.
     """
     parser = _parser()
     try:
@@ -81,7 +82,7 @@ def main(argv=None):
     except UsageError as failure:
         sys.stderr.write("theano_ng-audit: %s\n" % failure)
         return 2
-    except ImportError as failure:  # Hypothesis
+    except ImportError as failure:  # for example, Hypothesis is not installed
         sys.stderr.write("theano_ng-audit: %s\n" % failure)
         return 2
     except AuditError as failure:
@@ -167,12 +168,12 @@ def audit_all(cases, options, processes=1, quiet=False, done=None):
     options : dict
         Arguments of `driver.audit`.
     processes : int
-        The greatest number of processes. If the system cannot fork, one process is used.
+        The maximum number of processes. If the system cannot fork, one process is used.
     quiet : bool
         If True, no progress bar is shown.
     done : callable, optional
         A function that is called with each report in the order of the cases, as soon as this report and all earlier
-        ones exist.
+        reports exist.
 
     Returns
     -------

@@ -1,27 +1,27 @@
-"""Test whether rounding explains a difference between two implementations.
+"""A test of whether rounding errors explain the difference between the results of two implementations.
 
 Two correct implementations may sum in different orders. If huge terms cancel, as in ``1e291 - 1e291 + 1``, the result
-is noise. No tolerance relative to the result separates this noise from an error. But the noise shows if the inputs move
-by one unit in the last place: then the result moves by about as much as the difference. This test runs only after a
-difference was found.
+consists of rounding errors, so a tolerance relative to the result does not help. The test changes the inputs by one
+unit in the last place. If the result then changes by about as much as the implementations differ, rounding explains
+the difference. The audit runs this test only after it has found a difference.
 """
 
 import numpy as np
 
 from theano_ng.audit.context import copied
 
-#: Number of times that the inputs are moved by the smallest step.
+#: The number of random changes of the inputs, for each size of the change.
 TRIALS = 6
-#: Allowed difference of two implementations, as a multiple of the effect of such a step. Each implementation rounds
-#: several times.
+#: A difference is explained if it is at most this many times as large as the effect of changing the inputs by one unit
+#: in the last place. The factor is greater than 1, because each implementation rounds several times.
 ROUNDINGS = 16
-#: Length of a second step, as a multiple of the first. A smooth function moves nearly this many times as far; a jump
-#: has the same height.
+#: The inputs are also changed by this many units in the last place. The output of a smooth function then changes nearly
+#: LONGER times as much. Where the function jumps, its output changes as much as before, and nothing is explained.
 LONGER = 64
 
 
 def explained_by_rounding(run, values, k, one, other):
-    """Find the elements of an output whose difference is no larger than the effect of minimal changes of the inputs.
+    """Find the elements of an output for which rounding errors explain the difference between two values.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def explained_by_rounding(run, values, k, one, other):
     Returns
     -------
     ndarray of bool or None
-        True for the explained elements. None if nothing is explained: the values cannot be compared, or the
-        implementation refuses the changed inputs.
+        True for the elements whose difference is explained. None if no difference is: the values cannot be compared, or
+        the implementation refuses the changed inputs.
     """
     if not _inexact(one) or not _inexact(other) or one.dtype != other.dtype or one.shape != other.shape:
         return None
@@ -64,9 +64,10 @@ def _wide(value):
 
 
 def _output_change(run, values, k, here, steps, rng):
-    """Return how far each element of an output moves at most when the elements of the inputs move up or down.
+    """Return the largest change of each element of an output when the elements of the inputs change at random.
 
-    The result is None if an implementation refuses the changed inputs.
+    Each element of the inputs is increased or decreased by `steps` units in the last place. Return None if the
+    implementation refuses the changed inputs, or if the shape of the output changes.
     """
     largest = np.zeros(here.shape, np.longdouble)
     for _ in range(TRIALS):
@@ -84,7 +85,7 @@ def _output_change(run, values, k, here, steps, rng):
 def _perturbed(value, steps, rng):
     """Return a copy whose elements are larger or smaller by `steps` units in the last place.
 
-    Zeros do not move, because exact values have no rounding errors.
+    Zeros stay zero: they are regarded as exact. Values that are not arrays of floats are copied unchanged.
     """
     if not _inexact(value):
         return copied(value)

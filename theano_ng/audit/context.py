@@ -77,12 +77,12 @@ class Context:
     # -- examples --------------------------------------------------------------------------------------------------
 
     def find(self, attempt, stages=None, **limits):
-        """Try examples, and shrink the failing ones.
+        """Try examples, and shrink the examples that fail.
 
         Parameters
         ----------
         attempt : callable
-            ``attempt(example)`` raises `Problem` if something is wrong, and `Reject` if the example does not apply.
+            ``attempt(example)`` raises `Problem` if it detects an error, and `Reject` if the example does not apply.
         stages : list of generate.Stage, optional
             Default: all stages of the target.
         **limits
@@ -102,7 +102,7 @@ class Context:
         return self.verdict(found, search.accepted)
 
     def _isolated(self, attempt):
-        """Return a function that calls `attempt` in a forked process. If the process dies, the problem is a Crash."""
+        """Return a function that calls `attempt` in a forked process. If the process dies, it raises `Problem`."""
 
         def forked(example):
             def quiet():
@@ -126,7 +126,7 @@ class Context:
         Parameters
         ----------
         count : int
-            The greatest number of examples.
+            The maximum number of examples.
         valid : bool
             If True, leave out examples that the Op refuses.
         """
@@ -148,8 +148,19 @@ class Context:
     # -- implementations -------------------------------------------------------------------------------------------
 
     def runner(self, built, kind):
-        """Return the cached `runners.Runner` of a node and an implementation, or None if the implementation does not
-        exist.
+        """Return the runner for a node and an implementation, from a cache.
+
+        Parameters
+        ----------
+        built : targets.Built
+            The node.
+        kind : str
+            The implementation; see `runners.make_runner`.
+
+        Returns
+        -------
+        runners.Runner or None
+            None if the implementation does not exist.
 
         Raises
         ------
@@ -170,10 +181,10 @@ class Context:
 
 
 def limited(function, room=1 << 29):
-    """Call a function that may allocate at most `room` bytes of additional memory.
+    """Call a function, and let it allocate at most `room` bytes of additional memory.
 
-    Then an Op that uses a large example value as a length fails early. Filling more memory would take longer than the
-    rest of a check."""
+    An Op that uses a large example value as a length then fails early. Otherwise it would fill so much memory that this
+    would take longer than the rest of a check. If the system does not support the limit, none is set."""
     try:
         import resource
     except ImportError:  # not on this system

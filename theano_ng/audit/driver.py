@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from theano_ng.audit.records import Case, Finding, Report, Verdict
 
-#: The time that the parent process waits for a check, as a multiple of the time limit of the check.
+#: The parent process waits PATIENCE times the time limit of a check, plus 60 seconds, before it kills the check.
 PATIENCE = 2
 
 
@@ -135,12 +135,13 @@ def select(checks=None, **options):
     checks : str or collection of str, optional
         Names of checks. Default: all checks.
     **options : bool
-        ``sanitize=False`` leaves out the checks with this `option`.
+        ``NAME=False`` excludes the checks whose attribute `option` is NAME: ``sanitize=False``, ``leaks=False``.
+        The options have no effect if `checks` is given.
 
     Raises
     ------
     ValueError
-        For an unknown name.
+        If `checks` contains an unknown name.
     """
     if isinstance(checks, str):
         checks = checks.split(",")
@@ -193,13 +194,15 @@ def audit(
     checks : str or collection of str, optional
         Names of checks; see `CHECKS`. Default: all checks.
     max_examples : int
-        Number of random examples per check, in addition to the systematic ones.
+        Number of random examples per check, in addition to the systematic examples.
     seed : int
         Seed of all random choices. Equal seeds give equal reports.
     sanitize, leaks : bool
-        Whether to build the C code with sanitizers, and to count references and memory.
+        Whether to run the check that builds the C code with sanitizers, and the checks of reference counts and memory
+        use. These parameters have no effect if `checks` is given.
     progress : callable, optional
-        ``progress(case, check, index, total, verdict)`` is called before each check (verdict None) and after it.
+        ``progress(case, check, index, total, verdict)`` is called before each check, with the verdict None, and after
+        it. `index` is the number of checks that have ended.
     time_limit : float, optional
         Seconds for all checks of the case together. Each check gets an equal part of the remaining time.
     isolate : bool
@@ -214,18 +217,18 @@ def audit(
     ImportError
         If Hypothesis is not installed.
     TypeError, ValueError
-        If the Op refuses the inputs, or for the name of an unknown check, also in the `skip` of the case.
+        If the Op refuses the inputs, or if `checks` or the `skip` of the case contains the name of an unknown check.
     """
     from theano_ng.audit.generate import require_hypothesis  # needs tensor
     from theano_ng.audit.targets import Target
-    from theano_ng.compile import debugmode  # noqa: F401  (as the rules)
+    from theano_ng.compile import debugmode  # noqa: F401  (imported once, like the rules below)
     from theano_ng.gof.optdb import load
 
     require_hypothesis()
     case = as_case(op_or_case, inputs)
     start = time.perf_counter()
     chosen = select(checks, sanitize=sanitize, leaks=leaks)
-    select(case.skip)  # raises for a misspelled name, whose check would not be skipped
+    select(case.skip)  # raises an error for a misspelled name; otherwise the check would run although it is skipped
     target = Target(case, seed)
     load()  # load the rules once, not in the process of each check
     verdicts = []
@@ -243,7 +246,7 @@ def audit(
 
 
 def run(cases, **options):
-    """Audit several cases. The other parameters are those of `audit`.
+    """Audit several cases. For the other parameters, see `audit`.
 
     Returns
     -------
@@ -253,7 +256,7 @@ def run(cases, **options):
 
 
 def assert_audit(op_or_case, *inputs, **options):
-    """Audit an Op and raise an exception if something is wrong, for test suites. The parameters are those of `audit`.
+    """Audit an Op, and raise an exception if an error is found. Test suites use it. For the parameters, see `audit`.
 
     Raises
     ------
@@ -275,7 +278,7 @@ def run_check(check, target, max_examples, seed, limit, isolate):
     """Run one check on one case and return its verdict.
 
     If the forked process of a check dies, the check runs again with a separate process for each example. This finds the
-    example that kills it.
+    example that kills the process.
     """
     from theano_ng.audit.context import Context  # needs Hypothesis
 
@@ -326,7 +329,8 @@ def in_child(function, timeout=None):
     Returns
     -------
     (str, object)
-        Description of how the process ended, and the result of the function. The result is None if the process died.
+        A description of how the process ended, and the result of the function. The result is None if the process died
+        or was killed.
 
     Raises
     ------
@@ -349,7 +353,7 @@ def in_child(function, timeout=None):
                 stream.write(answer)
             code = 0
         finally:
-            os._exit(code)  # without the atexit handlers and the buffers of the parent
+            os._exit(code)  # neither run the parent's atexit handlers nor flush its buffers
     os.close(writer)
     data, ended = _read_all(reader, timeout)
     if not ended:
@@ -372,7 +376,7 @@ class AuditError(Exception):
 
 
 def _read_all(reader, timeout):
-    """Return all bytes of a pipe, and True if the pipe was closed in time."""
+    """Read a pipe until it is closed or the time is over. Return the bytes, and True if the pipe was closed."""
     import select as system
 
     chunks, end = [], None if timeout is None else time.monotonic() + timeout

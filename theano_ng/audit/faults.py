@@ -1,4 +1,8 @@
-"""A parser of the sanitizers' output: faults with their stacks, and the lines of the user's code that caused them."""
+"""A parser for the output of the sanitizers.
+
+`read_faults` returns the faults, each with its stack trace. `user_location` finds the line of the user's code that a
+stack trace passes through.
+"""
 
 import inspect
 import os
@@ -16,7 +20,7 @@ _PYTHON_FREES = re.compile(r"dealloc|Py_X?DECREF|Py_CLEAR|_Py_Dealloc")
 
 @dataclass(frozen=True)
 class Frame:
-    """A level of a stack: a function, its file and a line. An unknown function or file is '', an unknown line is 0."""
+    """A stack frame: a function, its file and a line. An unknown function or file is ''. An unknown line is 0."""
 
     function: str
     file: str
@@ -34,13 +38,13 @@ class Fault:
     what : str
         The description by the sanitizer, in one line.
     frames : tuple of Frame
-        The stack of the fault.
+        The stack trace of the fault, from the innermost frame.
     freed : tuple of Frame
-        The stack that freed the memory, if the memory was freed.
+        The stack trace of the call that freed the memory. It is empty if the memory was not freed.
     text : str
         The whole report.
     call : str
-        Description of the call, one of several on the same example.
+        A description of the call that caused the fault. An example is used for several calls.
     """
 
     error: str
@@ -167,7 +171,7 @@ _names = {}  # (file, offset) -> texts "function file:line", the innermost inlin
 
 
 def addr2line():
-    """Return the path of addr2line, the program that finds source lines, or None."""
+    """Return the path of addr2line, which finds the source line of an address. Return None if it is not installed."""
     import shutil
 
     return shutil.which("addr2line")
@@ -222,7 +226,7 @@ def _look_up(file, offsets):
 
 
 def _stack(lines):
-    """Return the first stack in the lines of a report."""
+    """Return the frames of the first stack trace in the lines of a report."""
     frames = []
     for line in lines:
         match = _FRAME.match(line)
@@ -240,13 +244,13 @@ def _stack(lines):
 
 
 def user_location(frames, source, owners):
-    """Find the line of the user's code that a stack passes through.
+    """Find the line of the user's code that a stack trace passes through.
 
     Parameters
     ----------
     frames : sequence of Frame
     source : str
-        Source code of the generated module; "" for kernels.
+        Source code of the generated module. It is "" for kernels.
     owners : sequence of Op and Type
         The objects whose methods produced the source code.
 
@@ -290,11 +294,10 @@ def _user_location_in_module(source, number, owners):
 
 
 def method_location(owner, method, text=""):
-    """Return ``file:line`` of the line of a method that produces a line of C. Without such a line, return that of the
-    method.
+    """Find the line of a method that produces a line of C code.
 
-    The result is "" if the source code of the method is not available.
-
+    Return ``file:line`` of this line. If no line of the method produces the line of C code, return the position of the
+    method. If the source code of the method is not available, return "".
     Parameters
     ----------
     owner : Op or Type
@@ -317,7 +320,10 @@ def method_location(owner, method, text=""):
 
 
 def _yields(template, text):
-    """Return True if a line of a Python template, with %(name)s, {name} or %s, can produce a line of C."""
+    """Return True if a line of a template can produce the line `text` of C code.
+
+    The template is Python code that contains %(name)s, {name} or %s.
+    """
     template = template.strip("\"'").rstrip("\\n").strip()
     if sum(c.isalnum() for c in re.sub(r"%\(\w+\)[sdir]|\{\w*\}|%[sdir]", "", template)) < 1 or not text:
         return False

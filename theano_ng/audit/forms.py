@@ -43,7 +43,7 @@ def read_only(a):
 
 
 def misaligned_strides(a):
-    """Return a copy in a field of packed records: the strides are not multiples of the element size."""
+    """Return a copy in a field of an array of packed records. Its strides are not multiples of the element size."""
     records = np.zeros(a.shape, [("pad", "i1"), ("value", a.dtype), ("more", "i2")])
     records["value"] = a
     return records["value"][...]

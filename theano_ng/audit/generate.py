@@ -37,13 +37,14 @@ LAYOUTS = {
     "subclass": forms.subclass,
     "memmap": forms.memmap,
 }
-# Layouts with shared elements or write protection, which inputs that the Op overwrites cannot have.
+# Layouts with shared elements or write protection. An input that the Op overwrites cannot have such a layout.
 _NOT_WRITABLE = ("read-only", "repeated")
 
 #: Kinds of array contents; see `fill`.
 CONTENTS = ("given", "small", "zero", "equal", "spread", "extreme", "nonfinite")
 
-#: Ways to choose lengths: the lengths of the examples; drawn, but equal lengths stay equal; or drawn one by one.
+#: Ways to choose the lengths of dimensions. "given": the lengths of the examples. "tied": drawn lengths, where
+#: dimensions whose lengths are equal in the examples keep equal lengths. "free": each length is drawn separately.
 LENGTHS = ("given", "tied", "free")
 
 ALIASES = ("none", "same", "overlap")
@@ -142,7 +143,7 @@ def pool(dtype):
         )
     if dtype.kind == "f":
         info = np.finfo(dtype)
-        # Huge numbers are not included: sums and products of them depend on the order. See `fill`.
+        # Huge numbers are not included, because their sums and products depend on the order. See `fill`.
         return [
             0.0,
             -0.0,
@@ -162,7 +163,7 @@ _NONFINITE = (np.nan, np.inf, -np.inf)
 
 
 def nonfinite(dtype):
-    """Return the non-finite values of a real float dtype, and none for other dtypes.
+    """Return the non-finite values of a real float dtype. Return an empty list for other dtypes.
 
     C and NumPy do not define the products of non-finite complex numbers.
     """
@@ -211,8 +212,8 @@ def fill(shape, dtype, kind, example, rng):
             )
             flat = np.array([choices[k] for k in rng.randint(0, len(choices), size)], dtype)
             if kind == "extreme" and dtype.kind == "f" and size:
-                # One huge number. Next to it the other terms of a sum have no effect, in any order of summation. The
-                # product of two such numbers is finite.
+                # Insert one huge number. If it is a term of a sum, the other terms have no effect, in any order of
+                # summation. The product of two such numbers is finite.
                 flat[rng.randint(size)] = np.sqrt(float(np.finfo(dtype).max)) / 4
         flat = flat.real if np.iscomplexobj(flat) and dtype.kind != "c" else flat
         return np.asarray(flat).astype(dtype).reshape(shape)
@@ -283,11 +284,11 @@ class Stage:
     examples : int
     lengths, layouts, contents, aliases : tuple of str
     longest : int
-        The greatest length drawn.
+        The maximum of the drawn lengths. In the mode "free" a length may exceed it by 1.
     specials : bool
         Whether to replace a few elements by special values; see `pool`.
     mild : bool
-        Whether integers stay small.
+        If True, integer arrays get the contents "small" in place of "spread".
     """
 
     built: Built
@@ -308,11 +309,11 @@ def stages(target, max_examples, layouts=True, contents=True, mild=False):
     ----------
     target : Target
     max_examples : int
-        Number of random examples, in addition to those that vary one property.
+        Number of random examples, in addition to the examples of the stages that vary one property.
     layouts, contents : bool
         Whether to vary layouts and contents.
     mild : bool
-        Whether to leave out extreme contents.
+        Whether to leave out special and extreme values.
 
     Returns
     -------
@@ -373,7 +374,7 @@ def _tensors(built):
 
 
 def _can_alias(target, built):
-    """Return True if two inputs of one type may share memory. This requires that the Op overwrites no input."""
+    """Return True if two varied inputs of a node have the same type, and the Op overwrites no input."""
     if destroyed(built.node):
         return False
     types = [t for slot, t in zip(target.slots, built.types) if slot.varied and slot.tensor]
@@ -465,9 +466,9 @@ def _destroyed(built):
 
 
 def _alias(kind, target, built, values):
-    """Let an input share memory with an earlier input of the same type and shape.
+    """Let one input share memory with an earlier input of the same type and shape, by changing the list `values`.
 
-    Return the kind of aliasing achieved.
+    Return the kind of aliasing that was achieved.
     """
     for j in reversed(range(len(values))):
         for i in range(j):
@@ -478,7 +479,7 @@ def _alias(kind, target, built, values):
                 if kind == "same" or not values[i].ndim:
                     values[j] = values[i]
                     return "same"
-                # Two windows of one array, one row apart.
+                # Make both inputs views of one array, which differ by one row.
                 n = values[i].shape[0]
                 base = np.concatenate([values[i], values[j][:1]])
                 values[i], values[j] = base[:n], base[1 : n + 1] if len(base) > n else base[:n]
@@ -515,7 +516,7 @@ class Search:
     Attributes
     ----------
     tried, accepted : int
-        Number of different examples, and number of those that were not rejected.
+        The number of different examples that were tried, and how many of them were not rejected.
     """
 
     def __init__(self, attempt, seed, left):
@@ -548,7 +549,7 @@ class Search:
         return self._known[key]
 
     def run(self, target, all_stages, most=4):
-        """Search for problems of different names, and return them with their smallest examples.
+        """Search for problems with different names. Return each problem with the smallest example that was found.
 
         Parameters
         ----------
@@ -572,7 +573,10 @@ class Search:
         return found
 
     def _shorter(self, target, stage, number, found):
-        """Search for the same problem with shorter inputs, if the found input has the fixed lengths of the examples."""
+        """Search for the same problem with shorter inputs, if the stage uses the lengths of the examples.
+
+        Return `found` if no shorter input shows the problem.
+        """
         if stage.lengths != ("given",) or not target.varies("length"):
             return found
         short = replace(stage, examples=8, lengths=("tied",), longest=2)

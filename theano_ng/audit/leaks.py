@@ -14,8 +14,8 @@ from theano_ng.gof.graph import Constant
 #: references keep an object alive if the Op releases too many references.
 CALLS, EXTRA_REFERENCES = 40, 1 << 14
 
-#: Number of calls in a stretch, number of stretches over which memory is measured, and the least growth in bytes per
-#: call that counts as a leak.
+#: The number of calls in a stretch, which is a series of calls between two measurements of memory; the number of
+#: stretches; and the minimum growth in bytes per call that counts as a leak.
 STRETCH, STRETCHES, LEAK_BYTES = 60, 5, 8
 
 KINDS = (("py", "perform"), ("c", "c_code"))
@@ -36,8 +36,7 @@ def check_references(context):
 
 
 def check_memory(context):
-    """Check that memory does not grow from call to call: neither Python's, nor NumPy's, nor the memory that C code
-    allocates.
+    """Check that repeated calls leak no memory: neither memory of Python and NumPy, nor memory that C code allocates.
 
     Parameters
     ----------
@@ -76,8 +75,9 @@ def _stages(context):
 
 
 class _Calls:
-    """Repeated calls of one implementation on one example. As in a function, storage cells are filled and the thunk
-    runs.
+    """Repeated calls of one implementation with one example.
+
+    As in a compiled function, the values are stored in cells, and the thunk is called.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class _Calls:
     Attributes
     ----------
     fails : str
-        Name of the exception that the calls raise; "" if they succeed.
+        Name of the exception that the calls raise. It is "" if they succeed.
     """
 
     def __init__(self, context, kind, example):
@@ -141,7 +141,7 @@ class _Calls:
         return ""
 
     def end(self):
-        """Clear the cells, so that only a leak keeps the counted objects alive. Restore references that are missing."""
+        """Clear the cells, so that only a leak keeps the counted objects alive. Add references that are missing."""
         for cell in self.outputs:
             cell[0] = None
         for value, count in zip(self.values, self.counts):
@@ -151,7 +151,7 @@ class _Calls:
 
 
 def _restore_references(thing, missing):
-    """Restore references that were released too often, before the object is freed while it is in use."""
+    """Add the references to an object that were released too often. Otherwise it would be freed while it is in use."""
     import ctypes
 
     for _ in range(missing):
@@ -187,14 +187,14 @@ class _References:
 
 
 def _count_references(calls, node, name):
-    """Return the problems with references over `CALLS` calls, the worst first."""
+    """Return the problems with references over `CALLS` calls. Too many releases come before leaks."""
     problems = [] if calls.fails else _count_output_references(calls, node, name)
     if problems:  # a leaked output keeps references to its dtype, and perhaps to inputs
         calls.end()
         return problems
     watched = _watched(calls, node)
     own = [[thing] * EXTRA_REFERENCES for _, thing in watched]
-    for _ in range(3):  # objects that are created only once are created now
+    for _ in range(3):  # objects that are created only once are created before the references are counted
         calls.call()
     gc.collect()  # garbage that is not collected yet is not a leak
     before = [sys.getrefcount(thing) for _, thing in watched]
@@ -203,7 +203,7 @@ def _count_references(calls, node, name):
     gc.collect()
     changes = [sys.getrefcount(thing) - count for (_, thing), count in zip(watched, before)]
     suffix = " that fails (%s)" % calls.fails if calls.fails else ""
-    # An output that is an input, or a view of one, keeps at most one reference to it, not one per call.
+    # If an output is an input or a view of an input, it keeps at most one reference to the input, not one per call.
     for (what, _), change in zip(watched, changes):
         per_call = change / CALLS
         if abs(per_call) < 0.9:
@@ -350,7 +350,7 @@ class _Memory:
 
 
 def _growth(calls, measure, stretch, stretches):
-    """Return the growth of memory in bytes per call: the least growth over several stretches of calls.
+    """Return the growth of memory in bytes per call: the minimum over several stretches of calls.
 
     A full garbage collection precedes each measurement.
     """

@@ -1,8 +1,8 @@
 """The names of the errors that an audit can find, with their meanings."""
 
-#: Name -> meaning. The first names are those of DebugMode's exceptions.
+#: Name -> meaning. The names of the first group are exceptions of DebugMode.
 NAMES = {
-    # DebugMode; AddressError is a name of sanitizers, too
+    # DebugMode; the check `sanitizer` uses the name AddressError, too
     "BadThunkOutput": "two implementations of the Op (perform, C code, with or without preallocated outputs) give different "
     "values",
     "AddressError": "the C code accesses memory outside of its arrays",

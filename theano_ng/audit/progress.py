@@ -6,7 +6,7 @@ from theano_ng.status_line import StatusLine
 
 
 class Progress:
-    """A progress line. The driver calls it before and after each check, and it redraws the line.
+    """A progress line. The driver calls this object before and after each check, and each call redraws the line.
 
     Parameters
     ----------
@@ -25,7 +25,8 @@ class Progress:
     def __call__(self, case, check, index, total, verdict):
         """Redraw the line.
 
-        Before a check, `index` is its index; afterwards it is the next index, and `verdict` is given.
+        Before a check, `index` is the index of the check, and `verdict` is None. After the check, `index` is larger by
+        one, and `verdict` is the verdict of the check.
         """
         if verdict is not None:
             self.examples += verdict.examples
@@ -34,7 +35,7 @@ class Progress:
             self.finished += 1
 
     def done(self, case):
-        """Count a finished case whose checks were not reported."""
+        """Count a finished case for whose checks this object was not called."""
         self.finished += 1
         self._draw(self.finished / self.cases, case)
 

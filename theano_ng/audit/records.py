@@ -20,12 +20,12 @@ class Case:
     name : str, optional
         Name of the case in reports. Default: the name of the Op.
     tied : callable, optional
-        ``tied(values) -> bool``: whether generated values are good input together. By default lengths that are equal in the examples
-        stay equal.
+        ``tied(values)`` returns True if the generated values may be used together. By default, all generated values
+        are used.
     vary : collection of str, optional
         The properties of the examples to vary. Default: all of `generate.VARIATIONS`.
     skip : dict, optional
-        Check name -> why it does not apply to this Op; shown in the report.
+        Check name -> reason why the check does not apply to this Op. The report shows the reason.
     tolerance : float, optional
         Relative tolerance of gradients.
     """
@@ -59,9 +59,9 @@ class Finding:
     inputs : list of str
         Description of each input: dtype, shape, layout, values.
     evidence : str
-        Details: differences, stack of the sanitizer ...
+        Details: differences, stack trace of the sanitizer ...
     location : str
-        ``file:line`` of the code that is probably wrong; "" if unknown.
+        ``file:line`` of the code that is probably wrong. "" if it is unknown.
     """
 
     check: str
@@ -85,7 +85,7 @@ class Verdict:
     seconds : float
     findings : tuple of Finding
     reason : str
-        The reason for a skipped check.
+        The reason for skipping the check.
     """
 
     check: str

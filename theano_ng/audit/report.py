@@ -10,7 +10,7 @@ from theano_ng.audit.names import NAMES
 #: Version of the JSON schema. It is incremented when an item is removed or changes its meaning.
 SCHEMA = 1
 
-#: Number of lines of evidence, and of a message or an input, that are shown without the option -v.
+#: The maximum numbers of lines that are shown without the option -v: of evidence, and of a message or an input.
 EVIDENCE_LINES, MESSAGE_LINES = 24, 6
 
 _COLOURS = {"ok": "32", "failed": "31;1", "skipped": "33", "title": "1"}
@@ -33,11 +33,11 @@ def format_table(reports, width=None, colour=False, verbosity=1):
     ----------
     reports : sequence of Report
     width : int, optional
-        Number of columns. Default: the width of the terminal, between 60 and 140.
+        Number of columns, which is limited to 60 to 140. Default: the width of the terminal.
     colour : bool
         Whether to use the colors of a terminal.
     verbosity : {0, 1, 2}
-        0: findings only, without the tables. 2: all evidence.
+        0: findings only, without the tables. 1: tables and shortened evidence. 2: all evidence.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def format_table(reports, width=None, colour=False, verbosity=1):
 
 
 def format_report(report, width=None, colour=False, verbosity=1):
-    """Format the report of one case, for `format_table`. The text is "" or ends with an empty line."""
+    """Format the report of one case, for `format_table`. Return "" if the verbosity is 0 and nothing was found."""
     width = min(max(width or shutil.get_terminal_size((100, 24)).columns, 60), 140)
     paint = _painter(colour)
     if not verbosity and report.ok:

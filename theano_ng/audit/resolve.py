@@ -1,4 +1,4 @@
-"""Conversion of command-line arguments to cases: targets, and descriptions of inputs."""
+"""Conversion of command-line arguments to cases. The arguments are targets, and descriptions of inputs."""
 
 import ast
 import importlib
@@ -20,7 +20,7 @@ EXAMPLES = """\
 
 
 class UsageError(Exception):
-    """The exception for a command line that is not understood.
+    """The exception for a command line that cannot be interpreted.
 
     Its text quotes the argument, explains the syntax and has an example.
     """
@@ -121,7 +121,7 @@ def _import_file(path):
 
 
 def _import_module(name):
-    """Import the innermost module of a dotted name. Return the module and the rest of the name."""
+    """Import the module that the longest possible part of a dotted name denotes. Return it and the rest of the name."""
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())  # in an installed script, sys.path begins with the folder of the script instead
     parts = name.split(".")
@@ -226,7 +226,11 @@ def _cases_of_object(found, path, module, target, inputs, seed):
 
 
 def _cases_of_class(module, cls):
-    """Return the cases for a class of Ops, from `audit_cases` of the given module or of the module of the class."""
+    """Return the cases for a class of Ops.
+
+    The function `audit_cases` of the given module returns the cases. If it returns none for this class, the function
+    `audit_cases` of the module of the class is used.
+    """
     for where in dict.fromkeys((module, sys.modules.get(cls.__module__))):
         make = getattr(where, "audit_cases", None)
         if make is not None:
@@ -240,7 +244,10 @@ def _cases_of_class(module, cls):
 
 
 def guess_types(op):
-    """Find types of inputs that an Op or function accepts. Equal types are tried first, and matrices first.
+    """Find types of inputs that an Op or function accepts.
+
+    Combinations in which all inputs have the same number of dimensions are tried first: 2, then 1, 0 and 3. Each
+    combination is tried with ``floatX`` and with int64.
 
     Parameters
     ----------
@@ -249,6 +256,7 @@ def guess_types(op):
     Returns
     -------
     list of Type or None
+        None if the Op accepts none of the combinations.
     """
     from theano_ng import tensor
     from theano_ng.configdefaults import config
@@ -266,7 +274,7 @@ def guess_types(op):
             try:
                 outputs = op(*[t() for t in types])
             except Exception:
-                continue  # refused
+                continue  # the Op refuses these types
             first = outputs[0] if isinstance(outputs, (list, tuple)) and outputs else outputs
             if isinstance(first, Variable) and first.owner is not None:
                 return types

@@ -1,4 +1,4 @@
-"""Runners, which execute one implementation of a node without a compiled function. They observe the Op directly."""
+"""Runners. A runner executes one implementation of a node directly, without a compiled function."""
 
 from theano_ng.audit.context import limited
 from theano_ng.audit.driver import one_line
@@ -33,7 +33,8 @@ class Runner:
     Parameters
     ----------
     built : Built
-    kind : {'py', 'c'}
+    kind : {'py', 'c', 'thunk'}
+        The implementation: `perform`, the C code, or the thunk of an Op that overrides `make_thunk`.
 
     Attributes
     ----------

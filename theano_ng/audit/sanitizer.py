@@ -15,8 +15,8 @@ from theano_ng.gof.compiler import trust
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import Kernel
 
-#: -O1 gives exact stacks and fast builds. With gcc 12 and later, another flag fills uninitialized local variables with
-#: a pattern.
+#: -O1 gives exact stack traces and fast builds. With gcc 12 and later, `Worker` adds a flag that fills uninitialized
+#: local variables with a pattern.
 FLAGS = "-fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1 -O1"
 RUNTIMES = ("libasan.so", "libubsan.so", "libstdc++.so")
 ADDRESS_OPTIONS = dict(
@@ -61,7 +61,7 @@ def unavailable():
 def _runtimes(toolchain):
     """Return the paths of the libraries to preload, with None for a library that the compiler lacks.
 
-    C++ exceptions need libstdc++.
+    libstdc++ is preloaded, because C++ exceptions need it.
     """
     from theano_ng.gof.compiler.toolchain import run_program
 
@@ -83,7 +83,7 @@ class WorkerDied(Exception):
     Parameters
     ----------
     text : str
-        Its output on stderr.
+        The output of the process on stderr.
     """
 
 
@@ -119,7 +119,7 @@ class Worker:
             flags += " " + worker.INITIALIZED[0]
         symbolize = (
             0 if faults.addr2line() else 1
-        )  # the sanitizer itself reads all debug information of Python before it names a function
+        )  # without addr2line, the sanitizer reads all debug information of Python before it names a function
         environment.update(
             LD_PRELOAD=" ".join(path for path in _runtimes(toolchain) if path is not None),
             PYTHONMALLOC="malloc",
@@ -317,7 +317,7 @@ class _Attempt:
 
     def __init__(self, context, process, programs):
         self.context, self.process, self.programs = context, process, programs
-        self.ready = {}  # index of the signature -> True if its program can be run
+        self.ready = {}  # index of a `Built` -> True if its program can be run
         self.faults = 0
 
     def __call__(self, example):
@@ -391,7 +391,7 @@ class _Attempt:
         return self.ready[built.index]
 
     def restart(self):
-        """Replace a process that died by a new one, and load the programs again."""
+        """Replace a process that died by a new process, and load the programs again."""
         self.process.close()
         self.process.__init__()
         for index, fine in self.ready.items():

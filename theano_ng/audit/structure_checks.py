@@ -29,7 +29,7 @@ def hash_of(op):
 
 
 def has_equality(op):
-    """Return True if equality of the Op is not identity."""
+    """Return True if the class of the Op defines equality. Otherwise an Op equals only itself."""
     return getattr(type(op), "__eq__", object.__eq__) is not object.__eq__
 
 
@@ -238,7 +238,7 @@ def compare_equal(op, other, way, where, target):
 def _equals(context):
     """Yield pairs (description, Op) of Ops that must equal the audited Op.
 
-    The description names the way in which the Op was made.
+    The description says how the Op was made.
     """
     op, case = context.op, context.case
     for way, function in (("a copy of it", copy.copy), ("a deep copy of it", copy.deepcopy)):
@@ -256,12 +256,12 @@ def _equals(context):
 
 
 def _same_attributes(op, other):
-    """Return True if all attributes of two Ops have equal texts. A constructor may convert its arguments first."""
+    """Return True if all attributes of two Ops have equal texts. They may differ if constructors convert arguments."""
     return repr(sorted(vars(op).items(), key=str)) == repr(sorted(vars(other).items(), key=str))
 
 
 def _arguments(op):
-    """Return the constructor arguments of the Op by name, read from its attributes; None if one is unknown."""
+    """Return the constructor arguments of the Op by name, read from its attributes. Return None if one is unknown."""
     init = type(op).__init__
     if init in (object.__init__, Op.__init__):
         return {}
@@ -283,7 +283,7 @@ def _arguments(op):
 
 
 def _rebuild(op, changes):
-    """Return an Op built with the same constructor arguments except for `changes`, or None if that is not possible."""
+    """Return an Op built with the same constructor arguments except for `changes`, or None if this is impossible."""
     values = _arguments(op)
     if values is None:
         return None
@@ -335,9 +335,9 @@ def _changed(op):
 
 
 def _differs(context, other):
-    """Describe how the behavior of another Op differs from that of the audited Op.
+    """Describe how the behavior of another Op differs from the behavior of the audited Op.
 
-    The text is "" if no difference is found.
+    Return "" if no difference is found.
     """
     built = context.target.base
     try:
@@ -482,7 +482,7 @@ def check_maps(context):
 
 
 def _bad_map(name, table, inputs, outputs):
-    """Describe the error of a map; "" if it is correct."""
+    """Describe the error of a map. Return "" if the map is correct."""
     if table is None:
         return ""
     if not isinstance(table, dict):

@@ -16,9 +16,9 @@ from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import PureOp
 from theano_ng.gof.utils import MethodNotDefined
 
-#: Half the distance between the points of a difference quotient, for values of about 1.
+#: The step of difference quotients: their points are x - STEP, x and x + STEP.
 STEP = 1e-5
-#: Factor by which a second step is smaller. The second step distinguishes slopes from jumps of a function.
+#: A second step is smaller by this factor. It distinguishes slopes from jumps of a function.
 FINER = 1000
 #: Relative tolerance of derivatives.
 TOLERANCE = 1e-4
@@ -35,7 +35,7 @@ def _continuous(v):
 
 
 def _compile(inputs, outputs):
-    """Return a function that computes in Python if possible, so that nothing is compiled."""
+    """Return a function that runs the `perform` methods if possible, so that no C code is compiled."""
     from theano_ng.compile import In, Mode, function
 
     inputs = [v if isinstance(v, In) else In(v, mutable=True) for v in inputs]
@@ -89,9 +89,13 @@ def check_infer_shape(context):
 
 
 def _shape_function(built, where):
-    """Return a function from input values to inferred shapes, and the indices of their outputs.
+    """Compile a function that computes the inferred shapes of a node.
 
-    The result is None if infer_shape leaves all shapes unknown.
+    Returns
+    -------
+    (callable, list of int) or None
+        The function takes the values of the node's variables. It returns the shapes of the outputs with these indices.
+        None if infer_shape infers no shape, or raises ShapeError or NotImplementedError.
     """
     from theano_ng.tensor.exceptions import ShapeError
 
@@ -495,7 +499,7 @@ def _coarse(built, found):
 
 
 def _compare_coarse(context, example, gradients, analytic, weights, tolerance, where):
-    """Compare gradients in float32 or float16 with those of the node for float64, if the target has such a node."""
+    """Compare gradients in float32 or float16 with the gradients of a node for float64, if the target has one."""
     types = tuple(
         t.clone(dtype="float64") if getattr(t, "dtype", None) in _COARSE and isinstance(t, tensor.TensorType) else t
         for t in example.built.types
@@ -559,14 +563,19 @@ def _moved(outputs, others, outs):
 
 
 def _slope(context, built, values, moved, outs, outputs, weights, step=STEP):
-    """Return the derivative of ``sum(weight * output)`` in a direction, its scale and its uncertainty; None if the Op
-    is not smooth.
+    """Estimate the derivative of ``sum(weight * output)`` in a direction by finite differences.
 
     Parameters
     ----------
     moved : callable
         ``moved(t)`` returns the values after a step t in the direction.
     step : float
+
+    Returns
+    -------
+    (float, float, float) or None
+        The derivative, the sum of the absolute values of its terms, and its uncertainty. None if the Op is not smooth
+        here, or raises an exception.
     """
     slopes = []
     for t in (step, -step):
@@ -704,9 +713,9 @@ def check_rop(context):
 
 
 def _rop_functions(built, where):
-    """Return triples of the moving variables, the outputs with tangents, and the function that computes these tangents.
+    """Return triples (moving variables, outputs with tangents, function that computes these tangents).
 
-    If R_op gives no tangents, return the reason as a string.
+    Variables and outputs are given by their indices. If R_op gives no tangents, return the reason as a string.
     """
     node, result, reason = built.node, [], "R_op gives no tangents"
     free = [i for i, v in enumerate(built.variables) if _continuous(v)]

@@ -10,7 +10,7 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.op import PureOp, has_c_implementation, has_perform
 from theano_ng.gof.type import PureType
 
-#: The greatest number of tuples of input types for which C code is built.
+#: The maximum number of nodes of a target. Each node has other input types, for which C code is built.
 MAX_SIGNATURES = 12
 
 _FLOATS = ("float64", "float32", "float16")
@@ -67,7 +67,7 @@ class Slot:
         if self.value is not None:
             self.value = self.type.filter(self.value, allow_downcast=True)
         self.tensor = isinstance(self.type, tensor.TensorType)
-        # Elements, shapes and dtypes of SciPy's sparse matrices are varied like those of arrays.
+        # Elements, shapes and dtypes of SciPy's sparse matrices are varied, as for arrays.
         self.sparse = hasattr(self.type, "format_cls") and self.value is not None
         self.varied = (self.tensor or self.sparse) and self.fixed is None
         if self.value is None and self.fixed is None and not self.tensor and not hasattr(self.type, "dtype"):
@@ -108,14 +108,14 @@ class Built:
     Attributes
     ----------
     index : int
-        Index of the signature in the target.
+        Index in `Target.built`.
     types : tuple of Type
         The input types, one per slot.
     node : Apply
         The audited node. Each of its inputs is a variable without owner, or a constant.
     made : Apply
-        The original result of make_node. The callable of the case may have computed its inputs. The types of its
-        outputs may depend on facts that make_node finds about these inputs, for instance known values.
+        The node that the case made. It differs from `node` if the callable of the case computes inputs of the node.
+        Then make_node may have used facts about the computed inputs, for instance known values, for the output types.
     variables : list of Variable
         The inputs of `node` that are not constant, each once.
     """
@@ -180,7 +180,7 @@ class Target:
     ----------
     slots : list of Slot
     built : list of Built
-        The nodes: first the node for the types of the examples, then those for other accepted types. There are at most
+        The nodes: first the node for the types of the examples, then nodes for other accepted types. There are at most
         `MAX_SIGNATURES` nodes.
 
     Raises
@@ -242,7 +242,7 @@ class Target:
     # -- variations of the types ---------------------------------------------------------------------------------
 
     def _variations(self, base):
-        """Yield tuples of input types, the ones most likely to find errors first. The kinds of variation alternate."""
+        """Yield tuples of input types. The kinds of variation alternate, and the most promising types come first."""
         sources = []
         if self.varies("dtype"):
             sources += [self._together(base), self._apart(base)]
@@ -259,7 +259,7 @@ class Target:
                     yield types
 
     def _change(self, base, change, chosen=None):
-        """Return the types, with `change(type)` instead of each varied type (only in the slots `chosen`, if given)."""
+        """Return the types after `change(type)` for each varied slot. If `chosen` is given, change only these slots."""
         return [
             change(t) if slot.varied and (chosen is None or i in chosen) else t
             for i, (slot, t) in enumerate(zip(self.slots, base))
@@ -333,9 +333,9 @@ def _text(op):
 
 
 def destroyed(node):
-    """Return the inputs that a node overwrites, from the valid entries of destroy_map.
+    """Return the inputs that a node overwrites, according to the valid entries of destroy_map.
 
-    `check_maps` reports invalid ones.
+    `check_maps` reports invalid entries.
     """
     table = getattr(node.op, "destroy_map", None)
     places = (

@@ -36,7 +36,7 @@ def _location(t, method):
 
 
 def _wrong(t, values):
-    """Yield the errors of a Type, each with the method that is probably wrong."""
+    """Yield the errors of a Type as pairs: a message, and the name of the method that is probably wrong."""
     yield from _wrong_identity(t)
     valid = []
     for value in values:

@@ -14,15 +14,15 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.type import Generic
 from theano_ng.tensor.type import TensorType
 
-#: Examples with larger arrays are rejected. They occur if an Op uses the value of an input as a length.
+#: Examples with arrays of more elements are rejected. They occur if an Op uses the value of an input as a length.
 MAX_ELEMENTS = 1 << 13
 
-# Exceptions when an example exceeds its limit of memory.
+# The exceptions that mean that an example exceeds the limit of memory.
 _TOO_LARGE = (MemoryError, RecursionError)
 
 
 def reference(context, example):
-    """Return the outputs of the trusted implementation on C-contiguous copies of the inputs.
+    """Return the outputs of the trusted implementation (`perform` if it exists) on C-contiguous copies of the inputs.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def run_or_error(context, kind, example, plain=False, keep=False):
 def good_together(tied, values):
     """Return True if the function `tied` of a case accepts values.
 
-    An exception, for instance for another rank, means no.
+    Return False if it raises an exception, for instance because an array has another rank.
     """
     try:
         return tied is None or bool(tied(list(values)))
@@ -95,7 +95,7 @@ def good_together(tied, values):
 
 
 def without_destroyed(built, values):
-    """Return the values with copies of those that the node overwrites. The copies have the same layouts."""
+    """Return the values, with copies in place of the values that the node overwrites. Copies have the same layouts."""
     overwritten = destroyed(built.node)
     return [_lessbroken_deepcopy(value) if v in overwritten else value for v, value in zip(built.variables, values)]
 
@@ -113,8 +113,9 @@ def first_difference(variables, one, other):
 
 
 def different(context, example, one, other, exact=False):
-    """Return the index of the first output whose values differ by more than rounding explains, or None; see
-    `conditioning`.
+    """Return the index of the first output whose values differ by more than rounding explains, or None.
+
+    The module `conditioning` tests whether rounding explains a difference.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def check_output_types(context):
 
 
 def wrong_type(kind, value):
-    """Return the reason why a value is not of a Type, or "" if it is."""
+    """Return the reason why a value is not a valid value of a Type, or "" if it is valid."""
     if value is None and not kind.is_valid_value(None):
         return "was never set"
     if hasattr(kind, "broadcastable") and hasattr(kind, "dtype"):
@@ -202,7 +203,7 @@ def wrong_type(kind, value):
 
 
 def runner_or_none(context, built, kind="c"):
-    """Return a runner, or None if it does not exist or cannot be built. `check_c_code` reports the latter."""
+    """Return a runner, or None if it does not exist or cannot be built. `check_c_code` reports failed builds."""
     try:
         return context.runner(built, kind)
     except Problem:
@@ -445,7 +446,10 @@ def check_c_code(context):
 
 
 def snapshot(op):
-    """Return the public attributes of an Op whose values have plain types, as texts."""
+    """Return a dict from the names of an Op's public attributes to the `repr` of their values.
+
+    Attributes are left out if their values are not of a built-in type or a NumPy type.
+    """
     plain = (
         bool,
         int,
@@ -470,7 +474,7 @@ def snapshot(op):
 
 
 def _shape_of(node):
-    """Return the parts of a node that may not change."""
+    """Return the parts of a node that must not change."""
     return list(node.inputs), list(node.outputs), node.op, [v.type for v in node.inputs + node.outputs]
 
 

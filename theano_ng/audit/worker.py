@@ -2,8 +2,8 @@
 
 The worker does not receive the Op. It receives programs: the source code of the module that the linker generates for a
 node, or the node's `NativeCode`. Therefore any Op can be checked, also an Op that another process cannot import. The
-worker compiles and loads programs. It runs examples in a forked process, so that a crash ends only the fork. The next
-example runs in a new fork.
+worker compiles and loads programs. It runs examples in a fork of its process, so that a crash ends only the fork. After
+a crash, the next example runs in a new fork.
 
 Messages are pickles. The parent sends ``("load", key, program)``, and the worker answers
 ``("loaded", whether anything was compiled)`` or ``("refused", text)``. Or the parent sends ``("run", key, example)``,
@@ -15,16 +15,16 @@ import pickle
 import sys
 from dataclasses import dataclass
 
-#: The bytes that fill fresh memory in the first and in the second run, and the compiler flags that initialize local
-#: variables in the two builds.
+#: FILLS: the bytes that fill fresh memory in the first and in the second run. INITIALIZED: the compiler flags that
+#: initialize local variables in the first and in the second build.
 FILLS = (0xA7, 0x5C)
 INITIALIZED = ("-ftrivial-auto-var-init=pattern", "-ftrivial-auto-var-init=zero")
 
-#: Prefix of the line on stderr that describes the next call.
+#: Prefix of the line on stderr that describes the call that follows.
 CALL_PREFIX = b"@theano_ng-audit: "
 
-#: Time limit in seconds for an example, and number of examples after which a fork is replaced, because a fork keeps all
-#: values.
+#: Time limit in seconds for an example, and maximum number of examples of one fork. A fork is replaced, because it
+#: keeps the values of all its examples.
 EXAMPLE_TIMEOUT, MAX_EXAMPLES = 20, 300
 
 
@@ -42,8 +42,8 @@ def pack(values):
     Returns
     -------
     (list of bytes, list of tuple)
-        The blocks of memory, each after the remainder of its address modulo 16. For each value a tuple of its kind, its
-        position in a block, and its layout.
+        The first list contains the blocks of memory as pairs: the address modulo 16, and the content. The second list
+        contains a tuple for each value: its kind, its position in a block, and its layout.
     """
     import numpy as np
 
@@ -84,7 +84,7 @@ def _memory(low, high):
 
 
 def unpack(packed):
-    """Return the packed values in fresh memory. Each block ends where its last value ends.
+    """Return the packed values in fresh memory. Each block ends at the end of its last value.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def unpack(packed):
         if kind == "object":
             values.append(pickle.loads(place[0]))
             continue
-        if kind == "empty":  # the data begin at the end of a block, so that any access is an error
+        if kind == "empty":  # the data begin at the end of a block, so that any access is out of bounds
             shape, strides, dtype, writeable = place
             value = np.ndarray(shape, dtype, np.empty(32, "uint8"), 32, strides)
         else:
@@ -137,7 +137,7 @@ class Program:
     source : str
         Without `native`: the source code of the generated module.
     arguments, without : tuple of str
-        Additional compiler arguments, and usual compiler arguments that the Op forbids.
+        Compiler arguments that are added, and default compiler arguments that are left out.
     header_dirs, lib_dirs, libraries : tuple of str
     constants : bytes
         Pickled values of the graph's constants, including params.
@@ -209,7 +209,7 @@ def program_of(node):
 
 
 class _SourceLinker:
-    """The interface of a linker that the compile cache uses, for the source code of a module."""
+    """A stand-in for a linker, with given source code. It has the methods that the compile cache calls."""
 
     node_order = ()
 
@@ -304,8 +304,8 @@ class _Loaded:
 def run_example(loaded, packed, set_fill):
     """Run a program on one example in several ways.
 
-    It runs with fresh memory of both fills, with every kind of preallocated output memory, and by a thunk that has
-    computed earlier examples.
+    Memory is filled with each of the two bytes of `FILLS`. Then the outputs have preallocated memory of several kinds.
+    At last, a thunk runs that has already computed earlier examples.
 
     Parameters
     ----------
@@ -319,8 +319,8 @@ def run_example(loaded, packed, set_fill):
     -------
     dict
         ``error``: text of the exception that the code raised, or None. ``uninitialized``: a tuple for each output that
-        depends on the previous contents of memory. It contains the output, the number of such elements, the index of
-        the first one, and its two values.
+        depends on the previous contents of memory: the index of the output, the number of elements that depend on it,
+        the index of the first of these elements, and its values in both runs.
     """
     first, error = _run("in fresh memory", loaded, packed, set_fill)
     record = {"error": error, "uninitialized": []}
@@ -330,7 +330,7 @@ def run_example(loaded, packed, set_fill):
     record["uninitialized"] = _differences(first, second)
     if record["uninitialized"]:
         again, _ = _run("in fresh memory", loaded, packed, set_fill)
-        if _differences(first, again):  # the result differs in every call, which is another error
+        if _differences(first, again):  # the result differs in every call, which another check reports
             record["uninitialized"] = []
     for kind, words in (
         ("same", "with an output of an earlier call as memory"),
@@ -373,7 +373,7 @@ def _run(words, loaded, packed, set_fill, second=False, given=None):
     values = unpack(packed)
     _kept.append(
         [[value] * 64 for value in values]
-    )  # extra references: an object stays alive if the code releases too many
+    )  # extra references keep an object alive if the code releases too many references
     inputs = [[value] for value in values]
     outputs = [[None] for _ in loaded.program.outputs] if given is None else [[value] for value in given]
     try:
@@ -388,7 +388,7 @@ _kept = []  # references that are kept until the fork ends
 
 
 def _given(kind, value, description):
-    """Return preallocated memory for an output: equally large, smaller, or with negative strides; or None."""
+    """Return preallocated memory for an output: of equal shape, smaller, or with negative strides. It may be None."""
     import numpy as np
 
     if description is None or not isinstance(value, np.ndarray):
@@ -409,7 +409,7 @@ def _given(kind, value, description):
 
 
 def _differences(first, second):
-    """Return the differences between two lists of outputs, as in ``uninitialized`` of `run_example`."""
+    """Return the differences between two lists of outputs, in the form of ``uninitialized`` of `run_example`."""
     import numpy as np
 
     found = []
@@ -506,14 +506,14 @@ class _Fork:
         return (*answer, text.decode("utf-8", "replace"))
 
     def end(self):
-        """End the process if it still runs, and return its status."""
+        """Close the pipes, wait until the process has ended, and return its exit code."""
         self.requests.close()
         self.answers.close()
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def _serve(source, sink):
-    import numpy  # noqa: F401  before the forks
+    import numpy  # noqa: F401  (import it before the forks)
 
     def send(message):
         pickle.dump(message, sink)
@@ -540,8 +540,8 @@ def _serve(source, sink):
                 answer = "loaded", programs[key].instrumented
             except Exception as error:
                 answer = "refused", "%s: %s" % (type(error).__name__, error)
-        # A fork does not have programs that are loaded later. Also, its sanitizer reports each position in the code
-        # only once.
+        # A new fork is needed after a program was loaded, because the old fork does not have it. It is also needed
+        # after a report, because a sanitizer reports each position in the code only once in a process.
         if fork is not None and (kind == "load" or answer[2] or fork.count == MAX_EXAMPLES):
             fork.end()
             fork = None

@@ -1,4 +1,4 @@
-"""HTML pages that show graphs in a browser, and files for Graphviz."""
+"""Functions that write an HTML page which shows a graph in a browser, or a file for Graphviz."""
 
 import html
 import json
@@ -38,7 +38,7 @@ def replace_patterns(x, replace):
 
 
 def safe_json(obj):
-    """Return JSON that can be inserted into a script of an HTML page: it cannot end the script or begin a comment.
+    """Return JSON that can be inserted into a script of an HTML page. It cannot end the script or begin a comment.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def safe_json(obj):
 
 
 def _page_graph(fct, formatter):
-    """Return the data of a graph for the page, as a dict that can be converted to JSON."""
+    """Return the data that the page shows for a graph, as a dict that can be converted to JSON."""
     drawings = formatter.describe(fct, formulas=True, who="d3viz")
     found = []
     for drawing in drawings:
@@ -102,32 +102,32 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
 
     Parameters
     ----------
-    fct : compiled function, FunctionGraph, variable, Apply or list of variables
+    fct : compiled function, FunctionGraph, Variable, Apply or list of Variable
     outfile : str or path
         The path of the page. Its folder is created if it does not exist.
     copy_deps : bool
-        If True, the page contains its scripts and styles, so it is a single file that works anywhere. If False, it
-        refers to the installed files of this package by ``file:`` URLs: the page is smaller, but works on this computer
-        only. In neither case does the page need a network.
+        If True, the page contains its scripts and styles. It is a single file that works anywhere. If False, it refers
+        to the installed files of this package by ``file:`` URLs. The page is then smaller, but works only on this
+        computer. In neither case does the page need a network.
     *args, **kwargs
         Arguments for `formatting.PyDotFormatter`.
 
     Raises
     ------
     ValueError
-        When `fct` is not one of these objects.
+        If `fct` is not one of these objects.
 
     Notes
     -----
-    Ellipses are Ops, colored by their kind (red: transfers to and from a GPU). Boxes are variables: inputs are green,
-    outputs blue. Arrows are blue if a node returns a view of its input, red if it overwrites its input, and black
-    otherwise. An Op with an inner graph (OpFromGraph, scan, elementwise formulas) has a double border: a double click
-    opens or closes the inner graph.
+    Ellipses are Ops, colored by their kind (red means transfers to and from a GPU). Boxes are variables: inputs are
+    green, and outputs blue. Arrows are blue if a node returns a view of its input, red if it overwrites its input, and
+    black otherwise. An Op with an inner graph (OpFromGraph, Scan, or an elementwise formula) has a double border. A
+    double click opens or closes the inner graph.
 
-    The mouse wheel zooms. The background and single nodes can be dragged. Pointing at a node or an arrow shows its
-    type, the line of the program that created it, and times if the function has a profile. With a profile, ``Toggle
-    profile colors`` colors the nodes by their time. Labels can be edited from the context menu. ``Release nodes`` lets
-    the layout algorithm move all nodes, and ``Reset nodes`` restores the original layout.
+    The mouse wheel zooms. The background and single nodes can be dragged. If the pointer is on a node or an arrow, its
+    type is shown, the line of the program that created it, and times if the function has a profile. With a profile,
+    ``Toggle profile colors`` colors the nodes by their time. Labels can be edited from the context menu. ``Release
+    nodes`` lets the layout algorithm move all nodes, and ``Reset nodes`` restores the original layout.
 
     Neither pydot nor Graphviz is needed.
 
@@ -144,7 +144,7 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
     """
     graph = _page_graph(fct, PyDotFormatter(*args, **kwargs))
     outfile = pathlib.Path(outfile)
-    # The default name of a function is the path and line of the call that made it.
+    # The default name of a function is the path and line of the call that made it. The title omits the folders.
     title = pathlib.PurePath(getattr(fct, "name", None) or outfile.stem).name
     if copy_deps:
         style = "<style>\n%s</style>" % (_PAGE / "style.css").read_text(encoding="utf-8")
@@ -154,7 +154,7 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
         script = '<script src="%s"></script>' % html.escape((_PAGE / "viewer.js").resolve().as_uri())
     parts = {"title": html.escape(str(title)), "style": style, "graph": safe_json(graph), "script": script}
     page = (_PAGE / "page.html").read_text(encoding="utf-8")
-    # All placeholders are replaced in one pass, so that inserted texts are not searched for placeholders.
+    # Replace all placeholders in one pass, so that inserted texts are not searched for placeholders.
     page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], page)
     outfile.parent.mkdir(parents=True, exist_ok=True)
     outfile.write_text(writable(page), encoding="utf-8")
@@ -165,7 +165,7 @@ def d3write(fct, path, *args, **kwargs):
 
     Parameters
     ----------
-    fct : compiled function, FunctionGraph, variable, Apply or list of variables
+    fct : compiled function, FunctionGraph, Variable, Apply or list of Variable
     path : str or path
     *args, **kwargs
         Arguments for `formatting.PyDotFormatter`.
@@ -173,6 +173,6 @@ def d3write(fct, path, *args, **kwargs):
     Raises
     ------
     ImportError
-        When pydot is missing.
+        If pydot is missing.
     """
     PyDotFormatter(*args, **kwargs)(fct).write_raw(str(path))

@@ -1,4 +1,4 @@
-"""The class `PyDotFormatter`, which makes graphs for Graphviz, and the texts and colors of pictures."""
+"""The class `PyDotFormatter`, which makes graphs for Graphviz, and functions for the texts of pictures."""
 
 import re
 
@@ -34,14 +34,14 @@ class PyDotFormatter:
     Parameters
     ----------
     compact : bool
-        Whether to leave out intermediate variables without a name.
+        Whether to leave out intermediate variables that have no name.
 
     Attributes
     ----------
     node_colors : dict
         Kind of a variable (``'input'``, ``'constant_input'``, ``'shared_input'``, ``'output'``, ``'unused'``) -> color.
     apply_colors : dict
-        Part of the name of an Op's class -> color of the Op's nodes. The first match counts.
+        Part of the name of an Op's class -> color of the Op's nodes. The first match wins.
     shapes : dict
         ``'input'``, ``'output'`` or ``'apply'`` -> Graphviz's name of the shape.
 
@@ -72,24 +72,25 @@ class PyDotFormatter:
         self.shapes = {"input": "box", "output": "box", "apply": "ellipse"}
 
     def describe(self, fct, formulas=False, who="PyDotFormatter"):
-        """Return a description of the graph as records. This does not need pydot.
+        """Return the graph as records of its boxes and arrows. This does not need pydot.
 
         Parameters
         ----------
-        fct : compiled function, FunctionGraph, variable, Apply or list of variables
+        fct : compiled function, FunctionGraph, Variable, Apply or list of Variable
         formulas : bool
-            Whether to also describe the scalar graphs of elementwise Ops that consist of several steps.
+            Whether to also describe the scalar graphs of elementwise Ops that consist of several scalar Ops.
         who : str
             The name of the caller, for error messages.
 
         Returns
         -------
         list of Drawing
+            The graph, and then the graphs inside its nodes.
         """
         return Reader(self.compact, formulas).read(fct, who)
 
     def color(self, box):
-        """Return the color of a box, or None.
+        """Return the color of a box. Return None if it has no color.
 
         Parameters
         ----------
@@ -107,23 +108,23 @@ class PyDotFormatter:
 
         Parameters
         ----------
-        fct : compiled function, FunctionGraph, variable, Apply or list of variables
+        fct : compiled function, FunctionGraph, Variable, Apply or list of Variable
         graph : pydot.Dot, optional
             A graph to which the nodes are added.
 
         Returns
         -------
         pydot.Dot
-            The graph. Graphs inside nodes (OpFromGraph, scan) are clusters. Three attributes link such a node to its
-            cluster: ``subg`` is the name of the cluster; ``subg_map_inputs`` and ``subg_map_outputs`` are lists of
+            The graph. Graphs inside nodes (OpFromGraph, Scan) are clusters. Three attributes link such a node to its
+            cluster: ``subg`` is the name of the cluster. ``subg_map_inputs`` and ``subg_map_outputs`` are lists of
             pairs of corresponding nodes outside and inside of the cluster.
 
         Raises
         ------
         ImportError
-            When pydot is missing.
+            If pydot is missing.
         ValueError
-            When `fct` is not one of these objects.
+            If `fct` is not one of these objects.
         """
         pydot = import_pydot(ImportError)
         drawings = self.describe(fct)
@@ -195,12 +196,12 @@ def _quoted(text):
 
 
 def dict_to_pdnode(d):
-    """Return a pydot node with the attributes in a dict. None is left out, and the items of lists are joined by tabs.
+    """Return a pydot node with attributes from a dict. None is left out, and the items of lists are joined by tabs.
 
     Parameters
     ----------
     d : dict
-        The attributes; ``'name'`` is the node's name.
+        The attributes. The attribute ``'name'`` is the name of the node.
 
     Returns
     -------
@@ -214,9 +215,9 @@ def dict_to_pdnode(d):
 
 
 def var_tag(var):
-    """Return the position at which the user created a variable: a list of file, line, function and source text.
+    """Return the place in the program that created a variable: a list of file, line, function and source text.
 
-    Return None if the position is not known.
+    Return None if the place is not known. The text is missing if it is not known.
     """
     frames = user_frames(var)
     return [str(part) for part in frames[-1] if part is not None] if frames else None
@@ -228,7 +229,9 @@ def apply_label(node):
 
 
 def apply_profile(node, profile):
-    """Return the seconds spent in a node and in all calls of the function; None without a profile of a call.
+    """Return the seconds spent in a node, and the seconds spent in all calls of the function.
+
+    Return None if there is no profile, or if it contains no call.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
-"""Devices: arrays on them, Ops, and the rules that move computations there.
+"""Arrays on devices, Ops on these arrays, and the rules that move computations to devices.
 
-The flag ``device`` (``cuda``, ``cuda0``, ``opencl0:0``) makes a program use a device, without any other change; this
-package is not imported before that. `use` does the same at a later time.
+If the flag ``device`` (``cuda``, ``cuda0``, ``opencl0:0``) is set, a program uses a device without any other change.
+Otherwise this package is not imported. The function `use` opens a device later.
 """
 
 from theano_ng.compile.mode import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.optdb import register_loader
-from theano_ng.gpuarray import devices, profile  # profile registers what profiles print
+from theano_ng.gpuarray import devices, profile  # the import of profile registers a section of the profile's report
 from theano_ng.gpuarray.devices import init_dev, pygpu_parse_version, transfer, use
 from theano_ng.gpuarray.type import (
     ContextNotDefined,
@@ -49,7 +49,7 @@ _find, __dir__, _ = lazy_names(
 
 
 def __getattr__(name):
-    # Two classic names of a value that changes when the first device is opened.
+    # Two classic names of one variable, whose value changes when the first device is opened.
     if name in ("pygpu_activated", "theano_gpu_is_already_active"):
         return devices.activated
     return _find(name)

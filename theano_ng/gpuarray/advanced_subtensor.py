@@ -1,9 +1,9 @@
-"""Indexing of device arrays by integer arrays and boolean masks, and increments of such parts.
+"""Indexing of device arrays by integer arrays and boolean masks, and increments of the indexed elements.
 
-Index arrays may be on the host or on the device. A host array is checked on the host, without waiting for the device;
-if it was copied to the device only for the index, the copy is left out. An index that was computed on the device is
-checked by the kernel that reads it. The Op waits for this check, so that the node that caused an error raises it,
-before anything is overwritten. A mask is copied to the host, since it determines the number of elements.
+Index arrays may be on the host or on the device. A host array is checked on the host, without waiting for the device.
+If the graph copies a host array to the device only for the index, the Op reads the host array. If an index was computed
+on the device, the kernel that reads it checks it. The Op waits for this check before anything is overwritten, so that
+the node that caused an error raises it. A mask is copied to the host, because it determines the number of elements.
 """
 
 import numpy as np
@@ -40,13 +40,14 @@ __all__ = [
     "get_iadd",
 ]
 
-# The minimum number of threads of an increment in order; -1: as many as keep the device busy.
+# The minimum number of threads of an increment in order. -1 means as many threads as keep the device busy.
 _THREADS = -1
 
 
 def _index_variables(given, host, context_name):
-    """Choose where the indices of a node are: an index that was computed on the device stays there; for one that comes
-    from the host, the variable in `host` is used.
+    """Return the index variables of a node. An index that was computed on the device stays there.
+
+    If an index comes from the host, use the variable in `host` in its place.
     """
     indices = []
     for index, converted in zip(given, host):
@@ -65,7 +66,7 @@ def _layout(node, first):
     ----------
     node : Apply
     first : int
-        Position of the first index among its inputs.
+        Position of the first index among the inputs of the node.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def _layout(node, first):
 
 
 class _GatherOp(TwinOp):
-    """A base of Ops that take elements."""
+    """A base class of Ops that read the elements at an advanced index."""
 
     def native_code(self, node):
         type_ = node.inputs[0].type
@@ -114,7 +115,7 @@ class _GatherOp(TwinOp):
 
 
 class _ScatterOp(TwinOp):
-    """A base of Ops that increment or set elements."""
+    """A base class of Ops that increment or set the elements at an advanced index."""
 
     atomic = False
 
@@ -144,8 +145,8 @@ class _ScatterOp(TwinOp):
 
 
 class GpuAdvancedSubtensor1(_GatherOp, AdvancedSubtensor1):
-    """Take rows of a device array: ``GpuAdvancedSubtensor1()(x, ilist)`` with an integer vector on the host or the
-    device.
+    """Take rows of a device array: ``GpuAdvancedSubtensor1()(x, ilist)``. `ilist` is an integer vector on the host or
+    the device.
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ class GpuAdvancedSubtensor1(_GatherOp, AdvancedSubtensor1):
 
 
 class GpuAdvancedIncSubtensor1(_ScatterOp, AdvancedIncSubtensor1):
-    """Increment or set rows of a device array: ``(x, y, ilist)`` gives x with y added to ``x[ilist]``.
+    """Increment or set rows of a device array: ``(x, y, ilist)``. The result is x with y added to ``x[ilist]``.
 
     A repeated row is incremented repeatedly, in the order of `ilist`: the result is the same in every run, and the same
     as on the host.
@@ -180,7 +181,7 @@ class GpuAdvancedIncSubtensor1(_ScatterOp, AdvancedIncSubtensor1):
     inplace : bool
         If True, overwrite x.
     set_instead_of_inc : bool
-        If True, set the rows to y; for a repeated row, the last value wins.
+        If True, set the rows to y. If a row is repeated, its last value is kept.
 
     Raises
     ------
@@ -204,7 +205,7 @@ class GpuAdvancedIncSubtensor1_dev20(GpuAdvancedIncSubtensor1):
     """A `GpuAdvancedIncSubtensor1` that adds atomically, in any order. It is faster, but sums of floats may differ in
     the last bits from run to run.
 
-    Rows are set in order; so are increments of dtypes without an atomic addition.
+    Rows are set in order. Increments of a dtype without an atomic addition are done in order, too.
 
     Parameters
     ----------
@@ -217,8 +218,8 @@ class GpuAdvancedIncSubtensor1_dev20(GpuAdvancedIncSubtensor1):
     atomic = True
 
     def make_node(self, x, y, ilist):
-        """Make a node, as `GpuAdvancedIncSubtensor1`. Any integer dtype of `ilist` is read as int64, without a
-        conversion in the graph.
+        """Make a node, as `GpuAdvancedIncSubtensor1`. The kernel reads `ilist` as int64. If it has another integer
+        dtype, no conversion is added to the graph.
 
         Parameters
         ----------
@@ -306,7 +307,7 @@ def check_and_convert_boolean_masks(input, idx_list):
     Parameters
     ----------
     input : array
-        The indexed array; only its attribute `shape` is used.
+        The indexed array. Only its attribute `shape` is used.
     idx_list : sequence
         None, slices, integers, arrays of integers and boolean arrays, on the host or on a device.
 
@@ -318,7 +319,7 @@ def check_and_convert_boolean_masks(input, idx_list):
     Raises
     ------
     IndexError
-        If the shape of a mask differs from that of the axes it indexes.
+        If the shape of a mask differs from the shape of the axes that it indexes.
     """
     axis = 0
     converted = []
@@ -340,17 +341,17 @@ def check_and_convert_boolean_masks(input, idx_list):
 
 
 def get_iadd(a, b):
-    """Return a function that adds arrays like b to arrays like a, in place.
+    """Return a function that adds an array to another array in place, for arrays like `a` and `b`.
 
     Parameters
     ----------
     a, b : GpuArray
-        Arrays of one dtype and context; b is broadcast to a.
+        Arrays of one dtype and context. The function broadcasts b to the shape of a.
 
     Returns
     -------
     callable
-        ``iadd(a, b)`` for arrays of these dtypes and dimensions; returns a.
+        ``iadd(a, b)`` adds b to a, for arrays of these dtypes and numbers of dimensions, and returns a.
     """
     if a.dtype != b.dtype or b.ndim > a.ndim:
         raise TypeError(

@@ -1,4 +1,4 @@
-"""The documented home of Ops that transfer, create, join and reshape device arrays."""
+"""The documented names of Ops that transfer, create, join and reshape device arrays."""
 
 from theano_ng.gpuarray.alloc import GpuAlloc, GpuAllocEmpty, empty_like
 from theano_ng.gpuarray.creation import GpuEye, GpuTri

@@ -20,7 +20,7 @@ _NATIVE = "theano_ng.gpuarray.native.reduce"
 
 
 class _GpuReduction(GpuOp, CAReduceDtype):
-    """A base of reductions on devices."""
+    """A base class of reductions on devices."""
 
     _f16_ok = True
     pre_scalar_op = None
@@ -36,7 +36,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         return idtype if self.pre_scalar_op is None else dtype_after(self.pre_scalar_op, idtype)
 
     def _prepared(self, x):
-        """Return a copy of this op with all its attributes filled in for an input, and the broadcast pattern of the
+        """Return a copy of this Op in which all attributes are set for an input, and the broadcast pattern of the
         result.
         """
         dtype = self._computed_dtype(x.type.dtype)
@@ -48,18 +48,18 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         return op, node.outputs[0].type.broadcastable
 
     def _host(self, axis):
-        """Return the reduction on the host. It applies to the results of `pre_scalar_op`."""
+        """Return the corresponding reduction on the host. Its input is the result of `pre_scalar_op`."""
         return CAReduceDtype(self.scalar_op, axis=axis, dtype=self.dtype, acc_dtype=self.acc_dtype)
 
     def make_node(self, input):
-        """Make a node for a device variable, or for one that is moved to a device.
+        """Make a node for a device variable, or for a variable that is moved to a device.
 
         Raises
         ------
         SupportCodeError
-            If kernels cannot compute it.
+            If kernels cannot compute the reduction.
         ValueError, TypeError
-            As for `CAReduceDtype`.
+            See `CAReduceDtype`.
         """
         context_name = infer_context_name(input)
         x = as_gpuarray_variable(input, context_name)
@@ -152,7 +152,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
     # -- derivatives ---------------------------------------------------------------------------------------------------
 
     def _host_with_gradient(self, axis):
-        """Return the reduction on the host that defines a gradient."""
+        """Return the corresponding reduction on the host, of a class that defines a gradient."""
         kinds = {"Add": Sum, "Mul": Prod}
         kind = kinds.get(type(self.scalar_op).__name__)
         return self._host(axis) if kind is None else kind(axis=axis, dtype=self.dtype, acc_dtype=self.acc_dtype)
@@ -194,7 +194,7 @@ class GpuCAReduceCuda(_GpuReduction):
     scalar_op : ScalarOp
         A binary, commutative and associative op.
     axis : int, sequence of int or None
-        The axes to reduce; None: those of `reduce_mask`, or all.
+        The axes to reduce. None: the axes of `reduce_mask`. Without `reduce_mask`, all axes.
     reduce_mask : sequence of {0, 1}, optional
         One flag for each axis of the input: whether it is reduced. For example, ``(1,)`` reduces a vector, ``(1, 0)``
         each column of a matrix, ``(0, 1)`` each row, and ``(1, 1, 1)`` all elements of an array of rank 3. If no axis
@@ -202,10 +202,10 @@ class GpuCAReduceCuda(_GpuReduction):
     dtype : str, optional
         Dtype of the result, see `CAReduceDtype`.
     acc_dtype : str, optional
-        Dtype of the accumulators, by default that of `CAReduceDtype`. But sums of float32 and float16 are accumulated
-        in float32, because doubles are slow on many devices.
+        Dtype of the accumulators. The default is the default of `CAReduceDtype`, except that reductions of float32 and
+        float16 to these dtypes are accumulated in float32, because doubles are slow on many devices.
     pre_scalar_op : ScalarOp, optional
-        An op with one input; applied to each element first.
+        An op with one input, which is applied to each element before the reduction.
 
     Raises
     ------
@@ -214,8 +214,8 @@ class GpuCAReduceCuda(_GpuReduction):
 
     Notes
     -----
-    Results depend only on the shape and the device: elements are combined in the same order each time. If there are few
-    results of many elements, two kernels are launched, else one.
+    Elements are combined in the same order each time, so the rounding depends only on the shape and the device. If few
+    results are computed from many elements, two kernels are launched, otherwise one kernel.
     """
 
     __module__ = "theano_ng.gpuarray.elemwise"
@@ -304,12 +304,12 @@ def _call_of_native(node, name, x, z, fail):
 
 
 class GpuCAReduceCPY(_GpuReduction):
-    """A reduction like `GpuCAReduceCuda`, without the parameters that `CAReduceDtype` does not have.
+    """A reduction like `GpuCAReduceCuda`, but only with the parameters of `CAReduceDtype`.
 
     Parameters
     ----------
     scalar_op, axis, dtype, acc_dtype
-        As for `GpuCAReduceCuda`.
+        See `GpuCAReduceCuda`.
     """
 
     __module__ = "theano_ng.gpuarray.elemwise"

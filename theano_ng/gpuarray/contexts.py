@@ -5,7 +5,7 @@ from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 
 
 class ContextNotDefined(ValueError):
-    """Raised if no context has the given name."""
+    """The exception for a context name that is not registered."""
 
 
 _contexts = {}  # name -> GpuContext
@@ -18,7 +18,7 @@ def reg_context(name, ctx):
     Parameters
     ----------
     name : hashable
-        None: the context of `config.device`.
+        None is the name of the context of the flag ``device``.
     ctx : pygpu.gpuarray.GpuContext
 
     Raises
@@ -59,7 +59,7 @@ def list_contexts():
 
 
 def name_of_context(ctx):
-    """Return the name of a context, the first if it has several. Raise ContextNotDefined if it has none."""
+    """Return the first name of a context. Raise ContextNotDefined if the context has no name."""
     try:
         return _names[ctx.ptr]
     except KeyError:

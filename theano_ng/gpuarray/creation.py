@@ -9,7 +9,7 @@ from theano_ng.tensor.shaping.creation import Eye, Tri
 
 
 class _DiagonalMatrix(TwinOp):
-    """A base of GpuEye and GpuTri."""
+    """A base class of GpuEye and GpuTri."""
 
     __props__ = ("dtype", "context_name")
     native_unchecked = (1,)
@@ -52,7 +52,8 @@ class GpuEye(_DiagonalMatrix):
 
     Notes
     -----
-    Inputs are the number of rows, the number of columns, and the index of the diagonal, positive above the main one.
+    The inputs are the number of rows, the number of columns, and the index of the diagonal. A positive index is above
+    the main diagonal.
     """
 
     host_class = Eye
@@ -60,7 +61,7 @@ class GpuEye(_DiagonalMatrix):
 
 
 class GpuTri(_DiagonalMatrix):
-    """Make a device matrix with ones on and below a diagonal. Parameters and inputs are those of `GpuEye`."""
+    """Make a device matrix with ones on and below a diagonal. For parameters and inputs, see `GpuEye`."""
 
     host_class = Tri
     condition = "column <= row + diagonal"

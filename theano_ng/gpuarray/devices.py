@@ -1,4 +1,4 @@
-"""The devices that a program uses: flags or functions open contexts, and move computations and shared variables to
+"""The devices of a program. Flags or functions open contexts, and let computations and shared variables move to
 devices.
 """
 
@@ -18,7 +18,7 @@ from theano_ng.tensor.transfer import register_transfer
 
 MEGABYTE = 1 << 20
 
-# Whether this process has opened a context; `theano_ng.gpuarray` exports it under two classic names.
+# True if this process has opened a context. `theano_ng.gpuarray` exports this variable under two classic names.
 activated = False
 
 
@@ -34,7 +34,7 @@ def pygpu_parse_version(version_string):
     -------
     major, minor, patch : int
     revision : str
-        The rest from a "+" or a further "." on; empty if there is none.
+        The text after the numbers, such as "+20.g5a7b5e7". It may be empty.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def pygpu_parse_version(version_string):
 
 
 def transfer(x, target):
-    """Transfer a variable to a device; `tensor.transfer` calls this function.
+    """Transfer a variable to a device. The function `tensor.transfer` calls this function.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def init_dev(dev, name=None, preallocate=None):
     name : hashable
         Name of the context. None: the default context.
     preallocate : float, optional
-        Memory to reserve, by default `config.gpuarray.preallocate`; see this flag.
+        Memory to reserve. Default: the flag `gpuarray.preallocate`, whose description explains the values.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def init_dev(dev, name=None, preallocate=None):
     RuntimeError
         In a child process, if the parent has a device open.
     GpuArrayException, MemoryError
-        If there is no such device, or it cannot be used; the message gives the reason.
+        If the device does not exist, or cannot be used. The message gives the reason.
     """
     global activated
     if name in list_contexts():
@@ -139,19 +139,19 @@ def use(device, force=False, default_to_move_computation_to_gpu=True, move_share
     device : str
         As for `init_dev`. The context gets the name None.
     force : bool
-        If True, the device must be a CUDA or OpenCL device, and no context None may exist. If False, an existing
-        context None is used.
+        If True, the device must be a CUDA or OpenCL device, and the name None must not be taken. If False, an existing
+        context with the name None is used.
     default_to_move_computation_to_gpu : bool
         If True, modes that rewrite graphs move computations to the device.
     move_shared_to_gpu : bool
         If True, shared variables that are made from arrays are made on the device.
     preallocate : float, optional
-        As for `init_dev`.
+        See `init_dev`.
 
     Raises
     ------
     ValueError, RuntimeError, GpuArrayException, MemoryError
-        As for `init_dev`.
+        See `init_dev`.
     """
     if force and not device.startswith(("cuda", "opencl")):
         raise ValueError(
@@ -166,15 +166,13 @@ def use(device, force=False, default_to_move_computation_to_gpu=True, move_share
 
 
 def _move_computations():
-    """Let modes that rewrite graphs move computations on device arrays, or on arrays that can go to the device of
-    context None.
-    """
+    """Switch on the rules that move computations to devices, in the modes that rewrite graphs."""
     databases.load()
     optdb.switch_on("gpuarray_opt", "fast_compile", "fast_run")
 
 
 def _first(constructor):
-    """Make `shared` try a constructor before all others; register it only once."""
+    """Make `shared` try this constructor first, in place of the constructors that this package registered before."""
     for other in (gpuarray_shared_constructor, shared_on_target):
         if other in shared.constructors:
             shared_constructor(other, remove=True)
@@ -182,7 +180,7 @@ def _first(constructor):
 
 
 def contexts_of_flag(text):
-    """The pairs of name and device in the flag `contexts`, ``dev0->cuda0;dev1->cuda1``."""
+    """Return the pairs (name, device) in the flag `contexts`, ``dev0->cuda0;dev1->cuda1``."""
     pairs = [entry.partition("->") for entry in text.split(";") if entry.strip()]
     return [(name.strip(), device.strip()) for name, _, device in pairs]
 
@@ -201,8 +199,8 @@ def start():
     Raises
     ------
     TheanoConfigError
-        If a device cannot be used, and `config.force_device` is on. If it is off, there is a warning, and computations
-        stay on the CPU.
+        If a device cannot be used, and the flag `force_device` is on. If the flag is off, a warning is issued, and
+        computations stay on the CPU.
     """
     flag, device = ("init_gpu_device", config.init_gpu_device) if config.init_gpu_device else ("device", config.device)
     if device != "cpu":

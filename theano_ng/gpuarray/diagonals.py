@@ -12,7 +12,7 @@ class GpuExtractDiag(TwinOp, ExtractDiag):
     Parameters
     ----------
     offset : int
-        Index of the diagonal: positive above, negative below the main one.
+        Index of the diagonal: positive above, negative below the main diagonal.
     axis1, axis2 : int
         The axes of the planes.
     view : bool

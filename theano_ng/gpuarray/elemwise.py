@@ -41,7 +41,8 @@ __all__ = [
 ]
 
 _NATIVE = "theano_ng.gpuarray.native.elemwise"
-# The size that every OpenCL device supports (CL_DEVICE_MAX_PARAMETER_SIZE); CUDA devices support four times as much.
+# The total size of kernel arguments that every OpenCL device supports (CL_DEVICE_MAX_PARAMETER_SIZE). CUDA devices
+# support four times as much.
 _MAX_ARGUMENT_BYTES = 1024
 
 
@@ -51,19 +52,19 @@ class GpuElemwise(GpuOp, Elemwise):
     Parameters
     ----------
     scalar_op, inplace_pattern, name, nfunc_spec, openmp
-        As for `tensor.elemwise.Elemwise`; a name that begins with ``Elemwise`` gets the prefix ``Gpu``.
+        See `tensor.elemwise.Elemwise`. A name that begins with ``Elemwise`` gets the prefix ``Gpu``.
 
     Raises
     ------
     SupportCodeError
-        When the Op is applied, if kernels cannot compute the scalar op: complex numbers, C code that uses Python or
-        C++.
+        When the Op is applied, if kernels cannot compute the scalar Op, because it has complex numbers or C code that
+        uses Python or C++.
 
     Notes
     -----
     A node launches one kernel. If the operands are contiguous (all in C order, or all in F order), the kernel treats
     them as vectors. Otherwise it uses their strides, along as few axes as possible. The outputs are in F order if all
-    inputs are, else in C order.
+    inputs are in F order, else in C order.
 
     Division of integers by zero gives 0, as in NumPy: kernels raise no errors. (The Op on the host raises
     ZeroDivisionError.)
@@ -200,12 +201,12 @@ def max_inputs_to_GpuElemwise(node_or_outputs):
 
 
 class GpuDimShuffle(GpuOp, DimShuffle):
-    """Reorder the axes of a device array, insert axes of length 1 and drop broadcastable ones.
+    """Reorder the axes of a device array, insert axes of length 1, and drop broadcastable axes.
 
     Parameters
     ----------
     input_broadcastable, new_order, inplace
-        As for `tensor.elemwise.DimShuffle`.
+        See `tensor.elemwise.DimShuffle`.
     """
 
     __module__ = "theano_ng.gpuarray.elemwise"
@@ -222,7 +223,7 @@ class GpuDimShuffle(GpuOp, DimShuffle):
     def make_node(self, input):
         context_name = infer_context_name(input)
         x = as_gpuarray_variable(input, context_name)
-        # The host Op checks the patterns and computes that of the output.
+        # The Op for the host checks the broadcast patterns, and computes the pattern of the output.
         pattern = DimShuffle.make_node(self, x.type.host_type()()).outputs[0].type.broadcastable
         return Apply(self, [x], [GpuArrayType(x.type.dtype, pattern, context_name)()])
 
@@ -263,8 +264,8 @@ class GpuDimShuffle(GpuOp, DimShuffle):
 
 
 class _ErfInverse:
-    """A base of the inverse error functions in kernels. CUDA's library defines them; for other devices,
-    scalar/c_code/erf.h does.
+    """A base class of the inverse error functions in kernels. The functions are part of CUDA's library. For other
+    devices, scalar/c_code/erf.h defines them.
     """
 
     output_types_preference = staticmethod(upgrade_to_float_no_complex)

@@ -9,7 +9,7 @@ from theano_ng.tensor.reductions.cumulative import CumOp
 
 __all__ = ["GpuCumOp", "GpuCumsumOp"]
 
-# If there are at least this many lines, each thread processes one line; -1: as many as keep the device busy.
+# If there are at least this many lines, each thread processes one line. -1 means as many as keep the device busy.
 _THREADS = -1
 
 
@@ -29,9 +29,9 @@ class GpuCumOp(TwinOp):
 
     Notes
     -----
-    The dtype is that of the input; int64 for bool. Halves are summed as floats. If there are few long lines, many
-    threads process each line, in an order that is not sequential. So sums of floats may differ in the last bits from
-    those of the host, but not from run to run.
+    The result has the dtype of the input, or int64 if the input is bool. Halves are summed as floats. If the array has
+    few long lines, many threads process each line, in an order that is not sequential. Then sums of floats may differ
+    in the last bits from sums on the host, but not from run to run.
     """
 
     __props__ = ("axis", "mode")

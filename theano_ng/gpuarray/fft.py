@@ -1,5 +1,5 @@
-"""A stub which reports that Fourier transforms cannot be computed on a GPU. Other names of this module cannot be
-imported.
+"""A stub that reports that Fourier transforms cannot be computed on a GPU. Other names cannot be imported from this
+module.
 """
 
 from theano_ng.moved import only_probes

@@ -1,4 +1,4 @@
-"""Halves in kernels: they are stored as float16, and computed in float32."""
+"""Functions for kernels with float16 elements. Arrays contain float16, and kernels compute in float32."""
 
 
 def work_dtype(dtype):

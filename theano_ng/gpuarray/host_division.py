@@ -9,7 +9,7 @@ from theano_ng.tensor.elemwise.perform import array_function_for, call_nfunc, co
 
 
 def evaluate_without_errors(op, in_dtypes, values, out_dtypes, shape):
-    """Apply a scalar op to arrays. Unlike on the host, division of integers by zero is not an error.
+    """Apply a scalar op to arrays. An integer divided by zero gives 0, as in kernels, and raises no error.
 
     Parameters
     ----------

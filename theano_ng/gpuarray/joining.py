@@ -12,15 +12,15 @@ class GpuJoin(TwinOp, Join):
     Parameters
     ----------
     view : int
-        If all other arrays are empty along the axis at run time, the result is a view of the array with this index; -1:
-        always a new array.
+        If all other arrays are empty along the axis at run time, the result is a view of the array with this index. -1
+        means that the result is always a new array.
 
     Raises
     ------
     TypeError
         If the arrays differ in ndim, are 0-d, or the axis is not an integer.
     ValueError
-        If there are no arrays; at run time, if the other dimensions differ.
+        If no array is given. At run time, if the lengths of the other axes differ.
     """
 
     __props__ = ("view",)
@@ -50,7 +50,7 @@ class GpuSplit(TwinOp, Split):
     Parameters
     ----------
     len_splits : int
-        Number of outputs; `splits` is an integer vector of this length, whose sum is ``x.shape[axis]``.
+        Number of outputs. `splits` is an integer vector of this length. Its sum is ``x.shape[axis]``.
 
     Raises
     ------

@@ -100,17 +100,18 @@ class Kernel:
         marks source code in the device's own language. ``cflags`` is a C expression such as ``"GA_USE_DOUBLE"``; such a
         string may also be given instead of a dict.
     codevar, objvar : str, optional
-        C names of the source code, ``"kcode_" + name``, and of the `GpuKernel`, ``"k_" + name``.
+        C names of the variables that hold the source code and the `GpuKernel`. Defaults: ``"kcode_" + name`` and
+        ``"k_" + name``.
     fname, sname : str, optional
-        C names of the functions that call the kernel, ``name + "_call"`` and ``name + "_scall"``.
+        C names of the functions that call the kernel. Defaults: ``name + "_call"`` and ``name + "_scall"``.
 
     Notes
     -----
     ``int NAME_call(unsigned nd, size_t *gs, size_t *ls, size_t shared, ...)`` launches `gs` groups of `ls` threads
     along each of `nd` axes, with `shared` bytes of local memory. ``int NAME_scall(unsigned nd, size_t *n, size_t
     shared, ...)`` launches at least `n` threads along each axis, in groups that suit the device. The arguments of the
-    kernel follow. Both return ``GA_NO_ERROR``, or an error code; ``GpuKernel_error(&k_NAME, code)`` returns its
-    message.
+    kernel follow. Both functions return ``GA_NO_ERROR`` or an error code. ``GpuKernel_error(&k_NAME, code)`` returns
+    the message of an error code.
     """
 
     def __init__(self, code, params, name, flags, codevar=None, objvar=None, fname=None, sname=None):
@@ -203,17 +204,17 @@ def _c_string(text):
 
 
 class GpuKernelBase:
-    """Base class of Ops that define kernels; a mixin in front of `Op`.
+    """A base class of Ops that define kernels. It is a mixin, which stands before `Op` in the list of base classes.
 
     A subclass defines `gpu_kernels`, and calls the kernels in its `c_code`. The params contain the context. By default
-    it is the context of the first output (or else input) on a device; a subclass may redefine `params_type` and
-    `get_params`.
+    it is the context of the first output on a device, or else of the first input on a device. A subclass may redefine
+    `params_type` and `get_params`.
     """
 
     params_type = gpu_context_type
 
     def get_params(self, node):
-        """Return the context of the node, or params that contain it; see `get_gpu_context` for other params."""
+        """Return the context of the node, or params that contain it. For other params, see `get_gpu_context`."""
         if self.params_type == gpu_context_type:
             return _context_of(node)
         if isinstance(self.params_type, ParamsType) and self.params_type.has_type(gpu_context_type):
@@ -310,7 +311,7 @@ class GpuKernelBase:
         """Return the C code that builds the kernels."""
         ctx = self.get_gpu_context_c_name(sub["params"])
         kernels = list(self.gpu_kernels(node, name))
-        # Zero all of them first: after a failure, the cleanup also clears kernels that were not built.
+        # Zero all kernels first: after a failure, the cleanup also clears kernels that were not built.
         parts = ["memset(&%s, 0, sizeof %s);" % (kernel.objvar, kernel.objvar) for kernel in kernels]
         parts += [_building(kernel, ctx, sub["fail"]) for kernel in kernels]
         return "\n".join([*parts, _joined(_of_super(super(), "c_init_code_struct", node, name, sub))])
@@ -429,22 +430,22 @@ class CGpuKernelBase(COp, GpuKernelBase):
     ----------
     func_files : str or list of str
     func_name : str, optional
-        As for `COp`.
+        See `COp`.
 
     Notes
     -----
-    The files may have sections ``kernels``. In them, a line ``#kernel name : params : flags`` begins each kernel; its
-    source code extends to the next such line. `params` are the argument types, separated by commas: ``*`` for memory,
-    ``size``, ``ssize`` or names of dtypes. `flags` are C constants such as ``GA_USE_DOUBLE``, separated by ``|``; they
-    may be empty. In the source code, ``DTYPE_INPUT_0``, ``ITEMSIZE_INPUT_0`` and so on are device types (``ga_float``)
-    and sizes; in the other sections they are types of the host. C code calls kernels by ``name_call`` and
-    ``name_scall``, see `Kernel`.
+    The files may have sections ``kernels``. In them, a line ``#kernel name : params : flags`` begins each kernel. The
+    source code of the kernel extends to the next such line. `params` are the argument types, separated by commas: ``*``
+    for memory, ``size``, ``ssize`` or names of dtypes. `flags` are C constants such as ``GA_USE_DOUBLE``, separated by
+    ``|``. They may be empty. In the source code, ``DTYPE_INPUT_0``, ``ITEMSIZE_INPUT_0`` and so on are device types
+    (``ga_float``) and sizes. In the other sections they are types of the host. C code calls kernels by ``name_call``
+    and ``name_scall``, see `Kernel`.
 
     Raises
     ------
     ValueError
-        If there is text before the first ``#kernel`` line, or such a line does not have three parts; also the errors of
-        `COp`.
+        If the section has text before the first ``#kernel`` line, or if such a line does not have three parts. `COp`
+        raises more errors.
     """
 
     SECTIONS = COp.SECTIONS | {"kernels"}
@@ -465,7 +466,7 @@ class CGpuKernelBase(COp, GpuKernelBase):
         )
 
     def c_support_code_struct(self, node, name):
-        # The functions in the files call the kernels.
+        # The kernels come first, because the functions in the files call them.
         return _joined(
             [
                 GpuKernelBase.c_support_code_struct(self, node, name),

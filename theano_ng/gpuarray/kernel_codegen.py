@@ -18,7 +18,7 @@ def code_version(version):
     Parameters
     ----------
     version : tuple
-        `UNVERSIONED`: the code is not cached.
+        With `UNVERSIONED`, the code is not cached.
     """
 
     def decorator(function):
@@ -37,7 +37,7 @@ def nvcc_kernel(name, params, body):
     params : str or sequence of str
         Declarations of the parameters.
     body : sequence of str, or of such sequences
-        Statements, possibly nested; a semicolon is added to each.
+        Statements, possibly nested. A semicolon is added to each statement.
 
     Returns
     -------
@@ -67,8 +67,8 @@ def nvcc_kernel(name, params, body):
 
 
 def _tree(n, buf, pos, manner_fn):
-    """Return code that combines the first n elements of a buffer; each step uses half of the threads of the step
-    before. `n` is an expression.
+    """Return code that combines the first `n` elements of a buffer. Each step uses half as many threads as the previous
+    step. `n` is a C expression.
     """
     return """
         for (ga_uint __left = (ga_uint)(%(n)s), __half; __left > 1; __left = __half) {
@@ -90,7 +90,7 @@ def inline_reduce(N, buf, pos, count, manner_fn):
     N : str
         Length of the buffer.
     buf : str
-        Name of the buffer; it should be in local memory, since it is read many times.
+        Name of the buffer. It should be in local memory, because it is read many times.
     pos, count : str
         Index of this thread, and number of threads.
     manner_fn : callable
@@ -99,7 +99,7 @@ def inline_reduce(N, buf, pos, count, manner_fn):
     Returns
     -------
     str
-        The code leaves the result in element 0 of the buffer; the others are undefined.
+        The code leaves the result in element 0 of the buffer. The other elements are undefined.
     """
     return """
     {
@@ -181,20 +181,20 @@ def inline_reduce_fixed_shared(
     buf : str
         Local memory for ``GA_WARP_SIZE`` elements.
     x, stride_x, load_x : str
-        The row, the stride in elements, and the function that reads an element (`load_w`); "" for none.
+        The row, the stride in elements, and the function that reads an element (`load_w`). "" means no function.
     pos, count, manner_fn
-        As for `inline_reduce`.
+        See `inline_reduce`.
     manner_init : callable
         ``manner_init("a")`` returns a C expression that is applied to each element before the reduction.
     b, stride_b, load_b : str, optional
-        A row to add to the first one.
+        A row that is added to `x`, with its stride and its function.
     dtype : str
         Dtype of the result.
 
     Returns
     -------
     str
-        The code leaves the result in element 0 of the buffer; the others are undefined.
+        The code leaves the result in element 0 of the buffer. The other elements are undefined.
     """
     element = _element(x, stride_x, load_x, b, stride_b, load_b, "__k")
     return """
@@ -318,10 +318,10 @@ def inline_softmax_fixed_shared(
     buf : str
         Local memory for ``GA_WARP_SIZE`` elements.
     x, stride_x, load_x, b, stride_b, load_b, dtype : str
-        As for `inline_reduce_fixed_shared`.
+        See `inline_reduce_fixed_shared`.
     sm, sm_stride, write_sm : str
-        The result, the stride in elements, and the function applied to each value before it is stored (`write_w`); ""
-        for none.
+        The result, the stride in elements, and the function that is applied to each value before it is stored
+        (`write_w`). "" means no function.
     threadPos, threadCount : str
         Index of this thread, and number of threads.
 

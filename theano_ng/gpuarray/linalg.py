@@ -1,4 +1,7 @@
-"""A stub which reports that linear systems cannot be solved on a GPU. Other names of this module cannot be imported."""
+"""A stub that reports that linear systems cannot be solved on a GPU.
+
+Other names cannot be imported from this module.
+"""
 
 from theano_ng.moved import only_probes
 

@@ -15,19 +15,19 @@ from theano_ng.gpuarray.type import GpuArrayType
 class GpuOp(NativeOp, Op):
     """A mixin for Ops whose outputs are on a device.
 
-    A subclass defines its computation twice. `native_code` launches kernels. `host_op` returns the Op that does the
-    same on the host; `perform` runs it on copies of the inputs, and copies the outputs to the device. DebugMode
-    compares the two.
+    A subclass defines its computation twice. `native_code` launches kernels. `host_op` returns the equivalent Op for
+    the host. `perform` runs the Op for the host on copies of the inputs, and copies the outputs to the device.
+    DebugMode compares the two computations.
     """
 
     def host_op(self, node):
-        """Return the Op that computes the same on the host."""
+        """Return the equivalent Op for the host."""
         raise NotImplementedError("%s does not define the equivalent Op on the host" % type(self).__name__)
 
     def host_node(self, node):
         """Return a node of `host_op` on host variables that correspond to the node's inputs. It is made once."""
         if node not in _host_nodes:
-            # Not the inputs themselves: the cached node would refer to them, and thus keep its own key alive.
+            # Do not use the inputs of `node`: the cached node would refer to them, and would keep its key `node` alive.
             inputs = [v.type.host_type()() if isinstance(v.type, GpuArrayType) else v.clone() for v in node.inputs]
             _host_nodes[node] = self.host_op(node).make_node(*inputs)
         return _host_nodes[node]
@@ -49,8 +49,8 @@ class GpuOp(NativeOp, Op):
         self.store(node, [value for (value,) in cells], inputs, output_storage)
 
     def store(self, node, values, inputs, output_storage):
-        """Store results of the host as the node's outputs: on the device, and in the memory of an input that the output
-        overwrites.
+        """Copy results from the host to the node's outputs on the device. If an output overwrites an input, copy the
+        result into the memory of the input.
         """
         overwritten = getattr(self, "destroy_map", {})
         for i, (storage, value, output) in enumerate(zip(output_storage, values, node.outputs)):

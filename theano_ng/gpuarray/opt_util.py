@@ -17,7 +17,7 @@ from theano_ng.tensor.type import TensorType
 
 
 def grab_cpu_scalar(v, nd):
-    """Return a constant scalar behind transfers and axes of length 1.
+    """Return the scalar that a variable contains, without transfers and axes of length 1.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def is_equal(var, val):
 
 
 def _product(a, b):
-    """Return a * b; leave out a factor that is 1."""
+    """Return a * b. Leave out a factor that is 1."""
     if is_equal(a, 1.0):
         return b
     return a if is_equal(b, 1.0) else mul(a, b)
@@ -144,7 +144,7 @@ def output_merge(cls, alpha_in, beta_in, out_in):
     Returns
     -------
     callable
-        As for `alpha_merge`.
+        See `alpha_merge`.
     """
 
     def decorator(maker):
@@ -157,7 +157,7 @@ def output_merge(cls, alpha_in, beta_in, out_in):
                 found = find_node(v, cls)
                 if found is None or not is_equal(found.inputs[beta_in], 0.0):
                     continue
-                # Different patterns: a length of 1 in one of them may be broadcast by the sum.
+                # If the broadcast patterns differ, the sum might broadcast an axis of length 1.
                 if added.dtype != found.outputs[0].dtype or added.broadcastable != found.outputs[0].broadcastable:
                     continue
                 inputs = list(found.inputs)
@@ -175,7 +175,7 @@ def output_merge(cls, alpha_in, beta_in, out_in):
 
 def inplace_allocempty(op, idx):
     """Return a decorator of rules that make an Op work in place. If several nodes would overwrite the same allocation,
-    a separate one is made for the node.
+    the rule makes a separate allocation for the node.
 
     Parameters
     ----------
@@ -211,13 +211,13 @@ def inplace_allocempty(op, idx):
 
 
 def pad_dims(input, leftdims, rightdims):
-    """Return an array of ``leftdims + rightdims`` dimensions with the same elements: add axes on the left, or merge the
-    leftmost ones.
+    """Return an array of ``leftdims + rightdims`` dimensions with the same elements. Add axes on the left, or merge the
+    leftmost axes.
 
     Parameters
     ----------
     input : Variable on a device
-        At least `rightdims` dimensions.
+        An array of at least `rightdims` dimensions.
     leftdims, rightdims : int
 
     Raises

@@ -13,12 +13,12 @@ def profile_printer(message, compile_time, fct_call_time, apply_time, apply_cimp
     Parameters
     ----------
     message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size, file
-        As for `compile.profiling.register_profiler_printer`.
+        See `compile.profiling.register_profiler_printer`.
 
     Notes
     -----
-    Without `config.gpuarray.sync`, the time of a device node is only that of its launch; the waiting time counts for
-    the transfer that waits.
+    Without `config.gpuarray.sync`, the time of a device node is only the time of its launch. The transfer that waits
+    for the results has the waiting time.
     """
     spent = {"cpu": 0.0, "gpu": 0.0, "transfer": 0.0}
     on_device = False

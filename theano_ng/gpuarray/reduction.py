@@ -9,23 +9,23 @@ from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 
 __all__ = ["GpuMaxAndArgmax"]
 
-# If there are at least this many maxima, each thread finds one; -1: as many as keep the device busy.
+# If there are at least this many maxima, each thread finds one maximum. -1 means as many as keep the device busy.
 _THREADS = -1
 
 
 class GpuMaxAndArgmax(TwinOp):
-    """Compute the maximum and its index over some axes of a device array. NaN is the maximum if it occurs; of equal
-    elements, the first counts.
+    """Compute the maximum and its index over some axes of a device array. If an element is NaN, the maximum is NaN. If
+    several elements are equal to the maximum, the index is the index of the first.
 
     Parameters
     ----------
     axis : sequence of int or None
-        Axes in increasing order; None for all.
+        Axes in increasing order. None means all axes.
 
     Raises
     ------
     ValueError
-        If an axis is out of range; at run time, if there are no elements.
+        If an axis is out of range. At run time, if there are no elements.
 
     Notes
     -----

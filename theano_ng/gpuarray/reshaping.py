@@ -14,12 +14,12 @@ class GpuReshape(TwinOp, Reshape):
     ndim : int
         Number of dimensions of the result.
     name : str, optional
-        Unused; accepted for old code.
+        Unused. It is accepted for old code.
 
     Raises
     ------
     ValueError
-        At run time, if the shape does not fit. One length may be -1; it is computed from the others.
+        At run time, if the shape does not fit. One length may be -1. It is computed from the other lengths.
     """
 
     __props__ = ("ndim",)

@@ -1,7 +1,7 @@
-"""Indexing of device arrays: views by integers and slices, and increments of them.
+"""Indexing of device arrays by integers and slices, which gives views, and increments of such views.
 
-Indexing by arrays and masks is in `advanced_subtensor`, diagonals are in `diagonals`; their names are exported here,
-too.
+Indexing by arrays and masks is in `advanced_subtensor`, and diagonals are in `diagonals`. The names of both modules are
+exported here, too.
 """
 
 import os
@@ -55,12 +55,12 @@ class GpuSubtensor(TwinOp, Subtensor):
     Parameters
     ----------
     idx_list : sequence
-        As for `tensor.subtensor.Subtensor`. Indices are on the host.
+        As for `tensor.subtensor.Subtensor`. The variables of the indices are on the host.
 
     Raises
     ------
     IndexError
-        If there are too many entries; at run time, if an index is out of bounds.
+        If there are too many entries. At run time, if an index is out of bounds.
     """
 
     __module__ = "theano_ng.gpuarray.subtensor"
@@ -79,30 +79,30 @@ class GpuSubtensor(TwinOp, Subtensor):
 
 
 class GpuIncSubtensor(TwinOp, IncSubtensor):
-    """Increment or set a part of a device array: ``(x, y, *indices)`` gives x with y added to ``x[indices]``.
+    """Increment or set a part of a device array: ``(x, y, *indices)``. The result is x with y added to ``x[indices]``.
 
     Parameters
     ----------
     idx_list : sequence
-        As for `GpuSubtensor`.
+        See `GpuSubtensor`.
     inplace : bool
         If True, overwrite x.
     set_instead_of_inc : bool
         If True, set the part to y.
     destroyhandler_tolerate_aliased : list of pairs of int, optional
-        Passed to the destroy handler: (i, j) allows input j to share memory with the destroyed input i.
+        An argument for the destroy handler: (i, j) allows input j to share memory with the destroyed input i.
 
     Raises
     ------
     ValueError
-        If y has more dimensions than the part; at run time, if y does not broadcast to the part.
+        If y has more dimensions than the part. At run time, if y does not broadcast to the part.
     TypeError
-        If the dtype of y cannot be converted to that of x.
+        If y cannot be converted to the dtype of x.
 
     Notes
     -----
-    If a subclass overrides one of the hooks for IncSubtensor's C code, its C code is compiled instead. The hooks below
-    are for device arrays.
+    If a subclass overrides one of the hooks for the C code of IncSubtensor, the C code of the subclass is compiled. The
+    hooks below are for device arrays.
     """
 
     __module__ = "theano_ng.gpuarray.subtensor"
@@ -177,7 +177,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         return "pygpu_copy(%s, GA_ANY_ORDER)" % x
 
     def copy_into(self, view, source):
-        """Return a C expression that copies one array into another, with broadcasting; its value is 0 on success.
+        """Return a C expression that copies one array into another, with broadcasting. Its value is 0 on success.
 
         Parameters
         ----------
@@ -187,9 +187,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         return "pygpu_raise(%s->context->ctx, GpuArray_setarray(&%s->ga, &%s->ga))" % (view, view, source)
 
     def get_helper_c_code_args(self):
-        """Return the names by which `helper_c_code` accesses shape and strides: a dict with `c_prefix` and
-        `strides_mul`.
-        """
+        """Return a dict with `c_prefix` and `strides_mul`, by which `helper_c_code` accesses shape and strides."""
         return {"c_prefix": "PyGpuArray", "strides_mul": 1}
 
     def make_view_array(self, x, view_ndim):

@@ -23,8 +23,8 @@ def as_gpuarray_variable(x, context_name):
     Returns
     -------
     Variable
-        A variable of a GpuArrayType in that context; `x` itself if it is one. If `x` is a transfer to the host, it is
-        undone.
+        A variable of a GpuArrayType in this context. If `x` is such a variable, it is returned. If `x` is a transfer to
+        the host, the variable before the transfer is used.
     """
     if hasattr(x, "_as_GpuArrayVariable"):
         return x._as_GpuArrayVariable(context_name)
@@ -48,13 +48,13 @@ def infer_context_name(*vars):
     Returns
     -------
     hashable
-        The context of the first variable that is on a device or comes from one (``tag.context_name`` has precedence);
-        None, the default, if there is no such variable.
+        The context of the first variable that is on a device or comes from a device. A context in ``tag.context_name``
+        has precedence. If there is no such variable, None, the name of the default context.
 
     Raises
     ------
     ValueError
-        If no variable determines a context, and there is no context None.
+        If no variable determines a context, and no context has the name None.
     """
     todo = list(reversed(vars))
     seen = set()
@@ -77,7 +77,7 @@ def infer_context_name(*vars):
 
 
 class _Transfer(NativeOp, Op):
-    """A base of Ops whose output is a copy of their input in another place."""
+    """A base class of Ops that copy an array to the host, to a device, or to another layout."""
 
     _f16_ok = True
 
@@ -190,7 +190,7 @@ class GpuToGpu(_Transfer):
 
 
 class GpuContiguous(_Transfer):
-    """Return the array itself if it is in C order, else a copy in C order."""
+    """Return the array itself if it is in C order. Otherwise return a copy in C order."""
 
     __props__ = ()
     view_map = {0: [0]}

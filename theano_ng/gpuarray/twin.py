@@ -1,4 +1,4 @@
-"""A mixin for device Ops that do the same as an Op on the host."""
+"""A mixin for Ops on devices that have an equivalent Op on the host."""
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.op import GpuOp
@@ -8,12 +8,12 @@ from theano_ng.tensor.type import TensorType
 
 
 def on_host(variables):
-    """Return host variables with the same values. A transfer to the device is undone."""
+    """Return host variables with the same values. If a variable is a transfer to a device, return its host variable."""
     return [host_variable(v) for v in variables]
 
 
 def host_variable(v):
-    """Return `on_host` of one variable. Anything else, such as None or a number, is returned unchanged."""
+    """Return `on_host` of one variable. Other objects, such as None or a number, are returned unchanged."""
     if not isinstance(getattr(v, "type", None), GpuArrayType):
         return v
     return v.owner.inputs[0] if came_from_host(v) else host_from_gpu(v)
@@ -25,7 +25,7 @@ def came_from_host(v):
 
 
 class TwinOp(GpuOp):
-    """A mixin that derives shapes, derivatives and connection patterns from those of `host_op`.
+    """A mixin that derives shapes, derivatives and connection patterns from the equivalent Op for the host, `host_op`.
 
     Derivatives are expressions on the host between transfers. Rules move them to the device, as they move all
     expressions.
@@ -34,11 +34,11 @@ class TwinOp(GpuOp):
     _f16_ok = True
 
     def twin(self, inputs):
-        """Return the node of the Op on the host, on the same inputs."""
+        """Return the node of the equivalent Op for the host, for the same inputs."""
         return self.host_op(self.make_node(*inputs)).make_node(*on_host(inputs))
 
     def on_device(self, inputs, node, context_name):
-        """Return a node of this Op, in a context, whose outputs correspond to those of a node on the host."""
+        """Return a node of this Op in a context. Its outputs have the types of the outputs of a node on the host."""
         types = [GpuArrayType(v.dtype, v.broadcastable, context_name) for v in node.outputs]
         return Apply(self, inputs, [type_() for type_ in types])
 

@@ -1,4 +1,4 @@
-"""Types of arrays on devices, their variables, constants and shared variables; the type of contexts."""
+"""Types of arrays on devices and of contexts. Variables, constants and shared variables whose values are on devices."""
 
 import copyreg
 import functools
@@ -52,7 +52,7 @@ INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 @functools.cache
 def header_version():
-    """Return a hash of these headers: if it changes, C code that includes them must be compiled again."""
+    """Return a hash of the headers in `INCLUDE`. If it changes, C code that includes them must be compiled again."""
     texts = []
     for path in sorted(glob.glob(os.path.join(glob.escape(INCLUDE), "**", "*.h"), recursive=True)):
         with open(path, encoding="utf-8") as file:
@@ -60,7 +60,7 @@ def header_version():
     return hash_from_code("\0".join(texts))
 
 
-# The Ops that move arrays are defined in modules that import this one.
+# Other modules, which import this module, define the Ops that move arrays.
 _to_host = Port(
     "_to_host", "theano_ng.gpuarray.transfers", "The variable on the host with the value of a variable on a device."
 )
@@ -91,7 +91,7 @@ def gpu_supported(data):
 
 
 def move_to_gpu(data):
-    """Return True if a computation on the data should be moved to a device. Complex and 0-d data should not."""
+    """Return True if a computation on the data should be moved to a device. Complex and 0-d data should stay."""
     return gpu_supported(data) and data.ndim > 0
 
 
@@ -103,7 +103,7 @@ def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=
     a, b : GpuArray
         The trusted value, and the value to check.
     allow_remove_inf, allow_remove_nan, rtol, atol
-        As for `tensor.type.values_eq_approx`.
+        See `tensor.type.values_eq_approx`.
     """
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
@@ -131,11 +131,12 @@ class GpuArrayType(Type):
     Parameters
     ----------
     dtype : str
-        NumPy's name; "floatX" is `config.floatX`.
+        NumPy's name. "floatX" means `config.floatX`.
     broadcastable : sequence of bool
         For each axis, whether its length is known to be 1.
     context_name : hashable
-        Name of the context; None: that of `config.device`. It must exist before values are made.
+        Name of the context. None is the name of the context of `config.device`. The context must exist before values
+        are made.
     name : str, optional
         The printed name.
 
@@ -206,7 +207,7 @@ class GpuArrayType(Type):
 
     @property
     def context(self):
-        """The context object. Raises ContextNotDefined if no context has the name."""
+        """The context object. Access raises ContextNotDefined if no context has the name."""
         return get_context(self.context_name)
 
     def dtype_specs(self):
@@ -246,7 +247,7 @@ class GpuArrayType(Type):
         Raises
         ------
         TypeError
-            If its dtype or rank differs.
+            If the dtype or the rank differs.
         """
         if not isinstance(other, Variable):
             return self.make_constant(other)
@@ -263,8 +264,8 @@ class GpuArrayType(Type):
         return converted
 
     def convert_variable(self, var):
-        """Return `var` as a variable of this type if it has the same dtype and rank and its pattern allows that, else
-        None.
+        """Return `var` as a variable of this type. Return None if it has another dtype or rank, or if its broadcast
+        pattern does not allow the conversion.
         """
         var = _to_context(var, self.context_name)
         if (
@@ -281,8 +282,8 @@ class GpuArrayType(Type):
     def filter(self, data, strict=False, allow_downcast=None):
         """Return `data` as an array of this type, or raise an exception.
 
-        Parameters and errors are those of `TensorType.filter`. Arrays on the host, and in other contexts, are copied to
-        the device unless `strict` is true.
+        For parameters and errors, see `TensorType.filter`. Arrays on the host, and in other contexts, are copied to the
+        device unless `strict` is true.
         """
         if not isinstance(data, pygpu.GpuArray):
             if strict:
@@ -319,16 +320,16 @@ class GpuArrayType(Type):
         return data if data.typecode == self.typecode else data.astype(self.dtype)
 
     def filter_inplace(self, data, old_data, strict=False, allow_downcast=None):
-        """Do the same as `filter`, but copy a host array into the memory of the array that it replaces, if it fits and
-        nothing else refers to that array.
+        """Return `data` as an array of this type, as `filter` does. If possible, copy a host array into the memory of
+        the array that it replaces. That array must have the same shape and dtype, and no other references.
 
         Parameters
         ----------
         data : array_like or GpuArray
         old_data : GpuArray or None
-            The array in a cell that the result will replace.
+            The array that the result will replace.
         strict, allow_downcast
-            As for `filter`.
+            See `filter`.
         """
         if strict or isinstance(data, pygpu.GpuArray) or not isinstance(old_data, pygpu.GpuArray):
             return self.filter(data, strict, allow_downcast)
@@ -370,11 +371,11 @@ class GpuArrayType(Type):
         """Return an array with undefined elements."""
         return pygpu.empty(shape, dtype=self.dtype, context=self.context)
 
-    # The functions with which C loops handle rows, see scan/row_table.h.
+    # The path of the functions with which C loops handle rows; see scan/row_table.h.
     row_table = "theano_ng.gpuarray.native.row_table.table"
 
     def get_shape_info(self, obj):
-        """Return the shape, for profiles; see `get_size`."""
+        """Return the shape of an array, for profiles; see `get_size`."""
         return obj.shape
 
     def get_size(self, shape_info):
@@ -459,7 +460,7 @@ class GpuArrayType(Type):
         return [INCLUDE, np.get_include()]
 
     def c_lib_dirs(self):
-        # The module that Python has loaded defines the functions; there is no library to link against.
+        # A module that Python has loaded defines the functions. There is no library to link against.
         return []
 
     def c_libraries(self):
@@ -470,15 +471,15 @@ class GpuArrayType(Type):
 
 
 class _References(Type):
-    """A type that replaces GpuArrayType in `_references_of_a_cell`."""
+    """A Type in place of GpuArrayType, with which `_references_of_a_cell` measures a reference count."""
 
     def filter_inplace(self, data, old_data, strict=False, allow_downcast=None):
         return sys.getrefcount(old_data)
 
 
 def _references_of_a_cell():
-    """Return the reference count that `filter_inplace` sees if only the cell refers to an array. It depends on the
-    interpreter, so it is measured.
+    """Return the reference count that `filter_inplace` sees if only the cell refers to an array. The count depends on
+    the interpreter, so it is measured.
     """
     global _counted
     if _counted is None:
@@ -499,8 +500,8 @@ def _context_text(context):
 
 
 class _operators(_tensor_py_operators):
-    """The additional methods of device variables. An Op on the host that gets such a variable transfers it; rules then
-    move the Op.
+    """The additional methods of variables on devices. If an Op for the host gets such a variable, the variable is
+    transferred to the host. Rules then move the Op to the device.
     """
 
     def _as_TensorVariable(self):
@@ -513,11 +514,11 @@ class _operators(_tensor_py_operators):
 
 
 class GpuArrayVariable(_operators, Variable):
-    """A variable whose value is on a device. It has all methods of tensors."""
+    """A variable whose value is on a device. It has all methods of tensor variables."""
 
 
 class GpuArraySignature(TensorConstantSignature):
-    """The properties in which two device constants must agree to be merged: the type, with its context, and the
+    """The properties that two device constants must share to be merged: the type, which includes the context, and the
     content.
     """
 
@@ -544,26 +545,26 @@ class GpuArraySharedVariable(_operators, SharedVariable):
     Parameters
     ----------
     name, type, value, strict, allow_downcast, container
-        As for `SharedVariable`.
+        See `SharedVariable`.
 
     Attributes
     ----------
     get_value_return_ndarray : bool
-        Whether `get_value` copies to the host; False if the variable was made from a device array.
+        Whether `get_value` returns a copy on the host. It is False if the variable was made from a device array.
     """
 
     get_value_return_ndarray = True
 
     def get_value(self, borrow=False, return_internal_type=False):
-        """Return the value, of the kind (host or device array) that the variable was made from.
+        """Return the value. It is a host array or a device array, as the array from which the variable was made.
 
         Parameters
         ----------
         borrow : bool
-            If True and the value stays on the device, return the array itself, not a copy. A host array is always a
+            If True and the result is a device array, return the array itself, not a copy. A host array is always a
             copy.
         return_internal_type : bool
-            If True, return the device array, whatever the variable was made from.
+            If True, return the device array, even if the variable was made from a host array.
         """
         value = self.container.value
         if return_internal_type or not self.get_value_return_ndarray:
@@ -576,7 +577,8 @@ class GpuArraySharedVariable(_operators, SharedVariable):
         Parameters
         ----------
         value : array_like or GpuArray
-            A host array is copied into the memory of the old value, if it fits and nothing else refers to it.
+            A host array is copied into the memory of the old value, if it fits and nothing else refers to the old
+            value.
         borrow : bool
             If True, a GpuArray of the same context is stored itself, without a copy.
         """
@@ -590,7 +592,7 @@ class GpuArraySharedVariable(_operators, SharedVariable):
         return twin
 
     def __getitem__(self, *args):
-        # Not the method of SharedVariable, which raises an error.
+        # Use this method in place of the method of SharedVariable, which raises an error.
         return _operators.__getitem__(self, *args)
 
 
@@ -618,7 +620,8 @@ def gpuarray_shared_constructor(
     broadcastable : sequence of bool, optional
         All False by default: the value may be replaced by an array of another shape.
     target : hashable
-        The context. By default it is that of a GpuArray; other arrays go to context None if `move_to_gpu` allows it.
+        The context. The default for a GpuArray is its context. Other arrays go to the context None if `move_to_gpu`
+        allows it.
 
     Raises
     ------
@@ -674,12 +677,12 @@ def shared_on_target(
 
 
 def GpuArray_pickler(cnda):
-    """Reduce an array for `copyreg`: to a host array and the name of the context."""
+    """Reduce a device array for `copyreg`, to a host array and the name of the context."""
     return GpuArray_unpickler, (np.asarray(cnda), _name_for_ctx(cnda.context))
 
 
 def GpuArray_unpickler(npa, ctx_name):
-    """Restore a pickled array on the device of that context. If the context does not exist, and
+    """Restore a pickled array on the device of its context. If the context does not exist and
     `config.experimental.unpickle_gpu_on_cpu` is set, return the host array.
     """
     if config.experimental.unpickle_gpu_on_cpu and ctx_name not in list_contexts():
@@ -709,8 +712,8 @@ register_may_share_memory(_is_on_device, pygpu.may_share_memory)
 
 
 class GpuContextType(Type):
-    """The type of contexts, for the params of Ops (`params_type`); not for variables of graphs. In C:
-    ``PyGpuContextObject *``.
+    """The type of contexts, for the params of Ops (`params_type`). Variables of graphs do not have this type. Its C
+    type is ``PyGpuContextObject *``.
     """
 
     def __eq__(self, other):

@@ -23,7 +23,7 @@ __all__ = ["folder_for_processes", "install", "installed", "uninstall"]
 
 SERVED = "theano"
 
-# Another package that these programs import -> the package that replaces it if it is not installed.
+# Other package that programs for Theano import -> the package that replaces it if it is not installed.
 BESIDE = {"pygpu": "theano_ng.gpuarray.pygpu"}
 
 _former = None
@@ -31,7 +31,10 @@ _former = None
 
 
 class Loggers(dict):
-    """The table of loggers of a `logging.Manager`. Names of `theano` refer to the loggers of this package."""
+    """The table of loggers of a `logging.Manager`.
+
+    The name of a logger of `theano` finds the logger of this package.
+    """
 
     @staticmethod
     def _own(name):
@@ -82,7 +85,7 @@ class Finder:
 
     @staticmethod
     def exec_module(module):
-        # After this call, the import system returns the module in ``sys.modules``.
+        # After `exec_module`, the import system returns the module in ``sys.modules``, not `module`.
         name = module.__spec__.name
         package = name.partition(".")[0]
         sys.modules[name] = (
@@ -105,12 +108,12 @@ def _distribution():
 
 
 def folder_for_processes(with_names=False):
-    """Return the folder with which new processes find this package by ``import theano``, if it is in their PYTHONPATH.
+    """Return a folder. Processes that have it in their PYTHONPATH find this package by ``import theano``.
 
     Parameters
     ----------
     with_names : bool
-        Whether the folder also restores names that NumPy, SciPy and Python have removed (module `removed`).
+        If True, the folder also restores names that NumPy, SciPy and Python have removed (module `removed`).
 
     Returns
     -------
@@ -126,19 +129,19 @@ def _is_served(name):
 def install(force=False):
     """Make imports of `theano` and its submodules return the module objects of this package.
 
-    This applies to imports of any kind and to pickles. Loggers of `theano` are the loggers of this package.
+    This applies to all kinds of imports and to pickles. Loggers of `theano` are the loggers of this package.
     ``import pygpu`` returns `theano_ng.gpuarray.pygpu` if pygpu is not installed. A second call has no effect.
 
     Parameters
     ----------
     force : bool
-        Whether to do this even if Theano itself is installed or has been imported.
+        Whether to do this even if the original Theano is installed or has been imported.
 
     Raises
     ------
     ImportError
-        If Theano itself is installed or has been imported, and `force` is False. A program must not use this package
-        instead of Theano without the user's knowledge.
+        If the original Theano is installed or has been imported, and `force` is False. Without the knowledge of the
+        user, a program must not use this package instead of Theano.
     """
     global _former
     if _former is not None:
@@ -183,12 +186,12 @@ def uninstall():
 
 @contextlib.contextmanager
 def installed(force=False):
-    """Apply `install` to a ``with`` block. If it is in effect before the block, it stays in effect afterwards.
+    """Apply `install` for the duration of a ``with`` block. If it was in effect before, it stays in effect afterwards.
 
     Parameters
     ----------
     force : bool
-        As for `install`.
+        See `install`.
     """
     if _former is not None:
         yield

@@ -1,4 +1,4 @@
-"""``theano_ng-port``: reports the changes that programs for Theano need, and makes them."""
+"""The command ``theano_ng-port``. It reports the changes that programs for Theano need, and makes them."""
 
 import argparse
 import dataclasses
@@ -19,12 +19,12 @@ def main(argv=None):
     Parameters
     ----------
     argv : list of str, optional
-        Arguments without the program's name; default: those of the process.
+        Arguments without the name of the program. Default: the arguments of the process.
 
     Returns
     -------
     int
-        0 if no change is needed, 1 if changes are needed, 2 if a file cannot be read as Python 3 or another error
+        0 if no change is needed, 1 if changes are needed, and 2 if a file cannot be read as Python 3 or another error
         occurs.
     """
     parser = argparse.ArgumentParser(
@@ -80,7 +80,7 @@ def main(argv=None):
 
 
 def files(paths):
-    """Return the files to examine, each once: given files, and the ``.py`` and ``.theanorc`` files in given folders."""
+    """Return the files to examine, each file once: the given files, and all Python and flags files in given folders."""
     seen = {}
     for path in paths:
         if not os.path.isdir(path):
@@ -95,7 +95,10 @@ def files(paths):
 
 
 def show(reports, options):
-    """Print the findings."""
+    """Print the findings of reports, as JSON, as a diff or as lines.
+
+    With a diff, the other necessary changes are printed to standard error.
+    """
     if options.json:
         json.dump(
             [dataclasses.asdict(finding) for report in reports for finding in report.findings], sys.stdout, indent=1
@@ -118,10 +121,13 @@ def show(reports, options):
 
 
 def write(path, text):
-    """Replace the content of a file atomically and keep its mode. For a symbolic link, replace the target's content."""
+    """Replace the content of a file atomically and keep its mode.
+
+    For a symbolic link, replace the content of the target.
+    """
     path = os.path.realpath(path)
     if not os.access(path, os.W_OK):
-        # `os.replace` needs write permission for the folder only, so it would replace a read-only file.
+        # `os.replace` needs write permission only for the folder, so it would replace a read-only file.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".theano_ng-port-")
     try:

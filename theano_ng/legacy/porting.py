@@ -1,4 +1,4 @@
-"""The changes that a program for Theano needs to run on this package.
+"""Finds the changes that a program for Theano needs to run on this package.
 
 `look_at` finds the changes in the source code of one file, and makes them. It parses Python with LibCST, which keeps
 formatting and comments: ``pip install 'theano_ng[port]'``.
@@ -59,7 +59,7 @@ class Finding:
     ----------
     file : str
     line, column : int
-        Both count from 1.
+        Line and column, both counted from 1.
     kind : {'import', 'removed name', 'moved', 'flag', 'Python 2', 'unreadable'}
     what : str
         The name or code in the program.
@@ -138,6 +138,8 @@ def look_at(file, text):
 def look_at_flags(file, text):
     """Find the flags and values in a flags file (``.theanorc``) that this package does not accept, and change them.
 
+    A flag of the GPU becomes a flag of CUDA. Other lines become comments.
+
     Parameters
     ----------
     file : str
@@ -173,7 +175,7 @@ def look_at_flags(file, text):
 
 
 def _advice_on_flag(flag, value):
-    """Return advice on a flag, or None if this package accepts the flag and its value."""
+    """Return advice on a flag. Return None if this package accepts the flag and its value."""
     variables = {variable.fullname: variable for variable in _config_var_list}
     if flag in ("device", "init_gpu_device", "force_device", "contexts") and value.startswith("gpu"):
         return "%s = %s" % (flag, value.replace("gpu", "cuda", 1))
@@ -210,13 +212,13 @@ class _Porter(cst.CSTTransformer):
         super().__init__()
         self.file = file
         self.findings = []
-        # The number of enclosing statements that choose between versions of Python or of libraries.
+        # The number of enclosing statements that choose by version, or handle missing names.
         self.guards = 0
         self.stars = False
         self.methods = set()
         # The program's name for NumPy, if it imports NumPy.
         self.numpy = None
-        # The nodes of called functions, for calls that are replaced as a whole.
+        # The functions of calls that are replaced as a whole.
         self.called = set()
         self.keywords = False
 
@@ -224,7 +226,7 @@ class _Porter(cst.CSTTransformer):
         start = self.get_metadata(PositionProvider, node).start
         self.findings.append(Finding(self.file, start.line, start.column + 1, kind, what, advice, changes, needed))
 
-    # code that handles missing names
+    # Methods for statements that handle missing names, after a method for the module.
 
     def visit_Module(self, node):
         self.stars = bool(re.search(r"^\s*from\s.*\simport\s*\*", node.code, re.MULTILINE))
@@ -254,7 +256,7 @@ class _Porter(cst.CSTTransformer):
         self.guards -= _is_guard(original)
         return updated
 
-    # imports
+    # Methods for imports.
 
     def leave_Import(self, original, updated):
         names = []
@@ -270,7 +272,7 @@ class _Porter(cst.CSTTransformer):
                 bound = alias.asname or cst.AsName(cst.Name("theano"))
                 names.append(alias.with_changes(name=_expression(new), asname=bound, comma=cst.MaybeSentinel.DEFAULT))
             else:
-                # The statement binds `theano` and loads a submodule: two imports replace it.
+                # The statement binds `theano` and loads a submodule. Two imports replace it.
                 names.append(cst.ImportAlias(cst.Name("theano_ng"), cst.AsName(cst.Name("theano"))))
                 names.append(cst.ImportAlias(_expression(new)))
         if all(not _is_theano(_dotted(alias.name)) for alias in updated.names):
@@ -320,7 +322,7 @@ class _Porter(cst.CSTTransformer):
         self.found(original, "removed name", _line(original), "; ".join(map(_line, statements)))
         return cst.FlattenSentinel(statements)
 
-    # flags
+    # Methods for flags.
 
     def visit_Assign(self, node):
         """Check the flags in an assignment ``os.environ["THEANO_FLAGS"] = "..."``."""
@@ -332,7 +334,7 @@ class _Porter(cst.CSTTransformer):
                 if advice is not None:
                     self.found(node.value, "flag", "%s=%s" % (flag, value), advice, changes=False)
 
-    # Python 2 code that Python 3 accepts with another meaning
+    # Methods for Python 2 code that Python 3 accepts with another meaning.
 
     def visit_BinaryOperation(self, node):
         if isinstance(node.operator, cst.RightShift) and isinstance(node.left, cst.Name) and node.left.value == "print":
@@ -353,7 +355,7 @@ class _Porter(cst.CSTTransformer):
             self.python_2(node, node.func.attr.value, METHODS_OF_PYTHON_2)
 
     def python_2(self, node, name, table):
-        """Record a name that only Python 2 has, unless the program handles its absence."""
+        """Record a name that only Python 2 has. Do nothing if the program handles the absence of the name."""
         if name in table and not self.guards:
             self.found(node, "Python 2", name, table[name], changes=False)
 
@@ -363,12 +365,12 @@ class _Porter(cst.CSTTransformer):
         if name in MODULES and not self.guards:
             self.by_hand(node, None, name)
 
-    # names
+    # Methods for names.
 
     def changed_call(self, node, updated=None):
         """Return the replacement for a call of a removed function. It is built from `updated`.
 
-        Return None if only the name is changed, or nothing.
+        Return None if the call as a whole is not replaced. Then `leave_Attribute` may replace the name.
         """
         func, updated = node.func, updated or node
         name = func.value if isinstance(func, cst.Subscript) else func
@@ -385,8 +387,8 @@ class _Porter(cst.CSTTransformer):
             simple = isinstance(value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
             return cst.parse_expression(("%s.item()" if simple else "(%s).item()") % _code(value))
         if full == "inspect.getargspec":
-            # `getfullargspec` returns more values, and `keywords` has another name there (`varkw`). Replace only calls
-            # whose result is not unpacked, and whose `keywords` are not used.
+            # `getfullargspec` returns more values, and its field for ``**kwargs`` is `varkw` instead of `keywords`.
+            # Replace only calls whose result is not unpacked and whose `keywords` are not used.
             plain = isinstance(parent, cst.Subscript) and re.fullmatch(r"\[[013]\]", _code(parent)[len(_code(node)) :])
             plain = plain or isinstance(parent, cst.Attribute) and parent.attr.value in ("args", "varargs", "defaults")
             targets = parent.targets if isinstance(parent, cst.Assign) else ()
@@ -422,7 +424,7 @@ class _Porter(cst.CSTTransformer):
         return updated
 
     def replacement(self, original, updated, module, expression):
-        """Return the replacement for a removed attribute of a module, or None if there is no simple replacement."""
+        """Return the replacement for a removed attribute of a module. Return None if no simple replacement exists."""
         owner = _code(updated.value)
         if module == "numpy" and re.fullmatch(r"-?np\.[\w.]+", expression):
             text = expression.replace("np", owner, 1)
@@ -459,7 +461,7 @@ class _Porter(cst.CSTTransformer):
         )
 
     def moved(self, node, module, names=()):
-        """Record an import from a path that has changed."""
+        """Record a use of paths that have changed."""
         paths = [module]
         if not isinstance(names, cst.ImportStar):
             paths += ["%s.%s" % (module, alias.name.value) for alias in names]
@@ -485,7 +487,7 @@ def _is_theano(name):
 
 
 def _home(expression):
-    """Return (module, name) for an expression of `removed.NAMES`, or None if it is not a name in a module."""
+    """Return (module, name) for an expression of `removed.NAMES`. Return None if it is not a name in a module."""
     found = re.fullmatch(r"importlib\.import_module\('([\w.]+)'\)\.(\w+)|(np|sp)\.([\w.]+)", expression)
     if found is None:
         return ("builtins", expression) if re.fullmatch(r"[a-z]+", expression) else None

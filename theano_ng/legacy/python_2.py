@@ -74,12 +74,15 @@ FUNCTIONS_OF_PYTHON_2 = {
 
 
 def syntax(line):
-    """Return the description of the first syntax in a line that only Python 2 accepts, or None."""
+    """Return the description of the first syntax in a line that only Python 2 accepts. Return None if it has none."""
     return next((what for pattern, what in PYTHON_2 if re.search(pattern, line)), None)
 
 
 def masked(text):
-    """Return Python code, of any version, without comments and with blanks in strings. Line breaks and quotes stay."""
+    """Return Python code without comments and with blanks in strings. Line breaks and quotes stay.
+
+    The code may be of any version of Python.
+    """
 
     def blank(found):
         inner = found[0]

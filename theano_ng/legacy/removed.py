@@ -1,7 +1,7 @@
 """Names that NumPy, SciPy and Python had when programs for Theano were written, and have removed since.
 
 `give_back` restores them for a program. Each row of `NAMES` is a removed name and an expression for its former value.
-In the expression, ``np`` is NumPy, ``sp`` is SciPy's `special`, and other names are those of this file.
+In the expression, ``np`` is NumPy, ``sp`` is SciPy's `special`, and other names are defined in this file.
 """
 
 import ast
@@ -167,7 +167,7 @@ The function returns another function, which undoes this.
 
 
 def give_back(report=None):
-    """Restore removed names (`np.float`) and removed modules. Existing ones are not replaced.
+    """Restore removed names (`np.float`) and removed modules. Names and modules that exist are not replaced.
 
     Text that h5py reads from attributes gets a method `decode`, which programs call. Since h5py 3, it is a str already.
 
@@ -175,12 +175,12 @@ def give_back(report=None):
     ----------
     report : callable, optional
         A function that is called once for each name and each line that uses it. Its arguments are the name with its
-        module, the replacement, the file and the line number. By default, a line is printed to standard error.
+        module, the replacement, the file and the line number. Default: a function that prints a line to standard error.
     """
     report = report or _print
     if not any(isinstance(finder, _LostModules) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Imports(report))
-        # Append this finder: it is for modules that no other finder finds.
+        # Append this finder, because it is for modules that no other finder finds.
         sys.meta_path.append(_LostModules(report))
     for module in (*NAMES, *BEHAVIOUR):
         if module in sys.modules:
@@ -205,7 +205,7 @@ def take_back():
 
 
 def hint(error):
-    """Return advice on an exception that a removed name has caused, or None for other exceptions.
+    """Return advice on an exception that a removed name has caused. Return None for other exceptions.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def hint(error):
 
 
 def _hint(text):
-    """Return advice on the exception with this text, or None."""
+    """Return advice on the exception that has this text. Return None if there is no advice."""
     for pattern in _COMPLAINTS:
         found = pattern.search(text)
         if found is None:
@@ -251,7 +251,7 @@ _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
 class _Lost:
-    """The function ``__getattr__`` of a module with removed names."""
+    """The function ``__getattr__`` of a module from which names were removed."""
 
     def __init__(self, module, former, report):
         self.module, self.former, self.report = module, former, report
@@ -288,7 +288,7 @@ def _attach(module, report):
 class _Imports:
     """A finder that restores the names of a module as soon as a program imports the module.
 
-    To import all these modules in advance would take longer than most programs.
+    Importing all these modules in advance would take longer than most programs run.
     """
 
     made = ()
@@ -331,7 +331,10 @@ class _LostModules:
 
 
 def _place(frame):
-    """Return the file and line of a frame. For frames of the import system, return those of the import statement."""
+    """Return the file and line of a frame.
+
+    Frames of the import system stand for the import statement of the program.
+    """
     while frame is not None and "importlib" in frame.f_code.co_filename:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
@@ -360,7 +363,7 @@ def _value(expression):
     return eval(expression, scope)
 
 
-# Replacements for names that have no equivalent today.
+# The following functions and classes replace names that have no equivalent today.
 
 _ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
 
@@ -368,7 +371,7 @@ _ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
 def _getargspec(function):
     """Return the names and defaults of the parameters of a Python function.
 
-    Raise ValueError for keyword-only parameters and annotations, which getargspec did not support.
+    Raise ValueError for keyword-only parameters and annotations. `getargspec` did not support them.
     """
     spec = inspect.getfullargspec(function)
     if spec.kwonlyargs or spec.annotations:
@@ -379,7 +382,7 @@ def _getargspec(function):
 
 
 def _pkg_resources(module):
-    """Add the functions of setuptools' `pkg_resources` for installed distributions that programs used."""
+    """Fill a module with functions of setuptools' `pkg_resources` for installed distributions."""
 
     class Distribution:
         def __init__(self, found):
@@ -394,7 +397,7 @@ def _pkg_resources(module):
 
 
 def _decodable_attributes(module, report):
-    """Give text attributes of HDF5 files a method `decode`, which programs had to call before h5py 3.
+    """Give text attributes of HDF5 files a method `decode`. Programs had to call it before h5py 3.
 
     Return a function that undoes this.
     """
@@ -438,7 +441,7 @@ _STAGES = {
 
 
 def _version(text):
-    """Return a key that sorts versions as PEP 440 does.
+    """Return a key that sorts versions in the order of PEP 440.
 
     The key consists of the epoch, the release numbers without zeros at the end, the stages (pairs of a rank and a
     number), and the local version.
@@ -452,7 +455,7 @@ def _version(text):
     stages = [
         (_STAGES.get(name, -5), int(n or 0)) for name, n in re.findall(r"([a-z]+)[._-]?(\d*)", public[len(numbers) :])
     ]
-    # (0, 0) ends the stages: a final release comes after its candidates and before its post-releases, and the
+    # (0, 0) ends the stages. Therefore a final release comes after its candidates and before its post-releases, and the
     # development releases of a stage come before the stage.
     return (
         int(epoch or 0),
@@ -463,7 +466,7 @@ def _version(text):
 
 
 def _imp(module):
-    """Add the functions of the module `imp` that programs used: they load a file as a module, and reload a module."""
+    """Fill a module with functions of `imp` that load a file as a module, reload a module, and make a new module."""
 
     def load_source(name, pathname, file=None):
         spec = importlib.util.spec_from_file_location(name, pathname)
@@ -477,7 +480,10 @@ def _imp(module):
 
 
 class _Tester:
-    """The class with which packages ran their tests by nose, which no longer exists either. It raises RuntimeError."""
+    """The class with which packages ran their tests by nose.
+
+    Its tests raise RuntimeError, because nose does not exist.
+    """
 
     def __init__(self, package=None, raise_warnings="release", depth=0):
         self.package = package
@@ -515,7 +521,7 @@ def _msort(a):
 def _find_common_type(array_types, scalar_types):
     """Return the common dtype of arrays and scalars.
 
-    Scalars count only if they are of a higher kind than the arrays.
+    Scalars count only if their kind is higher than the kind of the arrays.
     """
     arrays, scalars = ([np.dtype(t) for t in types] for types in (array_types, scalar_types))
     of_arrays, of_scalars = (np.result_type(*types) if types else None for types in (arrays, scalars))
@@ -616,7 +622,7 @@ def _loads(*args, **kwargs):
 def _derivative(func, x0, dx=1.0, n=1, args=(), order=3):
     """Return the n-th derivative at a point, by central differences through `order` points.
 
-    This is SciPy 1.0's definition, with Lagrange weights.
+    The weights are computed from a Vandermonde matrix. The definition is the same as in SciPy 1.0.
     """
     if order < n + 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""``theano_ng-run``: runs a program that contains ``import theano``."""
+"""The command ``theano_ng-run``. It runs a program that contains ``import theano``."""
 
 import argparse
 import os
@@ -18,13 +18,13 @@ def main(argv=None):
     Parameters
     ----------
     argv : list of str, optional
-        Arguments without the program's name; default: those of the process.
+        Arguments without the name of the program. Default: the arguments of the process.
 
     Returns
     -------
     int or object
-        The exit status: 0 if the program has ended normally, 1 if it raised an exception, 2 for invalid arguments. If
-        the program calls `sys.exit`, the SystemExit is not caught.
+        The exit status: 0 if the program has ended normally, 1 if it raised an exception, and 2 for invalid arguments.
+        A SystemExit of the program is not caught.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
@@ -52,8 +52,8 @@ def main(argv=None):
         return 2
     if options.numpy_names:
         removed.give_back()
-    # For processes that the program starts: those of `multiprocessing` inherit ``sys.path``, all others the
-    # environment.
+    # Prepare the processes that the program starts. Processes of `multiprocessing` inherit ``sys.path``, and all other
+    # processes inherit the environment.
     folder = legacy.folder_for_processes(options.numpy_names)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
     sys.path.insert(0, folder)
@@ -61,7 +61,7 @@ def main(argv=None):
 
 
 def _own_arguments(argv):
-    """Return the arguments up to the name of the program or module. The others belong to the program."""
+    """Return the arguments up to the name of the program or module. The other arguments belong to the program."""
     i = 0
     while i < len(argv) and argv[i].startswith("-") and argv[i] != "-m":
         i += 1
@@ -86,9 +86,9 @@ def _run(program, module, arguments):
 
 
 def _report(error):
-    """Print an exception as Python does, and a hint if there is one.
+    """Print an exception as Python does, and a hint if `removed.hint` knows the cause.
 
-    Leave out the frames of this module and `runpy`.
+    Leave out the frames of this module and of `runpy`.
     """
     frames = error.__traceback__
     inner = frames

@@ -1,4 +1,4 @@
-"""Tools that are not part of the compiler: containers, serialization, timing scripts."""
+"""Modules that are not part of the compiler: containers, serialization, and scripts that measure times."""
 
 from theano_ng.lazy import lazy_names
 

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-# Number of float64 operations per core and cycle, by instruction set. A fused multiply-add counts as two.
+# Number of float64 operations per core and cycle for each instruction set. A fused multiply-add counts as two.
 PER_CYCLE = (
     ("compiled loops without vector instructions", 1),
     ("SSE2", 4),
@@ -39,12 +39,14 @@ def reference_table(cores=(1, 2, 4, 8, 16), gigahertz=3.0, size=2000, iters=10):
 
 
 def execute(execute=True, verbose=True, M=2000, N=2000, K=2000, iters=10, order="C"):
-    """Multiply an (M, N) by an (N, K) matrix `iters` times: ``C = 0.4 C + 0.8 dot(A, B)``, which is one call of gemm.
+    """Multiply an (M, N) matrix by an (N, K) matrix `iters` times.
+
+    The whole expression is ``C = 0.4 C + 0.8 dot(A, B)``, which is one call of gemm.
 
     Parameters
     ----------
     execute : bool
-        Whether to run the product; otherwise it is only compiled.
+        If False, the product is only compiled, not run.
     verbose : bool
         Whether to print flags and versions.
     M, N, K : int
@@ -55,7 +57,7 @@ def execute(execute=True, verbose=True, M=2000, N=2000, K=2000, iters=10, order=
     Returns
     -------
     seconds : float
-        The time of all products; 0 if `execute` is False.
+        The time of all products. 0 if `execute` is False.
     implementation : str
         The description of the Op and the library that compute the product.
     """
@@ -105,7 +107,7 @@ def _print_configuration():
 
 
 def jobman_job(state, channel):
-    """Run the benchmark as a job of jobman: read sizes from `state`, and store the time in it."""
+    """Run the benchmark as a job of jobman. Read the sizes from `state`, and store the time in it."""
     state.time, state.implementation = execute(
         verbose=False, **{name: state[name] for name in ("M", "N", "K", "iters", "order") if name in state}
     )

@@ -1,4 +1,4 @@
-"""An example Op, whose docstrings show how Ops are documented."""
+"""An example Op. Its docstrings show how Ops are documented."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class DoubleOp(gof.Op):
 
     Notes
     -----
-    ``x * 2`` computes the same values in C.
+    The expression ``x * 2`` computes the same values by C code.
 
     Examples
     --------

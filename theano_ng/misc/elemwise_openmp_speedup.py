@@ -5,7 +5,7 @@
 
     OMP_NUM_THREADS=2 python theano_ng/misc/elemwise_openmp_speedup.py
 
-A cheap and a costly operation are timed, in a process with OpenMP and in a process without it.
+The program times a cheap operation and a costly operation, in a process with OpenMP and in a process without OpenMP.
 """
 
 import argparse
@@ -25,12 +25,12 @@ def runScript(N):
     Returns
     -------
     with_openmp, without_openmp : tuples of two floats
-        The seconds of the cheap and of the costly operation.
+        The seconds of the cheap operation, and the seconds of the costly operation.
 
     Raises
     ------
     RuntimeError
-        When a process fails. The message contains its standard error.
+        If a process fails. The message contains its standard error.
     """
     import theano_ng
 

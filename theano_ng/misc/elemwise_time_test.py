@@ -34,19 +34,19 @@ def evalTime(f, v, script=False, loops=1000):
 
 
 def ElemwiseOpTime(N, script=False, loops=1000):
-    """Time a cheap operation (2x + x**3) and a costly one (sin(x)**2 + cos(x)**2) on vectors of N elements.
+    """Time a cheap operation (2x + x**3) and a costly operation (sin(x)**2 + cos(x)**2) on vectors of N elements.
 
     Parameters
     ----------
     N : int
     script : bool
-        Whether to print only the two times on one line, that of the cheap operation first.
+        If True, print only the two times on one line, the time of the cheap operation first.
     loops : int
 
     Returns
     -------
     cheap, costly : float
-        The seconds of the fastest call.
+        The seconds of the fastest call of each operation.
     """
     import theano_ng as theano
     import theano_ng.tensor as T

@@ -11,11 +11,11 @@ class frozendict(Mapping):
     Parameters
     ----------
     *args, **kwargs
-        As for `dict`.
+        The arguments of `dict`.
 
     Notes
     -----
-    The hash is that of the set of items; the values must be hashable too.
+    The hash is the hash of the set of items. Therefore the values must be hashable, too.
     """
 
     __slots__ = ("_dict", "_hash")
@@ -37,7 +37,7 @@ class frozendict(Mapping):
         return len(self._dict)
 
     def copy(self, **add_or_replace):
-        """Return a frozendict with these items added or replaced."""
+        """Return a frozendict in which some items are added or replaced."""
         return type(self)(self._dict, **add_or_replace)
 
     def __eq__(self, other):
@@ -62,4 +62,4 @@ class frozendict(Mapping):
 
 
 class FrozenOrderedDict(frozendict):
-    """A frozendict that keeps the order of insertion (as all dicts do in current Python)."""
+    """A frozendict that keeps the order of insertion. In current Python, every frozendict does so."""

@@ -33,7 +33,7 @@ def _is_gpua(a):
 
 
 def _buffers(a):
-    """Return the arrays that hold a value's data."""
+    """Return the arrays that hold the data of a value."""
     if not _is_sparse(a):
         return [a]
     return [
@@ -44,18 +44,18 @@ def _buffers(a):
 
 
 def may_share_memory(a, b, raise_other_type=True):
-    """Return True if changing one value may change the other.
+    """Return True if a change of one value may change the other value.
 
     Parameters
     ----------
     a, b : ndarray, sparse matrix, or a kind that has been registered
     raise_other_type : bool
-        Whether another kind of value is an error; otherwise the result is False for it.
+        Whether to raise TypeError for another kind of value. If False, the result is False for it.
 
     Returns
     -------
     bool
-        The result is computed from the bounds of the memory. False is certain; True may be wrong.
+        The result is computed from the bounds of the memory. False is certain, but True may be wrong.
     """
     for recognizes, function in _others:
         known = recognizes(a), recognizes(b)

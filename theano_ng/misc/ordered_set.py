@@ -6,12 +6,12 @@ string_types = (str,)
 
 
 def check_deterministic(iterable):
-    """Check that the order of an iterable does not differ from one process to another.
+    """Check that the order of an iterable is the same in all processes.
 
     Raises
     ------
     TypeError
-        For sets and frozensets.
+        If it is a set or frozenset.
     """
     if iterable is not None and isinstance(iterable, (set, frozenset)):
         raise TypeError(
@@ -22,7 +22,7 @@ def check_deterministic(iterable):
 class Link:
     """An element of a doubly linked list, with a key.
 
-    Ordered sets used to consist of such links. The class is kept for old pickles and for other programs that use it.
+    Ordered sets consisted of such links in Theano. The class is kept for old pickles and for programs that use it.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class OrderedSet(MutableSet):
     Parameters
     ----------
     iterable : iterable, optional
-        The elements, in a deterministic order; not a set.
+        The elements, in a deterministic order. A set is not allowed.
     """
 
     __slots__ = ("_items",)
@@ -55,7 +55,7 @@ class OrderedSet(MutableSet):
 
     @classmethod
     def _from_iterable(cls, it):
-        # The operators of MutableSet call this method, with operands that have been checked if their order matters.
+        # The operators of MutableSet call this method. They have checked their operands if the order matters.
         made = cls()
         made._items = dict.fromkeys(it)
         return made
@@ -81,11 +81,11 @@ class OrderedSet(MutableSet):
         self._items.pop(key, None)
 
     def remove(self, key):
-        """Remove an element; raise KeyError if it is not in the set."""
+        """Remove an element. Raise KeyError if it is not in the set."""
         del self._items[key]
 
     def pop(self, last=True):
-        """Remove and return the last (or first) element; raise KeyError if the set is empty."""
+        """Remove and return the last (or first) element. Raise KeyError if the set is empty."""
         if not self._items:
             raise KeyError("set is empty")
         if last:
@@ -100,14 +100,14 @@ class OrderedSet(MutableSet):
         self._items.update(dict.fromkeys(iterable))
 
     def union(self, s):
-        """Return a new set with the elements of both sets, those of `self` first."""
+        """Return a new set with the elements of both sets, first the elements of `self`."""
         check_deterministic(s)
         made = self.copy()
         made.update(s)
         return made
 
     def __and__(self, other):
-        # The result has the order of this set, because `other` may be unordered.
+        # The result has the order of `self`, because `other` may be unordered.
         if not isinstance(other, Iterable):
             return NotImplemented
         other = set(other)
@@ -130,7 +130,7 @@ class OrderedSet(MutableSet):
         return made
 
     def __eq__(self, other):
-        """Return True for an OrderedSet with equal elements in the same order, and for a set with equal elements."""
+        """Return True if the elements are equal. If `other` is an OrderedSet, their order must be equal, too."""
         if isinstance(other, OrderedSet):
             return list(self) == list(other)
         if isinstance(other, (set, frozenset)):

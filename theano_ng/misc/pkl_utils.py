@@ -1,8 +1,8 @@
 """Pickles for long-term storage: without process-specific data, or with arrays in separate files of a zip archive.
 
-`dump` writes a zip archive, whose arrays `numpy.load` can read without this package; `load` reads it back.
-`StripPickler` writes smaller pickles that other machines can load. `CompatUnpickler` reads pickles of Python 2, Theano
-and older versions of NumPy.
+`dump` writes a zip archive, and `load` reads it back. `numpy.load` can read the arrays of the archive without this
+package. `StripPickler` writes smaller pickles that other machines can load. `CompatUnpickler` reads pickles of Python
+2, Theano and older versions of NumPy.
 """
 
 import io
@@ -34,13 +34,13 @@ __all__ = [
     "zipadd",
 ]
 
-# Unused, and kept for programs that set it: pickling graphs does not recurse here.
+# This variable is not used. It is kept for programs that set it. Here, pickling a graph is not recursive.
 min_recursion = 3000
 
 
 @contextmanager
 def _saying_what(obj, dumps=pickle.dumps):
-    """Make a context in which a pickling error is raised again as a PicklingError that names the part that failed."""
+    """Return a context that converts a pickling error to a PicklingError which names the part that failed."""
     try:
         yield
     except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as failure:
@@ -70,13 +70,13 @@ class StripPickler(pickle.Pickler):
     file : file
         A file that is open for writing bytes.
     protocol : int
-        The protocol, as for `pickle.Pickler`; -1 is the highest.
+        The protocol of `pickle.Pickler`. -1 means the highest protocol.
     extra_tag_to_remove : str or list of str, optional
         Names of other attributes of tags to leave out.
 
     Notes
     -----
-    When a part of an object cannot be pickled, the PicklingError names this part and its position in the object.
+    If a part of an object cannot be pickled, the PicklingError names this part and its position in the object.
 
     Stack traces (``tag.trace``, ``tag.creation_traceback``), test values and inner functions of Ops are left out. The
     pickled objects themselves do not change.
@@ -100,12 +100,12 @@ class StripPickler(pickle.Pickler):
             )
 
     def dump(self, obj):
-        """Write one object. If it cannot be pickled, the error names the part that failed."""
+        """Write one object. If it cannot be pickled, the exception names the part that failed."""
         with _saying_what(obj):
             super().dump(obj)
 
     def save(self, obj):
-        """Write one object; the same as `dump`."""
+        """Write one object. This is the same as `dump`."""
         self.dump(obj)
 
     def reducer_override(self, obj):
@@ -127,7 +127,7 @@ class StripPickler(pickle.Pickler):
 class CompatUnpickler(pickle._Unpickler):
     """An unpickler for pickles of other versions: of Theano, also with Python 2, and of NumPy 1.
 
-    It maps Theano's modules to those of this package. It also loads arrays that Python 2 pickled, whose data are
+    It maps the modules of Theano to modules of this package. It also loads arrays that Python 2 pickled. Their data are
     strings.
 
     Parameters
@@ -135,7 +135,7 @@ class CompatUnpickler(pickle._Unpickler):
     file : file
         A file that is open for reading bytes.
     **kwargs
-        Arguments for `pickle.Unpickler`; use ``encoding="latin1"`` for pickles of Python 2.
+        Arguments for `pickle.Unpickler`. Use ``encoding="latin1"`` for pickles of Python 2.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class CompatUnpickler(pickle._Unpickler):
     dispatch = dict(pickle._Unpickler.dispatch)
 
     def load_build(self):
-        """Set an object's state. If the data of an array is a string, convert it to bytes first."""
+        """Set the state of an object. If the data of an array are a string, convert them to bytes first."""
         state = self.stack[-1]
         instance = self.stack[-2]
         if (
@@ -163,7 +163,7 @@ class CompatUnpickler(pickle._Unpickler):
     dispatch[pickle.BUILD[0]] = load_build
 
     def load_reduce(self):
-        """Call a function with arguments. If the data of a NumPy scalar is a string, convert it to bytes first."""
+        """Call a function with arguments. If the data of a NumPy scalar are a string, convert them to bytes first."""
         args = self.stack[-1]
         func = self.stack[-2]
         if (
@@ -178,7 +178,7 @@ class CompatUnpickler(pickle._Unpickler):
     dispatch[pickle.REDUCE[0]] = load_reduce
 
     def find_class(self, module, name):
-        """Return the class with a name, after mapping modules of Theano and private modules of older NumPy versions."""
+        """Return the class of a name. Map modules of Theano, and private modules of older NumPy versions, first."""
         if module.startswith("numpy.core") and not hasattr(np, "core"):
             module = module.replace("numpy.core", "numpy._core", 1)
         if module == "theano" or module.startswith("theano."):
@@ -186,7 +186,7 @@ class CompatUnpickler(pickle._Unpickler):
         return super().find_class(module, name)
 
 
-# This function can be used as an entry of `dispatch` in other subclasses of `pickle._Unpickler`.
+# Subclasses of `pickle._Unpickler` in other programs can use this function as an entry of `dispatch`.
 load_reduce = CompatUnpickler.load_reduce
 
 
@@ -208,13 +208,13 @@ class PersistentNdarrayID:
         self.seen = {}  # id -> (name, object); the reference keeps the object alive, so that its id is not reused
 
     def _resolve_name(self, obj):
-        """Return the name of the member for an object."""
+        """Return the name of the member for a new object."""
         name = "array_%d" % self.count
         self.count += 1
         return name
 
     def __call__(self, obj):
-        """Write an array unless it has been written, and return its persistent id; return None for other objects."""
+        """Write an array if it has not been written, and return its persistent id. Return None for other objects."""
         if type(obj) is np.ndarray and not obj.dtype.hasobject:
             return self._write(obj, lambda f: np.lib.format.write_array(f, obj, allow_pickle=False))
         return None
@@ -237,17 +237,17 @@ def register_device_arrays(cls, place, array):
     ----------
     cls : type
     place : callable
-        ``place(value)`` returns the name of the device context of a device array, or None.
+        ``place(value)`` returns the name of the device context of a device array. It may return None.
     array : callable
-        ``array(ndarray, place)`` returns a device array with the same elements, in that context.
+        ``array(ndarray, place)`` returns a device array with the same elements, in this context.
     """
     _devices.append((cls, place, array))
 
 
 class PersistentGpuArrayID(PersistentNdarrayID):
-    """A `persistent_id` function that writes NumPy arrays, and also device arrays, in NPY format.
+    """A `persistent_id` function that writes NumPy arrays and device arrays in NPY format.
 
-    Loading puts device arrays on the device of the same context again, as `pickle` does.
+    Loading puts device arrays on the device of the same context again, like `pickle`.
     """
 
     def __call__(self, obj):
@@ -263,7 +263,7 @@ class PersistentGpuArrayID(PersistentNdarrayID):
 
 
 class PersistentSharedVariableID(PersistentGpuArrayID):
-    """A `persistent_id` function that writes the values of shared variables to members with the variables' names.
+    """A `persistent_id` function that writes the values of shared variables to members named after the variables.
 
     Other arrays are written to the members ``array_0``, ``array_1`` ...
 
@@ -279,7 +279,7 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
     Raises
     ------
     ValueError
-        When a shared variable is written that is not allowed, or one with the name ``pkl``, the member of the pickle.
+        If a shared variable is written that is not allowed, or that has the name ``pkl``, the member for the pickle.
     """
 
     def __init__(self, zip_file, allow_unnamed=True, allow_duplicates=True):
@@ -364,6 +364,7 @@ def zipadd(func, zip_file, name):
     func : callable
         ``func(file)`` writes the contents of the member as bytes.
     zip_file : zipfile.ZipFile
+        An archive that is open for writing.
     name : str
     """
     content = io.BytesIO()
@@ -378,18 +379,18 @@ def dump(obj, file_handler, protocol=DEFAULT_PROTOCOL, persistent_id=PersistentS
     ----------
     obj : object
     file_handler : file
-        A file that is open for writing bytes; it need not be seekable.
+        A file that is open for writing bytes. It need not be seekable.
     protocol : int, optional
         The pickle protocol.
     persistent_id : callable
-        ``persistent_id(zip_file)`` returns a function that writes some objects to separate members, and returns a
-        persistent id for them. `PersistentSharedVariableID` names the members after shared variables,
+        ``persistent_id(zip_file)`` returns a function that writes some objects to separate members, and returns
+        persistent ids for them. `PersistentSharedVariableID` names the members after shared variables.
         `PersistentNdarrayID` numbers them.
 
     Raises
     ------
     pickle.PicklingError
-        When a part of the object cannot be pickled. The message names this part and its position in the object.
+        If a part of the object cannot be pickled. The message names this part and its position in the object.
 
     Notes
     -----
@@ -449,8 +450,8 @@ def load(f, persistent_load=PersistentNdarrayLoad):
     f : file
         A file that is open for reading bytes.
     persistent_load : callable
-        ``persistent_load(zip_file)`` returns a function that reads the members. It has to match the `persistent_id` of
-        `dump`.
+        ``persistent_load(zip_file)`` returns a function that reads the members. It must match the argument
+        `persistent_id` of `dump`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The function `_asarray`: `numpy.asarray` with a guarantee of the exact dtype."""
+"""The function `_asarray`: the same as `numpy.asarray`, but with exactly the given dtype."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ import numpy as np
 def _asarray(a, dtype, order=None):
     """Convert a value to an array of exactly the given dtype, without a copy if possible.
 
-    NumPy has several dtypes of equal size and meaning (such as ``int64`` and ``longlong``) with different type numbers.
-    The result has the type number of the given dtype.
+    NumPy has several dtypes with different type numbers but equal size and meaning (such as ``int64`` and
+    ``longlong``). The result has the type number of the given dtype.
 
     Parameters
     ----------
     a : array_like
     dtype : str or dtype
-        The dtype; 'floatX' means ``config.floatX``.
+        The dtype. 'floatX' means ``config.floatX``.
     order : {None, 'C', 'F'}
 
     Returns
@@ -23,7 +23,7 @@ def _asarray(a, dtype, order=None):
     Raises
     ------
     TypeError
-        When the data cannot be converted.
+        If the data cannot be converted.
     """
     if str(dtype) == "floatX":
         from theano_ng.configdefaults import config

@@ -2,7 +2,7 @@
 
 
 def render_string(string, sub):
-    """Return ``string % sub``; if a key is missing, raise an error that names it.
+    """Return ``string % sub``. If a key is missing, raise an exception that names it.
 
     Parameters
     ----------
@@ -12,7 +12,9 @@ def render_string(string, sub):
     Raises
     ------
     KeyError
-        When the string uses a key that `sub` lacks. The message shows the text before the key.
+        If the string uses a key that is not in `sub`. The message shows the text before the key.
+    ValueError
+        If the string is not a valid template.
     """
     try:
         return string % sub

@@ -1,4 +1,4 @@
-"""Functions that start other programs, on Windows without a console window."""
+"""Functions that start other programs. On Windows, the programs get no console window."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ def subprocess_Popen(command, **params):
     ----------
     command : str or list of str
     **params
-        Arguments for `subprocess.Popen`. By default the standard input of the program is empty.
+        Arguments for `subprocess.Popen`. By default, the standard input of the program is empty.
     """
     if os.name == "nt":
         startupinfo = subprocess.STARTUPINFO()
@@ -28,7 +28,7 @@ def call_subprocess_Popen(command, **params):
     Raises
     ------
     TypeError
-        When `stdout` or `stderr` is given.
+        If `stdout` or `stderr` is given.
     """
     if "stdout" in params or "stderr" in params:
         raise TypeError("call_subprocess_Popen discards the output of the program: stdout and stderr cannot be given")
@@ -36,12 +36,12 @@ def call_subprocess_Popen(command, **params):
 
 
 def output_subprocess_Popen(command, **params):
-    """Run a program, and return its standard output and standard error, as bytes, and its exit status.
+    """Run a program. Return its standard output and standard error as bytes, and its exit status.
 
     Raises
     ------
     TypeError
-        When `stdout` or `stderr` is given.
+        If `stdout` or `stderr` is given.
     """
     if "stdout" in params or "stderr" in params:
         raise TypeError("output_subprocess_Popen returns the output of the program: stdout and stderr cannot be given")

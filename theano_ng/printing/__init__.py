@@ -1,9 +1,9 @@
-"""Graphs as text and pictures, and the Print op.
+"""Graphs as text and pictures, and the Op `Print`.
 
 - `pprint` / `pp`: an expression as one line of mathematics
 - `debugprint`: a graph as an indented tree
 - `pydotprint`: a picture
-- `Print`: an op that prints a value when it is computed
+- `Print`: an Op that prints a value when it is computed
 """
 
 from theano_ng.configdefaults import config
@@ -46,7 +46,7 @@ integer_types = (int,)
 string_types = (str,)
 
 
-# Classic names of this module that higher layers define; they are imported on first access.
+# Names that Theano 1.0 has in this module, but that higher layers define. They are imported on first access.
 _lent, __dir__, _ = lazy_names(
     __name__, {"theano_ng.compile.functions.object": "Function", "theano_ng.compile.sharedvalue": "SharedVariable"}
 )
@@ -54,7 +54,7 @@ _lent, __dir__, _ = lazy_names(
 
 def __getattr__(name):
     if name == "pydot_imported":
-        # Import pydot on demand only: this takes longer than the import of the rest of this package.
+        # Import pydot only on demand, because this import takes longer than the import of the rest of this package.
         return pydot_available()
     return _lent(name)
 

@@ -1,4 +1,4 @@
-"""debugprint: a graph as an indented tree."""
+"""The function `debugprint`: a graph as an indented tree."""
 
 import sys
 from io import StringIO
@@ -28,7 +28,10 @@ def char_from_number(number):
 
 
 def inner_function_attribute(op):
-    """Return the name of the attribute of `op` that holds its inner function, or None."""
+    """Return the name of the attribute of `op` that holds its inner function.
+
+    Return None if it has no such attribute.
+    """
     for cls in type(op).__mro__:
         if cls in ops_with_inner_function:
             return ops_with_inner_function[cls]
@@ -36,7 +39,7 @@ def inner_function_attribute(op):
 
 
 class _Tree:
-    """A printer of trees: its options, the nodes printed so far, and the identifiers."""
+    """A printer of trees, with its options, the nodes printed so far, and the identifiers."""
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class _Tree:
         self.print_view_map = print_view_map
 
     def id_text(self, thing):
-        """Return ``' [id X]'`` for a variable or an Apply, or a blank if identifiers are off.
+        """Return ``' [id X]'`` for a variable or an Apply. Return a blank if identifiers are off.
 
         A new object gets the next identifier.
         """
@@ -79,7 +82,7 @@ class _Tree:
         return " " + self.used_ids[thing]
 
     def clients_text(self, node, position):
-        """Return the text with the identifiers and positions of a node's clients; it is empty for fewer than two."""
+        """Return the text with the identifiers and positions of a node's clients. It is empty for fewer than two."""
         clients = [client for output in node.outputs for client, _ in getattr(output, "clients", ())]
         if len(clients) < 2:
             return ""
@@ -133,17 +136,17 @@ class _Tree:
         ----------
         root : Variable
         depth : int
-            The number of levels to write; -1 for all.
+            The number of levels to write. -1 means all.
         position : dict
             Apply -> position in the order of execution.
         storage : dict or None
-            Variable -> the cell to print after it.
+            Variable -> the storage cell to print after it.
         prefix, indent : str
             The start of the first line, and the start of the lines below it.
         arrows : dict, optional
             Inner input of a loop -> the corresponding outer variable.
         inner : list, optional
-            A list to which the variables are added whose op has an inner graph.
+            A list to which the variables are added whose Op has an inner graph.
         """
         stack = [(root, prefix, indent, depth)]
         while stack:
@@ -169,7 +172,10 @@ class _Tree:
 
 
 def _collect(obj, print_storage):
-    """Return a list of (variable, positions, storage) for what `obj` contains."""
+    """Return a list of (variable, positions, storage) for each variable of `obj`.
+
+    For a list or dict, `obj` stands for its elements. For nodes, functions and graphs, the variables are their outputs.
+    """
     found = []
     pending = [obj]
     while pending:
@@ -217,36 +223,36 @@ def debugprint(
     ----------
     obj : Variable, Apply, compiled function, FunctionGraph, or a list of them
     depth : int
-        The number of levels to print; -1 for all.
+        The number of levels to print. -1 means all.
     print_type : bool
         Whether to print the types.
     file : None, 'str' or file
-        The file to print to. None is the standard output; with ``'str'``, the text is returned.
+        The file to print to. None means the standard output. With ``'str'``, the text is returned.
     ids : {'CHAR', 'int', 'id', ''}
         The identifiers: capital letters, integers, Python's ``id``, or none.
     stop_on_name : bool
         If True, print nothing below a computed variable that has a name.
     done : dict, optional
-        The Apply nodes whose inputs were already printed. The dict is updated, and several calls may share it.
+        The Apply nodes whose inputs were already printed. The dict is updated. Several calls may share it.
     print_storage : bool
         For compiled functions, whether to print the content of the storage of each variable. With ``allow_gc=False``,
         the storage holds the intermediate results of the last call.
     print_clients : bool
-        Whether to print the clients of each node that has more than one.
+        Whether to print the clients of each node that has more than one client.
     used_ids : dict, optional
-        Variable or Apply -> identifier. The dict is updated, and several calls may share it.
+        Variable or Apply -> identifier. The dict is updated. Several calls may share it.
 
     Returns
     -------
     str or file
-        The text when `file` is ``'str'``, else `file`.
+        The text if `file` is ``'str'``, else `file`.
 
     Notes
     -----
     The line of a computed variable is ``op [id X] 'name'   N``. For compiled functions, N is the position in the order
-    of execution. If the op has several outputs, ``.i`` follows it. The line of any other variable is ``name [id X]``.
-    The inputs of a node are printed below it the first time only. Inner graphs, of scans for example, follow at the
-    end.
+    of execution. If the Op has several outputs, ``.i`` follows its name, where i is the index of the output. The line
+    of any other variable is ``name [id X]``. The inputs of a node are printed below it the first time only. The graphs
+    inside Ops, such as loops, follow at the end.
     """
     if file == "str":
         out = StringIO()
@@ -269,7 +275,7 @@ def debugprint(
 
 
 def _print_inner_graphs(tree, inner, depth):
-    """Print the graphs inside ops, and the graphs inside the ops of these graphs."""
+    """Print the graphs inside Ops, and the graphs inside the Ops of these graphs."""
     tree.file.write("\nInner graphs of the scan ops:\n")
     seen = set()
     while inner:
@@ -290,7 +296,7 @@ def _print_inner_graphs(tree, inner, depth):
 
 
 def _inner_graph(op):
-    """Return (inputs, outputs) of the inner graph of `op`, from its compiled function if it has one."""
+    """Return (inputs, outputs) of the graph inside `op`, from its compiled function if it has one."""
     inputs = getattr(op, "inputs", None)
     outputs = getattr(op, "outputs", None)
     function = getattr(op, inner_function_attribute(op), None)
@@ -301,7 +307,7 @@ def _inner_graph(op):
 
 
 def _inner_to_outer(node, inner_inputs):
-    """Yield pairs (inner input, outer input) if the op defines them, or if both lists have the same length."""
+    """Yield pairs (inner input, outer input) if the Op defines them, or if both lists have the same length."""
     mappings = getattr(node.op, "get_oinp_iinp_iout_oout_mappings", None)
     if mappings is not None:
         for i, outer in mappings()["outer_inp_from_inner_inp"].items():

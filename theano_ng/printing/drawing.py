@@ -1,4 +1,4 @@
-"""Plain records of a graph and of the graphs inside its nodes. Pictures are made from these records."""
+"""Records of the boxes and arrows of a graph, and of the graphs inside its nodes. Pictures are made from them."""
 
 from dataclasses import dataclass, field
 
@@ -28,7 +28,7 @@ _CHARS = {
 
 
 def dtype_to_char(dtype):
-    """Return the letter of a dtype in names of constructors, such as the d of dmatrix, or X if the dtype has none."""
+    """Return the letter of a dtype in names such as dmatrix. Return X if the dtype has no letter."""
     return _CHARS.get(str(dtype), "X")
 
 
@@ -36,7 +36,7 @@ _SHAPES = {(): "scalar", (False,): "vector", (False, True): "col", (True, False)
 
 
 def broadcastable_to_str(b):
-    """Return the name of a broadcast pattern, such as vector or row, or an empty text if it has no name."""
+    """Return the name of a broadcast pattern, such as vector or row. Return an empty text if it has no name."""
     return _SHAPES.get(tuple(b), "")
 
 
@@ -67,7 +67,7 @@ def type_to_str(t):
 
 
 def var_label(var, precision=3):
-    """Return the text that labels a variable: its name, or else the value of a constant, or else its type.
+    """Return the label of a variable: its name, or else the value of a constant, or else its type.
 
     Parameters
     ----------
@@ -106,13 +106,12 @@ class Box:
     thing : Apply or Variable
     node_type : str
         The type of a variable, or the class name of a node's Op.
-    text : str
         The full name of the Op, or the value of a constant. For the new value of a shared variable, a text with the
         name of this shared variable. Empty for other variables.
     frames : list
-        The lines of the user's program at which `thing` was created, see `printing.graphs.user_frames`.
+        The lines of the user's program that created `thing`; see `printing.graphs.user_frames`.
     drawing : int or None
-        The index of the `Drawing` of the graph inside the node.
+        The index of the `Drawing` of the graph inside the node. None if the node has no inner graph.
     """
 
     kind: str
@@ -138,8 +137,8 @@ class Arrow:
         The index of the node's input, if an Apply node is at the end.
     label : str
     effect : str
-        ``'destroyed'`` if the node at the end overwrites the value, ``'viewed'`` if it returns a view of the value,
-        else ``''``.
+        ``'destroyed'`` if the node at the end overwrites the value, and ``'viewed'`` if it returns a view of the value.
+        Otherwise ``''``.
     """
 
     start: int
@@ -177,9 +176,9 @@ class Reader:
     Parameters
     ----------
     compact : bool
-        Whether to leave out intermediate variables without a name. Arrows then connect the nodes directly.
+        Whether to leave out intermediate variables that have no name. Arrows then connect the nodes directly.
     formulas : bool
-        Whether to also draw the scalar graph of each elementwise Op that consists of several steps.
+        Whether to also draw the scalar graph of each elementwise Op that consists of several scalar Ops.
     """
 
     def __init__(self, compact, formulas=False):
@@ -187,7 +186,7 @@ class Reader:
         self.formulas = formulas
 
     def read(self, fct, who):
-        """Return the drawings of a graph: first that of the graph itself, then one for each graph inside a node.
+        """Return the drawings of a graph: first the drawing of the graph itself, then one for each graph inside a node.
 
         All nodes of an Op share one drawing.
 
@@ -241,7 +240,7 @@ class Reader:
         inputs, outputs = dict.fromkeys(graph.inputs), dict.fromkeys(graph.outputs)
         used = {v for node in graph.nodes for v in node.inputs} | set(outputs)
         if len(drawn) < len(graph.nodes):
-            # Leave out graph inputs that only the other nodes read.
+            # Leave out graph inputs that only undrawn nodes read.
             read = {v for node in nodes for v in node.inputs} | set(outputs)
             graph = graph._replace(inputs=[v for v in graph.inputs if v in read or v not in used])
 

@@ -1,6 +1,7 @@
 """Functions that collect the data for pictures of a graph.
 
-The data are its nodes, the graphs inside nodes, and the lines of the user's program that created the nodes.
+The data are the nodes of the graph, the graphs inside nodes, and the lines of the user's program that created the
+nodes.
 """
 
 import os
@@ -84,9 +85,9 @@ def contents(fct, who="pydotprint"):
 
 
 def is_shared(variable):
-    """Return True for a shared variable, which has a container.
+    """Return True if a variable is a shared variable. Only shared variables have a container.
 
-    Its class belongs to the higher layer `compile`, which this package must not import.
+    The function cannot test the class, which belongs to the higher layer `compile`: this package must not import it.
     """
     return hasattr(variable, "container")
 
@@ -103,7 +104,7 @@ def inner_graph(op, formulas=False):
     Returns
     -------
     Function, Contents or None
-        An object that `contents` accepts, or None if there is no graph inside.
+        An object that `contents` accepts. None if the Op has no inner graph.
     """
     inner = getattr(op, "inner_graph", None)
     if inner is not None:
@@ -120,7 +121,7 @@ def inner_graph(op, formulas=False):
     return None
 
 
-# A FunctionMaker in place of its function, with the attributes of a function that `contents` reads.
+# A FunctionMaker together with a profile. It has the attributes of a function that `contents` reads.
 _OfMaker = namedtuple("_OfMaker", "maker profile")
 
 
@@ -135,13 +136,13 @@ def user_frames(thing):
     -------
     list of (str, int, str, str or None)
         The file, line number, function and source text of each stack frame, outermost first. Frames of this package are
-        left out, except those of its tests.
+        left out, except frames of its tests.
     """
     variable = thing.outputs[0] if isinstance(thing, Apply) and thing.outputs else thing
     traces = getattr(variable.tag, "trace", None)
     if not traces:
         return []
-    # The tag holds one stack trace, or a list of stack traces. The first of a list is that of the node itself.
+    # The tag holds one stack trace, or a list of stack traces. The first trace of a list belongs to the node itself.
     one = isinstance(traces[0], tuple) and len(traces[0]) > 2 and isinstance(traces[0][0], str)
     frames = []
     for file, line, function, *text in traces if one else traces[0]:
@@ -160,7 +161,7 @@ def short_label(op, size=48):
     ----------
     op : Op
     size : int
-        The maximum length; longer texts are cut.
+        The maximum length. Longer texts are cut.
 
     Returns
     -------
@@ -186,7 +187,7 @@ def _short(text):
     text = " ".join(text.split()).removeprefix("Inplace")
     name, brace, props = text.partition("{")
     if not brace or not props.endswith("}"):
-        # The text of an in-place elementwise Op ends with its pairs of output and input.
+        # The text of an in-place elementwise Op ends with pairs (output, input): the input that the output overwrites.
         head, bracket, _ = text.partition("}[(")
         return _short(head + "}") if bracket else text
     props = props[:-1]

@@ -36,7 +36,7 @@ def _dot():
 
 
 def _is_leaf(thing):
-    """Return True for an input, a constant or a shared variable, which has no graph to show."""
+    """Return True if a thing is a variable that no node computes. It has no graph to show."""
     return isinstance(thing, Variable) and thing.owner is None
 
 
@@ -50,7 +50,7 @@ def svg(thing):
     Returns
     -------
     str or None
-        The source of the SVG. None for a variable without a graph, and if Graphviz is missing or fails.
+        The source of the SVG. None for a variable without a graph, or if Graphviz is missing or fails.
     """
     if _is_leaf(thing) or _dot() is None:
         return None
@@ -60,7 +60,7 @@ def svg(thing):
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    # One pixel for one point; at most the width of the page.
+    # Make the width one pixel for each point, but at most the width of the page.
     return re.sub(
         r'<svg width="(\d+)pt" height="\d+pt"',
         r'<svg style="width:\1px;max-width:100%;height:auto"',
@@ -70,7 +70,7 @@ def svg(thing):
 
 
 def _nearest(graph, most):
-    """Return the nodes of a graph that are nearest to the outputs, at most `most` of them, in the graph's order."""
+    """Return the nodes of a graph that are nearest to the outputs, at most `most` nodes, in the order of the graph."""
     if len(graph.nodes) <= most:
         return graph.nodes
     kept = {}
@@ -88,7 +88,7 @@ def _quoted(text):
 
 
 def _dot_text(thing):
-    """Return the picture in Graphviz's language."""
+    """Return the picture as text in the language of Graphviz."""
     graph = contents(thing, "the picture")
     kept = _nearest(graph, MAX_OPS)
     left_out = len(graph.nodes) - len(kept)
@@ -126,7 +126,7 @@ def _dot_text(thing):
 
 
 def html(thing):
-    """Return the outline that a notebook shows: a tree in HTML, whose branches can be opened and closed.
+    """Return the outline of a graph for a notebook: a tree in HTML whose branches can be opened and closed.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def html(thing):
     Returns
     -------
     str or None
-        None for a variable without a graph, and if Graphviz is installed: notebooks then show the picture of `svg`.
+        None for a variable without a graph. None if Graphviz is installed: notebooks then show the picture of `svg`.
     """
     if _is_leaf(thing) or _dot() is not None:
         return None
@@ -143,7 +143,7 @@ def html(thing):
 
 
 def outline(thing):
-    """Return the outline of a graph in HTML, also if Graphviz is installed.
+    """Return the outline of a graph in HTML, even if Graphviz is installed.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def outline(thing):
     if not isinstance(thing, (Variable, Apply)):
         parts.append("<div>inputs: %s</div>" % ", ".join(_described(v) for v in graph.inputs))
     numbers, lines = {}, 0
-    # The stack of items to write. An item is a closing tag, or a variable and its depth.
+    # A stack of the items to write. An item is a closing tag, or a pair of a variable and its depth.
     todo = [(v, 0) for v in reversed(graph.outputs)]
     while todo:
         item = todo.pop()

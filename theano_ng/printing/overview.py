@@ -9,16 +9,16 @@ from theano_ng.printing.graphs import is_shared, short_label, shortened, user_fr
 
 #: Maximum numbers of boxes. They are tried in this order until the picture is small enough.
 BUDGETS = (40, 32, 25, 20, 16, 12, 8)
-#: The maximum number of ranks, and of boxes in a rank, that are readable on a screen.
+#: The maximum number of ranks, and the maximum number of boxes in a rank, that are readable on a screen.
 MAX_RANKS, MAX_ABREAST = 12, 6
-#: A line of the program that created more Ops than this is never opened. Its Ops are similar: a loop or several calls
-#: created them.
+#: A line of the program that created more Ops than this is always drawn as one box: a loop or several calls created its
+#: Ops, so they are similar.
 MAX_OF_A_LINE = 3
 #: The maximum number of drawn variables of each kind: inputs, shared variables, outputs.
 MAX_VARIABLES = 4
 #: The maximum width and height of the picture in inches. Larger pictures are scaled down.
 SCREEN = (19, 10.5)
-#: The style of the arrows from the graph's inputs and to its outputs.
+#: The style of the arrows from the inputs of the graph, and of the arrows to its outputs.
 PALE = {"color": '"#9aa5b1"'}
 
 
@@ -30,11 +30,11 @@ class Group:
     label : str
     parent : Group or None
     children : dict
-        The groups of the functions that a function called, and of its own lines. Empty for a line.
+        The groups of the functions that a function called, and the groups of its own lines. Empty for a line.
     nodes : list of Apply
         The nodes that a line created itself. Empty for a function.
     size : int
-        The number of Ops, including those of the children.
+        The number of Ops, including the Ops of the children.
     order : int
         The number of the group, in the order in which the groups are created.
     """
@@ -53,7 +53,7 @@ class Group:
 
 
 def groups(nodes):
-    """Return the tree of the calls that created some nodes.
+    """Return the tree of the function calls that created some nodes.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def groups(nodes):
     Returns
     -------
     Group
-        The root. Calls of one function from different lines are different groups.
+        The root. Calls of the same function from different lines are different groups.
     dict
-        Node -> the group of its line.
+        Node -> the group of the line that created it.
     """
     root, count, lines = Group("", None, 0), 0, {}
     for node in nodes:
@@ -96,8 +96,8 @@ def groups(nodes):
 def cut(root, budget):
     """Return the boxes to draw: single nodes, and groups that are not opened.
 
-    To open a group is to replace its box by the boxes of its children and nodes. The largest groups are opened first,
-    as long as there are at most `budget` boxes.
+    Opening a group means replacing its box by the boxes of its children and nodes. The largest groups are opened first,
+    as long as the number of boxes is at most `budget`. The root is always opened.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Overview:
     unit_of : dict
         Node -> its unit.
     arrows : dict
-        ``(unit, unit)`` -> the variables that the first unit computes and the second reads.
+        ``(unit, unit)`` -> the variables that the first unit computes and the second unit reads.
     """
 
     def __init__(self, graph):
@@ -154,8 +154,8 @@ class Overview:
         places = {}
         for i, node in enumerate(self.graph.nodes):
             places.setdefault(self.unit_of[node], []).append(i)
-        # Groups may depend on each other in a cycle, so units may have no topological order. Sort them by the mean
-        # position of their nodes in the order of execution.
+        # Groups may depend on each other in a cycle. Then units have no topological order. Therefore sort them by the
+        # mean position of their nodes in the order of execution.
         self.units = sorted(places, key=lambda unit: (sum(places[unit]) / len(places[unit]), places[unit][0]))
         self.arrows = {}
         for node in self.graph.nodes:
@@ -226,8 +226,8 @@ class Overview:
             label = "%d values" % len(variables) if len(variables) > 1 else ""
             ends, style = (picture.names[start], picture.names[end]), {}
             if order[start] > order[end]:
-                # An arrow upwards: the edge is reversed and drawn backwards. Graphviz may fail on cycles across
-                # clusters, so it gets none. Nor does it get separate ranks for each cluster (`newrank`).
+                # Reverse an arrow that points upwards, and draw the reversed edge backwards. Graphviz may fail on
+                # cycles across clusters. For the same reason, `newrank` computes the ranks of all clusters together.
                 ends, style = ends[::-1], {"dir": "back"}
             picture.edge(*ends, label, style)
         self._draw_inputs(picture)
@@ -269,7 +269,10 @@ class Overview:
         return "%s\n%s: %s" % (group.label, "1 op" if group.size == 1 else "%d ops" % group.size, listed)
 
     def _draw_inputs(self, picture):
-        """Draw the inputs that most boxes read, and one box for all others of each kind. Constants are not drawn."""
+        """Draw the inputs that most boxes read, and one box for all other inputs of each kind. Constants are not drawn.
+
+        The kinds are shared variables and other inputs.
+        """
         readers = {}
         for node in self.graph.nodes:
             for v in node.inputs:

@@ -19,7 +19,7 @@ _logger = logging.getLogger("theano_ng.printing")
 
 pydot_imported_msg = "Install the python package pydot or pydot-ng (pip install 'theano_ng[viz]'). Install graphviz."
 
-# Part of the name of an op's class, or the full text of an op -> color. The first match wins.
+# Part of the name of an Op's class, or the full text of an Op -> color. The first match wins.
 DEFAULT_COLORS = {
     "GpuFromHost": "red",
     "HostFromGpu": "red",
@@ -41,7 +41,7 @@ def import_pydot(failure=RuntimeError):
     Parameters
     ----------
     failure : type
-        The class of the error that is raised if none is installed.
+        The class of the exception that is raised if no such package is installed.
     """
     for name in ("pydot", "pydot_ng", "pydotplus"):
         try:
@@ -78,7 +78,10 @@ class _Picture:
         self.updates = set()
 
     def node(self, thing, label, shape, color, where=None):
-        """Draw a node and return its name in the picture. Named variables with the same label share one node."""
+        """Draw a node, and return its name in the picture.
+
+        Variables with names share a node if their labels are equal.
+        """
         key = thing
         if isinstance(thing, Variable) and thing.name is not None:
             key = label
@@ -133,8 +136,8 @@ class _Picture:
         return None
 
     def variable_color(self, variable):
-        # Shared variables are recognized by their container: their class belongs to the higher layer `compile`, which
-        # this package must not import.
+        # Only shared variables have a container. Their class belongs to the higher layer `compile`, which this package
+        # must not import.
         if hasattr(variable, "container") or variable in self.updates:
             return _SHARED
         if variable in self.outputs:
@@ -144,7 +147,7 @@ class _Picture:
         return None
 
     def edge_style(self, node, index):
-        """Return the attributes of the edge into input `index`.
+        """Return the attributes of the edge to the input with index `index`.
 
         Its color is red if the node destroys the input, and blue if an output is a view of it.
         """
@@ -170,7 +173,7 @@ class _Picture:
                 if x in self.names:
                     self.edge(self.names[x], apply_name, label, style)
                 else:
-                    # In compact form, a nameless intermediate variable is an edge between the two ops.
+                    # In compact form, an intermediate variable without a name is an edge between the two Ops.
                     self.edge(self.names[x.owner], apply_name, (label + " " + str(x.type)).strip(), style)
             for index, y in enumerate(node.outputs):
                 label = str(index) if len(node.outputs) > 1 else ""
@@ -185,13 +188,16 @@ class _Picture:
                 self.edge(apply_name, self.names[y], label, {})
         for variable in list(self.inputs) + list(self.outputs):
             if variable not in self.names and (variable.owner is None or variable in self.outputs):
-                # Inputs that no node uses, and outputs that no node of the picture computes.
+                # The variable is an input that no node uses, or an output that no node of the picture computes.
                 color = _UNUSED if variable not in used else self.variable_color(variable)
                 self.node(variable, self.variable_label(variable), "box", color)
 
 
 def _branches(order, highlight, picture):
-    """Return a dict Apply -> cluster for the nodes in the branches of a lazy if."""
+    """Return a dict Apply -> cluster for the nodes in the branches of an IfElse node.
+
+    If `highlight` is an Apply, it is this node. Otherwise the first IfElse node is used.
+    """
     lazy = [n for n in order if type(n.op).__name__ == "IfElse"]
     if isinstance(highlight, Apply):
         chosen = highlight
@@ -249,41 +255,42 @@ def pydotprint(
     outfile : str, optional
         Default: ``theano.pydotprint.<device>.<format>`` in ``config.compiledir``.
     compact : bool
-        Whether to leave out intermediate variables without a name.
+        Whether to leave out intermediate variables that have no name.
     format : str
-        Any output format of graphviz. ``'raw'`` is the text that graphviz reads; it does not need graphviz.
+        Any output format of graphviz. ``'raw'`` is the text that graphviz reads, and does not need graphviz.
     with_ids : bool
-        Whether to add to each op its position in the order of execution, and to each variable a number.
+        Whether to add to each Op its position in the order of execution, and to each variable a number.
     high_contrast : bool
-        Whether to fill nodes with their color. If False, the color is that of the border.
+        Whether to fill nodes with their color. If False, only the border has the color.
     cond_highlight : bool or Apply, optional
-        If set, draw frames around the ops in the branches of a lazy if: those that only the left branch needs, those
-        that only the right branch needs, and those that both need. True selects the first lazy if; an Apply selects
-        that node.
+        If set, draw three frames around the Ops in the branches of an IfElse node: one frame for the Ops that only the
+        left branch needs, one for the right branch, and one for Ops that both branches need. True selects the first
+        IfElse node. An Apply selects that node.
     colorCodes : dict, optional
-        Part of the name of an op's class, or the full text of an op -> color. Defaults apply to other ops.
+        Part of the name of an Op's class, or the full text of an Op -> color. Default colors apply to other Ops.
     max_label_size : int
-        The maximum length of labels; longer ones are cut.
+        The maximum length of labels. Longer labels are cut.
     scan_graphs : bool
-        Whether to also draw the inner graph of each scan into a separate file. The name of the scan and its position in
+        Whether to also draw the inner graph of each loop into a separate file. The name of the loop and its position in
         the order are added to the file name.
     var_with_name_simple : bool
         Whether to show only the name, not the type, of variables that have a name.
     print_output_file : bool
         Whether to print the path of the file.
     return_image : bool
-        Whether to return the image instead of writing a file. The image is a str for ``'svg'``, else bytes.
+        Whether to return the image instead of writing a file. The image is a str for ``'svg'``, and bytes otherwise.
     most_ops : int, optional
-        The maximum number of ops that are drawn one by one; None for no limit. A larger graph is drawn as an overview
-        that fits on a screen. Ops created by the same function or line of the user's program then share a box, which
-        lists them. A frame encloses the boxes of a function that is not a single box. A text above the picture counts
-        the combined ops; it is also printed with `print_output_file`. The overview omits constants, intermediate
-        variables, and all but a few inputs and outputs. With `cond_highlight`, there is no overview.
+        The maximum number of Ops that are drawn one by one. None means no limit. A larger graph is drawn as an overview
+        that fits on a screen. There, Ops that the same function or line of the user's program created may share a box,
+        which lists them. A frame encloses the boxes of a function that is not a single box. A text above the picture
+        gives the number of combined Ops. It is also printed if `print_output_file` is True. The overview omits
+        constants, intermediate variables, and all but a few inputs and outputs. If `cond_highlight` is set, there is no
+        overview.
 
     Notes
     -----
-    Ellipses are ops, and boxes are variables: inputs are green, outputs blue, shared variables and their updates cyan,
-    and unused variables grey. An edge is red if the op destroys its input, and blue if an output is a view of it.
+    Ellipses are Ops, and boxes are variables: inputs are green, outputs blue, shared variables and their updates cyan,
+    and unused variables grey. An edge is red if the Op destroys its input, and blue if an output is a view of it.
 
     Raises
     ------
@@ -352,9 +359,9 @@ def pydotprint(
 
 
 def _render(graph, action):
-    """Call graphviz, and raise its errors as RuntimeErrors.
+    """Call graphviz, and convert its errors to RuntimeErrors.
 
-    If graphviz is missing, the error names the packages to install.
+    If graphviz cannot be run, the message names the packages to install.
     """
     try:
         return action()
@@ -380,9 +387,9 @@ def pydotprint_variables(
     ----------
     vars : Variable or list of Variable
     outfile, format, high_contrast, colorCodes, max_label_size, var_with_name_simple
-        As for `pydotprint`.
+        For these parameters, see `pydotprint`.
     depth : int
-        The number of levels of ops to draw; -1 for all.
+        The number of levels of Ops to draw. -1 means all.
     """
     outputs = list(vars) if isinstance(vars, (list, tuple)) else [vars]
     if depth < 0:
@@ -405,7 +412,7 @@ def pydotprint_variables(
 
 
 def _cut(outputs, depth):
-    """Return the variables at which to cut the graph of `outputs`: its inputs and the variables `depth` levels deep."""
+    """Return the variables at which the graph of `outputs` is cut: its inputs, and variables at level `depth`."""
     level, cut, seen = list(outputs), [], set()
     for _ in range(depth):
         below = []

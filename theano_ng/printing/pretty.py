@@ -1,8 +1,9 @@
 """The functions `pp` and `pprint`: an expression as one line of mathematics.
 
-The printer of each variable is chosen by its op or by a condition. The method ``process(output, pstate)`` of a printer
-returns text. The printers of this module also have a method ``parts(output, pstate)``. It returns a list of texts and
-of variables that remain to be printed. Expressions of any depth are thus printed without recursion.
+The printer of a variable is chosen by the Op that computes it, or by a condition. The method ``process(output,
+pstate)`` of a printer returns text. The printers of this module also have a method ``parts(output, pstate)``. It
+returns a list of texts and of variables that remain to be printed. Thus the printers do not recurse, and the depth of
+expressions is not limited.
 """
 
 from copy import copy
@@ -41,7 +42,7 @@ if not use_ascii:
 
 
 class PrinterState(scratchpad):
-    """The state that printers pass to each other: ``pprinter``, and other attributes such as ``precedence``.
+    """The state that printers pass to each other: the attribute ``pprinter``, and others such as ``precedence``.
 
     Parameters
     ----------
@@ -59,12 +60,12 @@ class PrinterState(scratchpad):
             setattr(self, name, value)
 
     def clone(self, props=None, **new_props):
-        """Return a state with the values of this one, or of `props` if it is given. `new_props` take precedence."""
+        """Return a state with the attributes of `self`, or of `props` if it is given. `new_props` take precedence."""
         return PrinterState(self if props is None else props, **new_props)
 
 
 class _Printer:
-    """A printer defined by its method `parts`, which returns a list of strings and pairs (variable, precedence)."""
+    """A base class of printers. The method `parts` returns a list of strings and of pairs (variable, precedence)."""
 
     def process(self, output, pstate):
         """Return the text for the variable `output`."""
@@ -72,7 +73,7 @@ class _Printer:
 
 
 class OperatorPrinter(_Printer):
-    """A printer that writes an operator between the inputs, or before a single input, in parentheses.
+    """A printer that writes an operator between the inputs, or before a single input, and adds parentheses.
 
     Parameters
     ----------
@@ -80,8 +81,8 @@ class OperatorPrinter(_Printer):
     precedence : int
         The value of ``pstate.precedence`` for the printers of the operands.
     assoc : {'left', 'right', 'either', 'none'}
-        The side on which an operand of the same precedence needs no parentheses. The printers of other operands get a
-        slightly higher precedence.
+        The side on which the precedence of the operand is not increased. The printers of other operands get a slightly
+        higher precedence.
     """
 
     def __init__(self, operator, precedence, assoc="left"):
@@ -110,8 +111,8 @@ class PatternPrinter(_Printer):
     Parameters
     ----------
     *patterns : str or tuple
-        A pattern for each output of the op: a string such as ``'|%(0)s|'``, or a tuple of such a string and the
-        precedences of the inputs. Inputs without a precedence get the last one.
+        A pattern for each output of the Op: a string such as ``'|%(0)s|'``, or a tuple of such a string and the
+        precedences of the inputs. Inputs without a precedence get the last precedence.
     """
 
     def __init__(self, *patterns):
@@ -139,7 +140,7 @@ class FunctionPrinter(_Printer):
     Parameters
     ----------
     *names : str
-        The name of the function for each output of the op.
+        The name of the function for each output of the Op.
     """
 
     def __init__(self, *names):
@@ -158,14 +159,14 @@ class IgnorePrinter(_Printer):
 
 
 class LeafPrinter(_Printer):
-    """A printer that shows the name of a variable, or else its type or value."""
+    """A printer that shows the name of a variable. If it has no name, it shows the type or value."""
 
     def parts(self, output, pstate):
         return [greek[output.name] if output.name in greek else output.__repr__(firstPass=False)]
 
 
 class DefaultPrinter(_Printer):
-    """A printer that shows a variable as a call of its op, without the index of the output."""
+    """A printer that shows a variable as a call of its Op, without the index of the output."""
 
     def parts(self, output, pstate):
         node = output.owner
@@ -195,7 +196,7 @@ default_printer = DefaultPrinter()
 
 
 class PPrinter:
-    """The pretty printer. It chooses a printer for each variable; later assignments override earlier ones.
+    """The pretty printer. It chooses a printer for each variable. Later assignments override earlier assignments.
 
     Examples
     --------
@@ -208,7 +209,7 @@ class PPrinter:
 
     def __init__(self):
         self.printers = []
-        # op -> (rank of the assignment, printer). Most assignments are for one op, which this table finds without a
+        # Op -> (rank of the assignment, printer). Most assignments are for one Op. This table finds them without a
         # search.
         self._for_op = {}
 
@@ -218,9 +219,9 @@ class PPrinter:
         Parameters
         ----------
         condition : Op or callable
-            An op whose outputs get the printer, or a function of (pstate, variable) that returns True for the variables
-            that get it.
-        printer : object with ``process(output, pstate)``, or such a function
+            An Op whose outputs get the printer, or a function of (pstate, variable) that returns True for the variables
+            that get the printer.
+        printer : object with ``process(output, pstate)``, or a function of (output, pstate)
         """
         if isinstance(condition, gof.Op):
             self._for_op[condition] = (len(self.printers), printer)
@@ -232,7 +233,7 @@ class PPrinter:
         if node is not None and self._for_op:
             try:
                 by_op = self._for_op.get(node.op)
-            except TypeError:  # an op that cannot be hashed
+            except TypeError:  # the Op cannot be hashed
                 by_op = None
         # The list begins with the latest assignment.
         rank = len(self.printers)
@@ -245,7 +246,7 @@ class PPrinter:
         return default_printer if node is not None else leaf_printer
 
     def _expand(self, parts, pstate):
-        """Return the text of `parts`, printing the variables in them."""
+        """Print the variables in `parts`, and return the whole text."""
         text = []
         before = getattr(pstate, "precedence", None)
         stack = list(reversed(parts))
@@ -287,9 +288,9 @@ class PPrinter:
         ----------
         inputs, outputs : list of Variable
         updates : dict, optional
-            Variable -> new value; outputs that are new values are named after their variable.
+            Variable -> new value. An output that is a new value is named after its variable.
         display_inputs : bool
-            Whether to begin with a line of the inputs.
+            Whether to begin with a line that lists the inputs.
         """
         if not isinstance(inputs, (list, tuple)):
             inputs = [inputs]
@@ -317,7 +318,7 @@ class PPrinter:
         return "\n".join(lines)
 
     def __call__(self, *args):
-        """Return the text for one variable, or the lines of `process_graph` for (inputs, outputs[, updates])."""
+        """Return the text for one variable. For (inputs, outputs[, updates]), return the lines of `process_graph`."""
         if len(args) == 1 and isinstance(args[0], Variable):
             return self.process(*args)
         if len(args) == 2 and isinstance(args[1], (PrinterState, dict)):
@@ -343,7 +344,7 @@ class PPrinter:
 
 
 class DimShufflePrinter(_Printer):
-    """A printer that hides axes added on the left for broadcasting, and shows a transposition as ``x.T``."""
+    """A printer that hides axes that were added on the left for broadcasting, and shows a transposition as ``x.T``."""
 
     def parts(self, output, pstate):
         node = _owner_of(self, output)
@@ -359,14 +360,14 @@ class DimShufflePrinter(_Printer):
 
 
 class _CastPrinter(_Printer):
-    """A printer that shows a conversion as a call of the dtype."""
+    """A printer that shows a conversion as a call of a function with the name of the dtype."""
 
     def parts(self, output, pstate):
         return _call(output.type.dtype, _owner_of(self, output).inputs)
 
 
 def _scalar_printers():
-    """Return a dict from the class name of a scalar op to the printer of the op and of its elementwise version."""
+    """Return a dict from the class name of a scalar Op to the printer of the Op and of its elementwise version."""
     printers = {
         "Add": OperatorPrinter("+", -2, "either"),
         "Sub": OperatorPrinter("-", -2, "left"),
@@ -409,7 +410,7 @@ _printers_of_scalar_ops = _scalar_printers()
 
 
 class _ScalarPrinter(_Printer):
-    """A printer that selects the printer of the scalar op."""
+    """A printer that selects the printer of the scalar Op."""
 
     def __init__(self, printers):
         self.printers = printers
@@ -426,13 +427,13 @@ class _ScalarPrinter(_Printer):
         printer = self.printers.get(type(scalar_op).__name__)
         if printer is None:
             plain = type(scalar_op).__name__
-            # The scalar ops of in-place versions have no name, only a class: Exp is printed as exp.
+            # The scalar Ops of in-place versions have no name, only a class: Exp is printed as exp.
             printer = FunctionPrinter(plain.lower() if str(scalar_op) == plain else str(scalar_op))
         return printer.parts(output, pstate)
 
 
 def _scalar_op(op):
-    """Return the scalar op of an elementwise op, or `op` itself if it is one."""
+    """Return the scalar Op of an elementwise Op. If `op` is a scalar Op, return it. For other Ops, return None."""
     if getattr(op, "is_scalar_op", False):
         return op
     return getattr(op, "scalar_op", None) if type(op).__name__ in ("Elemwise", "GpuElemwise") else None
@@ -443,7 +444,7 @@ def _class_condition(*names):
 
 
 def standard_printers(pprinter):
-    """Register the printers for the ops of the package; later assignments override them."""
+    """Register the printers for the Ops of the package, and return `pprinter`. Later assignments override them."""
     scalar_printer = _ScalarPrinter(_printers_of_scalar_ops)
     pprinter.assign(lambda pstate, r: isinstance(r, Constant) or r.owner is None, leaf_printer)
     pprinter.assign(_class_condition("Dot", "Dot22"), OperatorPrinter(special["middle_dot"], -1, "left"))

@@ -1,4 +1,4 @@
-"""The Print op: shows a value when a compiled function computes it."""
+"""The Op `Print`, which prints a value when a compiled function computes it."""
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
@@ -23,8 +23,8 @@ class Print(Op):
     attrs : tuple of str
         The names of the attributes of the value to print. A callable attribute is called, and its result is printed.
     global_fn : callable
-        A function that is called with the op and the value. The default prints a line ``message attr = value`` for each
-        attribute.
+        A function that is called with the Op and the value. The default function prints a line
+        ``message attr = value`` for each attribute.
 
     Examples
     --------

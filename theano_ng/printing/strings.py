@@ -21,7 +21,7 @@ class _TagGenerator:
 
 
 def _label(obj):
-    """Return the label of a variable in `min_informative_str`: its name, or else the op that computes it."""
+    """Return the label of a variable in `min_informative_str`: its name, or else the Op that computes it."""
     name = getattr(obj, "name", None)
     if name is not None:
         return name
@@ -39,13 +39,13 @@ def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None
     indent_level : int
         The number of levels by which the text is indented.
     _prev_obs, _tag_generator
-        The tags of the variables described so far, and the generator of tags. Related calls share them.
+        The tags of the variables described so far, and the generator of tags. Recursive calls share them.
 
     Returns
     -------
     str
         A line ``tag. name-or-op`` for each variable, with the lines of its inputs indented below it. A variable that
-        occurred before is ``<tag>``. Nothing is printed below a variable that has a name.
+        occurred before is written as ``<tag>``. No line follows below a variable that has a name.
 
     Examples
     --------
@@ -84,13 +84,13 @@ def var_descriptor(obj, _prev_obs=None, _tag_generator=None):
     ----------
     obj : Variable, Apply's input, or any object
     _prev_obs, _tag_generator
-        As in `min_informative_str`.
+        See `min_informative_str`.
 
     Returns
     -------
     str
-        A computed variable is ``op(input,input)``, and an array is its `hex_digest`. An object that occurred before is
-        ``<tag>``; tags are assigned in the order of first occurrence.
+        A computed variable is written as ``op(input,input)``, and an array as its `hex_digest`. An object that occurred
+        before is written as ``<tag>``. Tags are assigned in the order of first occurrence.
     """
     prev_obs = {} if _prev_obs is None else _prev_obs
     tags = _TagGenerator() if _tag_generator is None else _tag_generator
@@ -145,7 +145,7 @@ def position_independent_str(obj):
 
 
 def hex_digest(x):
-    """Return a short, mostly unique text for an array: the digest of its bytes, its strides and its shape.
+    """Return a text that is almost always unique for an array: the digest of its bytes, its strides and its shape.
 
     Parameters
     ----------

@@ -24,10 +24,11 @@ MULT2 = 21069
 NORM = 2.0**-31
 """The factor that maps an integer from 1 to 2^31 - 1 to a float64 number in (0, 1)."""
 
-# The factor for float32 is the largest float below 2^-31. The largest integer is rounded to 2^31, and must not give 1.
+# The factor for float32 is the largest float32 number below 2^-31: the largest integer is rounded to 2^31, and its
+# product with the factor must be less than 1.
 NORM_FLOAT32 = np.float32(4.6566126e-10)
-# The factor for float16 is the subnormal number below 2^-15, so that its product with 2^15 is less than 1. The products
-# are of integers below 2^24, so they are exact in float32.
+# The factor for float16 is the largest float16 number below 2^-15, so that its product with 2^15 is less than 1. The
+# products are integers below 2^24 divided by 2^24. Therefore they are exact in float32.
 NORM_FLOAT16 = np.float32(511 / 2**24)
 
 
@@ -69,7 +70,7 @@ def matVecModM(A, s, m):
 
 
 def multMatVect(v, A, m1, B, m2):
-    """Return the product of A and the first half of `v` modulo m1, followed by that of B and the second half modulo m2.
+    """Multiply A by the first half of `v` modulo m1, and B by the second half modulo m2, and join the products.
 
     Parameters
     ----------
@@ -86,17 +87,17 @@ def multMatVect(v, A, m1, B, m2):
 
 
 def ff_2p134(rstate):
-    """Return the state 2**134 steps later, with which the next stream begins."""
+    """Return the state 2**134 steps later. The next stream begins with it."""
     return multMatVect(rstate, A1p134, M1, A2p134, M2)
 
 
 def ff_2p72(rstate):
-    """Return the state 2**72 steps later, with which the next substream begins."""
+    """Return the state 2**72 steps later. The next substream begins with it."""
     return multMatVect(rstate, A1p72, M1, A2p72, M2)
 
 
 def substreams(rstate, n):
-    """Return the initial states of n substreams, each 2**72 steps after the previous one.
+    """Return the initial states of n substreams, each 2**72 steps after the previous state.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def substreams(rstate, n):
     states = np.asarray(rstate, "int32")[np.newaxis]
     jump1, jump2 = A1p72, A2p72
     while len(states) < n:
-        # Double the number of states: each new one is len(states) substreams after an existing one.
+        # Double the number of states: each new state is len(states) substreams after an existing state.
         states = np.concatenate([states, multMatVect(states[: n - len(states)], jump1, M1, jump2, M2)])
         jump1, jump2 = (
             matVecModM(jump1, jump1.T, M1).T.astype("int64"),
@@ -121,7 +122,7 @@ def substreams(rstate, n):
 
 
 def _less(y, m):
-    """Return y modulo m for y <= 2 m as in the published code, which returns m for 2 m."""
+    """Return y modulo m for 0 <= y < 2 m. For y = 2 m return m, like the published code."""
     return np.where(y >= m, y - m, y)
 
 
@@ -151,7 +152,7 @@ def next_states(states):
 
 
 def mrg_next_value(rstate, new_rstate, NORM, mask, offset):
-    """Compute one step of one stream.
+    """Compute one step of one stream, and return a random number.
 
     Parameters
     ----------
@@ -160,7 +161,7 @@ def mrg_next_value(rstate, new_rstate, NORM, mask, offset):
         The array into which the new state is written.
     NORM : float
     mask, offset : int
-        With the mask -1 and the offset 0, the integer z is not changed.
+        If the mask is -1 and the offset 0, the integer z is used unchanged.
 
     Returns
     -------

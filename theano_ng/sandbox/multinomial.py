@@ -21,13 +21,13 @@ class MultinomialFromUniform(NativeOp, Op):
 
     Its inputs are a matrix of probabilities, a vector of ``n * rows`` uniform numbers, and n. Trial k of row r uses
     number ``k * rows + r``. It draws the first category at which the cumulative sum of the probabilities exceeds the
-    number. The sum is computed in the dtype of the probabilities (float16 in float32). If the sum never exceeds the
-    number, no category is counted.
+    number. The sum is computed in the dtype of the probabilities (for float16, in float32). If the sum never exceeds
+    the number, no category is counted.
 
     Parameters
     ----------
     odtype : str
-        The dtype of the counts; 'auto' is the dtype of the probabilities.
+        The dtype of the counts. 'auto' means the dtype of the probabilities.
     """
 
     __props__ = ("odtype",)
@@ -126,15 +126,16 @@ def _categories(pvals, numbers):
 class ChoiceFromUniform(MultinomialFromUniform):
     """An Op that returns the categories drawn in n trials, for each row of probabilities.
 
-    The inputs are those of `MultinomialFromUniform`. The result has n columns. An element is -1 if the cumulative sum
+    The inputs are the same as for `MultinomialFromUniform`. The result has n columns. An element is -1 if the
+    cumulative sum
     of probabilities never exceeds the uniform number of the trial.
 
     Parameters
     ----------
     odtype : str
-        The dtype of the result; 'auto' is int64.
+        The dtype of the result. 'auto' means int64.
     replace : bool
-        Whether a category can be drawn again. If False, its probability is 0 in later trials, and the other
+        If True, a category can be drawn again. If False, its probability is 0 in later trials, and the other
         probabilities are scaled to the sum 1.
     """
 
@@ -178,7 +179,7 @@ class ChoiceFromUniform(MultinomialFromUniform):
             if not self.replace:
                 hit = found >= 0
                 left[rows[hit], found[hit]] = 0
-                # cumsum adds one element after the other, like `_categories`; np.sum adds in another order.
+                # cumsum adds one element after the other, like `_categories`. np.sum would add in another order.
                 with np.errstate(divide="ignore", invalid="ignore"):
                     left[hit] /= np.cumsum(left[hit], axis=1)[:, -1:]
         outs[0][0] = chosen.astype(node.outputs[0].dtype, copy=False)

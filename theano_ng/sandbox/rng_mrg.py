@@ -1,7 +1,7 @@
 """Random numbers of the generator MRG31k3p: fast, with many parallel streams, and equal in all implementations.
 
-:class:`MRG_RandomStreams` has most methods of :class:`~theano_ng.tensor.shared_randomstreams.RandomStreams`. The
-arithmetic of the generator, with its sources, is in `mrg31k3p`; the C code is `tensor/native/random.c`.
+:class:`MRG_RandomStreams` has most methods of :class:`~theano_ng.tensor.shared_randomstreams.RandomStreams`. The module
+`mrg31k3p` contains the arithmetic of the generator and names its sources. The C code is `tensor/native/random.c`.
 """
 
 import operator
@@ -90,8 +90,8 @@ A machine without it uses less. The random numbers do not depend on it.
 class DotModulo(NativeOp, Op):
     """An Op that computes ``matVecModM(A, s, m)`` and ``matVecModM(A2, s2, m2)``, and joins the results.
 
-    The inputs are an int64 matrix, an int32 vector, an integer scalar, and three more of these kinds. The output is an
-    int32 vector.
+    The inputs are an int64 matrix, an int32 vector, an integer scalar, and then another matrix, vector and scalar. The
+    output is an int32 vector.
     """
 
     __props__ = ()
@@ -140,7 +140,7 @@ class DotModulo(NativeOp, Op):
 
 
 class mrg_uniform_base(Op):
-    """Base class of Ops that draw uniform numbers.
+    """A base class of Ops that draw uniform numbers.
 
     The inputs are the states of streams, an int32 matrix with a row of six numbers for each stream, and the shape of
     the sample. The outputs are the new states, and a sample of numbers in (0, 1). Element i of the sample, in C order,
@@ -149,9 +149,9 @@ class mrg_uniform_base(Op):
     Parameters
     ----------
     output_type : TensorType
-        The type of the sample; its dtype is float16, float32 or float64.
+        The type of the sample. Its dtype is float16, float32 or float64.
     inplace : bool
-        Whether the states are overwritten.
+        If True, the states are overwritten.
     """
 
     __props__ = ("output_type", "inplace")
@@ -194,7 +194,7 @@ class mrg_uniform(NativeOp, mrg_uniform_base):
         ----------
         rstate : int32 matrix
         ndim : int or None
-            The number of dimensions of the sample. None: the length of `size`.
+            The number of dimensions of the sample. Default: the length of `size`.
         dtype : {'float16', 'float32', 'float64'}
         size : sequence of int and integer scalars, or integer vector
         """
@@ -255,10 +255,10 @@ def guess_n_streams(size, warn=False):
     ----------
     size : sequence
     warn : bool
-        Whether to warn if `size` is a variable or contains variables. The result is `MAX_STREAMS` then.
+        Whether to warn if `size` is a variable or contains variables. The result is then `MAX_STREAMS`.
     """
     if isinstance(size, (tuple, list)) and all(isinstance(i, (int, np.integer)) for i in size):
-        # Each stream draws about six numbers, because starting a stream costs more than drawing a number.
+        # Let each stream draw about six numbers, because starting a stream costs more than drawing a number.
         total = 1
         for length in size:
             total *= int(length)
@@ -274,7 +274,7 @@ def guess_n_streams(size, warn=False):
 def _check_size(size):
     """Check a size, and return it as a variable or as a tuple of positive ints and variables.
 
-    Raise TypeError or ValueError for other values.
+    Raise TypeError or ValueError if it is not a size.
     """
     if isinstance(size, Variable):
         if size.ndim == 1:
@@ -302,7 +302,7 @@ def _check_size(size):
 
 
 def _shape(ndim, size):
-    """Return the result of `infer_ndim_bcast` for a size; if all lengths are known, the shape is a constant."""
+    """Return the result of `infer_ndim_bcast` for a size. The shape is a constant if all lengths are known."""
     ndim, shape, bcast = infer_ndim_bcast(ndim, size)
     if isinstance(size, (tuple, list)) and not any(isinstance(length, Variable) for length in size):
         shape = as_tensor_variable(np.array(size, "int64"))
@@ -310,7 +310,7 @@ def _shape(ndim, size):
 
 
 def _at_least_floatx(dtype, *parameters):
-    """Return the dtype of a sample: `dtype`, or by default the upcast of floatX and the parameters' dtypes."""
+    """Return the dtype of a sample: `dtype`, or if it is None, the upcast of floatX and the parameters' dtypes."""
     if dtype is None:
         dtype = scalar.upcast(config.floatX, *[x.dtype for x in parameters])
     if dtype not in FLOATS:
@@ -319,9 +319,9 @@ def _at_least_floatx(dtype, *parameters):
 
 
 def _placement(method, kwargs):
-    """Return the keywords of `shared` that choose the device of states; raise TypeError for unknown keywords.
+    """Return the keywords of `shared` that choose the device of states. Raise TypeError for unknown keywords.
 
-    `use_cuda` was used by older versions to choose the device.
+    `use_cuda` is ignored: older versions used it to choose the device.
     """
     unknown = {name: value for name, value in kwargs.items() if name not in ("target", "use_cuda")}
     if unknown:
@@ -330,16 +330,16 @@ def _placement(method, kwargs):
 
 
 class MRG_RandomStreams:
-    """A generator of random variables, whose numbers come from streams of MRG31k3p.
+    """A generator of random variables. Their numbers come from streams of MRG31k3p.
 
     Parameters
     ----------
     seed : int, or sequence of 6 int
-        The seed. All six numbers of the state are set to a single int, which must be from 1 to M2 - 1, where
-        M2 = 2147462579. Of six ints, the first three must be less than M1 = 2147483647 and not all 0, and the last
-        three must be less than M2 and not all 0. None may be negative.
+        The seed. A single int sets all six numbers of the state, and must be from 1 to M2 - 1, where M2 = 2147462579.
+        Of six ints, the first three must be less than M1 = 2147483647 and not all 0, and the last three must be less
+        than M2 and not all 0. No int may be negative.
     use_cuda : bool, optional
-        Ignored. Old programs pass it; rewriting chooses the device that computes the numbers.
+        Ignored. Old programs pass it. A rewriting rule chooses the device that computes the numbers.
 
     Attributes
     ----------
@@ -347,14 +347,15 @@ class MRG_RandomStreams:
         The initial state of the first stream of the next random variable.
     state_updates : list of (shared variable, Variable)
         For each random variable, the states of its streams (a matrix), and the expression of their next states. The
-        sample that `mrg_uniform` returns has an attribute `rstate` with the former, and `update` with both.
+        sample that `mrg_uniform` returns has an attribute `rstate` (the states), and an attribute `update` (the pair).
 
     Notes
     -----
     Each random variable uses new streams, which are 2**72 steps apart. The streams of the next random variable begin
-    2**134 steps later. The parameter ``nstreams`` is the number of streams, by default that of `guess_n_streams`; the
-    drawn numbers depend on it. ``ndim`` is the length of a symbolic `size`. Each method also has the keyword ``target``
-    of `theano_ng.shared`, the device of the states: 'cpu' or the name of a context.
+    2**134 steps later. The parameter ``nstreams`` of the methods is the number of streams. Its default is the result of
+    `guess_n_streams`. The drawn numbers depend on it. The parameter ``ndim`` is the length of a symbolic `size`. Most
+    methods also accept the keyword ``target`` of `theano_ng.shared`, the device of the states: 'cpu' or the name of a
+    context.
     """
 
     def __init__(self, seed=12345, use_cuda=None):
@@ -364,9 +365,9 @@ class MRG_RandomStreams:
         self.set_rstate(seed)
 
     def __setstate__(self, state):
-        """Restore the state, also from pickles of Theano 1.0, whose `state_updates` are tuples of four.
+        """Restore the state, also from pickles of Theano 1.0.
 
-        These contain size and number of streams in addition to the states.
+        There, `state_updates` contains tuples of four: states, next states, size and number of streams.
         """
         self.__dict__.update(state)
         if "_sizes" not in state:
@@ -374,7 +375,10 @@ class MRG_RandomStreams:
             self.state_updates = [tuple(update[:2]) for update in self.state_updates]
 
     def set_rstate(self, seed):
-        """Set the state for later random variables from a seed. Existing random variables keep their streams."""
+        """Set the state for later random variables from a seed.
+
+        The streams of existing random variables do not change.
+        """
         if isinstance(seed, (int, np.integer)) and not isinstance(seed, (bool, np.bool_)):
             if seed == 0:
                 raise ValueError("seed should not be 0", seed)
@@ -399,12 +403,12 @@ class MRG_RandomStreams:
         self.rstate = np.array([int(number) for number in seed], dtype="int32")
 
     def seed(self, seed=None):
-        """Set new states for the streams of all existing random variables, all different.
+        """Set new states for the streams of all existing random variables. Each stream gets different states.
 
         Parameters
         ----------
         seed : int from 1 to 2**30, sequence of 6 int, or None
-            The seed. None: the seed that was given to the constructor.
+            The seed. Default: the seed that was given to the constructor.
         """
         before = self.rstate
         self.set_rstate(self.default_instance_seed if seed is None else seed)
@@ -421,7 +425,7 @@ class MRG_RandomStreams:
         self.rstate = ff_2p134(self.rstate)
 
     def get_substream_rstates(self, n_streams, dtype, inc_rstate=True):
-        """Return the states of streams that are 2**72 steps apart; the first state is `rstate`.
+        """Return the states of streams that are 2**72 steps apart. The first state is `rstate`.
 
         Parameters
         ----------
@@ -468,7 +472,7 @@ class MRG_RandomStreams:
         ----------
         size : sequence of int and integer scalars, or integer vector
         low, high : tensor_like
-            The bounds, which are excluded from the interval. They broadcast against the sample.
+            The bounds, which are not in the interval. They broadcast against the sample.
         ndim : int, optional
         dtype : {'float16', 'float32', 'float64'}, optional
             The dtype of the sample. Default: the upcast of floatX and the dtypes of the bounds.
@@ -522,7 +526,7 @@ class MRG_RandomStreams:
         p = undefined_grad(as_tensor_variable(p))
         if n == 1:
             return cast(lt(self.uniform(size=size, ndim=ndim, nstreams=nstreams, **kwargs), p), dtype)
-        # The first axis of `u` is that of the trials.
+        # The first axis of `u` is the axis of the trials.
         size = _check_size(size)
         trials = (
             (int(n),) + size
@@ -540,11 +544,11 @@ class MRG_RandomStreams:
         Parameters
         ----------
         size, ndim
-            Must be None. These parameters exist for similarity to other methods.
+            Must be None. These parameters exist because other methods have them.
         n : int or integer scalar
             The number of trials, at least 1.
         pvals : matrix_like
-            Rows of probabilities. They are not checked: if a uniform number is not below the sum of a row, no category
+            Rows of probabilities, which are not checked. If a uniform number is not below the sum of a row, no category
             is counted.
         dtype : str
         nstreams : int, optional
@@ -575,17 +579,17 @@ class MRG_RandomStreams:
         Parameters
         ----------
         size : int or integer scalar
-            The number of draws per row; without replacement at most the number of categories.
+            The number of draws per row. Without replacement, it is at most the number of categories.
         a : None
             Must be None: the categories are 0, 1, 2 ...
         replace : bool
-            Whether a category can be drawn again. Without replacement, the probabilities of the other categories are
+            If True, a category can be drawn again. Without replacement, the probabilities of the other categories are
             scaled to the sum 1.
         p : matrix_like
             Rows of probabilities, which are not checked. If a uniform number is not below the sum of a row, the result
             is -1.
         ndim : None
-            Must be None. The parameter exists for similarity to other methods.
+            Must be None. The parameter exists because other methods have it.
         dtype : str
         nstreams : int, optional
 
@@ -644,18 +648,20 @@ class MRG_RandomStreams:
 
         Notes
         -----
-        The Box-Muller transform makes pairs of normal numbers from pairs of uniform numbers ("A Note on the Generation
-        of Random Normal Deviates", Annals of Mathematical Statistics 29 (1958), 610-611). The first half of the uniform
-        numbers determines the radii, the second half the angles. For a sample of odd size, one more number is drawn.
+        The Box-Muller transform computes pairs of normal numbers from pairs of uniform numbers ("A Note on the
+        Generation of Random Normal Deviates", Annals of Mathematical Statistics 29 (1958), 610-611). The first half of
+        the uniform numbers determines the radii, and the second half the angles. For a sample of odd size, one more
+        number is drawn.
 
-        The mode FAST_COMPILE calls NumPy's log, cos and sin. Its float64 numbers equal those of Theano 1.0.5 to the
-        last bit, if NumPy's functions are as accurate as those of the C library. FAST_RUN calls vector functions, which
-        are several times as fast, with errors of up to 4 units in the last place. Its numbers differ by less than 1e-12
-        in float64 and 1e-5 in float32, relative to 1. In Theano 1.0.5, too, Python and C code gave different last bits
-        for float32, and for products with `std`, because the C compiler fused these products with sums.
+        The mode FAST_COMPILE calls NumPy's log, cos and sin. Its float64 numbers equal the numbers of Theano 1.0.5 to
+        the last bit, if NumPy's functions are as accurate as the functions of the C library. FAST_RUN calls vector
+        functions, which are several times as fast, with errors of up to 4 units in the last place. Its numbers differ
+        from the numbers of FAST_COMPILE by less than 1e-12 in float64 and 1e-5 in float32, relative to 1. In Theano
+        1.0.5, too, Python and C code gave different last bits for float32, and for products with `std`, because the C
+        compiler fused these products with sums.
 
         A number that is drawn again for a truncated sample keeps its angle and gets another radius. Therefore the
-        standard deviation of the sample is 1.3 % greater than that of a normal distribution that is cut at 2.
+        standard deviation of the sample is 1.3 % greater than for a normal distribution that is cut at 2.
         """
         size = _check_size(size)
         avg, std = undefined_grad(as_tensor_variable(avg)), undefined_grad(as_tensor_variable(std))
@@ -684,9 +690,9 @@ class MRG_RandomStreams:
         return sample if sample.dtype == dtype else cast(sample, dtype)
 
     def _truncated(self, radius, cosine, sine, dtype, nstreams, kwargs):
-        """Return the parts of a truncated standard normal sample: numbers beyond 2 get other radii of at most 2.
+        """Return the parts of a truncated standard normal sample. Numbers beyond 2 get new radii of at most 2.
 
-        The four parts are the kept and the redrawn numbers of the cosine half, then those of the sine half.
+        The parts are the kept numbers and the redrawn numbers of the cosine half, then the same for the sine half.
         """
         halves = [radius * cosine, radius * sine]
         far = [bitwise_or(lt(half, -2.0), gt(half, 2.0)) for half in halves]
@@ -704,7 +710,7 @@ class MRG_RandomStreams:
     def truncated_normal(self, size, avg=0.0, std=1.0, ndim=None, dtype=None, nstreams=None, **kwargs):
         """Sample from a normal distribution that is cut at two standard deviations.
 
-        The parameters are those of :meth:`normal`; `avg` and `std` are the mean and standard deviation of the result.
+        For the parameters, see :meth:`normal`. `avg` and `std` are the mean and standard deviation of the result.
         """
         # The divisor is the standard deviation of a standard normal distribution that is cut at 2.
         std = as_tensor_variable(std) / np.float64(0.87962566103423978)
@@ -714,7 +720,7 @@ class MRG_RandomStreams:
 
 
 def _number(n, name):
-    """Convert a number to an integer scalar variable; raise TypeError or ValueError for other values."""
+    """Convert a number to an integer scalar variable. Raise TypeError or ValueError if this is not possible."""
     n = as_tensor_variable(n)
     if n.ndim != 0 or n.dtype not in INTEGERS:
         raise TypeError("%s must be an integer or a scalar of integers, not %s" % (name, n.type))

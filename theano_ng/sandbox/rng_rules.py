@@ -1,4 +1,4 @@
-"""The rewrite that lets samples of MRG31k3p overwrite the states of their streams in place."""
+"""The rewrite that makes samples of MRG31k3p overwrite the states of their streams."""
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import TopoOptimizer
@@ -8,7 +8,7 @@ from theano_ng.tensor.opt.patterns import Rest, copying, rule
 
 @rule(copying(mrg_uniform)(Rest("inputs")), inplace=True)
 def mrg_random_make_inplace(op, inputs):
-    """Draw a sample without copying the states of the streams: they are overwritten.
+    """Draw a sample, and overwrite the states of the streams instead of copying them.
 
     mrg_uniform(streams)  ->  mrg_uniform_inplace(streams)          [inplace, fast_run]
     """

@@ -1,7 +1,7 @@
 """Loops: `scan`, and functions built on it.
 
 =============  ======================================================================
-`builder`      `scan`: makes a loop node from a Python function of a step
+`builder`      `scan`: makes a loop node from a Python function that defines a step
 `views`        `map`, `reduce`, `foldl`, `foldr`
 `checkpoints`  `scan_checkpoints`: loops whose gradient needs little memory
 `groups`       the groups of a loop's inputs and outputs
@@ -9,8 +9,8 @@
 `gradient`     derivatives and shapes of the Op
 `backward`     the loop that computes the gradient of a loop
 `outer_rows`   the rows of outer variables that the steps use
-`sums`         sums over the steps, computed after the loop as far as possible
-`loop`         the execution of a loop in Python; `_loop` does the same in C
+`sums`         sums over the steps, which are computed after the loop as far as possible
+`loop`         the execution of a loop in Python; `_loop` executes loops in C
 `opt`          rules that improve loops
 `utils`        `until`, `clone` and other helpers
 =============  ======================================================================

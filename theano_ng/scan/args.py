@@ -29,9 +29,9 @@ _TAPS = ("tap_array", "mit_mot_out_slices")
 
 
 class scan_args:
-    """The variables of a loop by groups; `scan.groups` describes the groups.
+    """The variables of a loop by groups. `scan.groups` describes the groups.
 
-    All lists belong to this object. The variables are those of the node; nothing is copied. To change a loop, change
+    The lists belong to this object, and contain the variables of the node itself, not copies. To change a loop, change
     the lists, and make a node from `inner_inputs`, `inner_outputs`, `info` and `outer_inputs`.
 
     Parameters
@@ -58,7 +58,7 @@ class scan_args:
     mit_mot_in_slices, mit_mot_out_slices, mit_sot_in_slices : list of list of int
         The taps.
     cond : list of Variable
-        The condition; empty for a loop without a condition.
+        The condition. The list is empty for a loop without a condition.
     other_info : dict
         The other entries of `info`.
     """
@@ -103,7 +103,7 @@ class scan_args:
 
     @property
     def as_while(self):
-        """True if the loop has a condition."""
+        """Return True if the loop has a condition."""
         return bool(self.cond)
 
     @property
@@ -139,7 +139,7 @@ class scan_args:
 
     @property
     def inner_outputs(self):
-        """The inner outputs, in order; may be set to a list of the same length."""
+        """The inner outputs, in order. The property may be set to a list of the same length."""
         return (
             [v for taps in self.inner_out_mit_mot for v in taps]
             + self.inner_out_mit_sot
@@ -169,7 +169,7 @@ class scan_args:
 
     @property
     def info(self):
-        """The entries of `info` for a loop of these variables."""
+        """The dict `info` of a loop with these variables."""
         return OrderedDict(
             n_seqs=len(self.outer_in_seqs),
             n_mit_mot=len(self.outer_in_mit_mot),
@@ -184,8 +184,8 @@ class scan_args:
         )
 
     def states(self):
-        """Return the buffers as tuples: group, position in the group, lead, inner inputs, taps of the inner inputs,
-        inner outputs.
+        """Return the buffers as tuples: name of the group, position in the group, lead, inner inputs, taps of the inner
+        inputs, inner outputs. The lead is the number of rows before the first step.
         """
         found = []
         for i, taps in enumerate(self.mit_mot_in_slices):
@@ -213,17 +213,17 @@ class scan_args:
             setattr(self, name, [item for item, keep in zip(getattr(self, name), wanted) if keep])
 
     def add(self, group, *items):
-        """Add a member to a group: one item for each list in ``PARTS[group]``."""
+        """Add a member to a group. `items` contains one item for each list in ``PARTS[group]``."""
         for name, item in zip(PARTS[group], items):
             getattr(self, name).append(item)
 
     def merge(self, other):
-        """Add all members of another loop's groups: one loop then does the steps of both.
+        """Add all members of another loop's groups, so that one loop does the steps of both loops.
 
         Parameters
         ----------
         other : scan_args
-            A loop with the same number of steps; neither loop may depend on the other. Its condition is ignored.
+            A loop with the same number of steps. Neither loop may depend on the other loop. Its condition is ignored.
         """
         for names in PARTS.values():
             for name in names:

@@ -1,11 +1,11 @@
 """Kernels of loops whose steps also reduce, multiply by matrices, broadcast and index. One C function contains the loop
 over the steps.
 
-Scalars are C variables; arrays have memory that all steps use. Elementwise operations on arrays call the kernels of
-`Elemwise`, reductions and products call native functions of the package, all through pointers. So all tiers compute the
-same bits, and there is little to compile. If the function cannot continue (an index out of bounds, an integer division
-by zero, an error in a native function), it returns to the machine of the step, which repeats the step and raises the
-error.
+Scalars are C variables. Arrays have memory that all steps use. The function calls the kernels of `Elemwise` for
+elementwise operations on arrays, and native functions of the package for reductions and products. The calls are made
+through pointers. Therefore the results have the same bits as without this function, and there is little to compile. If
+the function cannot continue (an index out of bounds, an integer division by zero, an error in a native function), it
+returns to the virtual machine of the step, which repeats the step and raises the error.
 """
 
 import numpy as np
@@ -64,7 +64,7 @@ def array_kernel(op, fgraph):
 
 
 class _LoopSource(NodeSource):
-    """The source code of a loop."""
+    """A writer of the C source code of a loop."""
 
     def kernel_of_loop(self):
         op, fgraph = self.op, self.fgraph
@@ -138,7 +138,7 @@ class _LoopSource(NodeSource):
         )
 
     def source(self, moving, loads, stores, until):
-        """Return the source code of the function. The lengths are defined first."""
+        """Return the source code of the function. It begins with the definitions of the lengths."""
         roots = dict.fromkeys(map(self.find, range(len(self.parents))))
         number = {root: i for i, root in enumerate(roots)}
         lines = []

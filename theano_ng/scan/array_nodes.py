@@ -1,4 +1,4 @@
-"""The source code of the nodes of a step, for kernels of `array_kernel`."""
+"""A writer of the source code of the nodes of a step, for kernels of `array_kernel`."""
 
 import numpy as np
 
@@ -29,16 +29,16 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScala
 
 __all__ = ["NodeSource"]
 
-# Up to these limits, the code here computes the same bits as native/reduce.c, which then adds elements without pairwise
-# splitting, or in one block.
+# Up to these limits, the code written here computes the same bits as native/reduce.c. Up to them, native/reduce.c adds
+# elements without pairwise splitting, or in one block.
 _UNHALVED, _LEAF, _BLOCK_BYTES, _COLUMNS = 2048, 4096, 32768, 1024
 
 
 class NodeSource(ArraySource):
-    """The code of each kind of node, one method per kind."""
+    """A writer of the source code of nodes. It has one method for each kind of node."""
 
     def add_node(self, node):
-        """Write a node. Ops of users are rejected: they may differ from the classes that they are derived from."""
+        """Write a node. Reject Ops of users, because they may differ from the classes from which they are derived."""
         if not is_from_package(type(node.op)):
             raise Unsupported
         for v in (*node.inputs, *node.outputs):
@@ -51,7 +51,7 @@ class NodeSource(ArraySource):
         raise Unsupported
 
     def on_numbers(self, node):
-        """Write an elementwise operation on scalars; return False if that is not possible."""
+        """Write an elementwise operation on scalars. Return False if that is not possible."""
         dtypes = [[v.type.dtype for v in variables] for variables in (node.inputs, node.outputs)]
         part = self.write(node.op.scalar_op, *dtypes, [self.number(v) for v in node.inputs])
         if part is None:
@@ -72,7 +72,7 @@ class NodeSource(ArraySource):
         sources = [None if is_number(v) else self.array(v) for v in node.inputs]
         dims = self.broadcast(node.outputs[0], sources)
         if not isinstance(scalar_op, CHEAP) and len(self.loops(dims, [s for s in sources if s is not None])) > 1:
-            # native/elemwise.c decides which loop runs in this case; other loops may round differently.
+            # native/elemwise.c decides which loop runs in this case. Other loops may round differently.
             plain = Elemwise(scalar_op).make_node(*node.inputs)
             self.call_native(node, native_code_of(plain), [dims for _ in node.outputs])
             return
@@ -175,14 +175,14 @@ class NodeSource(ArraySource):
 
     @staticmethod
     def leading(indices, source):
-        """Return the number of indexed dimensions if they are the leading ones, else None."""
+        """Return the number of indexed dimensions if these are the leading dimensions. Otherwise return None."""
         n = sum(i is not None for i in indices)
         if not source.is_plain or None in indices[:n]:
             return None
         return n
 
     def offset(self, indices, source):
-        """Return the offset of the selected element, or of the first selected one, in elements."""
+        """Return the offset of the selected element, or of the first selected element, as a number of elements."""
         terms = []
         for d, index in enumerate(indices):
             if index is not None:
@@ -316,7 +316,7 @@ class NodeSource(ArraySource):
         self.helpers.append(BoxHelper(tuple(packed)))
 
     def row_program(self, node):
-        """Write the steps of a program, one after the other."""
+        """Write the steps of a `RowProgram`, one after the other."""
         op, values = node.op, list(node.inputs)
         for inner in op.nodes(node.inputs):
             values += inner.outputs
@@ -402,8 +402,8 @@ class NodeSource(ArraySource):
             raise Unsupported
         self.equate_all(x[-1:], y[:1])
         if len(x) + len(y) == 2:
-            # Do the same as native/blas.c, which would make arrays on each call. native/numpy_functions.c handles
-            # integers and mixed dtypes.
+            # native/blas.c would make arrays on each call, so do the same as it does here. For integers and mixed
+            # dtypes, native/numpy_functions.c computes the product.
             dtypes = {v.type.dtype for v in node.inputs}
             if len(dtypes) > 1 or not dtypes.issubset(BLAS_DTYPES):
                 raise Unsupported

@@ -1,5 +1,5 @@
-"""Building blocks for kernels of `array_kernel`: lengths, values and calls, and the data that the kernels need at run
-time.
+"""Building blocks for kernels of `array_kernel`: writers of lengths, values and calls, and the data that the kernels
+need at run time.
 """
 
 from typing import NamedTuple
@@ -28,18 +28,18 @@ __all__ = [
     "ctype",
 ]
 
-# The statement that returns to the machine.
+# The statement that returns to the virtual machine.
 BAIL_OUT = "{ *tng_left = 1; return tng_t; }"
 
 
 class ArrayMemory(NamedTuple):
-    """An array of the C function: it has separate memory, or is a view whose data pointer the function sets.
+    """An array of the C function. It has separate memory, or is a view whose data pointer the function sets.
 
     Attributes
     ----------
     dtype : str
     dims : tuple of int
-        Index of the length of each dimension, in memory order; -1: length 1.
+        Index of the length of each dimension, in memory order. -1 means length 1.
     order : tuple
         The order of the dimensions in the array, as the pattern of a DimShuffle.
     value : ndarray or None
@@ -61,13 +61,13 @@ class NativeHelper(NamedTuple):
 
 
 class FoldHelper(NamedTuple):
-    """A function that reduces contiguous elements to one; see `fold_of` of native/reduce.c.
+    """A function that reduces contiguous elements to one element; see `fold_of` of native/reduce.c.
 
     Attributes
     ----------
     operation, element_type, accumulator_type : int
     identity : bytes
-        The initial value of the accumulator; empty for extremes.
+        The initial value of the accumulator. It is empty for extremes.
     """
 
     operation: int
@@ -77,7 +77,7 @@ class FoldHelper(NamedTuple):
 
 
 class BoxHelper(NamedTuple):
-    """A function that reduces contiguous elements along some axes, and its packed parameters: `fold_box` of
+    """A function that reduces contiguous elements along some axes, with its packed parameters; see `fold_box` of
     native/reduce.c.
     """
 
@@ -85,8 +85,8 @@ class BoxHelper(NamedTuple):
 
 
 class KernelHelper(NamedTuple):
-    """The kernel of an elementwise operation. It is compiled separately, because other functions use it, too, and it
-    mostly exists already.
+    """The kernel of an elementwise operation. It is compiled separately, because other functions use it, too, and in
+    most cases it exists already.
     """
 
     kernel: object
@@ -98,12 +98,11 @@ class Layout(NamedTuple):
     Attributes
     ----------
     dims : tuple of tuple of int
-        For each operand, the index of the length of each dimension of a row; -1: length 1.
+        For each operand, the index of the length of each dimension of a row. -1 means length 1.
     lengths : tuple of int
-        The known lengths; -1 for unknown ones.
+        The known lengths. -1 means that the length is unknown.
     several : bool
-        Whether there are arrays of several dimensions. For them, native functions take another code path if a length is
-        1.
+        Whether an array has several dimensions. Then native functions take another code path if a length is 1.
     arrays : tuple of ArrayMemory
     helpers : tuple of NativeHelper, BoxHelper, FoldHelper and KernelHelper
     """
@@ -116,7 +115,7 @@ class Layout(NamedTuple):
 
 
 class Unsupported(Exception):
-    """Raised if a step contains an operation that this module does not support."""
+    """The exception for a step that contains an operation that this module does not support."""
 
 
 class Array(NamedTuple):
@@ -127,7 +126,7 @@ class Array(NamedTuple):
     pointer : str
         Name of a C variable.
     memory : tuple of int
-        The lengths of the dimensions, in memory order, without those of length 1. The array is C-contiguous.
+        The lengths of the dimensions, in memory order, without dimensions of length 1. The array is C-contiguous.
     shown : tuple of int or None
         For each dimension of the variable, its index in `memory`, or None if its length is 1.
     of_state : bool
@@ -141,12 +140,12 @@ class Array(NamedTuple):
 
     @property
     def is_plain(self):
-        """True if the dimensions are in memory order."""
+        """Return True if the dimensions are in memory order."""
         return [i for i in self.shown if i is not None] == list(range(len(self.memory)))
 
     @property
     def dims(self):
-        """The length of each dimension of the variable; None: 1."""
+        """The length of each dimension of the variable. None means length 1."""
         return tuple(None if i is None else self.memory[i] for i in self.shown)
 
 
@@ -155,7 +154,7 @@ def ctype(v):
 
 
 class ArraySource(StepWriter):
-    """The lengths, values and calls in the source code of a loop."""
+    """A writer of the lengths, values and calls in the source code of a loop."""
 
     def __init__(self, op, fgraph, n_sinks):
         super().__init__()
@@ -167,7 +166,7 @@ class ArraySource(StepWriter):
         self.setup, self.body = [], []
         self.sinks = {}  # variable -> number of the operand whose row may hold its result
         self.kernels = []
-        self.lengths_of_numbers = {}  # variable -> the length that is its value; None: 1
+        self.lengths_of_numbers = {}  # variable -> the length that is its value. None means length 1
 
     # -- lengths
 
@@ -183,7 +182,7 @@ class ArraySource(StepWriter):
         return length
 
     def equate(self, *lengths):
-        """Record that lengths are equal; the first one represents all."""
+        """Record that lengths are equal. The first length represents all of them, and is returned."""
         first = self.find(lengths[0])
         for other in map(self.find, lengths[1:]):
             if other == first:
@@ -266,7 +265,7 @@ class ArraySource(StepWriter):
 
     def result(self, v, dims):
         """Return the array for the result of an elementwise computation. If the result is an output, the array is the
-        row of the output, unless the step reads that row; otherwise it has separate memory.
+        row of the output, unless the step reads this row. In all other cases the array has separate memory.
         """
         made = self.new_array(v, dims)
         k = self.sinks.pop(v, None)
@@ -283,7 +282,7 @@ class ArraySource(StepWriter):
         return made
 
     def declare(self, v):
-        """Declare a C variable for a scalar; return its name."""
+        """Declare a C variable for a scalar, and return the name of the variable."""
         name = self.names[v] = "tng_z%d" % len(self.names)
         self.body.append("%s %s;" % (ctype(v), name))
         return name
@@ -298,7 +297,7 @@ class ArraySource(StepWriter):
     # -- calls
 
     def broadcast(self, out, sources):
-        """Return the lengths of the result of an elementwise operation."""
+        """Return the lengths of the dimensions of the result of an elementwise operation."""
         dims = []
         for d, b in enumerate(out.type.broadcastable):
             lengths = [s.dims[d] for s in sources if s is not None and s.dims[d] is not None]
@@ -309,7 +308,10 @@ class ArraySource(StepWriter):
 
     @staticmethod
     def loops(dims, sources):
-        """Group the dimensions that one loop can iterate over: tuples (first dimension, lengths), outermost first."""
+        """Group the dimensions that one loop can iterate over.
+
+        Return pairs (first dimension, lengths), from the outermost to the innermost loop.
+        """
         loops, before = [], None
         for d, length in enumerate(dims):
             if length is None:
@@ -341,7 +343,7 @@ class ArraySource(StepWriter):
         node : Apply
         kernel : Kernel
         sources : list of Array or None
-            One entry for each input; None for a scalar.
+            One entry for each input. None for a scalar.
         dims : list
             The lengths of the result.
         results : list of Array or (str, str)
@@ -384,8 +386,8 @@ class ArraySource(StepWriter):
             self.body.append("if (%s) %s" % (zero, BAIL_OUT))
 
     def view(self, v):
-        """Return the index of the array that native functions get for a variable. The array is filled, or its data
-        pointer is set.
+        """Return the index of the array by which native functions get a variable. Write code that fills the array, or
+        that sets its data pointer.
         """
         if is_number(v):
             key = ("number", v)

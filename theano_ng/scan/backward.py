@@ -1,14 +1,16 @@
 """The loop that computes the gradient of a loop: it runs over the same steps from the last to the first.
 
-The gradient of a state has two parts. One comes from the outer graph, row by row, and is a sequence. The other is added
-by the steps that read the state: each tap has a state of the backward loop, which is read as many steps later as the
-tap reaches back. So only as many rows are kept as are read. If only the last row has a gradient from outside, it is the
-initial state, and there is no sequence. Gradients of mit_mot are mit_mot, with the rows reversed.
+The gradient of a state has two parts. The first part comes from the outer graph, row by row, and is a sequence of the
+backward loop. The second part is added by the steps that read the state. For each tap, the backward loop has a state,
+which is read as many steps later as the tap reaches back, so only the rows that are still read are kept. If only the
+last row has a gradient from the outer graph, this gradient is the initial state, and no sequence is needed. Gradients
+of mit_mot are mit_mot, with the rows reversed.
 
 Values that the outer graph has are not computed again: states and results are sequences of the backward loop. Some
-values are neither kept nor can be recomputed by a step: rows of mit_mot that were overwritten later, and values that
-depend on random states. A second node of the loop returns them; rewriting merges it with the first node. Products of
-states, and functions of them, are recorded in the same way if computing them takes longer than keeping them.
+values are not kept, and a step cannot recompute them: rows of mit_mot that were overwritten later, and values that
+depend on random states. A second node of the loop returns these values. Rewriting merges it with the first node.
+Products of states, and functions of such products, are recorded in the same way if computing them takes longer than
+keeping them.
 """
 
 from collections import namedtuple
@@ -55,14 +57,14 @@ def zero_gradient(v):
 
 
 def _gradient_type(v, term):
-    """Return the type of a variable's gradient; an integer variable gets the dtype of the term."""
+    """Return the type of a variable's gradient. The gradient of an integer variable has the dtype of the term."""
     # Sparse matrices have no broadcastable dimensions.
     pattern = getattr(v.type, "broadcastable", (False,) * term.type.ndim)
     return TensorType(v.type.dtype if is_continuous(v) else term.type.dtype, pattern)
 
 
 def set_bits(mask):
-    """Yield the numbers of the bits of a mask."""
+    """Yield the indices of the bits of a mask that are set."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -76,7 +78,8 @@ class Backward:
     ----------
     op : Scan
     inputs, outputs, gradients : list of Variable
-        Outer inputs and outputs, and the gradients of the outputs, possibly of NullType or DisconnectedType.
+        Outer inputs and outputs, and the gradients with respect to the outputs. These may be of NullType or
+        DisconnectedType.
     """
 
     def __init__(self, op, inputs, outputs, gradients):
@@ -90,7 +93,7 @@ class Backward:
         self.n_back = minimum(limit, self.n_steps) if self.truncated else self.n_steps
 
     def _executed(self):
-        """Return the number of steps that the loop did."""
+        """Return the number of steps that the loop executed."""
         op = self.op
         if not op.as_while:
             return self.inputs[0]
@@ -101,7 +104,7 @@ class Backward:
         return self._recorded(op.inner_until(op.outputs))[0].shape[0]
 
     def _recorded(self, variables):
-        """Return all values of variables of the step, from another node of the loop.
+        """Return the values of variables of the step in all steps. They are outputs of another node of the loop.
 
         Parameters
         ----------
@@ -163,12 +166,13 @@ class Backward:
             if not is_absent(g) and is_continuous(self.outputs[i]):
                 live.extend(self._inner_outputs(i))
         live = sorted(o for o in self._spread(live) if is_continuous(op.outputs[o]))
-        # The gradients of the outputs of this step, including those through all later steps.
+        # The gradients with respect to the outputs of this step. They include the contributions of all later steps.
         self.known = {o: op.outputs[o].type() for o in live}
         reached = 0
         for o in live:
             reached |= self.depends[o]
-        # An integer input that is not a state has the gradient that the step gives it; an integer state has none.
+        # An integer input that is not a state has the gradient that the step gives it. An integer state has no
+        # gradient.
         wrt = [
             i
             for i in set_bits(reached)
@@ -176,8 +180,8 @@ class Backward:
         ]
         found = grad(
             cost=None,
-            # view_op: a known gradient is treated as the whole gradient of its variable, but an output that is an
-            # input, or that other outputs depend on, gets additional terms.
+            # Use view_op, because `grad` treats a known gradient as the whole gradient of its variable. But an output
+            # that is an input, or on which other outputs depend, gets additional terms.
             known_grads={view_op(op.outputs[o]): g for o, g in self.known.items()},
             wrt=[op.inputs[i] for i in wrt],
             disconnected_inputs="ignore",
@@ -192,7 +196,7 @@ class Backward:
         }
 
     def _find_nulls(self):
-        """Find the inner inputs whose gradients do not exist: number -> variable of NullType.
+        """Find the inner inputs whose gradients do not exist. `nulls` maps their indices to variables of NullType.
 
         Variables of the group `shared` have no gradient, because their values during the loop are not kept.
         """
@@ -219,8 +223,8 @@ class Backward:
                     spread(o, g)
         todo = list(self.nulls)
         while todo:
-            # If the gradient of a state does not exist, the gradients of the inputs from which earlier steps computed
-            # it do not, either.
+            # If the gradient with respect to a state does not exist, then the gradients with respect to the inner
+            # inputs from which a step computes this state do not exist.
             i = todo.pop()
             for o in behind.get(i, ()):
                 spread(o, self.nulls[i])
@@ -230,7 +234,7 @@ class Backward:
     # -- values in the outer graph
 
     def _find_rows(self):
-        """Find the values of the step's variables that the outer graph has, and record the others that are needed."""
+        """Find the values of the step's variables that the outer graph has. Record the other values that are needed."""
         op = self.op
         self.rows = {}
         for v, sequence in zip(op.inner_seqs(op.inputs), op.outer_seqs(self.inputs)):
@@ -279,9 +283,9 @@ class Backward:
         """Find the gradients of states that are passed from step to step. Gradients of other outputs are sequences."""
         n = self.op.n_states
         self.mit_mots = {}  # state -> {tap in the gradient's buffer: variable that is read}
-        self.carries = []  # for the other states, one for each tap
+        self.carries = []  # the other states: one _Carry for each tap
         self.whole = {}  # state -> the part of its gradient that includes initial rows, or None
-        self.parts = {}  # gradient of an output -> the variables whose sum it is
+        self.parts = {}  # gradient of an output -> the variables whose sum is this gradient
         for state in self.states:
             if state.inner_outputs[0] not in self.known:
                 continue
@@ -313,13 +317,13 @@ class Backward:
                 self.rows[self.known[o]] = Rows(self._gradient(n + k))
 
     def _split_gradient(self, state, may_seed):
-        """Split the gradient that a state has from outside.
+        """Split the gradient of a state that comes from the outer graph.
 
         Parameters
         ----------
         state : State
         may_seed : bool
-            Whether the gradient of the last row may be separate.
+            Whether the gradient of the last row may be returned separately.
 
         Returns
         -------
@@ -364,8 +368,8 @@ class Backward:
         return out.zeros_like() if is_absent(g) else fitting(g, out.type)
 
     def _classify_variables(self, missing):
-        """Find the variables of the step that change from step to step, those that depend on later steps, and those
-        that must be recorded.
+        """Find the variables of the step that change from step to step, the variables that depend on later steps, and
+        the variables that must be recorded.
         """
         op = self.op
         flags = {v: _MOVING for v in [*op.inputs[: len(op.inputs) - op.n_others], *self.rows]}
@@ -404,7 +408,7 @@ class Backward:
         self.carried = {v for v, flag in flags.items() if flag & _CARRIED}
 
     def _keep_costly(self, variables, flags):
-        """Record products of states, or functions of them from which the variables are cheap to compute."""
+        """Record products of states, or functions of products, from which the given variables are cheap to compute."""
         seen, todo = set(), list(variables)
         for v in todo:  # the list grows
             if v in seen or v in self.rows or not flags.get(v, 0) & _PRODUCT:
@@ -437,7 +441,7 @@ class Backward:
         self.sums.choose()
 
     def _same_in_all_steps(self):
-        """Return pairs: the number of an inner input that is the same in all steps, and its outer variable."""
+        """Return pairs: the index of an inner input that is the same in all steps, and its outer variable."""
         op = self.op
         return list(enumerate(op.outer_non_seqs(self.inputs), len(op.inputs) - op.n_others))
 
@@ -504,7 +508,7 @@ class Backward:
         self.fixed_of = dict(zip(sums.fixed, substitute(list(sums.fixed), others)))
 
     def _mit_mot_part(self, state, reads):
-        """Return the taps and variables of a backward step for the gradient of a mit_mot state."""
+        """Return the taps and the variables of a backward step for the gradient of a mit_mot state."""
         writes = {}
         for i, tap in zip(state.inner_inputs, state.taps):
             if i in self.inner:
@@ -543,7 +547,7 @@ class Backward:
         )
 
     def _gradient_buffer(self, state):
-        """Return the rows of the gradient of a mit_mot state, latest first."""
+        """Return the rows of the gradient of a mit_mot state. The latest row comes first."""
         return self._gradient(state.number)[: self._length_used(state)][::-1]
 
     def _length_used(self, state):
@@ -551,7 +555,9 @@ class Backward:
         return self.n_steps + (state.lead + state.latest)
 
     def _all_rows(self, v):
-        """Return all values of a variable of the step: in order of time; if truncated, the latest first."""
+        """Return the values of a variable of the step in all steps, in order of time. If the gradient is truncated, the
+        latest value comes first.
+        """
         if v in self.kept_of:
             return self.kept_of[v] if self.truncated else self.kept_of[v][::-1]
         return self.rows[v].backward()[: self.n_back] if self.truncated else self.rows[v].forward()
@@ -607,8 +613,8 @@ class Backward:
         if not self.truncated and whole is None and state.lead == 1 == len(carries) and is_filled_by(buffer, 1):
             # The other rows are uninitialized, so their gradients have no meaning.
             return fitting(carries[0].result[::-1], buffer.type)
-        # The last step of the backward loop computed the gradient of the row before step 0, the step before that the
-        # gradient of the row before it, and so on.
+        # The last step of the backward loop computed the gradient of the row before step 0. The step before it computed
+        # the gradient of the preceding row, and so on.
         rows = None if whole is None else whole[: state.lead]
         for c in carries:
             added = c.result[: -c.reach - 1 : -1]
@@ -641,7 +647,7 @@ class Backward:
 
 
 class _Carry:
-    """The gradient of a state that is added by the steps that read it through one tap.
+    """The part of a state's gradient that is added by the steps that read the state through one tap.
 
     Attributes
     ----------
@@ -650,9 +656,9 @@ class _Carry:
         Number of steps that the tap reaches back.
     inner_input : int
     variable : Variable
-        The variable for it in a step.
+        The variable for this part in a step.
     seed : Variable or None
-        Its value before the first step of the backward loop; None for zeros.
+        The value before the first step of the backward loop. None means zeros.
     result : Variable
         The buffer after the backward loop.
     """
@@ -667,7 +673,7 @@ _MitMotPart = namedtuple("_MitMotPart", "taps reads writes outs")
 
 _MOVING, _GRADIENT, _CARRIED, _MISSING, _STATE, _PRODUCT = 1, 2, 4, 8, 16, 32
 
-# Scalar Ops that take no longer than storing their results.
+# Scalar Ops that take no longer than reading and writing their results.
 CHEAP = (Abs, Add, Cast, Identity, LogicalComparison, Maximum, Minimum, Mul, Neg, Sqr, Sub, Switch, TrueDiv)
 
 

@@ -22,7 +22,7 @@ def scan_checkpoints(
     save_every_N=10,
     padding=True,
 ):
-    """Make a loop that keeps only the results of every N-th step; its gradient recomputes the steps between.
+    """Make a loop that keeps only the results of every N-th step. Its gradient recomputes the steps in between.
 
     The steps are done in blocks of `save_every_N`, by a loop inside a loop. With blocks of about sqrt(n) steps, the
     gradient needs memory for about 2 sqrt(n) steps instead of n, and the forward steps are done twice.
@@ -34,22 +34,22 @@ def scan_checkpoints(
     sequences : array_like or list of them
         Sequences of the same length, without taps.
     outputs_info : array_like, None, or list of them, optional
-        No taps: steps read only the results of the previous step.
+        Initial states, without taps: steps read only the results of the previous step.
     non_sequences, name
-        As for `scan`.
+        See `scan`.
     n_steps : int or integer scalar, optional
-        Length of the sequences; required if there are none.
+        Number of steps. The default is the length of the sequences. It is required without sequences.
     save_every_N : int
         Number of steps in a block.
     padding : bool
-        If True, sequences are copied and padded with zeros to a multiple of `save_every_N`; no steps are done on the
-        padding. If False, their lengths must be multiples.
+        If True, sequences are copied and padded with zeros to a multiple of `save_every_N`. No steps are executed for
+        the padding. If False, the lengths of the sequences must be multiples of `save_every_N`.
 
     Returns
     -------
     outputs : TensorVariable, list of TensorVariable, or None
         For each output, the values after the last steps of the blocks: (ceil(n_steps / save_every_N), ...). The last
-        row is that of the last step.
+        row is the value after the last step.
     updates : OrderedUpdates
 
     Raises
@@ -82,7 +82,7 @@ def scan_checkpoints(
     lengths = minimum(n_steps - arange(n_blocks) * save_every_N, save_every_N)
 
     def block(*arguments):
-        """Do the steps of a block."""
+        """Execute the steps of a block."""
         length, *arguments = arguments
         rows, arguments = arguments[: len(sequences)], arguments[len(sequences) :]
         before, given = iter(arguments[: len(arguments) - len(others)]), arguments[len(arguments) - len(others) :]
@@ -113,7 +113,7 @@ def scan_checkpoints(
 
 
 def _without_taps(given, key):
-    """Return the variable in an entry of `sequences` or `outputs_info`; raise an error for taps."""
+    """Return the variable in an entry of `sequences` or `outputs_info`. Raise an error for taps."""
     if not isinstance(given, dict):
         return given
     if given.get("taps") is not None:

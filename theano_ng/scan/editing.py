@@ -1,4 +1,7 @@
-"""Classic helpers for rules and tools that change loops. They replace parts of graphs, and remove outputs of loops."""
+"""Classic functions for rules and tools that change loops.
+
+They replace parts of graphs, and remove outputs of loops.
+"""
 
 from collections import OrderedDict
 
@@ -27,7 +30,7 @@ __all__ = [
 
 
 class Validator:
-    """A check whether a variable can be computed without the use of invalid variables.
+    """A check of whether a variable can be computed without invalid variables.
 
     Parameters
     ----------
@@ -52,8 +55,8 @@ class Validator:
         Returns
         -------
         tuple (Variable, bool), or None
-            A variable computed without invalid ones, and whether it is `out` itself. None if `out` needs an invalid
-            variable.
+            A variable that is computed without invalid variables, and whether it is `out` itself. None if `out` needs
+            an invalid variable.
         """
         known = {v: (v, True) for v in self.valid}
         known.update(dict.fromkeys(self.invalid))
@@ -92,7 +95,7 @@ def expand_empty(tensor_var, size):
 
 
 def forced_replace(out, x, y):
-    """Return a variable computed with `y` in place of `x` and of all variables that compute the same; None for None.
+    """Return a variable computed with `y` in place of `x` and of all variables that equal `x`. Return None for None.
 
     Parameters
     ----------
@@ -126,7 +129,7 @@ def traverse(out, x, x_copy, d, visited=None):
     d : dict
         The dict for the entry.
     visited : set, optional
-        Variables that need not be visited again; newly visited variables are added.
+        Variables that need not be visited again. Newly visited variables are added to this set.
 
     Returns
     -------
@@ -167,7 +170,7 @@ def infer_shape(outs, inputs, input_shapes):
     ----------
     outs, inputs : list of Variable
     input_shapes : list of tuple, or None
-        The lengths of each input; None for an input without shape.
+        The lengths of each input. None for an input without shape.
 
     Returns
     -------
@@ -217,7 +220,7 @@ def scan_can_remove_outs(op, out_idxs):
     Returns
     -------
     tuple (list of int, list of int)
-        The members of `out_idxs` that the steps of other outputs read, and those that can be removed.
+        The members of `out_idxs` that the steps of other outputs read, and the members that can be removed.
     """
     mappings = op.var_mappings
     reads = {i: {op.inputs[k] for k in mappings["inner_inp_from_outer_out"][i]} for i in out_idxs}
@@ -235,7 +238,7 @@ def scan_can_remove_outs(op, out_idxs):
 
 
 def compress_outs(op, not_required, inputs):
-    """Return the parts of a loop without some of its outputs, which the others must not read.
+    """Return the parts of a loop without some of its outputs. The remaining outputs must not read these outputs.
 
     Parameters
     ----------
@@ -251,7 +254,7 @@ def compress_outs(op, not_required, inputs):
     info : dict
     outer_inputs : list of Variable
     new_places : dict
-        Number of an outer output -> its number without the others.
+        Index of a remaining outer output -> its index after the removal.
     """
     gone, mappings = set(not_required), op.var_mappings
     ins = {k for i in gone for k in mappings["inner_inp_from_outer_out"][i]}

@@ -34,7 +34,7 @@ State.__hash__ = lambda self: self.number
 
 
 class Derivatives:
-    """Derivatives and shapes of loops; a mixin of `Scan`."""
+    """Derivatives and shapes of loops. This class is a mixin of `Scan`."""
 
     # -- the layout, by states
 
@@ -65,7 +65,7 @@ class Derivatives:
 
     @property
     def n_results_before(self):
-        """The number of inner outputs before those of nit_sot."""
+        """The number of inner outputs before the inner outputs of nit_sot."""
         return self.n_mit_mot_outs + self.n_mit_sot + self.n_sit_sot
 
     def with_results(self, variables):
@@ -79,7 +79,7 @@ class Derivatives:
         Returns
         -------
         (Scan, int)
-            The loop, and the number of the outer output that is the first additional one.
+            The loop, and the index of the outer output that is the first additional result.
         """
         at = self.n_results_before + self.n_nit_sot
         outputs = [*self.outputs[:at], *variables, *self.outputs[at:]]
@@ -90,8 +90,8 @@ class Derivatives:
     # -- dependences
 
     def inner_connections(self):
-        """Return a mask for each inner output: bit k is set if it depends differentiably on inner input k, within a
-        step.
+        """Return a mask for each inner output: bit k is set if the output depends differentiably on inner input k,
+        within one step.
 
         Returns
         -------
@@ -102,7 +102,7 @@ class Derivatives:
         return self._connections
 
     def _over_steps(self):
-        """Return the same masks as `inner_connections`, but within any number of steps."""
+        """Return masks as `inner_connections`, but for dependences within any number of steps."""
         state_of = {i: state for state in self.states() for i in state.inner_inputs}
         direct = self.inner_connections()
         found = []
@@ -117,7 +117,7 @@ class Derivatives:
         return found
 
     def inner_connection_pattern(self):
-        """Return which inner outputs depend differentiably on which inner inputs, within any number of steps.
+        """Compute which inner outputs depend differentiably on which inner inputs, within any number of steps.
 
         Returns
         -------
@@ -128,12 +128,12 @@ class Derivatives:
         return [[bool(mask >> i & 1) for mask in masks] for i in range(len(self.inputs))]
 
     def connection_pattern(self, node):
-        """Return which outer outputs depend differentiably on which outer inputs.
+        """Compute which outer outputs depend differentiably on which outer inputs.
 
         Parameters
         ----------
         node : Apply
-            Not used: the pattern is the same for all nodes.
+            Not used, because the pattern is the same for all nodes.
 
         Returns
         -------
@@ -169,8 +169,8 @@ class Derivatives:
     def infer_shape(self, node, shapes):
         """Return the shapes of the outer outputs.
 
-        Buffers keep their lengths, except rows that no step reached. Some lengths are known only at run time (with a
-        condition, or if they depend on computed values); these are taken from the output itself.
+        Buffers keep their lengths, except rows that no step reached. Some lengths are known only at run time: with a
+        condition, or if they depend on computed values. These lengths are taken from the output itself.
         """
         steps = cast(node.inputs[0], "int64")
         lengths = Lengths()
@@ -234,7 +234,8 @@ class Derivatives:
             "states": points[1 + self.n_seqs : 1 + self.n_seqs + self.n_states],
             "others": self.outer_non_seqs(points),
         }
-        # The inner inputs that have a direction: those whose outer input has one, and states that depend on these.
+        # Find the inner inputs with a direction: their outer input has a direction, or they are states that depend on
+        # it.
         first = len(self.inputs) - self.n_others
         given = {i for i, p in enumerate(by_group["seqs"]) if p is not None}
         given.update(i for i, p in enumerate(by_group["others"], first) if p is not None)
@@ -263,8 +264,8 @@ class Derivatives:
         return self._doubled(inputs, by_group, directions, tangents, moving, results)
 
     def _moving_states(self, states, directions, moving):
-        """Return the states that have directions: the given ones, and all that depend on them or on inner inputs with a
-        direction.
+        """Return the states that have directions: the given states, and all states that depend on them or on inner
+        inputs with a direction.
         """
         feeds = {}
         for o, mask in enumerate(self.inner_connections()):
@@ -282,7 +283,7 @@ class Derivatives:
         return [states[k] for k in sorted(found)]
 
     def _doubled(self, inputs, points, directions, tangents, moving, results):
-        """Make the loop over values and directions; return the directional derivatives of the outer outputs."""
+        """Make the loop over values and directions. Return the directional derivatives of the outer outputs."""
         n_seqs, first = self.n_seqs, len(self.inputs) - self.n_others
         seqs = [i for i in range(n_seqs) if i in directions]
         others = [i for i in range(first, len(self.inputs)) if i in directions]
@@ -350,7 +351,7 @@ def _union(masks):
 
 
 def _own_shape(v):
-    """Return the lengths of a variable, taken from its value at run time; None if it has no shape."""
+    """Return the lengths of a variable, taken from its value at run time. Return None if it has no shape."""
     if not hasattr(v.type, "ndim"):
         return None
     pattern = getattr(v.type, "broadcastable", (False,) * v.type.ndim)

@@ -1,7 +1,7 @@
 """The groups of a loop's inputs and outputs: sequences, states, results of each step, and values that are the same in all
 steps.
 
-A loop has two graphs. The inner graph computes a step; the outer graph contains the node of the loop. A member of a
+A loop has two graphs. The inner graph computes a step. The outer graph contains the node of the loop. A member of a
 group consists of the following variables:
 
 =======  ===================  =============================  =======================  =====================
@@ -21,16 +21,16 @@ until    -                    -                              one, a scalar      
 The order of the groups among inputs is: n_steps, seqs, mit_mot, mit_sot, sit_sot, shared, nit_sot, others. Among
 outputs it is: mit_mot, mit_sot, sit_sot, nit_sot, shared, until.
 
-The first rows of a buffer are the initial states. Their number (`lead`) is the number of rows that the earliest tap,
-read or written, lies before step 0. The row of step 0 follows them. A buffer of mit_sot, sit_sot or nit_sot may have
-fewer rows than there are steps; then it keeps the last rows, in order of time.
+The first rows of a buffer are the initial states. Their number is called `lead`: it is the distance of the earliest
+tap, read or written, from step 0. The row of step 0 follows the initial states. A buffer of mit_sot, sit_sot or nit_sot
+may have fewer rows than there are steps. It then keeps the last rows, in order of time.
 """
 
 __all__ = ["Groups"]
 
 
 class Groups:
-    """The layout of a loop; a mixin of `Scan` and of classes that analyze loops.
+    """The layout of a loop. This class is a mixin of `Scan` and of classes that analyze loops.
 
     Attributes
     ----------
@@ -256,8 +256,9 @@ class Groups:
         Returns
         -------
         dict
-            ``"inner_inp_from_outer_inp"`` and so on, for each two of outer inputs (``outer_inp``), inner inputs, inner outputs and outer
-            outputs (``outer_out``): number -> number, -1 where there is none; numbers of inner variables are in lists.
+            ``"inner_inp_from_outer_inp"`` and so on: a dict from the index of a source (here an outer input) to the
+            index of a target (here an inner input). Sources and targets are ``outer_inp``, ``inner_inp``, ``inner_out``
+            and ``outer_out``. If the target is an inner variable, the value is a list of indices. -1 means no variable.
         """
         rows = []  # (outer input, inner inputs, inner outputs, outer output) of each member of a group
         inner_in = inner_out = 0
@@ -279,7 +280,7 @@ class Groups:
             add(1, 0)
         for i, taps in enumerate(self.tap_array):
             add(len(taps), len(self.output_taps(i)), outer_out=i)
-        # Inner outputs of nit_sot precede those of shared variables; outer inputs follow them.
+        # Among inner outputs, nit_sot precedes shared. Among outer inputs, nit_sot follows shared.
         first_shared, outer_in = outer_in, outer_in + self.n_shared_outs
         for i in range(self.n_nit_sot):
             add(0, 1, outer_out=self.n_states + i)

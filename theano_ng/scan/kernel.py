@@ -20,11 +20,12 @@ from theano_ng.tensor.type import TensorType
 
 __all__ = ["LoopKernel", "StepWriter", "advance_rows", "declare_rows", "is_number", "loop_kernel", "separated"]
 
-# The number of elements that one node computes before the next node starts: their results stay in the L1 cache.
+# The number of elements that one node computes before the next node starts. The results of a block stay in the L1
+# cache.
 _BLOCK = 256
 
-# gcc would otherwise replace the negative of a fused multiply-add, even if one node computes the sum and another node
-# its negative.
+# TNG_SEPARATE keeps gcc from merging two nodes. gcc would otherwise replace the negative of a fused multiply-add by one
+# instruction, even if one node computes the sum and another node computes its negative.
 _SUPPORT = (
     """\
 #define TNG_BLOCK %d
@@ -42,12 +43,12 @@ _SUPPORT = (
 
 class LoopKernel(NamedTuple):
     """A loop in C: ``int64_t KERNEL(int64_t steps, int64_t length, char **base, const int64_t *place)`` returns the
-    number of steps done.
+    number of steps that were executed.
 
     Operands are the inner inputs, then the inner outputs that are written to rows. ``base[k]`` is the address of the
     first row of operand k. ``place[3 * k]`` is the distance between rows in bytes, or 0 for an operand that is the same
-    in all steps. ``place[3 * k + 1]`` is the number of rows, ``place[3 * k + 2]`` the index of the row of step 0.
-    ``length`` is the length of a row. ``place[-1]`` is for the interpreter: the address of its program.
+    in all steps. ``place[3 * k + 1]`` is the number of rows. ``place[3 * k + 2]`` is the index of the row of step 0.
+    ``length`` is the length of a row. ``place[-1]`` is the address of the interpreter's program.
 
     Attributes
     ----------
@@ -58,9 +59,9 @@ class LoopKernel(NamedTuple):
         NumPy's type number of each operand.
     layout : Layout or None
         Layout of a kernel of `array_kernel`, which is ``int64_t KERNEL(int64_t steps, const int64_t *size, char **base,
-        const int64_t *place, char **const *data, const tng_helper *helpers, int64_t *left)``. `size` has the lengths,
-        `data` the addresses of the arrays' data pointers, and `helpers` the native functions. `left` is a flag: the
-        machine has to do the remaining steps.
+        const int64_t *place, char **const *data, const tng_helper *helpers, int64_t *left)``. `size` contains the
+        lengths, `data` the addresses of the arrays' data pointers, and `helpers` the native functions. The function
+        sets the flag `left` if the virtual machine has to execute the remaining steps.
     others : tuple of Kernel
         Kernels that native functions call.
     """
@@ -118,7 +119,7 @@ def loop_program(op, fgraph):
     Returns
     -------
     LoopProgram or None
-        The elements of its operands are those of a row. If all rows are scalars, they are VARYING.
+        A program for the elements of a row. If all rows are scalars, its operands are VARYING.
     """
     n_in, n_sinks = len(fgraph.inputs), op.n_mit_mot_outs + op.n_mit_sot + op.n_sit_sot + op.n_nit_sot
     if op.n_shared_outs or not n_sinks or not all(_is_possible(v) for v in [*fgraph.inputs, *fgraph.outputs]):
@@ -128,7 +129,7 @@ def loop_program(op, fgraph):
     ranks = {v.type.ndim for v, number in zip(operands, numbers) if not number}
     if len(ranks) > 1 or any(numbers[n_in:]) == bool(ranks) or (ranks and op.as_while):
         return None
-    values = dict(zip(fgraph.inputs, range(n_in)))  # variable -> its number, or a Literal
+    values = dict(zip(fgraph.inputs, range(n_in)))  # variable -> its number in the program, or a Literal
     steps, count = [], n_in
 
     def value(v):
@@ -173,7 +174,7 @@ def is_number(v):
 
 
 class _Part(NamedTuple):
-    """The C code of one step for one element, the names that it reads, and names and C types of its results."""
+    """The C code of one node for one element, the names that it reads, and the names and C types of its results."""
 
     text: str
     operands: list
@@ -181,7 +182,7 @@ class _Part(NamedTuple):
 
 
 class StepWriter:
-    """The C code of the steps of a loop, for one element.
+    """A writer of the C code of the steps of a loop, for one element.
 
     Attributes
     ----------
@@ -252,7 +253,7 @@ def _source(op, program, numbers, writer, stored, until):
     numbers : tuple of bool
         As in `LoopKernel`.
     writer : StepWriter
-        The written steps.
+        The writer, after it has written the steps.
     stored : list of str
         The C names of the values to store.
     until : str or None
@@ -326,8 +327,8 @@ def _source(op, program, numbers, writer, stored, until):
 
 
 def declare_rows(moving):
-    """Return declarations for operands with rows: the address b of the first row, the distance s, the number l of rows,
-    and the index r of the next row.
+    """Return declarations for operands with rows: the address b of the first row, the distance s between rows, the
+    number l of rows, and the index r of the next row.
     """
     lines = []
     for k in moving:
@@ -338,7 +339,9 @@ def declare_rows(moving):
 
 
 def separated(part):
-    """Return statements that keep compilers from contracting a node's sums with other nodes (`scalar.contraction`)."""
+    """Return statements that keep compilers from contracting the sums of a node with other nodes
+    (`scalar.contraction`).
+    """
     floats = [name for name, ctype in part.results.items() if ctype in ("npy_float32", "npy_float64")]
     return ["TNG_SEPARATE(%s);" % name for name in floats if "TNG_MUL_ADD" in part.text]
 
@@ -355,10 +358,10 @@ def _sinks_of_states(op, n_in):
 
 
 def _by_blocks(parts, loads, stores):
-    """Return loops over the elements of a row: one loop per node, on blocks of elements, or a single loop if there is
-    only one node.
+    """Return loops over the elements of a row. Several nodes have one loop each, on blocks of elements. A single node
+    has a single loop.
 
-    Outputs are written last: they may overwrite rows that are read.
+    Outputs are written last, because they may overwrite rows that are read.
 
     Parameters
     ----------

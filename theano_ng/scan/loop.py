@@ -1,5 +1,5 @@
-"""The Python version of the loop: it does the same as `_loop.pyx`, step by step in NumPy. Machines in Python use it,
-and tests compare the two.
+"""The Python version of the loop: it executes the same steps as `_loop.pyx`, in NumPy. Virtual machines in Python use
+it, and tests compare both versions.
 """
 
 import copy
@@ -10,8 +10,8 @@ from theano_ng.gof.link_errors import raise_with_op, with_text
 from theano_ng.tensor.native.alloc import empty
 from theano_ng.tensor.type import TensorType
 
-# The number of steps that the machine does before a kernel with arrays is compiled: compilation takes about as long as
-# it saves in these steps.
+# The number of steps that the virtual machine executes before a kernel with arrays is compiled. The compilation takes
+# about as long as the kernel saves in these steps.
 HOT_STEPS = 50000
 
 
@@ -43,7 +43,7 @@ def check_lengths(op, n_steps, arguments):
     states = arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]
     for i, buffer in enumerate(states):
         taps = op.tap_array[i] + op.output_taps(i)
-        # A mit_mot buffer holds all rows; the other buffers need only the rows in use.
+        # A mit_mot buffer holds all rows. The other buffers need only the rows in use.
         needed = op.lead(i) + n_steps + max(taps) if i < op.n_mit_mot else max(1, op.lead(i))
         if n_steps and len(buffer) < needed:
             raise ValueError(
@@ -57,10 +57,10 @@ def in_order(buffer, rows):
     Parameters
     ----------
     buffer : ndarray
-        The buffer. Its rows are reordered in place: if the node overwrites its input, the result must be in that
-        memory.
+        The buffer. Its rows are reordered in place, because the result must be in this memory if the node overwrites
+        its input.
     rows : int
-        Number of rows that were written since the buffer was empty.
+        Number of rows that were written in total.
     """
     if rows < len(buffer) or not len(buffer):
         return buffer[:rows]
@@ -88,7 +88,7 @@ def run(op, step, arguments, cells):
     Returns
     -------
     int
-        Number of steps done.
+        Number of steps that were executed.
     """
     n_steps = int(arguments[0])
     check_lengths(op, n_steps, arguments)
@@ -120,7 +120,7 @@ def run(op, step, arguments, cells):
         for i, (state, lead) in enumerate(zip(states, leads)):
             for tap in op.output_taps(i):
                 assign(op, state, (lead + done + tap) % len(state), next(written), i)
-        # Copy: the next step computes into the same arrays again.
+        # Copy the values, because the next step computes into the same arrays again.
         shared = [copy_shared(value) for value in op.inner_shared_outs(outputs)]
         done += 1
         if op.as_while and outputs[-1]:
@@ -135,7 +135,10 @@ def run(op, step, arguments, cells):
 
 
 def row(buffer, place, copied=False):
-    """Return a row as an array (0-d if rows are scalars): a view, or a copy."""
+    """Return a row as an array, which is 0-d if rows are scalars.
+
+    The array is a view, or a copy if `copied` is true.
+    """
     view = buffer[place, ...]
     return view.copy() if copied else view
 
@@ -159,7 +162,7 @@ def copy_shared(value):
 
 
 def contiguous_copy(value):
-    """Copy an array, to a C-contiguous array of class ndarray, or on its device."""
+    """Copy an array to a C-contiguous ndarray. Copy an array on a device on its device."""
     if not isinstance(value, np.ndarray):
         return value.copy()
     copied = empty(np.shape(value), value.dtype)
@@ -168,8 +171,8 @@ def contiguous_copy(value):
 
 
 def empty_result(op, i, arguments):
-    """Return result i of a loop without steps: an array without rows, whose other lengths are those that rows would
-    have.
+    """Return result i of a loop without steps: an array without rows. The other lengths are the lengths of a row that a
+    step would compute.
 
     Parameters
     ----------
@@ -197,17 +200,18 @@ def row_layout(value):
 
 
 def allocate_arrays(layout, lengths):
-    """Allocate the arrays of a kernel, for the lengths of a call.
+    """Allocate the arrays of a kernel for given lengths.
 
     Parameters
     ----------
     layout : array_kernel.Layout
     lengths : list of int
+        The lengths to which `Layout` refers by index.
 
     Returns
     -------
     list of ndarray
-        Views, since the kernel may change their data pointers.
+        The arrays. They are views, because the kernel may change their data pointers.
     """
     found = []
     for memory in layout.arrays:
@@ -230,7 +234,7 @@ def result_buffer(rows, shape, dtype, old=None):
     shape, dtype
         Shape and dtype of a row.
     old : object
-        A previous buffer; it is returned if it fits.
+        A previous buffer. It is returned if it has the right shape, dtype and layout.
     """
     shape = (int(rows), *shape)
     if type(old) is np.ndarray and old.shape == shape and old.dtype == dtype and old.flags.carray and old.flags.owndata:
@@ -249,7 +253,7 @@ def buffer_of(kind, rows, value, old=None):
     value : array_like
         The first result.
     old : object
-        As for `result_buffer`.
+        See `result_buffer`.
     """
     shape, dtype = row_layout(value)
     if isinstance(kind, TensorType):
@@ -267,7 +271,7 @@ def assign(op, buffer, place, value, number):
     place : int
     value : array_like
     number : int
-        Number of the outer output.
+        Index of the outer output.
 
     Raises
     ------
@@ -283,7 +287,7 @@ def assign(op, buffer, place, value, number):
 
 
 def raise_in_step(op, step, failure, machine=None):
-    """Raise an exception again, with the step, the loop, and the node of the step added to its message.
+    """Raise an exception again. Add the step, the loop, and the node of the step to its message.
 
     Parameters
     ----------
@@ -291,7 +295,7 @@ def raise_in_step(op, step, failure, machine=None):
     step : int
     failure : BaseException
     machine : VM, optional
-        The machine that ran the step, if it did not add the node itself.
+        The virtual machine that ran the step, if it did not add the node itself.
     """
     if not isinstance(failure, Exception):
         raise failure

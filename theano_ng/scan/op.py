@@ -34,8 +34,8 @@ _makers = WeakValueDictionary()  # (mode or None, identity of a step) -> its mak
 
 
 class StepGraph(InnerGraph):
-    """The graph of a step. Its function lends its results, and may get views as inputs: the loop copies values that
-    must last.
+    """The graph of a step. Its function lends its results, and may get views as inputs. Therefore the loop copies
+    values that it has to keep.
 
     `arguments` has the entries ``mode``, ``allow_gc``, ``profile`` and ``name``.
     """
@@ -48,7 +48,7 @@ class StepGraph(InnerGraph):
         """Return the maker of functions and programs of the step, in the current inner mode.
 
         Equal steps that were written on the same lines share a maker. The gradient of nested loops contains the inner
-        loops once more at each level; thus they are rewritten only once.
+        loops once more at each level. With a shared maker, these loops are rewritten only once.
         """
         asked = inner_mode()
         key = None if asked is None else asked.inner_key()
@@ -56,8 +56,8 @@ class StepGraph(InnerGraph):
             mode = get_mode(self.arguments["mode"]) if asked is None else asked
             profile = self.arguments["profile"] or config.profile
             text = None if profile else graph_cache.identity(mode, self, std_fgraph.features)
-            # The text identifies the loop's own mode. For another mode the key includes the mode, whose linker may
-            # differ even if its rewriting is the same.
+            # The text identifies the loop's own mode. If the mode is another mode, the key includes it, because its
+            # linker may differ even if its rewriting is the same.
             which = None if mode is self.arguments["mode"] else mode
             made = None if text is None else _makers.get((which, text))
             if made is None:
@@ -72,7 +72,7 @@ class StepGraph(InnerGraph):
         if self.arguments["gpua"] and not moves:
             mode = mode.including("gpuarray")
         elif moves and not self.arguments["gpua"]:
-            # Otherwise each step would transfer rows to a device and back.
+            # A step that moves computations to a device would transfer rows to the device and back in each step.
             mode = mode.excluding("gpuarray")
         if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):
             mode = mode.clone(link_kwargs={"allow_gc": self.arguments["allow_gc"]})
@@ -94,7 +94,7 @@ class StepGraph(InnerGraph):
         return self.maker().create()
 
     def shape_of_result(self, k, values):
-        """Return the shape of an output, computed without the output itself if possible.
+        """Return the shape of an output. If possible, the output itself is not computed.
 
         Parameters
         ----------
@@ -115,8 +115,8 @@ class StepGraph(InnerGraph):
         return tuple(int(length) for length in self.shape_functions[k](*values))
 
     def kernel(self, op):
-        """Return the kernel that does all steps of a loop at once, or None. If the nodes of a step are profiled, the
-        steps are run one by one.
+        """Return the kernel that executes all steps of a loop at once, or None. If the nodes of a step are profiled,
+        return None, so that the steps are run one by one.
 
         Parameters
         ----------
@@ -145,11 +145,10 @@ class Scan(Derivatives, Groups, Op):
         ``n_seqs``, ``n_mit_mot``, ``n_mit_mot_outs``, ``n_mit_sot``, ``n_sit_sot``, ``n_shared_outs``, ``n_nit_sot``,
         ``tap_array``, ``mit_mot_out_slices`` and ``as_while``: see `Groups`. Also ``truncate_gradient`` (int; -1: all
         steps), ``name`` (str or None), ``mode``, ``profile`` (bool or str; `config.profile` also enables it),
-        ``allow_gc`` (bool), ``strict`` (bool), ``gpua`` (bool: steps run on a device), and
-        ``destroy_map`` (dict: outer output
-        -> outer inputs that it overwrites).
+        ``allow_gc`` (bool), ``strict`` (bool), ``gpua`` (bool: steps run on a device), and ``destroy_map`` (dict: outer
+        output -> outer inputs that it overwrites).
     typeConstructor : callable, optional
-        ``typeConstructor(broadcastable=, dtype=)`` returns the type of an outer output; by default, a tensor type.
+        ``typeConstructor(broadcastable=, dtype=)`` returns the type of an outer output. Default: a tensor type.
     """
 
     # In Theano, the rule that shortens buffers marks loops that it must not visit again. Here it may visit a loop
@@ -178,9 +177,9 @@ class Scan(Derivatives, Groups, Op):
         self.inner_graph = StepGraph.of_parts(list(inputs), list(outputs), [], arguments)
         self.n_others = len(self.inner_non_seqs(inputs))
         if typeConstructor is not None:
-            self.info["type_constructor"] = typeConstructor  # for loops that are made from this one
+            self.info["type_constructor"] = typeConstructor  # for loops that are made from this loop
         make_type = self.info.get("type_constructor", TensorType)
-        # The first of the inner outputs that are written to each buffer; the results follow.
+        # Find the first inner output that is written to each buffer of mit_mot. The other outputs follow.
         firsts = accumulate((len(taps) for taps in self.mitmot_out_taps()), initial=0)
         written = [outputs[first] for first in list(firsts)[:-1]]
         written += outputs[self.n_mit_mot_outs : self.n_outputs_before_results + self.n_nit_sot]
@@ -193,7 +192,7 @@ class Scan(Derivatives, Groups, Op):
 
     @property
     def fn(self):
-        """The compiled function of the step, for inspection; None if the step has not been needed yet."""
+        """The compiled function of the step, for inspection. It is None if the step has not been needed yet."""
         return self.inner_graph.compiled() if self.inner_graph.makers else None
 
     def program_lines(self, node):
@@ -214,7 +213,7 @@ class Scan(Derivatives, Groups, Op):
     # -- identity
 
     def _identity(self):
-        """Return the properties, except the step, in which equal loops agree."""
+        """Return the properties that equal loops share, except the step."""
         return (
             self.n_seqs,
             self.n_mit_mot,
@@ -242,7 +241,7 @@ class Scan(Derivatives, Groups, Op):
         return hash((type(self), self._identity(), self.inner_graph))
 
     def describe_for_cache(self, key, depth):
-        """Return a text that identifies the loop, see `compile.graph_cache`."""
+        """Return a text that identifies the loop; see `compile.graph_cache`."""
         return "%s %s" % (key.text([self.name, *self._identity()], depth), key.text(self.inner_graph, depth))
 
     # -- the node
@@ -253,14 +252,14 @@ class Scan(Derivatives, Groups, Op):
         Raises
         ------
         AssertionError, TypeError, ValueError
-            If inputs do not fit the step, or the step is inconsistent: see `scan.validation`.
+            If inputs do not fit the step, or if the step is inconsistent; see `scan.validation`.
         """
         inputs = fit_inputs(self, inputs)
         check_step(self, inputs)
         return Apply(self, inputs, [t() for t in self.output_types])
 
     def validate_inner_graph(self):
-        """Raise an error if the step changes the type of a state; `make_node` calls the same check.
+        """Raise an error if the step changes the type of a state. `make_node` makes the same check.
 
         Raises
         ------
@@ -290,8 +289,8 @@ class Scan(Derivatives, Groups, Op):
     def starts_with(kernel):
         """Return True if a kernel is used from the first step on.
 
-        The kernels that the machine needs for steps with arrays mostly exist. So a missing kernel of the loop is
-        compiled only after many steps.
+        In most cases, the kernels that the virtual machine needs for steps with arrays exist already. Therefore a
+        missing kernel of the loop is compiled only after many steps.
         """
         if kernel.layout is None or not loop.HOT_STEPS:
             return True
@@ -301,7 +300,9 @@ class Scan(Derivatives, Groups, Op):
             return False
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
-        """Return a thunk that runs the loop in C, or in Python if that is requested, or needed to run a step."""
+        """Return a thunk that runs the loop in C. It runs in Python if this is requested, or if the step cannot run in
+        C.
+        """
         if impl == "py" or not self.runs_in_c():
             return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
         inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]
@@ -327,7 +328,7 @@ class Scan(Derivatives, Groups, Op):
             profile.count_loop(steps, time.perf_counter() - start)
 
     def execute(self, node, args, outs):
-        """Run the loop; the classic name of `perform`.
+        """Run the loop. This is the classic name of `perform`.
 
         Parameters
         ----------

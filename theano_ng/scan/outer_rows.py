@@ -15,9 +15,9 @@ __all__ = ["Rows", "has_length", "is_filled_by", "written_index"]
 
 
 class Rows:
-    """The rows of an outer variable that hold all values of a variable of the step: rows `first` to `last` of `source`.
+    """The rows of an outer variable that hold the values of a variable of the step in all steps: `source[first:last]`.
 
-    `last` counts from the end (None: up to the end), or is a variable.
+    `last` is an int that counts from the end, a variable, or None for all rows up to the end.
     """
 
     def __init__(self, source, first=0, last=None):
@@ -28,7 +28,7 @@ class Rows:
         return self.source if not self.first and self.last is None else self.source[self.first : self.last]
 
     def backward(self):
-        """Return the rows, latest first."""
+        """Return the rows in reversed order of time: the latest row comes first."""
         if isinstance(self.last, Variable):
             return self.forward()[::-1]
         return self.source[None if self.last is None else self.last - 1 : self.first - 1 if self.first else None : -1]
@@ -97,7 +97,7 @@ def _number(v):
 
 
 def _is_sum(stop, n_steps, start):
-    """Return True if an index is the number of steps, plus `start` if it is given."""
+    """Return True if an index is the number of steps, plus `start` if `start` is given."""
     if not isinstance(stop, Variable):
         return False
     if stop.owner is not None and isinstance(stop.owner.op, ScalarFromTensor):
@@ -111,8 +111,8 @@ def _is_sum(stop, n_steps, start):
 
 
 def written_index(v):
-    """If a variable is zeros with an array added at one place, return the index of that place in the first dimension,
-    else None.
+    """If a variable is zeros to which an array is added at one place, return the index of this place in the first
+    dimension. Otherwise return None.
     """
     node = v.owner
     if node is None or not isinstance(node.op, IncSubtensor) or node.op.set_instead_of_inc:

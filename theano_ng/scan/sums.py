@@ -1,8 +1,8 @@
-"""Sums over the steps of a loop: as much as possible is computed once, after the loop.
+"""Sums over the steps of a loop. As much as possible of each sum is computed once, after the loop.
 
 The gradient with respect to a variable that is the same in all steps is such a sum. Products of matrices become one
 product of the stacked matrices of all steps: if a step computes ``dot(h.T, g)``, the loop returns the rows g, and
-``dot(H.T, G)`` is computed after it.
+``dot(H.T, G)`` is computed after the loop.
 """
 
 from functools import reduce
@@ -23,7 +23,7 @@ __all__ = ["StepSums"]
 class StepSums:
     """A plan for sums over the steps of a loop.
 
-    First `plan` all sums, then `choose`. Then make the loop; `total` returns the sums, computed after the loop.
+    First `plan` all sums, then `choose`. Then make the loop. After the loop, `total` returns the sums.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class StepSums:
     Attributes
     ----------
     kept : dict
-        Variables that the loop has to return, row by row (the keys).
+        The keys are variables that the loop has to return, row by row.
     fixed : dict
-        Variables, the same in all steps, that the outer graph has to compute (the keys).
+        The keys are variables that are the same in all steps, and that the outer graph has to compute.
     summed : dict
         Variables that the loop has to sum up -> an outer variable that has their shape where they are not broadcastable.
     """
@@ -73,8 +73,8 @@ class StepSums:
                 parts.append([v, then])
                 continue
             if node is None or v in self.available or v in opened:
-                # A variable that was opened before stays whole: if sums add a variable to itself, opening it each time
-                # would take exponential time.
+                # Do not open a variable twice. If sums add a variable to itself, opening it each time would take
+                # exponential time.
                 self._leaf(parts, v, then, like)
                 continue
             opened.add(v)
@@ -114,11 +114,11 @@ class StepSums:
             self._pending.append((parts, part, like))
 
     def _is_product_of_rows(self, v):
-        """Return True if a variable is a product whose factors can be stacked: they have the same shapes in all steps.
+        """Return True if a variable is a product whose factors can be stacked: their shapes are the same in all steps.
 
-        The lengths of the product do not change. The length that is summed over is known not to change if the outer
-        graph has all values of a factor. Otherwise it may change: a loop in the step may have a different number of
-        steps each time.
+        The lengths of the product do not change. If the outer graph has all values of a factor, the length that is
+        summed over does not change either. Otherwise it may change, for example because a loop in the step may have a
+        different number of steps each time.
         """
         if not _is_dot(v):
             return False
@@ -138,7 +138,7 @@ class StepSums:
             self.kept[base] = None
 
     def choose(self):
-        """Decide which of the remaining terms are summed up in the loop, and which after it."""
+        """Decide which of the remaining terms are summed up in the loop, and which terms after the loop."""
         together = {}  # for each sum, the values that the loop adds up in one accumulator
         for parts, part, like in self._pending:
             v, then = part
@@ -151,7 +151,7 @@ class StepSums:
                 # loop.
                 self.kept[v] = None
             else:
-                # Sum up the term after its operations: its shape is known then.
+                # Sum up the term after its operations, because its shape is known then.
                 value = _apply_operations(v, then)
                 part[:] = value, None
                 together.setdefault((id(parts), value.type), (parts, like, []))[2].append(part)
@@ -163,7 +163,7 @@ class StepSums:
             self.summed[first[0]] = like
 
     def _is_sum_of_rows(self, v):
-        """Return True if a variable is a sum of elements of a variable that the outer graph will have anyway."""
+        """Return True if a variable is a sum of elements of a variable whose rows the outer graph will have anyway."""
         if v.owner is None or not isinstance(v.owner.op, Sum):
             return False
         base, _ = _behind_dimshuffles(v.owner.inputs[0], self.available)
@@ -183,7 +183,7 @@ class StepSums:
         rows : callable
             A function that returns the values, (n_steps, ...), of a variable in `available` or `kept`.
         fixed, sums : dict
-            Map members of the attributes `fixed` and `summed` to outer variables.
+            Outer variables for the members of the attributes `fixed` and `summed`.
 
         Returns
         -------
@@ -209,7 +209,7 @@ class StepSums:
         v : Variable
             A variable that was requested by `keep`.
         rows : callable
-            As for `total`.
+            See `total`.
         """
         base, orders = _behind_dimshuffles(v, self.available)
         value = rows(base)
@@ -244,8 +244,8 @@ def _apply_operations(value, then, fixed=None):
     ----------
     value : Variable
     then : (op, int or None, list of Variable, then) or None
-        The operation, the position of `value` among its inputs (None: it is the only input), its inputs, and the
-        operations after it.
+        The operation, the position of `value` among its inputs (None if it is the only input), its inputs, and the
+        operations that follow.
     fixed : dict, optional
         Replacements of the other inputs.
     """
@@ -265,7 +265,7 @@ def _is_dot(v):
 
 
 def _behind_dimshuffles(v, available):
-    """Return the variable behind DimShuffles, and the patterns that lead from it to `v`."""
+    """Return the variable to which DimShuffles were applied, and the patterns that lead from it to `v`."""
     orders = []
     while v not in available and v.owner is not None and isinstance(v.owner.op, DimShuffle):
         orders.append(v.owner.op.new_order)

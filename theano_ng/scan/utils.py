@@ -29,12 +29,12 @@ __all__ = sorted(["get_updates_and_outputs", "safe_new", "until", *_lazy])
 
 
 class until:
-    """The condition after which a loop ends; a step function returns it as its last value.
+    """The condition after which a loop ends. A step function returns it as its last value.
 
     Parameters
     ----------
     condition : scalar
-        The loop ends after the first step in which it is true. The results of that step still count.
+        The loop ends after the first step in which it is true. The results of this step still count.
     """
 
     def __init__(self, condition):
@@ -47,21 +47,21 @@ class until:
 
 
 def safe_new(x, tag="", dtype=None):
-    """Return a new free variable like another one, for the graph of a step.
+    """Return a new free variable of the type of another variable, for the graph of a step.
 
     Parameters
     ----------
     x : Variable or array_like
     tag : str
-        Suffix for the name of the new variable. If `x` has no name, it has none.
+        Suffix for the name of the new variable. If `x` has no name, the new variable has no name.
     dtype : str, optional
         Another dtype.
 
     Returns
     -------
     Variable
-        If ``config.compute_test_value`` is on and `x` has a test value, the variable has it, too. For a constant, the
-        result is another constant of the same name.
+        If ``config.compute_test_value`` is on and `x` has a test value, the new variable has this test value, too. For
+        a constant, the result is another constant of the same name.
 
     Raises
     ------
@@ -79,14 +79,17 @@ def safe_new(x, tag="", dtype=None):
 
 
 def as_list(given):
-    """Convert an argument to a list: it is a list, a single item, or None for an empty list."""
+    """Convert an argument to a list. The argument is a list or tuple, a single item, or None for an empty list."""
     if given is None:
         return []
     return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
 def copy_test_value(source, target, part=lambda value: value):
-    """Copy the test value of a variable, or a part of it, to another one, if test values are enabled and it has one."""
+    """Copy the test value of a variable, or a part of it, to another variable.
+
+    Do nothing if test values are off, or if the variable has no test value.
+    """
     if config.compute_test_value == "off":
         return
     try:
@@ -97,8 +100,8 @@ def copy_test_value(source, target, part=lambda value: value):
 
 
 def values_afterwards(derivative):
-    """Decorate `L_op` or `R_op` of loops: inner variables get no test values, and the outer variables get theirs at the
-    end.
+    """Decorate `L_op` or `R_op` of loops. Inner variables get no test values, and outer variables get their test values
+    at the end.
     """
 
     @functools.wraps(derivative)
@@ -121,8 +124,8 @@ def get_updates_and_outputs(ls):
     Parameters
     ----------
     ls : Variable, dict, until, or list or tuple of them
-        Outputs (a variable, or a list or tuple of variables), updates (a dict or a list of pairs), or both in either order; a condition
-        may follow.
+        Outputs (a variable, or a list or tuple of variables), updates (a dict or a list of pairs), or both in either
+        order. A condition may follow.
 
     Returns
     -------
@@ -133,7 +136,7 @@ def get_updates_and_outputs(ls):
     Raises
     ------
     ValueError
-        If it is none of these.
+        If `ls` has another form.
     """
     items = [ls] if isinstance(ls, Variable) or _is_updates(ls) else list(ls) if isinstance(ls, (list, tuple)) else [ls]
     condition = None

@@ -23,7 +23,7 @@ def integer_scalar(value, what):
     Raises
     ------
     ValueError
-        If it is not an integer scalar.
+        If the value is not an integer scalar.
     """
     variable = tensor_or_other(value)
     kind = variable.type
@@ -38,7 +38,7 @@ def integer_scalar(value, what):
 def fit_inputs(op, inputs):
     """Return the outer inputs of a loop, each with the type that the step expects.
 
-    Values become constants. An input with a less specific broadcast pattern gets the pattern of the step; an input with
+    Values become constants. An input with a less specific broadcast pattern gets the pattern of the step. An input with
     a smaller dtype is cast.
 
     Parameters
@@ -53,7 +53,7 @@ def fit_inputs(op, inputs):
     Raises
     ------
     AssertionError
-        If there are too many or too few.
+        If the number of inputs is wrong.
     ValueError, TypeError
         If an input does not fit.
     """
@@ -81,7 +81,7 @@ def fit_inputs(op, inputs):
 
 
 def _fit(op, given, inner, n_leading):
-    """Return an outer input converted to a type with `n_leading` dimensions before those of the inner variable."""
+    """Return an outer input in the type of the inner variable, with `n_leading` additional leading dimensions."""
     wanted = inner.type
     given = tensor_or_other(given) if isinstance(wanted, TensorType) else given
     kind = given.type
@@ -126,7 +126,7 @@ def check_step(op, inputs=None):
     ValueError
         If a dtype or number of dimensions differs.
     TypeError
-        If another kind of type differs, or a broadcast pattern is impossible for the state.
+        If a type of another kind differs, or if a broadcast pattern is impossible for the state.
     """
     first_row, first_out = op.n_seqs, 0
     for i in range(op.n_states):
@@ -142,7 +142,7 @@ def check_step(op, inputs=None):
 
 
 def _compare(op, number, initial, row, out):
-    """Raise the error for an output of a state that has a wrong type, if it is wrong."""
+    """Raise TypeError or ValueError if the type of the output `out` of a state does not fit the type of `row`."""
     kind, wanted = out.type, row.type
     if type(kind) is not type(wanted):
         raise TypeError(_inconsistent(op, row, out))
@@ -168,8 +168,7 @@ def _compare(op, number, initial, row, out):
             "added by scan."
             % (initial, number, wanted.ndim + 1, kind.ndim, op.name, _described(row), wanted.ndim, kind.ndim)
         )
-    # If the output of a step is known to have length 1 and the state may be longer, the error is raised at run time, as
-    # for other lengths.
+    # If only the output of a step is known to have length 1, the length is checked at run time, like other lengths.
     if any(mine and not theirs for mine, theirs in zip(wanted.broadcastable, kind.broadcastable)):
         raise TypeError(
             _inconsistent(op, row, out)

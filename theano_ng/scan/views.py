@@ -13,7 +13,7 @@ def map(fn, sequences, non_sequences=None, truncate_gradient=-1, go_backwards=Fa
     fn : callable
         A function of a row of each sequence, and of `non_sequences`.
     sequences, non_sequences, truncate_gradient, go_backwards, mode, name
-        As for `scan`.
+        See `scan`.
 
     Returns
     -------
@@ -33,14 +33,15 @@ def map(fn, sequences, non_sequences=None, truncate_gradient=-1, go_backwards=Fa
 
 
 def reduce(fn, sequences, outputs_info, non_sequences=None, go_backwards=False, mode=None, name=None):
-    """Reduce sequences: apply a function to each row and its previous result.
+    """Reduce sequences: apply a function to each row and the result for the previous row.
 
     Parameters
     ----------
     fn : callable
-        A function of a row of each sequence, its previous result (`outputs_info` at first), and `non_sequences`.
+        A function of a row of each sequence, its result for the previous row (`outputs_info` for the first row), and
+        `non_sequences`.
     sequences, outputs_info, non_sequences, go_backwards, mode, name
-        As for `scan`.
+        See `scan`.
 
     Returns
     -------
@@ -63,10 +64,10 @@ def reduce(fn, sequences, outputs_info, non_sequences=None, go_backwards=False, 
 
 
 def foldl(fn, sequences, outputs_info, non_sequences=None, mode=None, name=None):
-    """Reduce from the first row to the last. The parameters are those of `reduce`."""
+    """Reduce from the first row to the last. For the parameters, see `reduce`."""
     return reduce(fn, sequences, outputs_info, non_sequences, go_backwards=False, mode=mode, name=name)
 
 
 def foldr(fn, sequences, outputs_info, non_sequences=None, mode=None, name=None):
-    """Reduce from the last row to the first. The parameters are those of `reduce`."""
+    """Reduce from the last row to the first. For the parameters, see `reduce`."""
     return reduce(fn, sequences, outputs_info, non_sequences, go_backwards=True, mode=mode, name=name)

@@ -1,10 +1,10 @@
-"""Sparse matrices: variables, operations and gradients that do not compute elements that are known to be zero.
+"""Sparse matrices: variables, operations and gradients, which skip elements that are known to be zero.
 
 To use them, ``import theano_ng.sparse``. Values are matrices of `scipy.sparse`, in the formats csr and csc.
 
-A gradient is either regular or structured. A regular gradient is that of the dense operation. A structured gradient is
-computed for stored entries only, as if the matrix had no other elements. The description of each function states which
-one it has.
+A gradient is either regular or structured. A regular gradient is the gradient of the dense operation. A structured
+gradient is computed for stored entries only, as if the matrix had no other elements. The description of each function
+says which kind of gradient it has.
 """
 
 from numpy.lib.stride_tricks import as_strided

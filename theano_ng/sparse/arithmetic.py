@@ -55,7 +55,7 @@ def _gradient(x, value):
 
 
 def _lines_of_entries(x):
-    """Return the line (row of csr, column of csc) of each entry, and the number of entries."""
+    """Return the line of each entry (its row in csr, its column in csc), and the number of entries."""
     return np.repeat(np.arange(len(x.indptr) - 1), np.diff(x.indptr)), int(x.indptr[-1])
 
 
@@ -98,7 +98,7 @@ neg = Neg()
 
 
 class AddSS(Op):
-    """An Op that adds two sparse matrices; the result has the format of the first one. The gradient is regular."""
+    """An Op that adds two sparse matrices. The result has the format of the first matrix. The gradient is regular."""
 
     __props__ = ()
 
@@ -126,7 +126,7 @@ add_s_s = AddSS()
 class AddSSData(Op):
     """An Op that adds two sparse matrices of one type whose entries have the same positions and order.
 
-    Only the data are added: the caller must ensure that the positions agree. The gradient is structured.
+    Only the data are added. The caller must ensure that the positions agree. The gradient is structured.
     """
 
     __props__ = ()
@@ -157,7 +157,7 @@ add_s_s_data = AddSSData()
 
 
 class AddSD(Op):
-    """An Op that adds a sparse and a dense matrix; the result is dense.
+    """An Op that adds a sparse and a dense matrix. The result is dense.
 
     The gradient with respect to the sparse matrix is structured.
     """
@@ -342,9 +342,9 @@ mul_s_v = MulSV()
 
 
 def _operands(what, x, y):
-    """Convert both operands to variables, and return them with a pair of bools: whether each is sparse.
+    """Convert both operands to variables. Return them, and a pair of bools that are True for sparse operands.
 
-    Raise TypeError if neither is sparse.
+    Raise TypeError if neither operand is sparse.
     """
     x, y = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)
     kinds = isinstance(x.type, SparseType), isinstance(y.type, SparseType)
@@ -371,7 +371,7 @@ def add(x, y):
     Raises
     ------
     TypeError
-        When neither operand is sparse, or a dense operand is not a matrix.
+        If neither operand is sparse, or a dense operand is not a matrix.
     """
     x, y, (x_is, y_is) = _operands("add", x, y)
     if x_is and y_is:
@@ -399,7 +399,7 @@ def mul(x, y):
     Raises
     ------
     TypeError
-        When neither operand is sparse, or a dense operand is neither a matrix nor a scalar.
+        If neither operand is sparse, or a dense operand is neither a matrix nor a scalar.
     """
     x, y, (x_is, y_is) = _operands("mul", x, y)
     if x_is and y_is:

@@ -21,7 +21,7 @@ def compressed(x, op):
     Raises
     ------
     TypeError
-        When `x` is not sparse, or has another format.
+        If `x` is not sparse, or has another format.
     """
     x = as_sparse_variable(x)
     if x.format not in ("csr", "csc"):
@@ -38,7 +38,7 @@ def zero_gradient(x):
 def in_type_of(x, gradient):
     """Convert a gradient with respect to the sparse variable `x` to the format of `x`.
 
-    A dense gradient, such as that of a product, stays dense. If `x` has an integer dtype, return zeros.
+    A dense gradient, such as the gradient of a product, stays dense. If `x` has an integer dtype, return zeros.
     """
     if x.dtype in DISCRETE:
         return zero_gradient(x)

@@ -47,7 +47,7 @@ class _ComparisonOpSS(Op):
         x, y = inputs
         same_shapes(self, x, y)
         with warnings.catch_warnings():
-            # If two zeros compare as true, nearly all elements of the result are entries, and SciPy warns of that.
+            # If the comparison of two zeros is true, nearly all elements of the result are entries. SciPy then warns.
             warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
             result = self.comparison(matrix_of(x), matrix_of(y))
         outputs[0][0] = copy_if_shared(result.astype("uint8").asformat(x.format), x, y)
@@ -188,9 +188,9 @@ greater_equal_s_d = GreaterEqualSD()
 
 
 def _comparison(symbol, name, both, sparse_first, dense_first):
-    """Return a comparison function that chooses the Op by its operands.
+    """Return a comparison function that chooses the Op by the kinds of its operands.
 
-    If the first operand is dense, it applies the Op `dense_first` to the swapped operands.
+    If the first operand is dense, the function applies the Op `dense_first` to the swapped operands.
     """
 
     def compare(x, y):

@@ -55,12 +55,12 @@ _INDICES = TensorType("int32", (False,))
 
 
 def as_int32(what, array):
-    """Convert a vector of indices to int32, the dtype for all Ops on parts.
+    """Convert a vector of indices to int32, the dtype of indices in all Ops on the parts of sparse matrices.
 
     Raises
     ------
     ValueError
-        When an index is too large for int32.
+        If an index is too large for int32.
     """
     if array.dtype == np.int32:
         return array
@@ -75,7 +75,7 @@ class CSMProperties(Op):
     Parameters
     ----------
     kmap : None
-        A removed feature of older versions; must be None.
+        A removed feature of older versions. It must be None.
     """
 
     __props__ = ()
@@ -141,7 +141,7 @@ def csm_indices(csm):
 def csm_indptr(csm):
     """Return the indptr of a sparse variable, as int32.
 
-    It contains the start of the entries of each row (csr) or column (csc), and the end of the last one.
+    It contains the start of the entries of each row (csr) or column (csc), and the end of the last row or column.
     """
     return csm_properties(csm)[2]
 
@@ -158,7 +158,7 @@ class CSM(Op):
     ----------
     format : {'csr', 'csc'}
     kmap : None
-        A removed feature of older versions; must be None.
+        A removed feature of older versions. It must be None.
 
     Examples
     --------
@@ -236,7 +236,7 @@ class _Parts:
 
 
 def _as_indices(part):
-    """Convert a list or array of integers to an array, of the dtype int32 of `CSMProperties` if all values fit."""
+    """Convert a list or array of integers to an array. The dtype is int32, as in `CSMProperties`, if all values fit."""
     array = np.asarray(part)
     if array.size == 0 and array.dtype.kind == "f":
         array = array.astype("int32")
@@ -252,14 +252,14 @@ CSR = CSM("csr")
 class CSMGrad(Op):
     """An Op that computes the gradient of `CSM` with respect to the data.
 
-    The inputs are the parts of the matrix x, and those of its gradient g in the same format. The result has, for each
-    entry of x, the element of g at its position. Several entries of g at one position are added up. Several entries of
-    x at one position all get that sum.
+    The inputs are the parts of the matrix x, and the parts of its gradient g in the same format. For each entry of x,
+    the result has the element of g at the same position. Several entries of g at one position are added up. If several
+    entries of x have one position, each of them gets this sum.
 
     Parameters
     ----------
     kmap : None
-        A removed feature of older versions; must be None.
+        A removed feature of older versions. It must be None.
     """
 
     __props__ = ()
@@ -428,7 +428,7 @@ class AsFormat(Op):
 
 
 def as_format(x, format):
-    """Convert a sparse variable to a format; return `x` itself if it already has that format.
+    """Convert a sparse variable to a format. Return `x` itself if it already has this format.
 
     Parameters
     ----------
@@ -448,7 +448,7 @@ class DenseFromSparse(Op):
     Parameters
     ----------
     structured : bool
-        Whether the gradient is structured: computed only at the positions of entries. Otherwise it is regular.
+        If True, the gradient is structured: it is computed only at the positions of entries. Otherwise it is regular.
     """
 
     __props__ = ()
@@ -559,7 +559,7 @@ def sp_zeros_like(x, dtype=None):
     ----------
     x : SparseVariable
     dtype : str, optional
-        The dtype of the result; by default that of `x`.
+        The dtype of the result. Default: the dtype of `x`.
 
     Returns
     -------
@@ -568,7 +568,7 @@ def sp_zeros_like(x, dtype=None):
     """
     dtype = dtype or x.dtype
     if x.format == "bsr":
-        # A bsr matrix has other parts, so csm_properties cannot be used.
+        # csm_properties cannot be used, because a bsr matrix has other parts.
         return SparseFromDense("bsr")(zeros((x.shape[0], x.shape[1]), dtype=dtype))
     _, _, indptr, shape = csm_properties(x)
     empty = np.zeros(0, dtype=dtype)

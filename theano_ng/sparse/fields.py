@@ -1,7 +1,7 @@
 """Ops on the parts of sparse matrices, with C code. Rewriting inserts them in place of Ops on the matrices.
 
-Their inputs are the vectors `data`, `indices` and `indptr`, see `csm_properties`. If one of the lengths does not follow
-from these, it is an optional last input, which is compared with the dense operand.
+Their inputs are the vectors `data`, `indices` and `indptr`; see `csm_properties`. A length of the matrix that does not
+follow from these vectors may be given as the last input. It is then compared with the length of the dense operand.
 """
 
 import numpy as np
@@ -46,9 +46,9 @@ _SOURCE = "theano_ng.tensor.native.sparse:"
 
 
 class _OnParts(NativeOp, Op):
-    """Base class of Ops on parts. `shapes` has a letter for each input: its number of dimensions and kind of dtype.
+    """A base class of Ops on parts. `shapes` has a letter for each input: its number of dimensions and kind of dtype.
 
-    The letters are 'v' for a vector, 'i' for a vector of integers, 'm' for a matrix, 'n' for an integer.
+    The letters are 'v' for a vector, 'i' for a vector of integers, 'm' for a matrix, and 'n' for an integer.
     """
 
     shapes = ""
@@ -67,16 +67,17 @@ class _OnParts(NativeOp, Op):
         return variables
 
     def _one_dtype(self, node):
-        """Return True if the C code supports a node: all data have one dtype, and the indices are int32."""
+        """Return True if the C code supports a node: all data have the same dtype, and the indices are int32."""
         dtypes = {v.dtype for v, letter in zip(node.inputs, self.shapes) if letter in "vm"}
         indices = {v.dtype for v, letter in zip(node.inputs, self.shapes) if letter == "i"}
         return len(dtypes) == 1 and dtypes <= SparseType.dtype_set and indices <= {"int32"}
 
 
 def _matrix(format, data, indices, indptr, lengths):
-    """Return a sparse value made from its parts, after a check.
+    """Return a sparse value that is made from its parts. Raise an error if the parts are not valid.
 
-    `lengths` are the lengths of the compressed dimension, which indptr indexes, and of the other dimension.
+    `lengths` contains the length of the compressed dimension, which indptr indexes, and the length of the other
+    dimension.
     """
     shape = lengths if format == "csr" else lengths[::-1]
     pattern = _Unchecked(format, data, indices, indptr, shape)
@@ -91,7 +92,7 @@ class _Unchecked:
 
 
 def _check_length(length, given, what):
-    """Raise ValueError if a length of the sparse matrix is given and differs from that of the dense operand."""
+    """Raise ValueError if a length of the sparse matrix is given and differs from the length of the dense operand."""
     if given and int(given[0]) != length:
         raise ValueError(
             "shape mismatch: the sparse matrix has %d %s, but the dense operand has %d" % (int(given[0]), what, length)
@@ -160,7 +161,7 @@ sd_csc = StructuredDotCSC()
 class UsmmCscDense(_OnParts):
     """An Op that computes ``alpha * dot(x, y) + z`` for a csc matrix x and dense matrices y and z.
 
-    The inputs are alpha (a broadcastable matrix); data, indices, indptr and the number of rows of x; y; z.
+    The inputs are alpha (a broadcastable matrix), then data, indices, indptr and the number of rows of x, then y and z.
 
     Parameters
     ----------
@@ -321,7 +322,7 @@ structured_add_s_v_csr = StructuredAddSVCSR()
 
 
 class AddSD_ccode(_OnParts):
-    """An Op that adds a sparse and a dense matrix; the result is dense.
+    """An Op that adds a sparse and a dense matrix. The result is dense.
 
     It is called with the two matrices. The inputs of its nodes are data, indices, indptr, the dense matrix, and
     optionally the length of the dimension that is not compressed.
@@ -332,7 +333,7 @@ class AddSD_ccode(_OnParts):
     inplace : bool
         Whether the result overwrites the dense matrix.
     *args, **kwargs
-        Not permitted: they raise TypeError.
+        Not permitted. They raise TypeError.
     """
 
     __props__ = ("format", "inplace")

@@ -102,7 +102,7 @@ construct_sparse_from_list = ConstructSparseFromList()
 
 
 def sparse_from_rows(x, rows, positions):
-    """Return a sparse matrix of the shape of `x` from some of its rows: the sparse gradient of ``x[positions]``.
+    """Return a sparse matrix with the shape of `x`, made from some of its rows. It is the gradient of ``x[positions]``.
 
     Parameters
     ----------

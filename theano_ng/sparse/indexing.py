@@ -46,7 +46,7 @@ def _positions(op, which, index):
 
 
 def _checked(which, positions, length):
-    """Convert negative positions to nonnegative ones; raise IndexError for positions out of range."""
+    """Convert negative positions to nonnegative positions. Raise IndexError for positions out of range."""
     if len(positions) and (positions.max() >= length or positions.min() < -length):
         worst = positions.max() if positions.max() >= length else positions.min()
         raise IndexError("%s index (%d) out of range for a length of %d" % (which, worst, length))
@@ -94,9 +94,9 @@ get_item_list = GetItemList()
 
 
 class GetItemListGrad(Op):
-    """The gradient Op of `GetItemList`: a sparse matrix of the shape of `x`, zero except for its rows `index`.
+    """The gradient Op of `GetItemList`. The result is a sparse matrix of the shape of `x`.
 
-    The rows of `gz` are added to these rows.
+    The rows of `gz` are added to the rows `index` of the result. All other rows are zero.
     """
 
     __props__ = ()
@@ -176,9 +176,9 @@ get_item_2lists = GetItem2Lists()
 
 
 class GetItem2ListsGrad(Op):
-    """The gradient Op of `GetItem2Lists`: a sparse matrix of the shape of `x`, zero except for the indexed elements.
+    """The gradient Op of `GetItem2Lists`. The result is a sparse matrix of the shape of `x`.
 
-    The elements of the vector `gz` are added to these elements.
+    The elements of the vector `gz` are added to the indexed elements of the result. All other elements are zero.
     """
 
     __props__ = ()
@@ -219,7 +219,7 @@ get_item_2lists_grad = GetItem2ListsGrad()
 
 
 def _bound(op, bound, which):
-    """Return a variable for one of the three fields of a slice; None becomes a constant."""
+    """Return a variable for one of the three fields of a slice. None becomes a constant."""
     if bound is None:
         return _NONE
     if isinstance(bound, Constant) and bound.data is None:
@@ -237,12 +237,12 @@ def _bound(op, bound, which):
 
 
 def _bound_of(variable):
-    """Return the field of a slice for a variable: None for the constant None, otherwise the variable itself."""
+    """Return the field of a slice that a variable represents: None for the constant None, else the variable itself."""
     return None if isinstance(variable, Constant) and variable.data is None else variable
 
 
 def _slices(bounds):
-    """Return the slices of rows and of columns whose fields are six values."""
+    """Return the slices of rows and of columns. `bounds` contains their six fields."""
     numbers = [None if bound is None else int(bound) for bound in bounds]
     return slice(*numbers[:3]), slice(*numbers[3:])
 
@@ -300,9 +300,9 @@ get_item_2d = GetItem2d()
 
 
 class GetItem2dGrad(Op):
-    """The gradient Op of `GetItem2d`: a sparse matrix of the shape of `x`, zero except for a block that is `gz`.
+    """The gradient Op of `GetItem2d`. The result is a sparse matrix of the shape of `x`.
 
-    The block is given by two slices, with six fields.
+    The block that the two slices select is `gz`. All other elements are zero. The slices are given by their six fields.
     """
 
     __props__ = ()
@@ -380,7 +380,7 @@ get_item_scalar = GetItemScalar()
 
 
 def _kind(index):
-    """Return the kind of an index: 'slice', 'number' or 'list'; None for other objects."""
+    """Return the kind of an index: 'slice', 'number' or 'list'. Return None for other objects."""
     if isinstance(index, slice):
         return "slice"
     if isinstance(index, (bool, np.bool_)):
@@ -402,15 +402,15 @@ def index_sparse(x, index):
     ----------
     x : SparseVariable
     index : int, slice, list or integer vector, or a pair of them
-        Two integers select an element (a 0-d tensor), two lists a vector of elements, one list rows, and slices a
-        block.
+        Two integers select an element, as a 0-d tensor. Two lists select a vector of elements. One list selects rows,
+        and slices select a block.
 
     Raises
     ------
     NotImplementedError
         For an integer and a slice, because sparse vectors do not exist.
     ValueError, IndexError
-        When `index` is not a valid index of a matrix.
+        If `index` is not a valid index of a matrix.
     """
     index = index if isinstance(index, tuple) else (index,)
     if not 1 <= len(index) <= 2:

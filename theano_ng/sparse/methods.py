@@ -1,4 +1,4 @@
-"""Operators and methods of sparse variables. This module adds them to the mix-in of their classes."""
+"""Operators and methods of sparse variables. This module adds them to the mixin of the classes of sparse variables."""
 
 from theano_ng.compile.ops import shape
 from theano_ng.sparse import arithmetic, comparisons, conversion, indexing, products, shaping
@@ -59,7 +59,7 @@ class _Methods:
     def __getitem__(self, args):
         """Return rows, blocks or elements, as for SciPy's matrices.
 
-        The indices are integers, slices and vectors of integers; they may be symbolic.
+        The indices are integers, slices and vectors of integers, which may be symbolic.
         """
         return indexing.index_sparse(self, args)
 

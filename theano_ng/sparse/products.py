@@ -142,7 +142,7 @@ _dot = Dot()
 
 
 def _operand(x):
-    """Convert a SciPy matrix or another value to a variable; return a variable unchanged."""
+    """Convert a SciPy matrix or another value to a variable. Return a variable unchanged."""
     return x if isinstance(x, Variable) else as_sparse_or_tensor_variable(x)
 
 
@@ -160,12 +160,12 @@ def dot(x, y):
     Raises
     ------
     TypeError
-        When neither operand is sparse.
+        If neither operand is sparse.
 
     Notes
     -----
     If the product is multiplied by a scalar, and a matrix is added to it, rewriting combines the three operations into
-    one `Usmm`. Gradients with respect to sparse operands are dense; those of `structured_dot` are sparse.
+    one `Usmm`. Gradients with respect to sparse operands are dense. The gradients of `structured_dot` are sparse.
     """
     x, y = _operand(x), _operand(y)
     if not (_is_sparse(x) or _is_sparse(y)):
@@ -242,12 +242,12 @@ def structured_dot(x, y):
     Returns
     -------
     SparseVariable or TensorVariable
-        The product; it is sparse if both operands are sparse, otherwise dense.
+        The product. It is sparse if both operands are sparse, otherwise dense.
 
     Raises
     ------
     TypeError
-        When neither operand is sparse.
+        If neither operand is sparse.
 
     Notes
     -----
@@ -272,10 +272,10 @@ def structured_dot(x, y):
 
 
 class _StructuredDotGrad(NativeOp, Op):
-    """Base class of Ops that compute the gradient of a structured dot with respect to the data of its sparse operand.
+    """A base class of Ops that compute the gradient of a structured dot with respect to the data of its sparse operand.
 
-    The result is a vector with an element for each entry: the dot product of a row of the result's gradient and a row
-    of the dense operand.
+    The result is a vector with an element for each entry of the sparse operand: the dot product of a row of the dense
+    operand and a row of the gradient with respect to the product.
     """
 
     __props__ = ()
@@ -368,7 +368,8 @@ def _dots_of_rows(a, at_a, b, at_b):
 class StructuredDotGradCSC(_StructuredDotGrad):
     """An Op that computes the gradient of `structured_dot` with respect to the data of a csc matrix.
 
-    The inputs are the indices and indptr of the matrix, the dense operand, and the gradient of the result.
+    The inputs are the indices and indptr of the matrix, the dense operand, and the gradient with respect to the
+    product.
     """
 
     format = "csc"
@@ -377,7 +378,7 @@ class StructuredDotGradCSC(_StructuredDotGrad):
 class StructuredDotGradCSR(_StructuredDotGrad):
     """An Op that computes the gradient of `structured_dot` with respect to the data of a csr matrix.
 
-    The inputs are those of `StructuredDotGradCSC`.
+    For the inputs, see `StructuredDotGradCSC`.
     """
 
     format = "csr"
@@ -395,7 +396,7 @@ def structured_dot_grad(sparse_A, dense_B, ga):
     sparse_A : SparseVariable
         A matrix in format csr or csc.
     dense_B, ga : TensorVariable
-        The dense operand, and the gradient of the product.
+        The dense operand, and the gradient with respect to the product.
 
     Returns
     -------
@@ -417,7 +418,7 @@ class TrueDot(Op):
     Parameters
     ----------
     grad_preserves_dense : bool
-        Whether gradients with respect to dense operands are dense. Otherwise they are sparse.
+        If True, gradients with respect to dense operands are dense. Otherwise they are sparse.
     """
 
     __props__ = ()
@@ -473,7 +474,7 @@ def true_dot(x, y, grad_preserves_dense=True):
     x, y : SparseVariable or tensor matrix
         The operands, which must have the same dtype.
     grad_preserves_dense : bool
-        Whether gradients with respect to dense operands are dense; otherwise they are sparse.
+        If True, gradients with respect to dense operands are dense. Otherwise they are sparse.
 
     Returns
     -------
@@ -482,9 +483,9 @@ def true_dot(x, y, grad_preserves_dense=True):
     Raises
     ------
     TypeError
-        When neither operand is sparse.
+        If neither operand is sparse.
     NotImplementedError
-        When the operands have different dtypes.
+        If the operands have different dtypes.
     """
     x, y = _operand(x), _operand(y)
     if not (_is_sparse(x) or _is_sparse(y)):
@@ -556,7 +557,7 @@ sampling_dot = SamplingDot()
 
 
 class Usmm(Op):
-    """An Op that computes ``alpha * dot(x, y) + z``, where x or y is sparse: the sparse analog of gemm.
+    """An Op that computes ``alpha * dot(x, y) + z``, where x or y is sparse. It is the sparse analog of gemm.
 
     The result is dense, and the Op has no gradient. Only rewriting inserts it, in place of `dot`. `alpha` is a scalar
     (all its dimensions are broadcastable), and z is a matrix with the shape of the product.

@@ -24,10 +24,10 @@ class SpSum(Op):
     Parameters
     ----------
     axis : {None, 0, 1}
-        None: the sum of all elements; 0: the sum of each column; 1: the sum of each row.
+        None: the sum of all elements. 0: the sum of each column. 1: the sum of each row.
     sparse_grad : bool
-        Whether the gradient is structured (only at the positions of entries); otherwise it is regular. In both cases it
-        is a sparse matrix in the format of the input.
+        If True, the gradient is structured: it is computed only at the positions of entries. Otherwise it is regular.
+        In both cases the gradient is a sparse matrix in the format of the input.
     """
 
     __props__ = ("axis",)
@@ -80,8 +80,8 @@ def sp_sum(x, axis=None, sparse_grad=False):
     axis : {None, 0, 1}
         The axis. None: the sum of all elements.
     sparse_grad : bool
-        If True, the gradient is structured; if False, it is regular, and has an entry for every element. In both cases
-        it is a sparse matrix in the format of `x`.
+        If True, the gradient is structured. If False, it is regular, and has an entry for every element. In both cases
+        the gradient is a sparse matrix in the format of `x`.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def sp_sum(x, axis=None, sparse_grad=False):
 
 
 class _Scale(Op):
-    """Base class of Ops that multiply the rows or columns of a csc matrix by the elements of a vector.
+    """A base class of Ops that multiply the rows or columns of a csc matrix by the elements of a vector.
 
     The gradient is structured.
     """

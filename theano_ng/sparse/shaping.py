@@ -73,7 +73,7 @@ class HStack(Op):
     Parameters
     ----------
     format : {'csr', 'csc', 'bsr'}, optional
-        The format of the result; csc by default.
+        The format of the result. Default: csc.
     dtype : str
         The dtype of the result.
     """
@@ -130,7 +130,7 @@ class HStack(Op):
 
 
 class VStack(HStack):
-    """An Op that stacks matrices vertically. The gradient is regular; for the parameters see `HStack`."""
+    """An Op that stacks matrices vertically. The gradient is regular. For the parameters, see `HStack`."""
 
     axis = 0
 
@@ -152,9 +152,9 @@ def hstack(blocks, format=None, dtype=None):
     blocks : list of SparseVariable
         The matrices, in format csr or csc, with the same number of rows.
     format : {'csr', 'csc', 'bsr'}, optional
-        The format of the result; csc by default.
+        The format of the result. Default: csc.
     dtype : str, optional
-        The dtype of the result; by default the upcast of the matrices' dtypes.
+        The dtype of the result. Default: the upcast of the matrices' dtypes.
     """
     return _stack(HStack, blocks, format, dtype)
 
@@ -227,7 +227,7 @@ class EnsureSortedIndices(Op):
     Parameters
     ----------
     inplace : bool
-        Whether to sort the entries of the input itself.
+        If True, the entries of the input are sorted in place. Otherwise a copy is sorted.
     """
 
     __props__ = ("inplace",)
@@ -248,7 +248,7 @@ class EnsureSortedIndices(Op):
         x = matrix_of(inputs[0])
         if not self.inplace:
             x = x.copy()
-        # SciPy caches whether indices are sorted; the cached value may be out of date.
+        # SciPy caches whether indices are sorted. The cached value may be out of date.
         x.has_sorted_indices = False
         x.sort_indices()
         outputs[0][0] = inputs[0] if self.inplace else x
@@ -269,7 +269,7 @@ class Remove0(Op):
     Parameters
     ----------
     inplace : bool
-        Whether to remove them from the input itself.
+        If True, entries are removed from the input in place. Otherwise they are removed from a copy.
     """
 
     __props__ = ("inplace",)

@@ -26,14 +26,14 @@ def sparse_constructor(value, name=None, strict=False, allow_downcast=None, borr
     strict, allow_downcast
         The conversion of values that are set later; see `SparseType.filter`.
     borrow : bool
-        Whether to keep `value` itself instead of a copy.
+        If True, `value` itself is kept. Otherwise a copy is kept.
     format : {'csr', 'csc', 'bsr'}, optional
-        The format of the variable; by default that of `value`.
+        The format of the variable. Default: the format of `value`.
 
     Raises
     ------
     TypeError
-        When `value` is not sparse.
+        If `value` is not sparse.
     NotImplementedError
         For an unsupported format or dtype.
     """

@@ -41,11 +41,11 @@ class SparseType(Type):
     Notes
     -----
     Types are equal if format and dtype are equal. Matrices have two dimensions, and are not broadcast. Indices need not
-    be sorted. Several entries may have the same position; the element is their sum. Entries may be zero; see
+    be sorted. Several entries may have the same position. The element is then their sum. Entries may be zero; see
     `ensure_sorted_indices`, `remove0` and `clean`. SciPy's sparse arrays are also accepted, and are converted to
     matrices that share their memory.
 
-    In C code a value is a ``PyObject *``. Ops with C code read its parts, see `csm_properties`.
+    In C code, a value is a ``PyObject *``. Ops with C code read its parts; see `csm_properties`.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class SparseType(Type):
     dtype_set = set(_DTYPES)
     ndim = 2
 
-    # The classes of variables and constants; `var` sets them.
+    # The classes of variables and constants. The module `var` sets them.
     Variable = None
     Constant = None
 
@@ -107,7 +107,7 @@ class SparseType(Type):
         Parameters
         ----------
         value : sparse matrix or array, or array_like
-            A value that SciPy can convert to a sparse matrix: in another format, a dense matrix, nested lists.
+            A value that SciPy can convert to a sparse matrix: a matrix in another format, a dense matrix, nested lists.
         strict : bool
             If True, `value` must be of this type, and is returned itself.
         allow_downcast : bool, optional
@@ -121,11 +121,11 @@ class SparseType(Type):
         Raises
         ------
         TypeError
-            When `value` is not a matrix, or `strict` is True and it is of another type.
+            If `value` is not a matrix, or `strict` is True and it is of another type.
         NotImplementedError
-            When `value` has another dtype, which may not be converted.
+            If `value` has another dtype, and `allow_downcast` is not true.
         ValueError
-            When an index is outside of the matrix.
+            If an index is outside of the matrix.
         """
         if isinstance(value, Variable):
             raise TypeError(
@@ -170,7 +170,7 @@ class SparseType(Type):
 
     @staticmethod
     def may_share_memory(a, b):
-        """Return True if changing one value may change the other. One may be an array, e.g. the data of the other."""
+        """Return True if changing one value may change the other. One may be an array, for example the other's data."""
         if a is b:
             return a is not None
         if not scipy.sparse.issparse(a):

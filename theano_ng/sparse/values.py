@@ -16,7 +16,7 @@ def _is_sparse(x):
     Raises
     ------
     NotImplementedError
-        When `x` is neither sparse nor an array, list or tuple.
+        If `x` is neither sparse nor an array, list or tuple.
     """
     if not isinstance(x, (scipy.sparse.sparray, scipy.sparse.spmatrix, np.ndarray, tuple, list)):
         raise NotImplementedError(
@@ -63,8 +63,8 @@ def check_pattern(value):
     Raises
     ------
     ValueError
-        When the length of indptr does not match the number of rows (csr) or columns (csc); when indptr does not start
-        with 0, decreases or exceeds the number of entries; or when an index is negative or too large.
+        If the length of indptr does not match the number of rows (csr) or columns (csc). If indptr does not start
+        with 0, decreases, or exceeds the number of entries. When an index is negative or too large.
     """
     indices, indptr, shape = value.indices, value.indptr, value.shape
     major, minor = shape[::-1] if value.format == "csc" else shape
@@ -102,7 +102,10 @@ def check_pattern(value):
 
 
 def shares_memory(a, b):
-    """Return True if two values (sparse matrices or arrays) may share memory, by the bounds of their arrays."""
+    """Return True if two values (sparse matrices or arrays) may share memory.
+
+    Only the bounds of arrays are compared.
+    """
 
     def buffers(value):
         return (value,) if isinstance(value, np.ndarray) else (value.data, value.indices, value.indptr)
@@ -111,7 +114,9 @@ def shares_memory(a, b):
 
 
 def copy_if_shared(result, *inputs):
-    """Return `result`, or a copy if it shares memory with one of `inputs`: some functions of SciPy return views."""
+    """Return `result`. Return a copy if it shares memory with one of `inputs`, because some SciPy functions return
+    views.
+    """
     return result.copy() if any(result is value or shares_memory(result, value) for value in inputs) else result
 
 
@@ -123,13 +128,13 @@ def _canonical(value):
 
 
 def _elements(value):
-    """Return the positions of the entries, as int64 offsets in row-major order, and the entries."""
+    """Return the positions of the entries, as int64 offsets in row-major order, and the values of the entries."""
     rows = np.repeat(np.arange(value.shape[0], dtype="int64"), np.diff(value.indptr))
     return rows * max(value.shape[1], 1) + value.indices, value.data
 
 
 def _side_by_side(a, b):
-    """Return two vectors: the elements of two matrices at all positions at which at least one has an entry."""
+    """Return two vectors: the elements of both matrices at all positions at which at least one matrix has an entry."""
     a, b = _canonical(a), _canonical(b)
     (at_a, in_a), (at_b, in_b) = _elements(a), _elements(b)
     places = np.union1d(at_a, at_b)
@@ -163,7 +168,7 @@ def nearly_same_values(a, b, eps=None):
     ----------
     a, b : sparse matrix
     eps : float, optional
-        The absolute tolerance; by default that for tensors of the dtype.
+        The absolute tolerance. Default: the tolerance for tensors of the dtype.
     """
     if not (scipy.sparse.issparse(a) and scipy.sparse.issparse(b) and _alike(a, b)):
         return False

@@ -56,7 +56,7 @@ continuous_dtypes = sorted([*complex_dtypes, *float_dtypes])
 
 
 class _sparse_py_operators:
-    """A mix-in with the attributes, methods and operators of sparse variables.
+    """A mixin with the attributes, methods and operators of sparse variables.
 
     `theano_ng.sparse.methods` adds the methods that apply Ops.
     """
@@ -88,7 +88,7 @@ class SparseVariable(_sparse_py_operators, Variable):
 
 
 class SparseConstantSignature(tuple):
-    """A key that constants which can be merged share: the type, and the vectors that store the matrix."""
+    """A key that two constants share if they can be merged: the type, and the vectors that store the matrix."""
 
     def _bits(self):
         found = self.__dict__.get("_hash")
@@ -147,7 +147,7 @@ def _is_sparse_variable(x):
     Raises
     ------
     NotImplementedError
-        When `x` is not a variable.
+        If `x` is not a variable.
     """
     if not isinstance(x, Variable):
         raise NotImplementedError(
@@ -157,7 +157,7 @@ def _is_sparse_variable(x):
 
 
 def _is_dense_variable(x):
-    """Return True if `x` is a tensor variable; raise NotImplementedError if it is not a variable."""
+    """Return True if `x` is a tensor variable. Raise NotImplementedError if it is not a variable."""
     return not _is_sparse_variable(x) and hasattr(x.type, "broadcastable")
 
 
@@ -167,7 +167,7 @@ def _is_dense(x):
     Raises
     ------
     NotImplementedError
-        When `x` is neither an array nor a sparse matrix.
+        If `x` is neither an array nor a sparse matrix.
     """
     if not (scipy.sparse.issparse(x) or hasattr(x, "__array_interface__")):
         raise NotImplementedError(
@@ -194,7 +194,7 @@ def as_sparse_variable(x, name=None):
     Raises
     ------
     TypeError
-        When `x` is not sparse.
+        If `x` is not sparse.
     ValueError
         For an Apply with several outputs.
     """
@@ -243,7 +243,7 @@ def constant(x, name=None):
     Raises
     ------
     TypeError
-        When `x` is not sparse.
+        If `x` is not sparse.
     NotImplementedError
         For an unsupported format or dtype.
     """
@@ -264,7 +264,7 @@ def matrix(format, name=None, dtype=None):
     format : {'csr', 'csc', 'bsr'}
     name : str, optional
     dtype : str, optional
-        The dtype; by default `config.floatX`.
+        The dtype. Default: `config.floatX`.
     """
     return SparseType(format=format, dtype=config.floatX if dtype is None else dtype)(name)
 
@@ -284,7 +284,7 @@ def bsr_matrix(name=None, dtype=None):
     return matrix("bsr", name, dtype)
 
 
-# Types. A call with a name makes a variable.
+# Types. Calling a type with a name makes a variable.
 csc_dmatrix = SparseType(format="csc", dtype="float64")
 csr_dmatrix = SparseType(format="csr", dtype="float64")
 bsr_dmatrix = SparseType(format="bsr", dtype="float64")

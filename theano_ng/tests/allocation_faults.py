@@ -1,11 +1,11 @@
-"""Let every allocation fail in turn: ``python -m theano_ng.tests.allocation_faults``, or ``make faults``.
+"""Lets every allocation fail in turn: ``python -m theano_ng.tests.allocation_faults``, or ``make faults``.
 
-Each kind of work (`allocation_kinds`) runs once for each of its allocations. In one run that allocation fails alone. In
-another run all later allocations fail, too, as when memory is exhausted. After a failure three things must hold. Shared
-variables have either their old values or the values after a complete call. The next call returns the usual result. No
-memory and no references leak.
+Each kind of work (`allocation_kinds`) runs twice for each of its allocations. In the first run, only this allocation
+fails. In the second run, all later allocations fail, too, as when memory is exhausted. After a failure three things
+must hold. Shared variables have either their old values or the values after a complete call. The next call returns the
+usual result. No memory and no references leak.
 
-All allocations count: those of Python, of NumPy, and of C code (`c_code/failing_malloc.c`).
+All allocations count: allocations of Python, of NumPy, and of C code (`c_code/failing_malloc.c`).
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The Ops that belong to no subpackage, for the audit: ``theano_ng-audit theano_ng.tests.audit_cases``."""
+"""A table of the Ops that belong to no subpackage, for the command ``theano_ng-audit theano_ng.tests.audit_cases``."""
 
 import numpy as np
 

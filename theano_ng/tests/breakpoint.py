@@ -1,4 +1,4 @@
-"""Documented home of `PdbBreakpoint`; see `theano_ng.breakpoint`."""
+"""The documented place of `PdbBreakpoint`. The class is defined in `theano_ng.breakpoint`."""
 
 from theano_ng.breakpoint import PdbBreakpoint
 

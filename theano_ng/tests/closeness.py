@@ -1,4 +1,4 @@
-"""The comparison of values that the tests of the tutorials share."""
+"""Functions that compare values. The tests of the tutorials share them."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Make the addresses of objects differ from run to run, to reveal behavior that depends on addresses."""
+"""A function that changes the addresses of objects from run to run, to reveal behavior that depends on addresses."""
 
 import time
 

@@ -1,8 +1,11 @@
-"""Test signals and forks at any moment of compiling and calling: ``python -m theano_ng.tests.disturbances signals 1000``, ``moments 1`` or ``forks 1000``.
+"""Tests signals and forks at any moment of compiling and calling.
 
-Functions are compiled and called many times. A signal handler raises KeyboardInterrupt at random moments (`signals`), or a trace function raises it at
-each line of the modules that hold locks, in turn (`moments`); or the process forks while another thread compiles and calls (`forks`). Afterwards state
-is complete, other functions and their kernels work, and the process ends.
+The commands are ``python -m theano_ng.tests.disturbances signals 1000``, ``moments 1`` and ``forks 1000``.
+
+Functions are compiled and called many times. With `signals`, a signal handler raises KeyboardInterrupt at random
+moments. With `moments`, a trace function raises it at each line of the modules that hold locks, in turn. With `forks`,
+the process forks while another thread compiles and calls. Afterwards, state must be complete, other functions and their
+kernels must work, and the process must end.
 """
 
 import linecache

@@ -1,6 +1,6 @@
 """Families of graphs. Each family is a function of the number of steps.
 
-`benchmarks/scaling.py` measures how the compile time grows with the number of steps; `tensor/tests/test_opt_growth.py`
+`benchmarks/scaling.py` measures how the compile time grows with the number of steps. `tensor/tests/test_opt_growth.py`
 counts how the work grows.
 """
 

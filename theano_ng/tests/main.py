@@ -1,4 +1,4 @@
-"""Programs that run the tests of the package, as ``theano_ng-nose --theano`` does."""
+"""Functions that run the tests of the package, as the command ``theano_ng-nose --theano`` does."""
 
 from theano_ng.tests.runner import main
 

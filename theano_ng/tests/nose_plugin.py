@@ -1,4 +1,4 @@
-"""The nose2 plugin that counts outcomes for theano_ng-nose."""
+"""The nose2 plugin that counts the outcomes of tests for the command theano_ng-nose."""
 
 import time
 

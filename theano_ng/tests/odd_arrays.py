@@ -1,6 +1,6 @@
-"""Odd arrays, and the table of native Ops to which tests pass them.
+"""Arrays with unusual memory layouts, and the table of native Ops to which tests pass them.
 
-A case is a node, values of its inputs, and the results of NumPy. The forms are arrays with equal elements that are not
+A case is a node, values of its inputs, and the results of NumPy. A form is an array with equal elements that is not
 C-contiguous, not aligned, not in native byte order, or not writable.
 """
 

@@ -1,6 +1,6 @@
-"""More native Ops for tests with odd arrays.
+"""More native Ops for tests with arrays of unusual memory layouts.
 
-The expected results are those of their Python code, which other tests compare with NumPy.
+The expected results come from the Python code of the Ops, which other tests compare with NumPy.
 """
 
 import numpy as np

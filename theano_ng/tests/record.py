@@ -1,4 +1,4 @@
-"""Records of what a program does.
+"""Records of what a program does, as lines of text.
 
 A later run is compared with the record line by line, to find the first difference.
 """

@@ -1,10 +1,9 @@
-"""Apply every rule to graphs that are not made for it, compare the values before and after, and record where rules
-apply.
+"""Applies every rewriting rule to graphs that are not made for it, and compares the values before and after.
 
 One kind of graph is ``outer(inner(x))``, for all pairs of a list of expressions. The other kind are the examples of all
 rules, with parts exchanged. The conditions of a rule refuse most of these graphs.
-``python -m theano_ng.tests.rules_on_graphs`` writes the table of where rules apply; read each changed line before you
-commit it.
+``python -m theano_ng.tests.rules_on_graphs`` writes a table of the rules that apply to each graph. Read each changed
+line of the table before you commit it.
 """
 
 import collections

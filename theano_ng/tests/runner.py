@@ -1,9 +1,9 @@
-"""theano_ng-nose: runs tests with nose2, several files at a time, and ends with the line
+"""The command theano_ng-nose. It runs tests with nose2, several files at a time, and ends with the line
 ``N passed, N failed, N skipped``.
 
-Temporary files of tests are written to a folder that is removed at the end, unless tests failed. A parent process
-passes test files to worker processes, one file after another. A worker that crashes counts as one failure of its file,
-and is replaced.
+Temporary files of tests are written to a folder. The folder is removed at the end, unless tests failed. A parent
+process passes test files to worker processes, one file after another. A worker that crashes counts as one failure of
+its file, and is replaced.
 """
 
 import argparse

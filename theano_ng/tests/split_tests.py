@@ -1,4 +1,4 @@
-"""Decorators that divide long tests into parts, which run and fail separately."""
+"""Decorators that divide long tests into parts. The parts run and fail separately."""
 
 import functools
 

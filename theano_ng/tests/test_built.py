@@ -1,4 +1,4 @@
-"""Tests of the requirements of the built extension modules on the system."""
+"""Tests of the libraries and symbols that built extension modules require from the system."""
 
 import glob
 import os

@@ -1,4 +1,4 @@
-"""Tests of the commands with a closed standard output, and with a missing package, and of the status line."""
+"""Tests of the commands with a closed standard output, and with a missing package. Tests of the status line."""
 
 import io
 import os

@@ -1,6 +1,6 @@
-"""Tests that modules import only from their own layer (floor) and lower ones, according to their import statements.
+"""Tests that the import statements of modules name only modules of the same layer (floor) or of lower layers.
 
-Imports inside functions count, too. A lower floor gets functions of a higher one through a port (`gof/ports.py`), a
+Imports inside functions count, too. A lower layer gets functions of a higher layer through a port (`gof/ports.py`), a
 registration or a class attribute.
 """
 

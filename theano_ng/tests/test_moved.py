@@ -1,4 +1,4 @@
-"""Tests that moved modules are found under their former paths, by imports, attributes, pickles and ``python -m``."""
+"""Tests that moved modules can be found by their former paths, in imports, attributes, pickles and ``python -m``."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""Tests of mutation testing: changes yield other programs, marks record lines that ran, weak tests catch nothing."""
+"""Tests of mutation testing: changes make other programs, marks record lines that ran, and weak tests catch nothing."""
 
 import ast
 import json

@@ -1,4 +1,6 @@
-"""Tests of names that files and C code cannot contain unchanged: line breaks, quotes, ends of comments, NUL, lone surrogates."""
+"""Tests of names with characters that are special in files or C code: line breaks, quotes, ends of comments, NUL, lone
+surrogates.
+"""
 
 import io
 import os

@@ -1,8 +1,8 @@
-"""Tests of generated programs: of the generator, of the judge (it finds planted faults), of the reduction of failing
-programs, and of whole runs.
+"""Tests of the generated programs: the generator, the module `judge` (it must find planted faults), the reduction of
+failing programs, and whole runs.
 
-There are two runs, one with a fixed seed and one with a new seed. Each takes 60 seconds of processor time, or the
-number of seconds in the environment variable THEANO_PROGRAMS_SECONDS.
+One run has a fixed seed, and another run has a new seed. Each takes 60 seconds of processor time, or the number of
+seconds in the environment variable THEANO_PROGRAMS_SECONDS.
 """
 
 import contextlib

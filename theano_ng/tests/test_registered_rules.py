@@ -1,7 +1,7 @@
 """Tests that the registrations in the databases of rules have the names, positions, tags and tracks of a table.
 
-Programs select rules by these. ``python -m theano_ng.tests.test_registered_rules`` writes the table; read each changed
-line before you commit it.
+Programs select rules by this data. ``python -m theano_ng.tests.test_registered_rules`` writes the table. Read each
+changed line before you commit it.
 """
 
 import os

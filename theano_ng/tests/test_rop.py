@@ -1,7 +1,7 @@
 """A base class for tests of the R-operator and the L-operator, and tests of this class.
 
 The tests of Ops are in `theano_ng.tensor.tests.test_rop`. The products of a Jacobian with a vector are compared with
-central differences, and the two operators with each other.
+central differences. The results of the two operators are compared with each other.
 """
 
 import unittest

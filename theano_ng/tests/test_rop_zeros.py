@@ -1,4 +1,4 @@
-"""Tests of the R-operator where it is zero (constant derivatives, constants, integers), and where it is undefined."""
+"""Tests of the R-operator in cases in which it is zero (constant derivatives, constants, integers), or undefined."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Tests on the examples of all rules that new variables have the stack traces of the user's lines."""
+"""Tests that new variables have the stack traces of the user's lines, for the examples of all rules."""
 
 import unittest
 import unittest.mock

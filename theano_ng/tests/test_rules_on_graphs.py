@@ -1,6 +1,6 @@
-"""Tests that rules keep the values of graphs that are not made for them, and apply where the table records it.
+"""Tests that rules keep the values of graphs that are not made for them, and apply to the graphs that a table records.
 
-There is a test for each group of graphs (`rules_on_graphs`).
+The module `rules_on_graphs` makes the graphs. Each group of graphs has its own test.
 """
 
 import unittest

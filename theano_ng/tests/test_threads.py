@@ -1,4 +1,4 @@
-"""Tests of functions that are called from several threads, or from Ops of other functions, and of forks."""
+"""Tests of functions that several threads, or Ops of other functions, call. Tests of forks."""
 
 import os
 import threading

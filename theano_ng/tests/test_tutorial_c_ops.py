@@ -1,6 +1,6 @@
 """Tests of the tutorials about C code, in FAST_COMPILE, FAST_RUN and DebugMode.
 
-The tutorials cover Ops in C on arrays, C code in a separate file, a rule that removes an Op, a Type with C code, and
+The tutorials cover Ops on arrays in C, C code in a separate file, a rule that removes an Op, a Type with C code, and
 Types and Ops that are plain instances with methods as attributes.
 """
 

@@ -1,4 +1,4 @@
-"""Tests of the tutorial's listings and their documented results: shapes, broadcasting and the chapter of the book."""
+"""Tests of the tutorial's listings and their documented results: shapes and broadcasting. Tests of a book chapter."""
 
 import unittest
 

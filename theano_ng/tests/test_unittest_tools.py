@@ -1,4 +1,4 @@
-"""Tests of the test helpers: they accept correct results and refuse wrong ones."""
+"""Tests of the test helpers: they must accept correct results and refuse wrong results."""
 
 import io
 import unittest

@@ -1,4 +1,4 @@
-"""Helpers for tests of Ops and rewrites, usually imported as `utt`.
+"""Helpers for tests of Ops and rewriting rules. They are usually imported as `utt`.
 
 Tests outside of this package may use them, too.
 """

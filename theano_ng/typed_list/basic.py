@@ -1,8 +1,8 @@
 """Variables and Ops of typed lists.
 
-The result of an Op is a new list with copies of the elements, so that later changes to it do not affect the inputs. An
-in-place Op changes its input list, but still copies the elements that it inserts. Only `GetItem` returns the elements
-themselves, as a view.
+The result of an Op is a new list with copies of the elements, so that later changes to the result do not affect the
+inputs. An in-place Op changes its input list, but still copies the elements that it inserts. Only `GetItem` returns the
+elements themselves, as a view.
 """
 
 import operator
@@ -51,14 +51,17 @@ __all__ = [
 
 
 class _typed_list_py_operators:
-    """A mix-in with the operators and methods of variables whose values are lists."""
+    """A mixin with the operators and methods of variables whose values are lists."""
 
     def __getitem__(self, index):
         """Return an element or a sublist; see `getitem`."""
         return getitem(self, index)
 
     def __len__(self):
-        """Return the symbolic length. Python's ``len`` refuses it, because it requires an int: use ``length(x)``."""
+        """Return the symbolic length.
+
+        Python's ``len`` refuses it, because ``len`` requires an int: use ``length(x)``.
+        """
         return length(self)
 
     def __bool__(self):
@@ -77,7 +80,7 @@ class _typed_list_py_operators:
         return append(self, toAppend)
 
     def insert(self, index, toInsert):
-        """Return a list with an additional element before the one at `index`; see `insert`."""
+        """Return a list with an additional element before the element at `index`; see `insert`."""
         return insert(self, index, toInsert)
 
     def extend(self, toAppend):
@@ -117,7 +120,7 @@ class TypedListVariable(_typed_list_py_operators, Variable):
 
 
 class TypedListConstant(_typed_list_py_operators, Constant):
-    """A constant list; the data is copied.
+    """A constant list. The data are copied.
 
     Parameters
     ----------
@@ -142,7 +145,7 @@ class TypedListConstant(_typed_list_py_operators, Constant):
         return self._signature("signature")
 
     def merge_signature(self):
-        """Return a key that constants which can be merged share: the type and the merge signatures of the elements."""
+        """Return a key that mergeable constants share: the type and the merge signatures of the elements."""
         return self._signature("merge_signature")
 
 
@@ -156,10 +159,10 @@ _NO_GRADIENT = (
 
 
 class _ListOp(NativeOp, Op):
-    """Base class of Ops on lists.
+    """A base class of Ops on lists.
 
-    `native_name` is the name of the C function in tensor/native/typed_lists.c. `compares` is True if it compares
-    elements, which C code can do for arrays only. `counts` is True if the result is an integer; such a result is
+    `native_name` is the name of the C function in tensor/native/typed_lists.c. `compares` is True if the Op compares
+    elements. C code can compare only arrays. `counts` is True if the result is an integer. Such a result is
     disconnected from the inputs. The gradient of other results with respect to lists and elements is undefined.
     """
 
@@ -181,7 +184,7 @@ class _ListOp(NativeOp, Op):
         return [[not self.counts and i not in self.indices] for i in range(len(node.inputs))]
 
     def grad(self, inputs, output_grads):
-        """Return undefined gradients for lists and elements, and disconnected ones for positions.
+        """Return undefined gradients for lists and elements, and disconnected gradients for positions.
 
         If the result is an integer (`counts`), all gradients are disconnected.
         """
@@ -232,7 +235,7 @@ class _ListOp(NativeOp, Op):
 
 
 class _InplaceListOp(_ListOp):
-    """Base class of Ops that return a changed copy of a list, or change the list itself if `inplace` is True."""
+    """A base class of Ops that return a changed copy of a list, or change the list itself if `inplace` is True."""
 
     __props__ = ("inplace",)
 
@@ -274,17 +277,17 @@ class GetItem(_ListOp):
     ----------
     x : typed list
     index : integer scalar or slice
-        A symbolic or Python index; negative integers count from the end. The fields of a slice may be symbolic.
+        A symbolic or Python index. Negative integers count from the end. The fields of a slice may be symbolic.
 
     Returns
     -------
     Variable
-        A variable with the type of the elements; for a slice, a typed list. Elements are not copied.
+        A variable with the type of the elements. For a slice, a typed list. Elements are not copied.
 
     Raises
     ------
     TypeError
-        When `x` is not a typed list, or `index` is neither an integer nor a slice.
+        If `x` is not a typed list, or `index` is neither an integer nor a slice.
     IndexError
         At run time, when the index is out of range.
     """
@@ -452,7 +455,7 @@ class Remove(_InplaceListOp):
 
     Notes
     -----
-    Python's own ``remove`` fails for lists of arrays. Here two arrays are equal if all of their elements are equal; NaN
+    Python's own ``remove`` fails for lists of arrays. Here two arrays are equal if all of their elements are equal. NaN
     equals NaN.
     """
 
@@ -558,7 +561,7 @@ class Count(_ListOp):
 
     Notes
     -----
-    Python's own ``count`` fails for lists of arrays. Here two arrays are equal if all of their elements are equal; NaN
+    Python's own ``count`` fails for lists of arrays. Here two arrays are equal if all of their elements are equal. NaN
     equals NaN.
     """
 
@@ -613,13 +616,13 @@ class MakeList(_ListOp):
     Parameters
     ----------
     a : tuple or list
-        At least one variable; all must have one type. Values become constants, with the type of the variables if `a`
-        contains any. The elements can also be separate arguments, which is used when a node is copied.
+        At least one variable. All variables must have the same type. Values become constants, with the type of the
+        variables if `a` contains any. The elements can also be separate arguments, which is used when a node is copied.
 
     Raises
     ------
     TypeError
-        When `a` is empty, or has elements of different types.
+        If `a` is empty, or has elements of different types.
     """
 
     __props__ = ()

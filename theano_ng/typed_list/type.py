@@ -24,14 +24,14 @@ class TypedListType(Type):
     Raises
     ------
     TypeError
-        When `ttype` is not a Type.
+        If `ttype` is not a Type.
     ValueError
-        When `depth` is negative or not an integer.
+        If `depth` is negative or not an integer.
 
     Attributes
     ----------
     ttype : Type
-        The Type of the elements; a TypedListType if `depth` is positive.
+        The Type of the elements. It is a TypedListType if `depth` is positive.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class TypedListType(Type):
         Raises
         ------
         TypeError
-            When `x` is not a sequence, or an element cannot be converted; the message names the element.
+            If `x` is not a sequence, or an element cannot be converted. The message names the element.
         """
         if not isinstance(x, list if strict else (list, tuple, np.ndarray)) or (
             isinstance(x, np.ndarray) and x.ndim == 0
@@ -118,7 +118,7 @@ class TypedListType(Type):
             try:
                 elements.append(self.ttype.filter(element, strict=strict, allow_downcast=allow_downcast))
             except (TypeError, ValueError) as failure:
-                # The new message is the first argument; the other arguments of the element's error follow.
+                # The new message is the first argument. The other arguments of the element's error follow.
                 message = "%s: element %d is not a valid value of type %s: %s" % (
                     self,
                     i,
@@ -144,7 +144,8 @@ class TypedListType(Type):
     def may_share_memory(self, a, b):
         """Return True if changing one value may change the other.
 
-        This is so if both are the same list, if one is (part of) an element of the other, or if elements share memory.
+        This is the case if both are the same list, if one value is an element of the other or a part of an element, or
+        if elements share memory.
         """
         if a is b:
             return a is not None
@@ -153,7 +154,7 @@ class TypedListType(Type):
         overlap = getattr(inner, "may_share_memory", _same_mutable)
         return any(overlap(x, y) for x in leaves[0] for y in leaves[1])
 
-    # In C, a value is a `PyListObject *`, an owned reference; NULL means that there is no value.
+    # In C, a value is a `PyListObject *`, an owned reference. NULL means that there is no value.
 
     def c_declare(self, name, sub, check_input=True):
         return "PyListObject* %s;" % name
@@ -208,7 +209,7 @@ def _same_mutable(x, y):
 
 
 def _leaves(value):
-    """Return all elements of nested lists that are not lists, in order; for a value that is not a list, [value]."""
+    """Return all elements of nested lists that are not lists, in order. For a value that is no list, return [value]."""
     found, todo = [], [value]
     while todo:
         value = todo.pop()

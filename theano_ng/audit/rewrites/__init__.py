@@ -1,15 +1,20 @@
-"""An oracle for rewriting rules: it compares the graph before a rule with the graph after it.
+"""An oracle for rewriting rules: it compares the original graph with the graph that a rule makes of it.
+
+A *text* is a Python expression, for example the left side of an example in the docstring of a rule. A *setting* changes
+the variables of the text or the outputs of its graph. An *instance* is the graph of a text in a setting. It is computed
+for many *sets of values*, which have one value for each input. Values are *covered completely* if all combinations of
+them were tried.
 
 ========================  ==========================================================================
-`registry`                every registered rule
+`registry`                all registered rules
 `examples`, `vocabulary`  the examples in docstrings of rules, and the names that the examples use
-`templates`, `instances`  graphs on which a rule is tried
-`input_values`            the values of the inputs of these graphs, with `special_values` such as NaN
+`templates`, `instances`  the texts, settings and instances on which a rule is tried
+`input_values`            the sets of values, with `special_values` such as NaN
 `applying`                the application of one rule to one graph; graphs computed in Python
-`reference`               true values, upper bounds of rounding errors (`bounded`; of loops `loop_bounds`)
+`reference`, `bounded`    true values, and upper bounds of rounding errors; `loop_bounds` for loops
 `comparing`, `accepted`   kinds of differences, and the differences that are documented
 `proofs`                  equations proved by z3 and sympy
-`oracle`, `devices`       the verdict about a rule, and about a rule for arrays on devices
+`oracle`, `devices`       the tester of one rule, and the tester of one rule for arrays on devices
 `reproducer`, `page`      differences as Python programs; verdicts as text, JSON and a manual page
 `command`                 ``python -m theano_ng.audit.rewrites``
 ========================  ==========================================================================
@@ -17,7 +22,7 @@
 
 from theano_ng.lazy import lazy_names
 
-# Lazy: `reference` needs mpmath, and the examples of rules do not.
+# Import these names lazily: `reference` needs mpmath, which programs that only read the examples of rules do not need.
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {

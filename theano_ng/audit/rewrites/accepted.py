@@ -1,4 +1,4 @@
-"""The table of the differences that rules may cause: kinds of difference, reason, and names of the rules."""
+"""The table of accepted differences: each row has kinds of differences, a reason, and names of rules."""
 
 from dataclasses import dataclass
 
@@ -285,7 +285,7 @@ TABLE = [
 
 
 def reason_for(one, difference):
-    """Return the reason for which a rule may cause a difference.
+    """Return the reason why a rule may cause a difference.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def reason_for(one, difference):
     Returns
     -------
     str or None
-        None for a difference that is a fault.
+        None if the difference is an error of the rule.
     """
     kind = difference.kind
     if kind == "sign of infinity":

@@ -19,10 +19,10 @@ from theano_ng.gof.stack_traces import has_trace
 from theano_ng.sandbox.linalg.ops import HintsFeature
 from theano_ng.tensor.opt.shape import ShapeFeature
 
-#: A rule that still changes a graph after this number of walks over the graph counts as endless.
+#: A rule counts as endless if it still changes a graph after this number of walks over the graph.
 MAX_WALKS = 12
 
-#: An equilibrium stops when the uses of a rule exceed this multiple of the number of nodes.
+#: An equilibrium optimizer stops when it has applied a rule more often than this multiple of the number of nodes.
 MAX_USES = 8
 
 
@@ -35,7 +35,7 @@ class Rewriting:
     before, after : FunctionGraph
         The graphs before and after the rule. Their inputs are clones of the same variables, in the same order.
     applied, ended : bool
-        Whether the rule changed the graph, and whether it stopped applying.
+        Whether the rule changed the graph, and whether it stopped changing the graph within `MAX_WALKS` walks.
     traced : bool
         Whether all outputs after the rule have stack traces. It is also True if a variable had no stack trace before
         the rule.
@@ -49,7 +49,10 @@ class Rewriting:
 
 
 def _prepared(rule, inputs, outputs):
-    """Return a FunctionGraph with the features that rules need. Equal nodes are merged, unless the rule itself merges nodes."""
+    """Return a FunctionGraph with the features that rules need.
+
+    Equal nodes are merged, unless the rule itself merges nodes.
+    """
     fgraph = FunctionGraph(list(inputs), list(outputs), clone=True)
     fgraph.attach_feature(ShapeFeature())
     fgraph.attach_feature(HintsFeature())
@@ -76,7 +79,7 @@ def rewritten(rule, inputs, outputs):
     ----------
     rule : LocalOptimizer or Optimizer
     inputs, outputs : sequences of Variable
-        The graph; it is cloned, and not changed.
+        The graph. It is cloned, and not changed.
 
     Returns
     -------
@@ -159,7 +162,7 @@ class Computation:
         Parameters
         ----------
         values : list
-            The values of the inputs; they are copied.
+            The values of the inputs. They are copied.
 
         Returns
         -------
@@ -174,7 +177,7 @@ class Computation:
 
 
 def _on_host(value):
-    """Return a value; for an array on a device, return a copy in the memory of the host."""
+    """Return the value itself. If the value is an array on a device, return a copy in the memory of the host."""
     if (
         hasattr(value, "__array__")
         and not isinstance(value, (np.ndarray, np.generic))

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class Unsupported(Exception):
-    """The exception for an Op that `reference` cannot compute with more digits."""
+    """The exception for an Op that `reference` cannot compute with higher precision."""
 
 
 @dataclass

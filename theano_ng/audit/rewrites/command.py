@@ -61,7 +61,7 @@ def rules_of(target, devices=False):
     ----------
     target : str
     devices : bool
-        Whether registered names of rules about arrays on devices are known, too.
+        Whether `target` may be the registered name of a rule for arrays on devices.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def rules_of(target, devices=False):
 
 
 def _wanted(arguments):
-    """Return the rules that are to be tested, and the rows of an earlier page that are kept."""
+    """Return the rules to test, and the rows of an earlier page that are kept."""
     rules = [one for target in arguments.rules for one in rules_of(target, arguments.devices)]
     if not arguments.update:
         return rules or registered(arguments.devices), {}
@@ -159,7 +159,7 @@ def main(argv=None):
     Returns
     -------
     int
-        Exit status.
+        Exit status: 0 if no difference was found, 1 if a difference was found, 2 for an error in the command line.
     """
     try:
         arguments = _parser().parse_args(argv)

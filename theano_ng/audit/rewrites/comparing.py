@@ -29,13 +29,14 @@ KINDS = {
     "crash": "the rule itself raised an error",
 }
 
-#: The greatest number of elements of one comparison that are checked with `mpmath`.
+#: The maximum number of elements of one comparison for which `mpmath` computes the true value.
 MAX_EXACT = 40
 
-#: Difference that another order of terms may cause, in units of the rounding error of the largest intermediate value.
+#: The largest difference that another order of the terms may cause, in units of the rounding error of the largest
+#: intermediate value.
 ALLOWED_ULPS = 8
 
-#: The allowed difference if the intermediate values are unknown, in units of the rounding error of the largest result.
+#: The same if the intermediate values are unknown, in units of the rounding error of the largest element of the result.
 ALLOWED_ULPS_OF_ARRAYS = 64
 
 
@@ -84,8 +85,9 @@ def compare(before, after, bounds=None, precise=None):
     before, after : list or Exception
         Results of `Computation`.
     bounds : callable, optional
-        ``bounds(output, shape)`` is called when floats differ. It returns the `reference.Bounded` of the output before
-        and after the rule (None if unknown), and the `reference.Ranges` of both graphs.
+        ``bounds(output, shape)`` is called when numbers differ. It returns the `reference.Bounded` of the output in the
+        original graph, its `reference.Bounded` in the rewritten graph, and the `reference.Ranges` of both graphs. A
+        `Bounded` is None if it is unknown.
     precise : callable, optional
         ``precise(output, place)`` returns the true value of one element as an mpmath number, or None.
 
@@ -134,7 +136,7 @@ def _compare_one(output, a, b, bounds, precise):
 
 
 def _at(output, kind, a, b, mask, true=None):
-    """Return a list with one difference, at the first True element of a mask; an empty list if no element is True."""
+    """Return a list with one difference, at the first True element of a mask. Return [] if no element is True."""
     if not np.any(mask):
         return []
     place = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(mask)))[: a.ndim]
@@ -179,7 +181,7 @@ def _floats(output, a, b, bounds, precise):
                 doubtful = differs & ~_close_enough(a, b, true, error)
             if a.dtype.kind == "f":
                 doubtful = _judged_exactly(output, a, b, doubtful, precise, error)
-            if known is not None and after is not None:  # else one of the graphs may hide what wraps around
+            if known is not None and after is not None:  # otherwise the masks of wraparound may be incomplete
                 wrapped = doubtful & ranges.wrapped & ~ranges.unknown_input
                 doubtful = doubtful & ~wrapped
         unknown = doubtful & (np.isnan(a) | unknown)
@@ -210,9 +212,10 @@ def _floats(output, a, b, bounds, precise):
 
 
 def _permitted_error(a, before, after):
-    """Return the permitted rounding error: that of the graph before the rule.
+    """Return the permitted rounding error of each element.
 
-    If an element of its result is not finite, the error is that of the graph after the rule.
+    It is the upper bound for the original graph. If the element is not finite in the original graph, it is the upper
+    bound for the rewritten graph.
     """
     found = []
     for known in (before, after):
@@ -253,5 +256,5 @@ def _judged_exactly(output, a, b, doubtful, precise, error):
         if true is not None:
             judged[place] = True
             doubtful[place] = not reference.is_as_good(a[place], b[place], true, error[place])
-    # Elements that were not checked are dropped: the checked ones represent them.
+    # Drop the elements that were not checked: the checked elements represent them.
     return doubtful & judged if np.any(judged) else doubtful

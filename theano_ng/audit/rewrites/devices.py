@@ -1,6 +1,6 @@
 """The oracle for rules about device arrays.
 
-An Op on a device is computed in Python, by the `perform` of the host's Op.
+The `perform` methods of the corresponding Ops for the host compute the Ops for devices.
 """
 
 import numpy as np
@@ -86,7 +86,7 @@ def _moved(values, inputs):
 
 
 class DeviceJudge(Judge):
-    """A judge of one rule about devices. It varies dtypes, numbers, slices and lengths in the examples of the rule."""
+    """A tester of one rule for device arrays. It varies dtypes, numbers, slices and lengths in the rule's examples."""
 
     def run(self):
         name = self.one.name

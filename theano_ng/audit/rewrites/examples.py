@@ -1,8 +1,8 @@
-"""Read the examples in the docstrings of rules: lines of the form ``before  ->  after``."""
+"""A reader of the examples in the docstrings of rules: lines of the form ``before  ->  after``."""
 
 import re
 
-# Examples of rules that have no docstrings except that of their class.
+# Examples of rules that have no docstring of their own, only the docstring of their class.
 OF_INSTANCES = {
     "local_mul_canonizer": [
         "(x * y) / x  ->  y",
@@ -23,7 +23,7 @@ _TAGS = re.compile(r"\s+\[([\w, ]+)\]$")
 
 
 def examples(doc):
-    """Return the examples in a docstring as triples (before, after, tags); tags is None for an example without tags."""
+    """Return the examples in a docstring as triples (before, after, tags). Without tags in the text, tags is None."""
     found, indent = [], None
     for line in (doc or "").split("\n"):
         depth = len(line) - len(line.lstrip())
@@ -44,5 +44,5 @@ def examples(doc):
 
 
 def examples_of(name, rule):
-    """Return the examples of one rule: those in `OF_INSTANCES`, or those in its docstring."""
+    """Return the examples of one rule. They are in `OF_INSTANCES` or in the docstring of the rule."""
     return examples("\n".join(OF_INSTANCES[name]) if name in OF_INSTANCES else rule.__doc__)

@@ -12,16 +12,17 @@ from theano_ng.scalar import Scalar
 #: The lengths of axes that are tried.
 LENGTHS = (3, 0, 1, 2)
 
-#: The greatest number of sets of lengths for an elementwise graph.
+#: The maximum number of combinations of shapes for a pointwise graph of which elements are covered, too.
 MAX_LENGTHS = 16
 
-#: The greatest number of combinations of values for an elementwise graph that is a variation of another graph.
+#: The maximum number of combinations of values for an elementwise graph that is a variation of another graph.
 NARROW = 1 << 11
 
-#: The greatest number of sets of values for those inputs of an elementwise graph that have no last axis.
+#: The maximum number of combinations of values for the inputs of a pointwise graph that have no last axis. Each
+#: combination needs a separate set of values.
 MAX_IN_TURN = 1 << 8
 
-#: Number of patterns of a sparse variable with three rows and three columns.
+#: The number of sparsity patterns (`_patterns`) of a variable with three rows and three columns.
 PATTERNS = 18
 
 #: Values of integer scalars, which may be axes, indices or lengths.
@@ -39,7 +40,7 @@ def contents(instance, rng, most, wide):
     instance : Instance
     rng : numpy.random.Generator
     most : int
-        The greatest number of choices of lengths and of scalar positions.
+        The maximum number of combinations of shapes and values of integer scalars.
     wide : bool
         Whether a pointwise graph (`Instance.is_pointwise`) is computed for all pairs of values of a small dtype.
 
@@ -48,7 +49,7 @@ def contents(instance, rng, most, wide):
     list of list
         Sets of values. Each set has one value per input.
     str
-        Description of the values and lengths that are covered completely, or "" if only a part is covered.
+        Description of the values and lengths that are covered completely, or "" if some combinations are left out.
     """
     if instance.is_pointwise and (instance.is_elementwise or wide):
         found, over = _values_of_elements(instance, rng, *([] if wide else [NARROW]))
@@ -85,7 +86,7 @@ def _has_last_axis(v):
 
 
 def _changes(vectors):
-    """Return index 0 and the indices at which a value differs from the preceding value."""
+    """Return index 0 and the indices at which one of the vectors differs from its preceding element."""
     if not vectors:
         return [0]
     changed = np.zeros(len(vectors[0]), bool)
@@ -97,23 +98,24 @@ def _changes(vectors):
 
 
 def shapes_and_values(inputs, rng, most):
-    """Return arrays of all lengths with small integers, then some arrays with special values.
+    """Return sets of input values: first small integers in arrays of many shapes, then special values in one shape.
 
-    Sums and products of the small integers are exact.
+    The values of integer scalars are taken from `PLACES`. Sums and products of the small integers are exact.
 
     Parameters
     ----------
     inputs : list of Variable
     rng : numpy.random.Generator
     most : int
-        The greatest number of choices of lengths and of scalar positions.
+        The maximum number of combinations of shapes and integer scalars. If there are more, length 3 is left out, then
+        length 0 is left out, too. If there are still more, combinations are drawn at random.
 
     Returns
     -------
     list of list
         Sets of values. Each set has one value per input.
     str
-        Description of the lengths and scalar positions that are covered completely, or "" if only a part is covered.
+        Description of the lengths and integers that are covered completely, or "" if some combinations are left out.
     """
     over = ""
     for lengths in (LENGTHS, LENGTHS[1:], LENGTHS[2:]):
@@ -136,14 +138,14 @@ def shapes_and_values(inputs, rng, most):
 
 
 def varies(inputs):
-    """Return True if a variable has more than one choice of lengths, scalar values or sparse patterns."""
+    """Return True if one of the variables has more than one shape, integer value or sparsity pattern to try."""
     return any(len(_shapes(v)) > 1 for v in inputs)
 
 
 def _describe_coverage(inputs, choices, lengths):
-    """Describe the choices that are covered completely, and name the variables with a fixed value.
+    """Describe the lengths, integers and sparsity patterns in `choices`, and name the variables with a fixed value.
 
-    The text is "" if all variables have fixed values.
+    Return "" if all variables have fixed values.
     """
     places = any(isinstance(one[0], int) for one in choices)
     axes = any(isinstance(one[0], tuple) and any(map(len, one)) for one in choices)
@@ -156,7 +158,10 @@ def _describe_coverage(inputs, choices, lengths):
 
 
 def _regular(value):
-    """Return a square matrix with a large diagonal added, so that it is far from singular; return other values unchanged."""
+    """Return a square matrix of floats in a form that is far from singular. Return other values unchanged.
+
+    Elements of large magnitude are replaced by 1, and 16 is added to the diagonal.
+    """
     value = np.asarray(value) if not scipy.sparse.issparse(value) else value
     if value.ndim != 2 or value.shape[0] != value.shape[1] or value.dtype.kind not in "fc":
         return value
@@ -169,15 +174,15 @@ def _base(v):
 
 
 def _is_changed(v):
-    """Return True if the type of a variable differs from the type of the variable with this name in `vocabulary`."""
+    """Return True unless `vocabulary.VARIABLES` contains a variable with the same name and the same type."""
     return v.name not in VARIABLES or VARIABLES[v.name][0].type != v.type
 
 
 def _shapes(v, lengths=LENGTHS):
-    """Return the shapes that a variable may have. Its natural shape comes first.
+    """Return the shapes with which a variable is tried. Its natural shape, from `vocabulary`, comes first.
 
-    For an integer scalar the result contains values instead, and for a sparse matrix patterns. For a variable with a
-    fixed value it is [None].
+    For an integer scalar, return integers instead. For a sparse matrix, return matrices with various patterns. For a
+    variable with a fixed value, return [None].
     """
     base = _base(v)
     if scipy.sparse.issparse(base):
@@ -193,7 +198,7 @@ def _shapes(v, lengths=LENGTHS):
 
 
 def _with_first(natural, lengths):
-    """Return the lengths of an axis. The natural length comes first, unless a reduced set of lengths leaves it out."""
+    """Return the lengths of an axis. The natural length comes first, unless it is missing from a reduced `lengths`."""
     first = (natural,) if lengths == LENGTHS or natural in lengths else ()
     return (*first, *[other for other in lengths if other != natural])
 

@@ -1,7 +1,7 @@
 """The graphs on which a rule is tried.
 
-They are built from texts, with other dtypes and ranks, with a variable that replaces others, with constants, and with
-more outputs.
+A graph is built from a text, which is a Python expression. A `Setting` varies it: variables get other dtypes or ranks,
+one variable replaces several variables, a constant replaces a variable, or the graph gets more outputs.
 """
 
 import itertools
@@ -22,7 +22,7 @@ _DECOMPOSING = frozenset("MatrixInverse Det Cholesky Solve".split())
 
 
 def names():
-    """Return the namespace of the texts, which is built once."""
+    """Return the namespace in which texts are evaluated. It is built once."""
     if not _NAMES:
         _NAMES.update(namespace())
     return _NAMES
@@ -37,7 +37,7 @@ class Setting:
     kind : str
         A short name of the change.
     given : tuple of (str, Variable, str)
-        Name in the text, its new variable, and the Python text that makes the variable.
+        For each changed name: the name in the text, its new variable, and Python code that creates the variable.
     more : str
         Additional outputs of the graph: "" for none, "inner" for every inner variable, "input" for every input.
     """
@@ -65,17 +65,17 @@ class Instance:
 
     @property
     def is_elementwise(self):
-        """True if the graph is pointwise, and all inputs have a last axis of any length."""
+        """Return True if the graph is pointwise, and no input lacks a last axis or has a broadcastable last axis."""
         return self.is_pointwise and all(v.ndim >= 1 and not v.broadcastable[-1] for v in self.inputs)
 
     @property
     def needs_regular_matrices(self):
-        """True if a matrix is inverted or decomposed: results for nearly singular matrices cannot be compared."""
+        """Return True if a matrix is inverted or decomposed: results for nearly singular ones cannot be compared."""
         return any(v.owner is not None and type(v.owner.op).__name__ in _DECOMPOSING for v in ancestors(self.outputs))
 
     @property
     def is_pointwise(self):
-        """True if each element of the outputs depends on one element of each input."""
+        """Return True if each element of the outputs depends on one element of each input."""
         return all(map(_keeps_last_axis, ancestors(self.outputs)))
 
 

@@ -1,6 +1,6 @@
-"""Upper bounds of the errors of a loop.
+"""Upper bounds of the rounding errors of a loop.
 
-The errors of a step are bounded from the bounded results of the earlier steps.
+The bounds for a step are computed from the bounds for the earlier steps.
 """
 
 import numpy as np
@@ -9,16 +9,19 @@ from theano_ng.audit.rewrites.bounded import Bounded, Unsupported
 
 
 def bounded_loop(node, known, actual, bounded_step):
-    """Compute the outputs of a loop with more digits, and upper bounds of their errors.
+    """Compute the outputs of a loop with higher precision, and upper bounds of their rounding errors.
 
     Parameters
     ----------
     node : Apply
         A node of a `Scan` without a condition, without shared states, and without states that several steps write to.
-    known, actual : dict
-        Variable -> `Bounded`; variable -> array.
+    known : dict
+        Variable -> `Bounded`.
+    actual : dict
+        Variable -> array.
     bounded_step : callable
-        ``bounded_step(inputs, outputs, given)`` returns the `Bounded` outputs of a graph for `Bounded` inputs, and all floats in it.
+        ``bounded_step(inputs, outputs, given)`` returns the `Bounded` outputs of a graph for `Bounded` inputs, and all
+        floats in the graph.
 
     Returns
     -------

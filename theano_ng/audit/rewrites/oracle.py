@@ -1,6 +1,6 @@
-"""The verdict about one rule.
+"""The test of one rule.
 
-The oracle builds many graphs to which the rule may apply, and computes them before and after the rule.
+The oracle builds many graphs to which the rule may apply, and compares each graph with the graph that the rule returns.
 """
 
 import itertools
@@ -33,11 +33,11 @@ class Effort:
     Attributes
     ----------
     texts : int
-        The greatest number of variations of each example.
+        The maximum number of variations of each example.
     generated : int
-        The greatest number of expressions that are generated with the Ops that the rule tracks.
+        The maximum number of expressions that are generated with the Ops that the rule tracks.
     borrowed : int
-        The greatest number of examples of other rules that contain such an Op.
+        The maximum number of examples of other rules that contain an Op that the rule tracks.
     sets : int
         The number of sets of values for the graph of an unchanged example. Other graphs have `few_sets`.
     """
@@ -53,7 +53,8 @@ class Effort:
         return max(self.sets // 40, 8)
 
 
-#: Kinds of settings that are tried with all sets of values, and kinds that are tried with all values of small dtypes.
+#: Kinds of settings in which an example is computed for `Effort.sets` sets of values, and kinds of settings in which an
+#: example with small dtypes is computed for all pairs of input values.
 AS_IT_IS, IN_FULL = ("as it is",), ("as it is", "dtype")
 
 _SMALL = frozenset(("bool", "int8", "uint8", "float16", "complex64"))
@@ -92,15 +93,15 @@ class Verdict:
     reason : str
         The reason why the rule is not applicable, or why it was only sampled.
     graphs, values : int
-        Number of graphs to which the rule applied, and number of sets of values or elements on which they were
-        compared.
-    findings : list of Found
+        The number of graphs to which the rule applied, and the number of comparisons: of elements for elementwise
+        graphs, of sets of values for other graphs.
+    findings : list of Finding
     exceptions : dict
         Kind of difference -> reason, for each documented difference that was seen.
     proofs : tuple of str
         The theories that proved the equations of examples.
     over : tuple of str
-        Descriptions of the values and lengths that examples cover completely.
+        Descriptions of the values and lengths that are covered completely.
     """
 
     name: str
@@ -118,14 +119,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The evidence for the equation of an example in some dtypes: a proof, or values that were covered completely.
+    """The evidence for the equation of an example in some dtypes: a proof, or a description of the values tried.
 
     Attributes
     ----------
     proof : str
         The theory that proves the equation, or "".
     over : str
-        Description of the values or lengths that were covered completely, or "" if only a part was covered.
+        Description of the values or lengths that were covered completely, or "" if some combinations were left out.
     """
 
     proof: str = ""
@@ -133,7 +134,7 @@ class Coverage:
 
 
 class Judge:
-    """A judge of one rule: it tries the rule on many graphs, and collects the differences.
+    """A tester of one rule: it tries the rule on many graphs, and collects the differences.
 
     Parameters
     ----------
@@ -218,7 +219,10 @@ class Judge:
             self._cover(change, instance, example, over)
 
     def _changed(self, instance):
-        """Apply the rule to a graph. Return None if the rule does not apply, or if there is no graph to compare."""
+        """Apply the rule to a graph, and report errors of the rule itself, such as endless rewriting.
+
+        Return None if the rule does not apply, or if it left no graph that can be compared.
+        """
         try:
             change = rewritten(self.one.rule, instance.inputs, instance.outputs)
         except Exception as failure:  # any error of a rule is a fault
@@ -296,7 +300,7 @@ class Judge:
         return verdict
 
     def _status(self, own):
-        """Return the weakest status among all examples and kinds of dtypes."""
+        """Return the weakest status among all examples and kinds of dtypes. Fill in the evidence of the verdict."""
         left = [text for text in own if text not in self.covered]
         left = ["the rule alone does not apply to the example %s" % text for text in left]
         status = "proved"
@@ -328,9 +332,10 @@ def _why_not(example):
 
 
 def _is_wide(instance):
-    """Return True if all pairs of values are tried.
+    """Return True if a pointwise graph is computed for all pairs of input values (`wide` of `input_values.contents`).
 
-    This is done for small dtypes, and if the setting replaces an integer or a boolean.
+    The condition is that all inputs have a dtype in `_SMALL`, or that the setting replaces a variable of an integer or
+    boolean dtype.
     """
     dtypes = {v.dtype for v in instance.inputs if hasattr(v, "dtype")}
     varied = [VARIABLES[name][0].dtype for name, _, _ in instance.setting.given if name in VARIABLES]
@@ -338,7 +343,10 @@ def _is_wide(instance):
 
 
 def _best(texts):
-    """Return the best description of covered values, or "". A description of all values of a dtype is the best."""
+    """Return one of several descriptions of covered values, or "".
+
+    Prefer a description without special values, which covers all values of a dtype. Then prefer the shortest text.
+    """
     return min(texts, key=lambda text: ("special" in text, len(text), text), default="")
 
 
@@ -360,7 +368,7 @@ def _generated_settings(text):
 
 
 def compare_at(change, before, after, values, elementwise):
-    """Return the differences for one set of values.
+    """Compare the graphs before and after a rule for one set of values.
 
     Parameters
     ----------
@@ -368,7 +376,7 @@ def compare_at(change, before, after, values, elementwise):
     before, after : Computation
     values : list
     elementwise : bool
-        Whether all values and results share their last axis.
+        Whether the graph is elementwise (`Instance.is_elementwise`).
 
     Returns
     -------
@@ -393,9 +401,9 @@ def compare_at(change, before, after, values, elementwise):
 
 
 def smallest(rule, instance, values, difference):
-    """Return values of one element each if they show a difference of this kind, else all values.
+    """Return the smallest values that show a difference of the same kind.
 
-    Only the values of an elementwise graph are reduced.
+    For an elementwise graph, return one element of each value if the difference remains. Otherwise return all values.
     """
     if not instance.is_elementwise or not difference.place:
         return values

@@ -37,7 +37,7 @@ sampled
 
 
 def _how(verdict):
-    """Return the theories and the values that confirm a rule, and the reason of the verdict."""
+    """Return a text with the theories and the values that confirm a rule, and the reason of the verdict."""
     return "; ".join(filter(None, [", ".join(verdict.proofs), ", ".join(verdict.over), verdict.reason]))
 
 
@@ -47,7 +47,7 @@ def _counts(statuses):
 
 
 def counts(verdicts):
-    """Return the number of verdicts of each status, as a dict in a fixed order."""
+    """Return a dict from each status to its number of verdicts, in a fixed order."""
     return _counts(verdict.status for verdict in verdicts)
 
 
@@ -63,7 +63,7 @@ def _summary(statuses):
 
 
 def summary(verdicts):
-    """Return one line about all verdicts."""
+    """Return a line with the number of rules of each status."""
     return _summary([verdict.status for verdict in verdicts])
 
 
@@ -149,7 +149,7 @@ def rows_of(text):
 
 
 def _one_a_name(verdicts):
-    """Return one verdict per name, sorted by name. A rule that was compared comes before others of the same name."""
+    """Return one verdict per name, sorted by name. A verdict about a compared rule replaces one "not applicable"."""
     found = {}
     for verdict in sorted(verdicts, key=lambda v: (v.name, v.status != "not applicable")):
         found[verdict.name] = verdict

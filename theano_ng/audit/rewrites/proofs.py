@@ -21,11 +21,11 @@ try:
 except ImportError:  # without these packages nothing is proved
     sympy = z3 = None
 
-#: The greatest number of steps of z3 for one equation: about one second for dtypes of one byte and float16, and a tenth
-#: of it for wider dtypes.
+#: The maximum numbers of steps of z3 for one equation. STEPS is for dtypes of one byte and float16, and takes about one
+#: second. FEWER_STEPS is for graphs with wider dtypes.
 STEPS, FEWER_STEPS = 1_000_000, 100_000
 
-#: The greatest number of nodes in both graphs together that sympy compares.
+#: The maximum number of nodes, in both graphs together, of an equation that sympy may decide.
 MAX_NODES = 24
 
 
@@ -102,7 +102,7 @@ class _Theory:
 
 
 class Bits(_Theory):
-    """Integers and booleans as bit vectors, which wrap around."""
+    """The theory of integers and booleans as bit vectors. Integers wrap around."""
 
     def leaf(self, name, dtype):
         if dtype == "bool":
@@ -234,7 +234,7 @@ class Bits(_Theory):
 
 
 class Ieee(_Theory):
-    """Floats with all roundings, infinities and signed zeros. All NaN are equal."""
+    """The theory of floats with all roundings, infinities and signed zeros. All NaN are equal."""
 
     def leaf(self, name, dtype):
         return z3.Bool(name) if dtype == "bool" else z3.FP(name, self._sort(dtype))
@@ -353,7 +353,7 @@ class Ieee(_Theory):
 
 
 class Polynomials(_Theory):
-    """Integers of one dtype that are added and multiplied.
+    """The theory of integers of one dtype that are added and multiplied.
 
     An equation that holds for all integers also holds with wraparound.
     """
@@ -396,7 +396,7 @@ class Polynomials(_Theory):
 
 
 class Reals(_Theory):
-    """Real or positive numbers, by sympy."""
+    """The theory of real numbers, or of positive numbers, in sympy."""
 
     def __init__(self, **assumptions):
         super().__init__()
@@ -502,7 +502,7 @@ if sympy is not None:
 
 
 class Complexes(Reals):
-    """Complex numbers, mixed with real ones. Only single-valued functions are translated."""
+    """The theory of complex numbers, mixed with real numbers. Only single-valued functions are translated."""
 
     _KNOWN = frozenset("Add Mul Sub TrueDiv Neg Inv Sqr Exp Abs Conj Second Identity Cast".split())
 
@@ -536,7 +536,7 @@ class Complexes(Reals):
 
 
 def _by_z3(theory, before, after, names):
-    """Return True if two graphs have equal outputs for all inputs, else False.
+    """Return True if two graphs have equal outputs for all inputs, and False if z3 finds a counterexample.
 
     Raise `Undecided` if z3 reaches its limit.
     """
@@ -585,13 +585,13 @@ def prove(change, names, hopeless=None):
     names : list of str
         The names of the inputs.
     hopeless : set, optional
-        Names of theories that are skipped. A theory that needs too many steps is added, since it would need them for
-        other dtypes too.
+        Names of theories that are skipped. If z3 reaches its limit with a theory, the name of the theory is added,
+        because z3 would reach the limit for other dtypes, too.
 
     Returns
     -------
     str
-        "bits", "polynomials", "IEEE", "reals", "positive reals" or "complex numbers"; "" if no theory proves the
+        "bits", "polynomials", "IEEE", "reals", "positive reals" or "complex numbers". It is "" if no theory proves the
         equation.
     """
     if z3 is None:

@@ -1,8 +1,8 @@
 """The true values of a graph, and upper bounds of the rounding errors that the graph may make.
 
-Values are computed with more digits: first with `numpy.longdouble`, then with `mpmath` for the few elements for which
-longdouble does not decide. Each value has an upper bound of its error, to first order. The error of a result has two
-parts: one unit in the last place of the result, and the changes of the result when each input changes by its error.
+Values are computed with higher precision: first with `numpy.longdouble`, then with `mpmath` for the few elements for
+which longdouble does not decide. Each value has an upper bound of its error, to first order. The error of a result has
+two parts: one unit in the last place of the result, and the changes of the result when each input changes by its error.
 Nodes with integer or boolean results compute the same values as in the graph.
 """
 
@@ -66,11 +66,11 @@ def _softplus(x):
 
 
 def _of_doubles(function):
-    """Return a function of longdouble that computes in float64."""
+    """Return a function that takes and returns longdouble, but computes in float64."""
     return lambda x: function(x.astype(np.float64)).astype(np.longdouble)
 
 
-#: Largest argument of an exponential: the exponent of a larger result takes too long to compute with.
+#: The largest argument of an exponential function. The exponents of larger results would take too long to compute with.
 _MAX_EXPONENT = 1e30
 
 
@@ -156,7 +156,7 @@ def _unit(dtype):
 
 
 def _spread(function, inputs, value):
-    """Return the change of a function's value that the errors of its inputs cause."""
+    """Return the largest change of a function's value that the errors of its inputs cause, to first order."""
     total = np.zeros(np.shape(value), np.longdouble)
     for i, one in enumerate(inputs):
         if one.value.dtype == bool or not np.any(one.error):
@@ -196,7 +196,7 @@ def _elementwise(node, inputs):
 
 
 def _moved(node, inputs):
-    """Return the `Bounded` result of an Op that only moves values.
+    """Return the `Bounded` result of an Op that moves elements. An `IncSubtensor` may also add elements.
 
     The Op runs once on the values and once on the errors.
     """
@@ -284,7 +284,7 @@ def _rank_one_update(node, inputs):
 
 
 def _sparse_update(node, known, actual):
-    """Return the `Bounded` ``alpha * dot(x, y) + z`` of a sparse x; alpha may multiply the elements of x first."""
+    """Return the `Bounded` ``alpha * dot(x, y) + z`` for a sparse x. Alpha may multiply the elements of x first."""
     alpha, y, z = (known[node.inputs[i]] for i in (0, 2, 3))
     if alpha is None or y is None or z is None:
         raise Unsupported(node.op)
@@ -354,7 +354,7 @@ def _node(node, inputs):
 
 
 def bounds(fgraph, values):
-    """Compute the outputs of a graph with more digits.
+    """Compute the outputs of a graph with higher precision, and upper bounds of the rounding errors of the graph.
 
     Parameters
     ----------
@@ -369,7 +369,7 @@ def bounds(fgraph, values):
     list of (str, ndarray, bool)
         The dtype and the values of each known float or complex variable, and True for an input or a constant.
     list of ndarray of bool
-        The result of `_wraps` for each node for which it is known.
+        The masks that `_wraps` returns for the nodes.
     """
     known, actual, wraps = {}, {}, []
     for v, value in zip(fgraph.inputs, values):
@@ -389,7 +389,7 @@ def bounds(fgraph, values):
     return [known[v] for v in fgraph.outputs], inner, wraps
 
 
-#: Scalar Op -> the same function of numbers of any size, for elementwise Ops and for reductions.
+#: Name of a scalar Op -> the same function without wraparound, for elementwise Ops and for reductions.
 _UNLIMITED = {
     "Add": _sum_of,
     "Mul": _product_of,
@@ -405,7 +405,10 @@ _UNLIMITED_REDUCTIONS = {"Add": np.sum, "Mul": np.prod}
 
 
 def _wraps(node, actual):
-    """Return where the integers or booleans of a result wrapped around: a list of one mask, or an empty list."""
+    """Return a list with a mask of the elements of a result that wrapped around. Return [] if this is not known.
+
+    Only results of integers or booleans can wrap around.
+    """
     op, out = node.op, node.outputs[0]
     if any(getattr(v, "dtype", None) not in DISCRETE for v in (*node.inputs, out)) or out not in actual:
         return []
@@ -422,7 +425,7 @@ def _wraps(node, actual):
 
 @dataclass
 class Ranges:
-    """The sizes of the values in graphs, for each element of a result.
+    """The ranges of the values in two graphs, for each element of a result.
 
     Attributes
     ----------
@@ -430,8 +433,12 @@ class Ranges:
         True if an intermediate value is too large or too small for its dtype.
     largest : ndarray of longdouble
         The absolute value of the largest finite input or intermediate value.
-    unknown, unknown_input, infinite_input : ndarray of bool
-        True if any value is NaN; if an input is NaN; if an input is infinite.
+    unknown : ndarray of bool
+        True if any value is NaN.
+    unknown_input : ndarray of bool
+        True if an input is NaN.
+    infinite_input : ndarray of bool
+        True if an input is infinite.
     wrapped : ndarray of bool
         True if integers wrap around in only one of the graphs.
     """
@@ -476,7 +483,7 @@ def ranges(before, after, shape):
 
 
 def _any(masks, shape):
-    """Return where an element of a result depends on an element at which one of the masks is True."""
+    """Return a mask of the elements of a result that depend on an element at which one of the masks is True."""
     found = np.zeros(shape, bool)
     for mask in masks:
         found |= _spread_over(mask, shape).astype(bool)
@@ -491,7 +498,7 @@ def _fits(values, shape):
 def _spread_over(values, shape):
     """Return values broadcast to a shape.
 
-    If they do not fit, return the largest value: each element may depend on it.
+    If they do not fit, return the largest value, because each element of the result may depend on it.
     """
     return np.broadcast_to(values, shape) if _fits(values, shape) else np.max(values, initial=0)
 

@@ -31,7 +31,7 @@ def load_all():
 
 @dataclass
 class Registered:
-    """One rule.
+    """A rule, with its name, its tags and its databases.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Registered:
     tags : set of str
         All tags of the rule, from all databases.
     databases : dict
-        Database -> its name; empty for a rule that is only documented.
+        Database -> name of the database. The dict is empty for a rule that only has a documented name.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Registered:
 
     @property
     def on_devices(self):
-        """True for a rule about graphs with arrays on a device."""
+        """Return True if the rule is for graphs with arrays on a device."""
         return self.module.startswith("theano_ng.gpuarray.")
 
 
@@ -97,7 +97,7 @@ def _is_own(one):
 
 
 def registered(devices=False):
-    """Return all rules of this package: rules in databases, and rules that only have a documented name.
+    """Return all rules of this package: rules in databases, and documented rules that are in no database.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def registered(devices=False):
 
 
 def partners(one):
-    """Return the rules of the equilibrium databases of a rule: they are applied together until none applies.
+    """Return the rules that the databases of a rule apply together with it, until no rule applies.
 
     Parameters
     ----------

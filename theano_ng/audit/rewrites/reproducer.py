@@ -1,4 +1,4 @@
-"""Python programs that show a difference."""
+"""A writer of Python programs that reproduce a difference."""
 
 import numpy as np
 import scipy.sparse

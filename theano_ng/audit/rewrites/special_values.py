@@ -7,7 +7,7 @@ FLOATS = ("float16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 DTYPES = ("bool", *INTEGERS, *FLOATS, *COMPLEX)
 
-#: The greatest number of combinations of input values for one graph.
+#: The maximum number of combinations of input values for one graph.
 MAX_COMBINATIONS = 1 << 16
 
 
@@ -88,7 +88,10 @@ def everything(dtype):
 
 
 def small_floats():
-    """Return the 256 values of the eight-bit float format E5M2, as float16: with both zeros, subnormals, infinities and NaN."""
+    """Return the 256 values of the eight-bit float format E5M2, as float16.
+
+    They include both zeros, subnormals, infinities and NaN.
+    """
     return (np.arange(256, dtype="uint16") << 8).view("float16")
 
 
@@ -109,7 +112,7 @@ def _thinned(values, count, rng):
 
 
 def _few(dtype, count):
-    """Return the special values nearest to one; zeros, infinities and NaN count as near."""
+    """Return `count` special values of a dtype: zeros, infinities, NaN, and the numbers nearest to one."""
     values = special(dtype)
     if len(values) <= count:
         return values
@@ -144,15 +147,15 @@ def _describe_combinations(names):
 
 
 def combinations(dtypes, rng, most=MAX_COMBINATIONS):
-    """Return all combinations of the candidate values of several variables, or of a random part of the candidates.
+    """Return all combinations of the candidate values of several variables. If they are too many, thin the candidates.
 
     Parameters
     ----------
     dtypes : sequence of str
     rng : numpy.random.Generator
     most : int
-        The greatest number of combinations for each value of the booleans. Above this limit candidates are left out at
-        random.
+        The maximum number of combinations. It is doubled for one boolean variable, and multiplied by 4 for several. If
+        there are more combinations, candidates are left out at random.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Texts of the expressions on which a rule is tried: variations of its examples, and expressions with its Ops.
 
-A text is a Python expression with names of `vocabulary`. A variation may be invalid; then `instances.build` returns
+A text is a Python expression with names of `vocabulary`. A variation may be invalid. Then `instances.build` returns
 None.
 """
 
@@ -18,7 +18,7 @@ WRAPPERS = ("abs({0})", "-({0})", "({0}) * ({0})", "({0}) + ({0})", "sqr({0})", 
 
 
 def leaves(text):
-    """Return the variables in a text, in the order in which they appear."""
+    """Return the variables in a text, in the order in which they appear. Parameters of lambdas are left out."""
     found = {}
     for node in ast.walk(ast.parse(text, mode="eval")):
         if isinstance(node, ast.Name) and node.id in VARIABLES:
@@ -82,7 +82,7 @@ def _parsed(text):
 
 
 def _parts(tree):
-    """Yield (index, node) for parts that may be variables: calls, operators, subscripts and names outside lambdas."""
+    """Yield (index, node) for the parts that can be varied: calls, operators, subscripts and names outside lambdas."""
     inside = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Lambda):
@@ -99,9 +99,9 @@ def _parts(tree):
 
 
 def wrapped(text):
-    """Yield the text with each part in each of `WRAPPERS`.
+    """Yield the texts in which one part is replaced by one of `WRAPPERS` around this part.
 
-    For example, a variable becomes a product, and a square a fourth power.
+    For example, a variable becomes a product, or a square becomes a fourth power.
     """
     tree = _parsed(text)
     for number, node in _parts(tree):
@@ -112,7 +112,7 @@ def wrapped(text):
 
 
 def repeated(text):
-    """Yield the text with a variable replaced by another part of the text, so that one expression occurs twice."""
+    """Yield the texts in which a variable is replaced by another part of the text, so that a part occurs twice."""
     tree = _parsed(text)
     parts = list(_parts(tree))
     compound = {ast.unparse(node): node for _, node in parts if not isinstance(node, ast.Name)}
@@ -124,7 +124,7 @@ def repeated(text):
 
 
 def with_other_numbers(text):
-    """Yield the text with each number replaced by other numbers: axes, indices, exponents, factors."""
+    """Yield the texts in which one number is replaced: an axis, an index, an exponent or a factor."""
     tree = _parsed(text)
     for number, node in enumerate(_Walk(tree).nodes):
         if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
@@ -137,7 +137,7 @@ def with_other_numbers(text):
 
 
 def swapped(text):
-    """Yield the text with the operands of each operator, or the first two arguments of each call, exchanged."""
+    """Yield the texts in which the operands of one operator, or the first two arguments of one call, are exchanged."""
     tree = _parsed(text)
     for number, node in enumerate(_Walk(tree).nodes):
         if isinstance(node, ast.BinOp):
@@ -147,7 +147,7 @@ def swapped(text):
 
 
 def with_other_ranges(text):
-    """Yield the text with each slice replaced by other slices."""
+    """Yield the texts in which one slice is replaced."""
     tree = _parsed(text)
     steps = [
         (None, None, -1),
@@ -205,7 +205,7 @@ def quotients():
 
 
 def differences():
-    """Yield every difference between one or two terms and one or two terms."""
+    """Yield every difference of two sums, each of one or two terms."""
     atoms = ("x", "-x", "y", "x + y", "x * y", "1")
     sides = [(a,) for a in atoms] + list(itertools.combinations_with_replacement(atoms, 2))
     for plus, minus in itertools.product(sides, sides):

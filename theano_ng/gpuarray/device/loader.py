@@ -1,8 +1,8 @@
 """Paths of the shared libraries of devices: drivers, compilers, and the libraries in NVIDIA's and OpenCL's wheels.
 
-None of them is a dependency of the package. A user who opens a device has installed its driver; ``pip install
-'theano_ng[cuda12]'``, ``[cuda13]`` or ``[opencl]`` installs the rest. The C code opens the libraries. It gets their
-paths from `libraries`, and the prefix of every kernel from `cluda`.
+None of these libraries is a dependency of the package. A user who opens a device has installed its driver. The command
+``pip install 'theano_ng[cuda12]'`` installs the other libraries, also with ``[cuda13]`` or ``[opencl]``. The C code
+opens the libraries. It gets their paths from `libraries`, and the prefix of every kernel from `cluda`.
 """
 
 import functools
@@ -20,7 +20,7 @@ NVRTC_VERSIONS = (13, 12, 11)
 
 
 def use(which, path):
-    """Use this file as a library, whatever is installed.
+    """Use a file as a library, even if another file is installed.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def libraries(device):
     Returns
     -------
     dict of str to (str or None)
-        For `device_set_library`. None: not found; the C code then asks the system's loader, and reports an error if
-        that fails.
+        Arguments for `device_set_library`. If a path is None, the C code asks the system's loader, and reports an error
+        if this fails.
     """
     if device.startswith("cuda"):
         return {"cuda": cuda(), "nvrtc": nvrtc()}
@@ -57,8 +57,8 @@ def libraries(device):
 
 @functools.cache
 def cluda(dialect):
-    """Return the prefix of every kernel in a dialect, "cuda" or "opencl": the macros of ``cluda.h``. Other dialects
-    have an empty prefix.
+    """Return the prefix of every kernel in a dialect. For "cuda" and "opencl" it contains macros, from
+    ``cluda_<dialect>.h``. For other dialects it is empty.
     """
     if dialect not in ("cuda", "opencl"):
         return ""
@@ -73,9 +73,10 @@ def cuda():
 
 
 def nvrtc():
-    """Return the path of NVRTC: the newest version that the driver supports, else the newest one installed, else None.
+    """Return the path of NVRTC, the compiler of CUDA kernels. Return None if it is not installed.
 
-    A driver runs the output of compilers with the same or an older major version.
+    Prefer the newest version that the driver supports, then the newest installed version. A driver runs the output of
+    compilers with the same or an older major version.
     """
     if "nvrtc" in _given:
         return _given["nvrtc"]
@@ -98,15 +99,15 @@ def _driver_version():
 def nvidia(name, versions):
     """Return the path of a CUDA library, ``lib<name>.so.<version>``.
 
-    Wheels come first: they are installed for this program, and the version of each is known. If there is none,
-    `cuda-pathfinder` searches the folders of conda and of NVIDIA's installers.
+    Wheels come first: they are installed for this program, and the version of each is known. If no wheel has the
+    library, `cuda-pathfinder` searches the folders of conda and of NVIDIA's installers.
 
     Parameters
     ----------
     name : str
         Such as "nvrtc" or "cublas".
     versions : sequence of int
-        Major versions in order of preference: the first one whose wheel is installed is used.
+        Major versions in order of preference. The first version whose wheel is installed is used.
 
     Returns
     -------
@@ -143,18 +144,20 @@ def _opencl():
 
 
 def opencl():
-    """Return the path of OpenCL's loader: the system's if it finds a platform, else the one in pyopencl's wheel, else
-    the system's, else None.
+    """Return the path of OpenCL's loader.
+
+    Prefer the loader of the system if it finds a platform, then the loader in pyopencl's wheel, then the loader of the
+    system without a platform. Return None if no loader is installed.
 
     The wheel's loader also finds the platforms of the system, and PoCL of ``pocl-binary-distribution``, which computes
-    on the CPU. It reads its folder from the environment variable ``PYOPENCL_HOME`` and crashes if that is unset. So the
-    variable is set here, as pyopencl itself does. pyopencl is not imported.
+    on the CPU. It reads its folder from the environment variable ``PYOPENCL_HOME`` and crashes if the variable is
+    unset. Therefore this function sets the variable, as pyopencl itself does. pyopencl is not imported.
     """
     return _given.get("opencl") or _opencl()
 
 
 def _system_opencl():
-    """Return the state of the system's OpenCL: None, "loader", or "platforms" if its loader finds any."""
+    """Return "platforms" if the system's loader of OpenCL finds a platform, "loader" if it finds none, else None."""
     import ctypes
 
     try:
@@ -172,8 +175,8 @@ def _prepare_pyopencl(folder, libraries):
     import ctypes
 
     os.environ.setdefault("PYOPENCL_HOME", folder)
-    # The loader opens PoCL by its file name alone, which works only if PoCL is already loaded (pyopencl's own module
-    # has its folder in the search path).
+    # The loader opens PoCL by its file name alone. This works only if PoCL is already loaded, because PoCL's folder is
+    # in the search path of pyopencl's own module only.
     for path in sorted(glob.glob(os.path.join(glob.escape(libraries), "libpocl*.so*"))):
         try:
             ctypes.CDLL(path)

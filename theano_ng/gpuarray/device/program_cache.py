@@ -1,5 +1,5 @@
-"""A cache of program binaries, shared between processes: files next to those of the C cache, under the same trust
-rules.
+"""A cache of program binaries, which processes share. Its files lie next to the files of the C cache, and the same
+trust rules apply to them.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ _FORMAT = b"theano_ng program 1\n"
 
 
 class ProgramCache:
-    """Binaries of programs in a folder. A file's name is the digest of everything that the binary depends on.
+    """Binaries of programs in a folder. A file's name is the digest of all data on which the binary depends.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class ProgramCache:
         Parameters
         ----------
         parts : sequence of bytes
-            Source text, options, device, compiler.
+            Source text, options, device, compiler: all data on which the binary depends.
 
         Returns
         -------

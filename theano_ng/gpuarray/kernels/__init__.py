@@ -1,1 +1,1 @@
-"""..."""
+"""Kernels of the Ops for devices."""

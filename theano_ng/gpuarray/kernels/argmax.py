@@ -6,7 +6,7 @@ from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.snippets import SIZE
 
-# The maximum number of threads in a group that searches a line together.
+# The maximum number of threads in a group that finds one maximum together.
 GROUP = 256
 
 _PARAMETERS = """
@@ -45,8 +45,8 @@ _THREAD_PER_LINE = (
 """
 )
 
-# NaN is larger than all numbers, and the first of equal values wins. So the result does not depend on the order in
-# which threads compare values.
+# NaN counts as larger than all numbers, and of equal values the first is chosen. Therefore the result does not depend
+# on the order in which threads compare values.
 _GROUP_PER_LINE = (
     _PARAMETERS
     + """
@@ -99,9 +99,9 @@ def max_and_argmax(dtype, kept, reduced, grouped, context):
     ----------
     dtype : str
     kept, reduced : int
-        Numbers of axes.
+        Numbers of axes that are kept and reduced.
     grouped : bool
-        If True, a group of threads finds a maximum together, otherwise each thread finds one.
+        If True, a group of threads finds one maximum together. Otherwise each thread finds one maximum.
     context : GpuContext or None
     """
     first, types = snippets.axes("d", kept, ("x",))

@@ -6,7 +6,7 @@ from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
 
-# The maximum number of threads in a group that processes a line together.
+# The maximum number of threads in a group that processes one line (a 1-d slice along the axis) together.
 GROUP = 256
 
 _THREAD_PER_LINE = """
@@ -27,7 +27,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 }
 """
 
-# Each thread has a piece of the line. It sums up its piece, adds the sums of the threads before it, and goes through
+# Each thread has a piece of the line. It sums up its piece, adds the sums of the preceding threads, and goes through
 # its piece again.
 _GROUP_PER_LINE = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n, ga_size length, ga_ssize z_step,
@@ -64,12 +64,12 @@ def cumulation(dtype_in, dtype, product, axes, grouped, context):
     Parameters
     ----------
     dtype_in, dtype : str
-        Dtypes of the input's elements and of the sums.
+        Dtypes of the elements of the input and of the result.
     product : bool
     axes : int
         Number of axes except the axis of the sum.
     grouped : bool
-        If True, a group of threads processes a line together, otherwise each thread processes one.
+        If True, a group of threads processes one line together. Otherwise each thread processes one line.
     context : GpuContext or None
     """
     declared, types = snippets.axes("d", axes, ("z", "x"))

@@ -107,7 +107,7 @@ def _build(context, options, group):
         _built[context].setdefault(key, kernel)  # another thread may have built it meanwhile, and use it
 
 
-# Context -> key -> GpuKernel. They live as long as the process, as native kernels do: thunks hold their addresses.
+# Context -> key -> GpuKernel. These kernels live as long as the process, because thunks hold their addresses.
 _built = {}
 
 

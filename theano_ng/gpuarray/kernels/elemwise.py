@@ -1,4 +1,4 @@
-"""Kernels of elementwise nodes: one for contiguous operands, one for strided or broadcast operands."""
+"""Kernels of elementwise nodes: one for contiguous operands, and one for strided or broadcast operands."""
 
 import functools
 
@@ -55,7 +55,7 @@ def elemwise_kernels(program, rank, context):
 
 
 class _KernelSource:
-    """The source code of the kernels.
+    """A writer of the source code of the kernels.
 
     Operand k has the pointer ``tng_pk`` and the value ``tng_vk``. An operand that is read only once has the value
     ``tng_hk``, which is loaded outside of the loop.
@@ -107,7 +107,7 @@ class _KernelSource:
         lines += [self._hoist(k) for k in sorted(hoisted)]
         if rank > 1:
             lines.append("    const ga_size tng_rows = %s;" % " * ".join("tng_d%d" % d for d in range(last)))
-            # Not TNG_EACH: the inner loop is the one to vectorize.
+            # Do not use TNG_EACH here: the compiler has to vectorize the inner loop.
             lines.append(
                 "    for (ga_size tng_r = (ga_size)GID_1 * LDIM_1 + LID_1; tng_r < tng_rows; tng_r += (ga_size)GDIM_1 * LDIM_1) {"
             )
@@ -191,7 +191,7 @@ def kernel_samples():
 
 def _sample(op, dtype):
     """Return the kernels of an op whose operands have this dtype, or an empty list if devices cannot compute it. One
-    operand has a single element, one is broadcast.
+    operand has a single element, and one operand is broadcast.
     """
     nin = op.nin if op.nin > 0 else 2
     in_dtypes = (dtype,) * nin

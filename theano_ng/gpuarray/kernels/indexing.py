@@ -16,7 +16,7 @@ def has_atomic_add(dtype):
 
 
 def _add(dtype, to, value):
-    """Return the statement that adds an element to another, as NumPy does."""
+    """Return the statement that adds one element to another element, as NumPy does."""
     if dtype == "complex64":
         pair = "GLOBAL_MEM ga_cfloat *to = (GLOBAL_MEM ga_cfloat *)(%s); GLOBAL_MEM const ga_cfloat *from = (GLOBAL_MEM const ga_cfloat *)(%s);"
         return "{ %s to->x += from->x; to->y += from->y; }" % (pair % (to, value))
@@ -65,8 +65,8 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 
 
 def gather(dtype, before, after, context):
-    """Return the kernel that reads elements at offsets, along axes before and after the offsets' dimension, into an
-    array in C order.
+    """Return the kernel that gathers elements at offsets into an array in C order. The result has `before` axes of x,
+    one axis for the offsets, and `after` axes of x.
     """
     first, types = snippets.axes("b", before, ("x",))
     second, more = snippets.axes("a", after, ("x",))
@@ -111,10 +111,10 @@ def scatter(dtype, axes, how, context):
 
     Notes
     -----
-    Threads are numbered by class and by position along the axes. With `by_target`, a class has all offsets with the
-    same value of ``offset / unit`` modulo the number of classes, and writes their values in order. So if an offset
-    occurs several times, the result is the same in every run. If the order does not matter, class c has the offsets
-    numbered c, c + classes, c + 2 * classes, ...
+    Each thread has a class, and a position along the axes. If the argument `by_target` of the kernel is nonzero, a
+    class has all offsets with the same value of ``offset / unit`` modulo the number of classes, and writes their values
+    in order. So if an offset occurs several times, the result is the same in every run. If the order does not matter,
+    class c has the offsets numbered c, c + classes, c + 2 * classes, ...
     """
     declared, types = snippets.axes("d", axes, ("z", "y"))
     effect = {"set": _set, "add": _add, "atomic": _atomic_add}[how]
@@ -146,14 +146,15 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 
 
 def read_indices(dtypes, axes, context):
-    """Return the kernel that computes offsets from integer arrays, broadcast together; it sets ``note`` to 1 if an
-    index is out of bounds.
+    """Return the kernel that computes offsets from integer arrays, which are broadcast together. It sets ``note`` to 1
+    if an index is out of bounds.
 
     Parameters
     ----------
     dtypes : sequence of str
         Dtypes of the arrays.
     axes : int
+        Number of axes of the result.
     context : GpuContext or None
     """
     names = [str(i) for i in range(len(dtypes))]

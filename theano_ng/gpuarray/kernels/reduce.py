@@ -14,9 +14,9 @@ from theano_ng.loops.source import scalar_apply
 from theano_ng.scalar.op import c_cast
 from theano_ng.scalar.types import c_literal
 
-# The maximum number of threads in a group; native/reduce.c defines the same value.
+# The maximum number of threads in a group. native/reduce.c defines the same value.
 GROUP = 256
-# On CPUs: the number of lanes in which a thread accumulates adjacent elements separately, and the number of adjacent
+# For CPUs: the number of lanes in which a thread accumulates adjacent elements separately, and the number of adjacent
 # outputs that it computes at a time.
 _LANES, _BLOCK = 32, 128
 
@@ -38,8 +38,8 @@ def reduce_kernels(program, kept_rank, reduced_rank, context):
     Returns
     -------
     list of DeviceKernel
-        The first reduces the elements to the outputs, or to several partial results for each output. The second reduces
-        the partial results.
+        The first kernel reduces the elements to the outputs, or to several partial results for each output. The second
+        kernel reduces the partial results.
     """
     fold, (output,) = program.fold, program.outputs
     parts = fold_program(fold, work_dtype(fold.dtype), out=output.dtype)
@@ -151,8 +151,8 @@ KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_pie
 }
 """
 
-# The lanes start with the identity or, for idempotent ops without one, with the first element. Neither changes the
-# result.
+# The lanes start with the identity or, for idempotent ops without an identity, with the first element. Neither changes
+# the result.
 _LANES_TEXT = """
         if (tng_to > tng_from) {
             %(A)s tng_lanes[%(lanes)d];
@@ -215,7 +215,7 @@ def reduce_text(program, kept_rank, reduced_rank):
     Raises
     ------
     SupportCodeError
-        If devices cannot compute it.
+        If devices cannot compute an op of the program.
     """
     (operand,), (output,), (scalar_op, acc_dtype) = program.inputs, program.outputs, program.fold
     in_dtype, out_dtype, pre = operand.dtype, output.dtype, None
@@ -318,9 +318,9 @@ def reduction_program(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype):
     Parameters
     ----------
     scalar_op : ScalarOp
-        Binary, commutative and associative.
+        A binary, commutative and associative op.
     pre_scalar_op : ScalarOp or None
-        Applied to each element before the reduction.
+        An op that is applied to each element before the reduction.
     in_dtype, acc_dtype, out_dtype : str
 
     Returns

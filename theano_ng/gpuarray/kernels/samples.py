@@ -1,7 +1,7 @@
 """Samples of kernel source code for typical nodes, which tests compile even if there is no device.
 
 A module that writes device code has a function ``kernel_samples()`` that returns a list of `KernelSample`. The samples
-cover every form of source code that the module writes, with each type that changes it. `collect` finds them;
+cover every form of source code that the module writes, with each type that changes it. `collect` finds them.
 ``gpuarray/tests/test_nvrtc.py`` compiles them for CUDA devices.
 """
 
@@ -44,7 +44,7 @@ def collect(package="theano_ng.gpuarray"):
 
 
 def _says_so(module):
-    """Return True if the source of a module defines ``kernel_samples``: others need not be imported."""
+    """Return True if the source of a module defines ``kernel_samples``. Other modules need not be imported."""
     path = module.module_finder.find_spec(module.name).origin
     if path is None or not path.endswith(".py"):
         return False

@@ -15,8 +15,8 @@ __all__ = ["PROLOGUE", "ScalarCode", "SupportCodeError", "element_type", "load",
 
 
 class SupportCodeError(Exception):
-    """Raised if an Op's C code is for the host only: it uses Python, C++ headers, or complex numbers, which kernels do
-    not support.
+    """The exception for an Op whose C code is for the host only: it uses Python, C++ headers, or complex numbers, which
+    kernels do not support.
     """
 
 
@@ -29,7 +29,7 @@ _BUILTINS = "ceil copysign fabs floor fma fmod rint round sqrt trunc".split()
 
 
 def _mul_add(name, is_fast, function):
-    """Return the lines that define a macro for x * y + z. It is rounded once if the device's compiler defines
+    """Return the lines that define a macro for x * y + z. The result is rounded once if the device's compiler defines
     `is_fast`, and always in CUDA.
     """
     return [
@@ -95,7 +95,7 @@ def _prologue():
         "#ifdef TNG_HAS_DOUBLE",
         "TNG_FUNCTION npy_uint16 tng_double_to_half(npy_float64 value) { return ga_double2half(value).data; }",
         "#endif",
-        # A loop over the indices below `count` that belong to a thread; `axis` is an axis of the launch.
+        # TNG_EACH is a loop over the indices below `count` that belong to a thread. `axis` is an axis of the launch.
         "#ifdef GA_PROCESSOR",
         # Each thread has a contiguous range, so that the compiler vectorizes: no element depends on another.
         "#define TNG_EACH(i, count, axis) \\",
@@ -115,7 +115,7 @@ def _prologue():
 
 PROLOGUE = _prologue()
 
-# Replacements of helpers that are faster than C's library on the host: devices have these functions.
+# Replacements for headers with functions that are faster than the C library of the host. Devices have fast functions.
 _OF_DEVICES = {
     "half.h": "",
     "hyperbolic.h": (
@@ -139,7 +139,7 @@ class ScalarCode(NamedTuple):
         C code that computes the output variables from the input variables. float16 variables have the type npy_float32,
         unless `bits`.
     support : tuple of str
-        Source code in front of kernels. Each text may occur several times, or has a guard.
+        Source code that precedes the kernels. A text may be included several times, or it has an include guard.
     bits : bool
         Whether float16 variables have a 16-bit type.
     doubles : bool
@@ -194,7 +194,7 @@ def scalar_code(op, node, names_in, names_out):
     Raises
     ------
     SupportCodeError
-        If devices cannot compute it.
+        If devices cannot compute the op.
     """
     dtypes = [v.type.dtype for v in (*node.inputs, *node.outputs)]
     for dtype in dtypes:
@@ -206,7 +206,7 @@ def scalar_code(op, node, names_in, names_out):
     try:
         try:
             body, environment, needs_python = scalar_source(op, node, names_in, names_out, wide=halves, **sub)
-        except (MethodNotDefined, AttributeError):  # an op of a user may not define c_code_wide
+        except (MethodNotDefined, AttributeError):  # a user's op might not define c_code_wide
             if not halves:
                 raise
             bits = True
@@ -225,8 +225,8 @@ def scalar_code(op, node, names_in, names_out):
 
 
 def _support_texts(op, node):
-    """Yield the support code of an op. For a Composite, yield that of each inner op, since these ops may occur in one
-    program with others.
+    """Yield the support code of an op. For a Composite, yield the support code of each inner op separately, because
+    other ops in the same program may use an inner op, too.
     """
     program = getattr(op, "_program", None)
     if program is not None:

@@ -25,7 +25,7 @@ _BITS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 
 SIZE, SSIZE = pygpu.SIZE, pygpu.SSIZE
 
-# A loop over the elements of a thread, from its first one to `n`, in steps of the total number of threads.
+# A loop over the elements of a thread, from its first element to `n`, in steps of the total number of threads.
 GRID_STRIDE_LOOP = "for (ga_size i = (ga_size)GID_0 * LDIM_0 + LID_0; i < n; i += (ga_size)LDIM_0 * GDIM_0)"
 
 
@@ -61,8 +61,8 @@ def store(dtype, at, value):
 
 
 def axes(prefix, count, operands):
-    """Return the kernel parameters for axes (each has a length and strides): their declarations, and their types for
-    `DeviceKernel`.
+    """Return the kernel parameters for axes: their declarations, and their types for `DeviceKernel`. Each axis has a
+    length and a stride for each operand.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def walk(prefix, count, moves, last):
     moves : dict
         Operand -> C name of its pointer.
     last : bool
-        If True, ``rest`` is used up: the slowest axis needs no division.
+        If True, ``rest`` is not needed afterwards, so the slowest axis needs no division.
     """
     lines = []
     for i in reversed(range(count)):

@@ -35,13 +35,13 @@ x, axis = names("x", "axis")
 allocated, contiguous, joined = terms(GpuAlloc, GpuContiguous, GpuJoin)
 
 register_opt("fast_compile", name="local_track_shape_i")(local_track_shape_i)
-# Applied only on request.
+# This rule is applied only on request.
 gpu_optimizer.register("local_remove_all_assert", local_remove_all_assert, "unsafe")
 
 
 @lifts(Shape)
 def local_gpua_shape(op, context_name, inputs, outputs):
-    """Compute the shape of a device array from the device array; the host knows it.
+    """Read the shape of a device array from the device array, without a transfer.
 
     shape(host(A))  ->  shape(A)
     """
@@ -62,7 +62,7 @@ def local_gpua_flatten(op, context_name, inputs, outputs):
     x = as_gpuarray_variable(inputs[0], context_name)
     kept = op.outdim - 1
     lengths = [x.shape[i] for i in range(x.ndim)]
-    # Not -1: if another length is 0, -1 could be any length.
+    # Do not use -1 here: it is ambiguous if another length is 0.
     last = functools.reduce(operator.mul, lengths[kept:]) if kept else -1
     return _with_pattern(GpuReshape(op.outdim)(x, [*lengths[:kept], last]), outputs[0])
 
@@ -83,7 +83,7 @@ def local_gpua_alloc(op, context_name, inputs, outputs):
 @register_opt("fast_compile")
 @local_optimizer([Alloc])
 def local_gpua_alloc2(node):
-    """Allocate an array on the device if only Joins of device arrays and allocations read it; the Joins then move, too.
+    """Allocate an array on the device if only Joins of device arrays and allocations read it. The Joins then move, too.
 
     join(0, host(A), alloc(unit, n, 3))  ->  join(0, host(A), host(GpuAlloc(None)(unit, n, 3)))
     """
@@ -137,7 +137,7 @@ def local_gpua_assert(op, context_name, inputs, outputs):
 
 
 def gpu_print_wrapper(op, cnda):
-    """Print a device value for `Print`: the value on the host."""
+    """Copy a device value to the host, and print it for `Print`."""
     op.old_op.global_fn(op.old_op, np.asarray(cnda))
 
 

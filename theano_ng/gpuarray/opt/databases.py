@@ -5,7 +5,7 @@ includes it if a device is used (`gpuarray.use` adds it to ``fast_run`` and ``fa
 its tag ``gpuarray``. Its parts are:
 
 -0.5  ``gpuarray_graph_optimization``: move as many nodes as possible, in one pass (`graph_to_gpu`)
-0     ``InputToGpuArrayOptimizer``: transfer the inputs that this pass did not transfer
+0     ``InputToGpuArrayOptimizer``: transfer the inputs that the first pass did not transfer
 1     ``gpuarray_local_optimizations``: apply rules for single nodes, until none applies
 2     ``gpuarray_cut_transfers``: remove transfers that cancel each other
 """
@@ -38,7 +38,7 @@ gpu_seqopt.register(
 )
 gpu_seqopt.register("gpuarray_cut_transfers", gpu_cut_copies, 2, "fast_compile", "fast_run", "gpuarray")
 
-# Not in fast_run: included only if a device is used, or on request.
+# This optimizer is not in fast_run. It is included only if a device is used, or on request.
 optdb.register("gpuarray_opt", gpu_seqopt, 48.5, "gpuarray")
 
 
@@ -49,7 +49,7 @@ def register_opt(*tags, **kwargs):
     ----------
     *tags : str
     name : str, keyword
-        The name of the rule; by default that of the function.
+        The name of the rule. Default: the name of the function.
     """
 
     def decorator(rule):
@@ -69,9 +69,9 @@ def register_opt2(tracks, *tags, **kwargs):
     *tags : str
     name : str, keyword
 
-    The decorated function is called as ``f(op, context_name, inputs, outputs)``. `inputs` are those of the new node, on
-    the device if they could be moved; `outputs` are those of the old node. The function returns an Op, variables, or
-    False.
+    The decorated function is called as ``f(op, context_name, inputs, outputs)``. `inputs` are the inputs of the new
+    node, which are on the device if they could be moved. `outputs` are the outputs of the old node. The function
+    returns an Op, variables, or False.
     """
 
     def decorator(f):
@@ -105,20 +105,20 @@ def register_inplace(*tags, **kwargs):
 
 
 def safe_to_gpu(x, ctx_name):
-    """Transfer a tensor to a device; return other variables unchanged."""
+    """Transfer a tensor to a device. Return other variables unchanged."""
     return GpuFromHost(ctx_name)(x) if isinstance(x.type, TensorType) else x
 
 
 def safe_to_cpu(x):
-    """Transfer a device variable to the host; return other variables unchanged."""
+    """Transfer a device variable to the host. Return other variables unchanged."""
     return host_from_gpu(x) if isinstance(x.type, GpuArrayType) else x
 
 
 def context_of(node):
     """Return the context that a node on the host should be moved to, as ``(name,)``, or None.
 
-    It is the context of an input that comes from a device, preferably of one that was not sent there from the host.
-    Without such an input, it is the context that all outputs are transferred to.
+    It is the context of an input that comes from a device, preferably of an input that was not sent there from the
+    host. Without an input from a device, it is the context that all outputs are transferred to.
     """
     there = [v.owner.inputs[0] for v in node.inputs if v.owner is not None and isinstance(v.owner.op, HostFromGpu)]
     if there:
@@ -138,8 +138,8 @@ def op_lifter(OP, cuda_only=False):
     cuda_only : bool
         If True, the rule applies only to CUDA devices.
 
-    The decorated function is called as in `register_opt2`. Inputs that do not come from a device are passed unchanged;
-    device Ops transfer them.
+    The decorated function is called as in `register_opt2`. Inputs that do not come from a device are passed unchanged.
+    The Ops for devices transfer them.
     """
 
     def decorator(maker):
@@ -192,12 +192,12 @@ def lifts(*tracks, tags=("fast_compile",), name=None):
     *tracks : Op classes or instances
     tags : sequence of str
     name : str, optional
-        The name of the rule; by default that of the function.
+        The name of the rule. Default: the name of the function.
 
     Returns
     -------
     callable
-        The decorator of ``f(op, context_name, inputs, outputs)``; it returns the rule for single nodes.
+        The decorator of ``f(op, context_name, inputs, outputs)``. It returns the rule for single nodes.
     """
 
     def decorator(f):

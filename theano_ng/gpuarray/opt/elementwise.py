@@ -21,7 +21,7 @@ from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, CAReduceDty
 from theano_ng.tensor.reductions.cumulative import CumOp
 from theano_ng.tensor.reductions.extremes import Argmax
 
-# Host Op -> device Op.
+# Class of a scalar op for the host -> scalar op for devices.
 _OF_DEVICES = {Erfinv: gpu_erfinv, Erfcinv: gpu_erfcinv}
 
 

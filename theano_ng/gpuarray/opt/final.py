@@ -54,7 +54,7 @@ def local_advincsub1_gpua_inplace(op, inputs):
 def local_gpua_alloc_empty_to_zeros(node):
     """GpuAllocEmpty("float64", None)(n)  ->  GpuAlloc(None, memset_0=True)(zero, n)          [alloc_empty_to_zeros]
 
-    For DebugMode: undefined elements differ each time they are computed.
+    DebugMode uses this rule, because undefined elements differ each time they are computed.
     """
     zero = np.zeros((), dtype=node.outputs[0].dtype)
     return [GpuAlloc(node.op.context_name, memset_0=True)(zero, *node.inputs)]
@@ -72,7 +72,7 @@ optdb.register(
 def local_assert_no_cpu_op(node):
     """Report the nodes of a function that stay on the host, in the way that `config.assert_no_cpu_op` selects.
 
-    Only nodes with array inputs and array outputs count; transfers do not.
+    Only nodes with array inputs and array outputs count. Transfers do not count.
 
     Raises
     ------

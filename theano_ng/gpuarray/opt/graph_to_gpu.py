@@ -85,7 +85,7 @@ class GraphToGPU(Optimizer):
         fgraph.replace_all_validate([pair for pair in pairs if pair[0] is not pair[1]], reason=self)
 
     def _moved(self, node, inputs):
-        """Return the outputs of the node on the device that replaces this one, or None."""
+        """Return the outputs of the device node that replaces a node, or None if no node replaces it."""
         if self.group is None or any(isinstance(v.type, GpuArrayType) for v in node.outputs):
             return None
         if not all(gpu_supported(v) for v in node.outputs if hasattr(v.type, "dtype")):
@@ -113,7 +113,10 @@ class GraphToGPU(Optimizer):
 
 
 def was_sent(v):
-    """Return True if a device variable was sent from the host. Others have precedence when a context is chosen."""
+    """Return True if a device variable was sent from the host.
+
+    The contexts of other device variables have precedence.
+    """
     return v.owner is not None and isinstance(v.owner.op, GpuFromHost)
 
 
@@ -124,7 +127,7 @@ def rule_outputs(new, inputs):
     ----------
     new : Op, variable, list of variables, or false
     inputs : list of Variable
-        Inputs of the Op, if `new` is one.
+        Inputs of the Op, if `new` is an Op.
 
     Returns
     -------
@@ -138,7 +141,8 @@ def rule_outputs(new, inputs):
 
 
 def target_of(v):
-    """Return the context that a function input is transferred to, as ``(name,)``, or None.
+    """Return ``(name,)`` with the context to which a function input is transferred. Return None if it stays on the
+    host.
 
     Raises
     ------
@@ -160,8 +164,8 @@ def target_of(v):
 
 
 class InputToGpuOptimizer(Optimizer):
-    """An optimizer that transfers inputs to a device and back, so that rules which move the neighbors of a transfer
-    apply.
+    """An optimizer that transfers inputs to a device and back to the host. Then rules that move the neighbors of a
+    transfer apply.
     """
 
     def apply(self, fgraph):
@@ -177,7 +181,7 @@ class InputToGpuOptimizer(Optimizer):
 
 
 def _reads_on_host(node):
-    """Return True if a node keeps reading an input on the host: transfers, nodes that read lengths, and a Subtensor
+    """Return True if a node keeps reading an input on the host: a transfer, a node that reads lengths, or a Subtensor
     whose result is transferred.
     """
     if isinstance(node.op, Subtensor):

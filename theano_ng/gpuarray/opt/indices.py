@@ -13,8 +13,8 @@ from theano_ng.tensor.type import TensorType
 
 
 def _read_once(x):
-    """Return the function input whose transfer is `x`, if only one node reads its elements (others may read lengths),
-    else None.
+    """Return the function input that `x` transfers, if exactly one node reads its elements. Otherwise return None.
+    Other nodes may read its lengths.
     """
     if x.owner is None or not isinstance(x.owner.op, GpuFromHost):
         return None
@@ -37,7 +37,7 @@ def _read_once(x):
 def local_gpua_subtensor(op, context_name, inputs, outputs):
     """host(A)[1:]  ->  host(GpuSubtensor([slice(scalar.int64, None)])(A, np.int64(1)))
 
-    If nothing else reads the elements of a function input, the part is taken on the host, and only the part is
+    If no other node reads the elements of a function input, the part is taken on the host, and only the part is
     transferred.
     """
     x, *indices = inputs
@@ -54,7 +54,8 @@ def local_gpua_subtensor(op, context_name, inputs, outputs):
 def local_gpua_advanced_incsubtensor1(op, context_name, inputs, outputs):
     """inc_subtensor(host(A)[i], host(B))  ->  host(GpuAdvancedIncSubtensor1_dev20()(A, B, i))
 
-    With `config.deterministic` "more", which fixes the order of additions, the Op is GpuAdvancedIncSubtensor1.
+    GpuAdvancedIncSubtensor1, which adds in a fixed order, is used if `config.deterministic` is "more", if the elements
+    are set, and for arrays that are not matrices of float32 or float64.
     """
     x, y, index = inputs
     fast = (

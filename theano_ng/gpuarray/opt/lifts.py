@@ -42,9 +42,13 @@ from theano_ng.tensor.shaping.joining import Join, Split
 
 first, first_two, after_first = slice(1), slice(2), slice(1, None)
 
-# The class of the Op on the host; the name of the rule; the inputs that the rule moves to the device, while the others
-# stay on the host (None: the Op on the device transfers its inputs); the Op on the device, as a function of the Op on
-# the host and the name of the context; an example.
+# The columns are:
+# - the class of the Op on the host;
+# - the name of the rule;
+# - the inputs that the rule moves to the device. The other inputs stay on the host. None: the Op on the device
+#   transfers its inputs;
+# - the Op on the device, as a function of the Op on the host and the name of the context;
+# - an example.
 # fmt: off
 LIFTS = (
     (Rebroadcast, "local_gpua_rebroadcast", first, lambda op, context: op,
@@ -91,7 +95,7 @@ LIFTS = (
 
 
 def _lift(host_op, name, moved, device_op, example):
-    """Register a row of the table; return its rule for single nodes."""
+    """Register a row of the table, and return its rule for single nodes."""
 
     def lifted(op, context_name, inputs, outputs):
         new = device_op(op, context_name)

@@ -15,8 +15,8 @@ from theano_ng.tensor.type import TensorType
 
 
 class BufferType:
-    """A function that returns the types of a device loop's buffers, by dtype and broadcast pattern. Integer scalars,
-    with which steps count, stay on the host.
+    """A function that returns the type of a buffer of a device loop, from its dtype and its broadcast pattern. Buffers
+    of integer scalars, which steps use as counters, stay on the host.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ class BufferType:
 
 
 def stays_on_host(dtype, ndim):
-    """Return True if rows of this dtype and rank stay on the host: scalars that are not floats."""
+    """Return True if rows of this dtype and rank stay on the host: scalars of integers and booleans."""
     return ndim == 0 and np.dtype(dtype).kind in "iub"
 
 
 def _scan_type_infer(node):
-    """Return the `typeConstructor` for a loop like that of a node."""
+    """Return the `typeConstructor` of the loop of a node."""
     return node.op.info.get("type_constructor")
 
 
@@ -55,7 +55,7 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
 
     def take(v, variables):
         """Append an outer input, and the step's variables that receive it. A variable that moves becomes a device
-        variable; the step uses its transfer to the host instead.
+        variable. The step uses its transfer to the host instead.
         """
         moves = [w for w in variables if _moves(w)]
         outer.append(

@@ -1,4 +1,4 @@
-"""Rules that remove transfers which cancel each other."""
+"""Rules that remove transfers that cancel each other."""
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import local_optimizer

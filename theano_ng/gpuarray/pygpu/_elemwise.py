@@ -20,6 +20,7 @@ class arg:
         The name of the argument in the expression.
     dtype : dtype
     read, write : bool
+        Whether the kernel reads the array, and whether it writes it.
     scalar : bool
         Whether the argument is a scalar.
     """
@@ -74,7 +75,7 @@ class GpuElemwise:
     preamble : str
         Source code in front of the kernel.
     convert_f16 : bool
-        Whether to compute with float16 as float32. Accepted for old code; it is always done.
+        Whether to compute with float16 as float32. Accepted for old code. It is always done.
     """
 
     def __init__(self, ctx, expr, args, preamble="", convert_f16=True):
@@ -90,7 +91,7 @@ class GpuElemwise:
         *values : GpuArray and numbers
             The values, in the order of the arguments.
         broadcast : bool
-            If True, axes of length 1 are broadcast, except those of written arrays.
+            If True, axes of length 1 are broadcast. Axes of arrays that are written are not broadcast.
 
         Raises
         ------

@@ -79,7 +79,7 @@ def _product(alpha, a, b, beta, c):
 
 
 def _result(given, overwrite, shape, like, beta):
-    """Return the array for a result."""
+    """Return the array that receives a result: the given array, a copy of it, or a new array."""
     if given is None:
         if beta != 0:
             raise ValueError("beta is %s, but no array was given that it multiplies" % beta)
@@ -98,7 +98,7 @@ def gemm(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, overwrite_
     A, B : GpuArray
         Matrices of shapes (m, k) and (k, n).
     C : GpuArray, optional
-        A matrix of shape (m, n); not read if beta is 0.
+        A matrix of shape (m, n). It is not read if beta is 0.
     trans_a, trans_b : bool
         If True, A or B is given transposed.
     overwrite_c : bool
@@ -119,7 +119,7 @@ def gemm(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, overwrite_
 
 
 def gemv(alpha, A, X, beta=0.0, Y=None, trans_a=False, overwrite_y=False):
-    """Return alpha * A @ X + beta * Y. Parameters and errors are those of `gemm`."""
+    """Return alpha * A @ X + beta * Y. For parameters and errors, see `gemm`."""
     _checked("gemv", (2, 1, 1), A, X, Y)
     A = A.T if trans_a else A
     if A.shape[1] != X.shape[0]:
@@ -130,7 +130,7 @@ def gemv(alpha, A, X, beta=0.0, Y=None, trans_a=False, overwrite_y=False):
 
 
 def ger(alpha, X, Y, A=None, overwrite_a=False):
-    """Return A + alpha * outer(X, Y). Parameters and errors are those of `gemm`."""
+    """Return A + alpha * outer(X, Y). For parameters and errors, see `gemm`."""
     _checked("ger", (1, 1, 2), X, Y, A)
     beta = 0.0 if A is None else 1.0
     out = _result(A, overwrite_a, (X.shape[0], Y.shape[0]), X, beta)

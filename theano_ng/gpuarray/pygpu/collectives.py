@@ -40,7 +40,7 @@ class GpuCommCliqueId:
     ----------
     context : GpuContext, optional
     comm_id : bytes, optional
-        The identifier of an existing group; by default, a new one is made.
+        The identifier of an existing group. By default, a new identifier is made.
     """
 
     def __init__(self, context=None, comm_id=None):
@@ -71,7 +71,7 @@ class _GroupState:
 
 
 class GpuComm:
-    """A member of a group.
+    """A member of a group of contexts.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class GpuComm:
     rank = property(lambda self: self._rank, doc="The number of this member.")
 
     def _exchange(self, array):
-        """Return the contributions of all members, by index."""
+        """Return a list of the arrays of all members, by index. Wait until each member has contributed its array."""
         self._clique.brought[self._rank] = None if array is None else np.asarray(array)
         self._clique.barrier.wait()
         found = list(self._clique.brought)
@@ -131,7 +131,9 @@ class GpuComm:
         return dest
 
     def reduce(self, src, op, dest=None, root=-1):
-        """Return the reduction of all members' arrays to the member `root` (-1: this one). Others get None."""
+        """Return the reduction of all members' arrays to the member `root`. Other members get None. If `root` is -1,
+        this member is `root`.
+        """
         roots = self._exchange(np.asarray(self._rank if root == -1 else root))
         result = self._reduced(src, op)
         return (
@@ -145,8 +147,8 @@ class GpuComm:
         return self._put(self._reduced(src, op), dest, src)
 
     def reduce_scatter(self, src, op, dest=None):
-        """Return to each member its part of the reduction along the first axis; the number of members must divide its
-        length.
+        """Return to each member its part of the reduction along the first axis. The number of members must divide the
+        length of the axis.
         """
         if src.ndim == 0 or src.shape[0] % self.count:
             raise ValueError(
@@ -158,7 +160,7 @@ class GpuComm:
         return self._put(result[0] if part == 1 and dest is not None and dest.ndim < result.ndim else result, dest, src)
 
     def broadcast(self, array, root=-1):
-        """Copy the array of the member `root` to all members, in place. -1: this member is `root`."""
+        """Copy the array of the member `root` to all members, in place. If `root` is -1, this member is `root`."""
         brought = self._exchange(array if root in (-1, self._rank) else None)
         (value,) = [a for a in brought if a is not None]
         if root not in (-1, self._rank):
@@ -173,7 +175,7 @@ class GpuComm:
         src : GpuArray
         dest : GpuArray, optional
         nd_up : int
-            Number of additional axes of the result; 0: the arrays are joined along the first axis.
+            Number of additional axes of the result. If it is 0, the arrays are joined along the first axis.
         """
         arrays = self._exchange(src)
         result = (

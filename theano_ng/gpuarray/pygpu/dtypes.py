@@ -105,7 +105,7 @@ def parse_c_arg_backend(c_arg, scalar_arg_class, vec_arg_class):
     c_arg : str
         Such as ``"float *x"`` or ``"const unsigned int n"``.
     scalar_arg_class, vec_arg_class : class
-        Called with a dtype and a name.
+        Classes, which are called with a dtype and a name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Elementwise operations on arrays, from which the operators of `GpuArray` are made."""
+"""Elementwise operations on arrays. The operators of `GpuArray` call these functions."""
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def elemwise2(
     oper : str, optional
         The whole expression, instead of `op_tmpl`.
     op_tmpl : str
-        A template of the expression; ``%(out_t)s`` is the type of the result.
+        A template of the expression, in which ``%(out_t)s`` is the type of the result.
     broadcast : bool
 
     Returns
@@ -90,7 +90,7 @@ def elemwise2(
 def ielemwise2(a, op, b, oper=None, op_tmpl="a = a %(op)s b", broadcast=True, convert_f16=True):
     """Apply an operation in place: the result overwrites the first array.
 
-    Parameters and errors are those of `elemwise2`. If the arrays share memory, the second one is copied first.
+    For parameters and errors, see `elemwise2`. If the arrays share memory, the second array is copied first.
     """
     b = _operand(b, a)
     if isinstance(b, GpuArray) and gpuarray.may_share_memory(a, b) and b is not a:
@@ -104,7 +104,7 @@ def ielemwise2(a, op, b, oper=None, op_tmpl="a = a %(op)s b", broadcast=True, co
 
 
 def compare(a, op, b, broadcast=True, convert_f16=True):
-    """Compare elementwise; return an array of bools."""
+    """Compare arrays elementwise. Return an array of bools."""
     common = get_common_dtype(_operand(a, a), _operand(b, a), True)
     ctype = "float" if common == np.float16 else dtype_to_ctype(common)
     return elemwise2(

@@ -28,13 +28,13 @@ def atleast_1d(*arys):
 
 
 def atleast_2d(*arys):
-    """Return arrays with at least two axes; new axes come first."""
+    """Return arrays with at least two axes. New axes come first."""
     found = [a if a.ndim >= 2 else a.reshape(1, -1) for a in arys]
     return found[0] if len(found) == 1 else found
 
 
 def atleast_3d(*arys):
-    """Return arrays with at least three axes. The new axis of a matrix comes last; a vector gets one on each side."""
+    """Return arrays with at least three axes. A matrix gets an axis at the end. A vector gets an axis on each side."""
     found = []
     for a in arys:
         found.append(
@@ -56,7 +56,7 @@ def array_split(ary, indices_or_sections, axis=0):
     ----------
     ary : GpuArray
     indices_or_sections : int or sequence of int
-        The number of parts, or the indices at which parts begin (except the first).
+        The number of parts, or the indices at which parts begin. The beginning of the first part is left out.
     axis : int
 
     Returns
@@ -84,7 +84,7 @@ def split(ary, indices_or_sections, axis=0):
     Raises
     ------
     ValueError
-        If the length is not divisible.
+        If the number of parts does not divide the length.
     """
     if not hasattr(indices_or_sections, "__len__") and ary.shape[axis] % indices_or_sections:
         raise ValueError(
@@ -95,7 +95,7 @@ def split(ary, indices_or_sections, axis=0):
 
 
 def hsplit(ary, indices_or_sections):
-    """Split along the second axis, or the only axis of a vector."""
+    """Split an array along the second axis. Split a vector along its only axis."""
     if ary.ndim == 0:
         raise ValueError("hsplit only works on arrays of 1 or more dimensions")
     return split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
@@ -109,7 +109,7 @@ def vsplit(ary, indices_or_sections):
 
 
 def dsplit(ary, indices_or_sections):
-    """Split along the third axis."""
+    """Split an array along the third axis."""
     if ary.ndim < 3:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
     return split(ary, indices_or_sections, 2)
@@ -133,7 +133,7 @@ def concatenate(arys, axis=0, context=None):
     Raises
     ------
     ValueError
-        If there are no arrays, or the other lengths differ.
+        If no array is given, or if the lengths of other axes differ.
     """
     arys = list(arys)
     if not arys:
@@ -168,12 +168,12 @@ def stack(arys, axis=0, context=None):
 
 
 def vstack(tup, context=None):
-    """Join arrays along the first axis; vectors are rows."""
+    """Join arrays along the first axis. Vectors become rows of a matrix."""
     return concatenate([atleast_2d(a) for a in tup], 0, context)
 
 
 def hstack(tup, context=None):
-    """Join arrays along the second axis, vectors along the first."""
+    """Join arrays along the second axis. Join vectors along their only axis."""
     tup = [atleast_1d(a) for a in tup]
     return concatenate(tup, 0 if tup and tup[0].ndim == 1 else 1, context)
 

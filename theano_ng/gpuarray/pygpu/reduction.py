@@ -33,10 +33,10 @@ class ReductionKernel:
     reduce_expr : str
         C expression that combines the values ``a`` and ``b``.
     redux : sequence of bool
-        One flag for each axis: whether it is reduced.
+        One flag for each axis. True means that the axis is reduced.
     map_expr : str, optional
-        C expression of the reduced values, in terms of the arguments; arrays are written ``x[i]``. By default, the
-        elements of the first array.
+        C expression of the reduced values, in terms of the arguments. Elements of an array `x` are written ``x[i]``. By
+        default, the elements of the first array are reduced.
     arguments : str or sequence of Argument
     preamble : str
         Source code in front of the kernel.
@@ -114,9 +114,10 @@ class ReductionKernel:
 
     @property
     def _serial(self):
-        """True if one thread per group is best.
+        """Return True if one thread per group is best.
 
-        This holds on a CPU: a group is a loop there, and one thread sums faster than several that share the elements.
+        This is the case on a CPU, where a group is a loop: one thread sums faster than several threads that share the
+        elements.
         """
         return self.context.numprocs < 256 and self.context.kind == b"opencl"
 
@@ -129,8 +130,8 @@ def _kernel(context, dtype_out, neutral, reduce_expr, redux, map_expr, arguments
 
 
 def kernel_text(dtype_out, neutral, reduce_expr, redux, map_expr, arguments, preamble, group):
-    """Return the source code of a kernel for groups of `group` threads, and the types of its arguments. The parameters
-    are those of `ReductionKernel`.
+    """Return the source code of a kernel for groups of `group` threads, and the types of its arguments. For the other
+    parameters, see `ReductionKernel`.
     """
     nd = len(redux)
     parameters = ["ga_size n", "ga_size m"] + ["ga_size d%d" % i for i in range(nd)]
@@ -254,7 +255,7 @@ def reduce1(ary, op, neutral, out_type, axis=None, out=None, oper=None):
 
 
 def extreme(ary, op, axis=None, out=None):
-    """Return the largest (">") or smallest ("<") elements; NaN where one occurs.
+    """Return the largest (">") or smallest ("<") elements. The result is NaN if an element is NaN.
 
     Raises
     ------

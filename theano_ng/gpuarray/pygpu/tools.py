@@ -1,4 +1,4 @@
-"""Kernel arguments, and loops over several arrays."""
+"""Kernel arguments, and functions that prepare loops over several arrays."""
 
 import functools
 
@@ -59,7 +59,7 @@ class ArrayArg(Argument):
         return GpuArray
 
     def isarray(self):
-        """Return True."""
+        """Return True, because the argument is an array."""
         return True
 
 
@@ -75,7 +75,7 @@ class ScalarArg(Argument):
         return self.dtype
 
     def isarray(self):
-        """Return False."""
+        """Return False, because the argument is no array."""
         return False
 
 
@@ -87,7 +87,7 @@ def as_argument(obj, name):
 
 
 def prod(sequence):
-    """Return the product of numbers; 1 if there are none."""
+    """Return the product of numbers. Return 1 if there are no numbers."""
     result = 1
     for number in sequence:
         result *= int(number)
@@ -135,10 +135,11 @@ def check_args(args, collapse=False, broadcast=False):
         Number of axes.
     dims : tuple of int
     strides : tuple of (tuple or None)
-        In bytes; None for numbers.
+        Strides in bytes. None for numbers.
     offsets : tuple of (int or None)
-        In bytes; None for numbers.
+        Offsets in bytes. None for numbers.
     contiguous : bool
+        Whether the axes were merged into one because all arrays are contiguous.
 
     Raises
     ------
@@ -188,9 +189,9 @@ def _collapsed(dims, strides):
 
 
 def per_context(build):
-    """Decorate a function that builds a kernel: ``build(context, *key)`` is called once per context and key.
+    """Decorate a function that builds a kernel, so that ``build(context, *key)`` is called once per context and key.
 
-    The context owns the kernels; they are freed with it.
+    The context owns the kernels, which are freed with it.
     """
 
     @functools.wraps(build)
@@ -204,5 +205,5 @@ def per_context(build):
 
 
 def lru_cache(maxsize=20):
-    """Return `functools.lru_cache` with a larger minimum size: kernels are small, and slow to build."""
+    """Return `functools.lru_cache` with at least 128 entries, because kernels are small, and slow to build."""
     return functools.lru_cache(maxsize=max(maxsize, 128))

@@ -1,6 +1,6 @@
-"""The module that ``import theano`` finds first in a process started by a program under ``theano_ng-run``.
+"""The module that ``import theano`` finds first in processes that a program under ``theano_ng-run`` starts.
 
-It installs this package in its place.
+It makes ``import theano`` return this package, and is itself replaced by it.
 """
 
 from theano_ng import legacy

@@ -1,4 +1,4 @@
-"""The counterpart of ``served/theano.py`` for programs run with ``--numpy-names``. It also restores removed names."""
+"""The same as ``served/theano.py`` for programs that run with ``--numpy-names``. It also restores removed names."""
 
 from theano_ng import legacy
 from theano_ng.legacy import removed

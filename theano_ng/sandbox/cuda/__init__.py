@@ -1,7 +1,7 @@
 """A stub for the GPU back-end that preceded `theano_ng.gpuarray`, and that Theano 1.0 had already removed.
 
-Old programs ask this module whether a GPU is available, and continue without one: the answer is always no. No other
-name can be imported from it.
+Old programs ask this module whether a GPU is available, and continue without a GPU: the answer is always no. No other
+name can be imported from this module.
 """
 
 from theano_ng.moved import former_modules, warn_of_former
@@ -17,7 +17,7 @@ __getattr__ = former_modules(__name__)
 
 
 def use(device, *args, **kwargs):
-    """Do nothing for the device 'cpu'; raise OSError for all others.
+    """Do nothing for the device 'cpu'. Raise OSError for all other devices.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ __getattr__ = former_modules(__name__)
 
 
 def dnn_available():
-    """Return False; `dnn_available.msg` is the reason."""
+    """Return False. The attribute `dnn_available.msg` gives the reason."""
     return False
 
 

@@ -90,7 +90,7 @@ class HintsFeature(Feature):
     Attributes
     ----------
     hints : dict
-        Variable to a dict of its hints. The graph refers to this object as ``fgraph.hints_feature``.
+        Variable -> dict of its hints. The graph refers to this object as ``fgraph.hints_feature``.
     """
 
     pickle_rm_attr = ["hints_feature"]
@@ -117,14 +117,14 @@ class HintsFeature(Feature):
         Raises
         ------
         ValueError
-            When the hint already has another value.
+            If the hint already has another value.
         """
         known = self.ensure_init_r(r)
         if known.setdefault(k, v) != v:
             raise ValueError("Conflicting hints on %s: %s is both %r and %r" % (r, k, known[k], v))
 
     def ensure_init_r(self, r):
-        """Return the dict of hints of the variable `r`, which is created if necessary."""
+        """Return the dict of hints of the variable `r`. Create the dict if necessary."""
         return self.hints.setdefault(r, {})
 
     def update_second_from_first(self, r0, r1):
@@ -160,7 +160,7 @@ class HintsOptimizer(Optimizer):
 
 
 def hints(variable):
-    """Return the hints of a variable, from the graph's `HintsFeature` or else from the `Hint` that computes it.
+    """Return the hints of a variable, from the graph's `HintsFeature` or from the `Hint` node that computes it.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def spectral_radius_bound(X, log2_exponent):
     Raises
     ------
     TypeError, ValueError
-        When X is not a matrix, or when the exponent is not a positive integer.
+        If X is not a matrix, or if the exponent is not a positive integer.
     """
     X = T.as_tensor_variable(X)
     if X.ndim != 2:

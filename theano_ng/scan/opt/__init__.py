@@ -38,7 +38,7 @@ scan_eqopt1 = EquilibriumDB()
 scan_eqopt2 = EquilibriumDB()
 scan_seqopt1 = SequenceDB()
 
-# Before all other rules: nodes that leave a step are then rewritten with the rest of the graph.
+# These rules run before all other rules, so that nodes that leave a step are rewritten with the rest of the graph.
 optdb.register("scan_eqopt1", scan_eqopt1, 0.05, "fast_run", "scan")
 optdb.register("scan_eqopt2", scan_eqopt2, 1.6, "fast_run", "scan")
 optdb.register("scanOp_save_mem", ScanSaveMem(), 1.61, "fast_run", "scan")

@@ -33,7 +33,7 @@ class LoopOptimizer(Optimizer):
 
 
 def make_loop(args):
-    """Make a loop node of the given variables; return its outer outputs.
+    """Make a loop node with the given variables. Return its outer outputs.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ def make_loop(args):
 
 
 def output_replacements(args, outputs):
-    """Return the replacements for a loop whose step has changed: pairs of an old outer output and the new one.
+    """Return the replacements for a loop whose step has changed: pairs of an old and a new outer output.
 
     Parameters
     ----------
     args : scan_args
-        The new node; its outer outputs are those of the old one, or None for additional outputs.
+        The new node. Its outer outputs are the outer outputs of the old node, and None for additional outputs.
     outputs : list of Variable
         The outputs of the new node.
     """
@@ -71,7 +71,7 @@ def replace_loop(fgraph, node, args, others, reason):
     node : Apply
         The loop.
     args : scan_args
-        The new loop, see `output_replacements`; no node is made if it has no outputs.
+        The new loop; see `output_replacements`. No node is made if it has no outputs.
     others : list of pairs
         Further replacements, of outputs that the new loop no longer has.
     reason : object
@@ -96,8 +96,8 @@ def same_int(a, b):
 
 
 def can_be_passed(v):
-    """Return True if a variable can be an input of a loop. C scalars, slices and None cannot; they stay where they are
-    used.
+    """Return True if a variable can be an input of a loop. C scalars, slices and None cannot be inputs, so the nodes
+    that compute them stay where they are used.
     """
     return not isinstance(v.type, (scalar.Scalar, SliceType, NoneTypeT))
 
@@ -114,7 +114,7 @@ class Step:
     nodes : list of Apply
         In topological order.
     always : set of Apply
-        The nodes that every step computes, whatever conditions (`IfElse`) select.
+        The nodes that every step computes, no matter which branches conditions (`IfElse`) select.
     """
 
     def __init__(self, args):
@@ -138,7 +138,10 @@ class Step:
 
     @property
     def clients(self):
-        """Dict: variable -> nodes that read it, None for each time that it is an output."""
+        """A dict from a variable to the nodes that read it.
+
+        The list contains None for each output that is the variable.
+        """
         if self._clients is None:
             self._clients = {}
             for node in self.nodes:

@@ -13,14 +13,14 @@ from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 
 class ScanInplaceOptimizer(Optimizer):
     """An optimizer that lets a loop overwrite buffers that no other node reads. If several states share one allocation,
-    each state gets a separate one.
+    each state gets a separate allocation.
 
     Parameters
     ----------
     typeInfer : callable, optional
-        The `typeConstructor` of the new Ops; by default, that of the old ones.
+        The `typeConstructor` of the new Ops. Default: the `typeConstructor` of the old Ops.
     gpua_flag : bool
-        Whether to rewrite loops on a GPU instead of those on the host.
+        If True, loops on a GPU are rewritten. Otherwise loops on the host are rewritten.
     """
 
     alloc_ops = (Alloc, AllocEmpty)
@@ -67,14 +67,14 @@ class ScanInplaceOptimizer(Optimizer):
         return new
 
     def attempt_scan_inplace(self, fgraph, node, output_indices, alloc_ops):
-        """Let a loop work in place on the buffers of further states.
+        """Let a loop work in place on the buffers of additional states.
 
         Parameters
         ----------
         fgraph : FunctionGraph
         node : Apply
         output_indices : list of int
-            Numbers of the states.
+            Indices of the states.
         alloc_ops : tuple of classes
             Ops whose results are newly allocated memory.
 

@@ -18,7 +18,7 @@ def key_of(v):
 
 
 class ScanMerge(Optimizer):
-    """An optimizer that merges loops with the same number of steps, if none of them needs a result of another.
+    """An optimizer that merges loops with the same number of steps, if no loop needs a result of another loop.
 
     Loops with a condition are merged if the condition is the same: the same function of the same sequences and
     non-sequences. Two loops are not merged if only one of them depends on a third loop, so that no order of merging
@@ -125,7 +125,7 @@ def _needed_for_one_loop(op, args):
 
 
 def _identity_of_condition(args):
-    """Return a key that equal conditions share: the graph, with outer variables in place of inner ones."""
+    """Return a key that equal conditions share: the graph, with outer variables in place of inner variables."""
     if not args.cond:
         return None
     numbers = {inner: (0, key_of(outer)) for inner, outer in zip(args.inner_in_seqs, args.outer_in_seqs)}
@@ -171,12 +171,12 @@ def scan_merge_inouts(node):
 
 
 def _same_inputs(args):
-    """Return the replacements of inner inputs that represent equal outer inputs.
+    """Find sequences and non-sequences of a step that are redundant, because their outer inputs are equal.
 
     Returns
     -------
     dict
-        Inner input -> the first inner input of an equal outer input.
+        Redundant inner input -> the first inner input of the same type whose outer input is equal.
     """
     replaced = {}
     for group in ("seqs", "non_seqs"):
@@ -189,12 +189,12 @@ def _same_inputs(args):
 
 
 def _same_outputs(args):
-    """Remove outputs that are equal to others.
+    """Remove states and results that are equal to other states and results.
 
     Returns
     -------
     dict
-        Outer output -> the equal one that stays.
+        Removed outer output -> the equal outer output that stays.
     """
     states = {group: _candidates(args, group) for group in ("mit_sot", "sit_sot")}
     for rounds_left in range(MAX_ROUNDS, -1, -1):
@@ -205,7 +205,7 @@ def _same_outputs(args):
         }
         if finer == states:
             break
-        # If differences propagate from state to state, each round finds only the next one. After the last round, all
+        # If differences propagate from state to state, each round finds only one more state. After the last round, all
         # states are treated as different.
         states = finer if rounds_left > 1 else {group: list(range(len(classes))) for group, classes in finer.items()}
     results = _classes([(numbers[v], key_of(rows)) for v, rows in zip(args.inner_out_nit_sot, args.outer_in_nit_sot)])
@@ -242,7 +242,9 @@ def _classes(keys):
 
 
 def _numbers(args, states):
-    """Variables of a step -> keys, equal ones for equal graphs, if the states of a class are equal."""
+    """Return a dict from the variables of a step to keys. Variables with equal graphs have equal keys, provided that
+    the states of a class are equal.
+    """
     numbers = {}
     for group, classes in states.items():
         inner = getattr(args, "inner_in_" + group)

@@ -16,20 +16,20 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
 
 
 class OuterGraph:
-    """The outer graph's knowledge of the variables of a step.
+    """The variables of a step that the outer graph has or can compute, and the outer variables for them.
 
     Parameters
     ----------
     args : scan_args
     n_steps : Variable, optional
-        The number of steps done, if a condition may end the loop.
+        The number of steps that are executed, if a condition may end the loop.
 
     Attributes
     ----------
     same : set of Variable
-        Inner variables that are the same in all steps, and known outside.
+        Inner variables that are the same in all steps, and that the outer graph has or can compute.
     rows : set of Variable
-        Inner variables of which the outer graph has a row for each step.
+        Inner variables for which the outer graph has a row for each step.
     """
 
     def __init__(self, args, n_steps=None):
@@ -51,15 +51,15 @@ class OuterGraph:
     # -- checks
 
     def knows(self, v):
-        """Return True if a variable is known outside."""
+        """Return True if the outer graph has or can compute a variable."""
         return v in self.same or v in self.rows or isinstance(v, Constant)
 
     def stacked(self, node):
-        """Return, for each input of a node, whether it has a row for each step; unknown inputs count as such."""
+        """Return a list of bools: True for each input of a node that has a row for each step, or that is unknown."""
         return [not (v in self.same or isinstance(v, Constant)) for v in node.inputs]
 
     def record_if_invariant(self, node):
-        """Return True if a node computes the same value in all steps; if so, record its outputs as known.
+        """Return True if a node computes the same value in all steps. In this case, record its outputs as known.
 
         Parameters
         ----------
@@ -80,8 +80,8 @@ class OuterGraph:
         return False
 
     def record_if_stackable(self, node):
-        """Return True if all rows that a node computes can be computed together outside; if so, record its outputs as
-        known.
+        """Return True if all rows that a node computes can be computed together outside. In this case, record its
+        outputs as known.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class OuterGraph:
         return True
 
     def plan(self, node):
-        """Return the plan for a node, see `stacking.plan`."""
+        """Return the plan for a node; see `stacking.plan`."""
         stacked = self.stacked(node)
         key = (node, *stacked)
         if key not in self._plans:
@@ -108,7 +108,7 @@ class OuterGraph:
     # -- building
 
     def defer(self, v, make):
-        """Record that the rows of a variable are known outside; `make` makes the outer variable when it is needed."""
+        """Record that the rows of a variable are known outside. `make` makes the outer variable when it is needed."""
         self._later[v] = make
         self.rows.add(v)
 
@@ -130,7 +130,7 @@ class OuterGraph:
             if v in self._later:
                 self._known[v] = self._later[v]()
             elif isinstance(v, Constant):
-                self._known[v] = v.clone()  # a copy: the constant of the step belongs to the step's graph
+                self._known[v] = v.clone()  # clone it, because the constant of the step belongs to the step's graph
             else:
                 node = v.owner
                 by_shape = v in self.same and any(self.stacked(node))
@@ -194,7 +194,7 @@ def is_length_of(v, sequence):
 
 
 def rows_of(sequence, n_steps):
-    """Return the rows of a sequence that a loop reads: one for each step."""
+    """Return the rows of a sequence that a loop reads: one row for each step."""
     v = sequence
     while v is not None:
         if is_length_of(n_steps, v) or _first_slice(v, n_steps) is not None:
@@ -221,8 +221,8 @@ def _of_same_length(v):
 
 
 def _first_slice(v, n_steps):
-    """If `v` is a slice of ``n_steps`` rows that begins at a constant, return the sliced variable and the constant,
-    else None.
+    """Return the sliced variable and the first index if `v` is a slice of ``n_steps`` rows with a constant first index.
+    Otherwise return None.
     """
     node = v.owner
     if node is None or not isinstance(node.op, Subtensor):
@@ -260,8 +260,8 @@ def is_sum(v, n_steps, lead):
 
 
 def allocated(buffer):
-    """Return the node of `Alloc` or `AllocEmpty` that allocates a buffer, and the node that sets its first rows, or
-    None; return None if the buffer is not allocated.
+    """Return the node of `Alloc` or `AllocEmpty` that allocates a buffer, and the node that sets its first rows or
+    None. Return None if the buffer is not allocated.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def allocated(buffer):
 
 
 def length_of_buffer(buffer):
-    """Return the number of rows with which a buffer was allocated, as a variable, or None if it was not allocated."""
+    """Return a variable: the number of rows with which a buffer was allocated. Return None if it was not allocated."""
     found = allocated(buffer)
     if found is None:
         return None
@@ -318,7 +318,7 @@ def initial_row(buffer):
 
 
 def checked(v, args):
-    """Return a variable that raises the errors which a removed loop would raise before its first step.
+    """Return a variable that raises the errors that a removed loop would raise before its first step.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def _same_length(a, b):
 
 
 def _without_reversal(v):
-    """Return the sequence that was reversed to make this one, or the sequence itself."""
+    """Return the sequence whose reversal `v` is. Return `v` itself if it is no reversal."""
     node = v.owner
     if node is not None and isinstance(node.op, Subtensor) and len(node.op.idx_list) == 1:
         (entry,) = get_idx_list(node.inputs, node.op.idx_list)

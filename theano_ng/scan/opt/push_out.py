@@ -1,5 +1,5 @@
-"""Rules that move computations out of a step to before the loop. Those on non-sequences are done once; those on
-sequences are done for all steps together.
+"""Rules that move computations out of a step to before the loop. Computations on non-sequences are done once.
+Computations on sequences are done for all steps together.
 """
 
 from copy import copy
@@ -36,7 +36,7 @@ def frontier(step, moved, own=()):
     moved : dict of Apply
         The nodes that can be computed outside, in topological order.
     own : set of Variable
-        Outputs of these nodes that the step should compute itself.
+        Outputs of the nodes in `moved` that the step should compute itself.
 
     Returns
     -------
@@ -47,18 +47,18 @@ def frontier(step, moved, own=()):
     stay, found = set(own), {}
     for node in reversed(moved):
         if type(node.op) is Alloc and _is_fill(node) and all(v.owner is None for v in node.inputs[1:]):
-            continue  # only its lengths come from outside
+            continue  # the step repeats the scalar itself, and gets only the lengths from outside
         for v in node.outputs:
             if v not in stay and any(client not in moved or client in stay for client in step.clients.get(v, ())):
                 if can_be_passed(v):
                     found[v] = None
                 else:
                     stay.add(node)
-    # The reversed order ensures that a node which stays is visited before its inputs, which it needs.
+    # In reversed order, a node that stays is visited before the nodes that compute its inputs.
     return list(reversed(found))
 
 
-# `_kind` -> position of the input that is repeated.
+# Result of `_kind` -> position of the input that the node repeats.
 _FILLS = {T.second: 1, Alloc: 0}
 
 
@@ -74,8 +74,8 @@ def _is_fill(node):
 class PushOutNonSeqScan(LoopOptimizer):
     """An optimizer that computes variables which are the same in all steps once, before the loop.
 
-    They become non-sequences of the loop. If a computation may fail for some values, it is done only if there is a
-    step.
+    These variables become non-sequences of the loop. If a computation may fail for some values, it is done only if
+    there is a step.
 
     scan(lambda row, h: h * exp(u) + row, A, v)[0]  ->  scan(lambda row, h, e: h * e + row, A, v, exp(u))[0]
     scan(lambda row, s: s + x[i], v, a)[0]  ->
@@ -104,8 +104,8 @@ class PushOutNonSeqScan(LoopOptimizer):
 
 
 def _if_there_are_steps(args, inner, outer, risky):
-    """Compute the outer variables of those in `risky` only if there is a step; otherwise replace them by zeros of the
-    same shape.
+    """Compute the outer variables of inner variables in `risky` only if there is a step. Otherwise replace them by
+    zeros of the same shape.
     """
     guarded = [i for i, v in enumerate(inner) if v in risky and isinstance(v.type, TensorType)]
     if guarded:
@@ -119,8 +119,8 @@ def _if_there_are_steps(args, inner, outer, risky):
 
 
 def _lengths_without_values(args, variables):
-    """Yield the lengths of variables that are computed from a loop's arguments. A length that depends on a computation
-    which may fail is 0.
+    """Yield the lengths of variables that are computed from a loop's arguments. A length is 0 if a computation on which
+    it depends may fail.
     """
     arguments = list(dict.fromkeys(args.outer_inputs))
     shapes = infer_shape(
@@ -140,8 +140,8 @@ def _may_fail(v):
 def _add_inputs(args, group, inner, outer):
     """Give a loop additional sequences or non-sequences, which replace variables of its step.
 
-    A repeated scalar stays in the step, which gets only the lengths: this keeps more information, and costs less than
-    rows in memory.
+    A node that repeats a scalar stays in the step, and only its lengths become inputs. This keeps more information, and
+    costs less than rows in memory.
     """
     new, added = {}, []
     for v, source in zip(inner, outer):
@@ -163,8 +163,8 @@ def _add_inputs(args, group, inner, outer):
 class PushOutSeqScan(LoopOptimizer):
     """An optimizer that computes variables which depend on sequences alone for all steps together, before the loop.
 
-    They become sequences of the loop. A result of each step that is such a variable needs no loop. Loops with a
-    condition are not changed: they may end before most of the values are needed.
+    These variables become sequences of the loop. If a result of each step is such a variable, the loop does not compute
+    it. Loops with a condition are not changed, because they may end before most of the values are needed.
 
     scan(lambda row: exp(row), A)[0]  ->  exp(A)
     scan(lambda row: dot(row, W), A)[0]  ->  dot(A, W)
@@ -203,17 +203,17 @@ class PushOutSeqScan(LoopOptimizer):
 
 
 def _leave_factors(step, moved):
-    """Keep nodes in the step that are as cheap to compute there as to read.
+    """Keep nodes in the step whose results are as cheap to compute there as to read.
 
-    If the only reader of a cheap operation is a factor of an elementwise product, it becomes part of the product's
-    loop. Outside, it would need a pass over memory for all steps, and another sequence. Terms of sums are better
-    computed outside, since a product of matrices is added to their sum.
+    If the only reader of a cheap operation is an elementwise product, the operation becomes part of the product's loop.
+    Outside, the operation would need a pass over memory for all steps, and another sequence. Terms of sums are better
+    computed outside, because a product of matrices is added to their sum.
 
     Parameters
     ----------
     step : Step
     moved : dict of Apply
-        The nodes that can be computed outside, in topological order; nodes that stay are removed.
+        The nodes that can be computed outside, in topological order. Nodes that stay are removed.
     """
     left = set()
     for node in reversed(list(moved)):
@@ -236,7 +236,7 @@ def _leave_factors(step, moved):
 
 
 def _results_of_rows(args, outside):
-    """Return, for each result of the steps, whether the outer graph can compute it without the loop."""
+    """Return a bool for each result of the steps: True if the outer graph can compute it without the loop."""
     return [
         same_int(rows, args.n_steps) and outside.knows(v)
         for v, rows in zip(args.inner_out_nit_sot, args.outer_in_nit_sot)

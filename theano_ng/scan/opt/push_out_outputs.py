@@ -1,8 +1,8 @@
-"""Rules that move computations at the end of a step to after the loop, for all steps together, and replace states that
-only add up by sums over all steps.
+"""Rules that move computations at the end of a step to after the loop, where they are done for all steps together. They
+also replace states to which each step only adds by sums over all steps.
 
 They matter most for gradients. The derivative with respect to a matrix of weights is a sum over the steps of products
-of two matrices, which is one product of two long matrices.
+of two matrices. This sum is one product of two long matrices.
 """
 
 from theano_ng.gof.destroy.failures import fails_on_values
@@ -26,7 +26,7 @@ changed.
 
 
 class Accumulator:
-    """A state to which each step adds something, and of which only the last row is read.
+    """A state to which each step adds terms, and of which only the last row is read.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Accumulator:
     terms : list of Variable
         Variables that a step adds.
     readers : list of Variable
-        Variables that are the last row.
+        Variables of the outer graph that are the last row.
     any_steps : bool
         Whether the last row can be read after a loop without steps.
     """
@@ -73,7 +73,7 @@ def _is_row(node):
 
 
 def product_of(v):
-    """Return the node of the product that computes a variable, or None; views that change nothing are skipped."""
+    """Return the node of the product that computes a variable, or None. Views that change nothing are skipped."""
     while v.owner is not None and isinstance(v.owner.op, DimShuffle) and v.owner.op.new_order == tuple(range(v.ndim)):
         v = v.owner.inputs[0]
     return v.owner if v.owner is not None and isinstance(v.owner.op, Dot) else None
@@ -83,7 +83,7 @@ class PushOutScanOutput(LoopOptimizer):
     """An optimizer that computes results at the end of a step, and sums over the steps, for all steps together after
     the loop.
 
-    If the loop then has to return an additional variable of each step, this is done only for products of matrices.
+    If the loop then has to return an additional variable of each step, only products of matrices are moved.
 
     scan(lambda row, h: [h + row, dot(h, W)], A, [v, None])[0][1]  ->
         dot(scan(lambda row, h: h + row, A, v)[0].owner.inputs[0][:-1], W)
@@ -110,13 +110,13 @@ class PushOutDot1(PushOutScanOutput):
 
 
 class PostLoopPlan:
-    """The computations of a loop that can be done after it.
+    """The computations of a loop that can be done after the loop.
 
     Parameters
     ----------
     args : scan_args
     more_results : bool
-        Whether the loop may return additional results; if not, only sums of products are considered.
+        If True, the loop may return additional results. If False, only sums of products are considered.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class PostLoopPlan:
         Positions in the group nit_sot.
     sums : list of Accumulator
     needed : dict of Variable
-        Variables that the loop has to return in addition.
+        Additional variables that the loop has to return.
     """
 
     def __init__(self, args, more_results):
@@ -156,16 +156,16 @@ class PostLoopPlan:
     # -- the choice of variables to move
 
     def _choose(self):
-        """Remove candidates that are not worthwhile, until the remaining ones are consistent."""
+        """Remove candidates that are not worthwhile, until the remaining candidates are consistent."""
         every, self.needed = self.sums, {}
         for _ in range(MAX_ROUNDS):
             self._find_ends()
             results, sums, self.needed = [], [], {}
-            # Products first: other candidates can use the results that the loop returns for them.
+            # Choose products first, because other candidates can use the results that the loop returns for products.
             self._choose_from(results, sums, True)
             self._choose_from(results, sums, False)
             if len(results) < len(self.results):
-                # The removed ones stay results of the loop, from which sums can be computed.
+                # The removed candidates stay results of the loop. Sums can be computed from them.
                 self.results, self.sums = sorted(results), every
             elif len(sums) < len(self.sums):
                 self.sums = sums
@@ -216,7 +216,7 @@ class PostLoopPlan:
                 client is None or client in sums or client.outputs[0] in self.ends for client in clients.get(v, ())
             ):
                 continue
-            # Products that are added up need no plan: their sum has one.
+            # A product that is added up needs no plan, because its sum is computed in another way.
             if node in products or self.outside.plan(node) is not None:
                 self.ends.add(v)
 
@@ -253,7 +253,7 @@ class PostLoopPlan:
     # -- moving them
 
     def replacements(self):
-        """Return the pairs of old and new variables, including those of the new node."""
+        """Return the pairs of old and new variables, including the pairs of the new node."""
         args, outside = self.args, self.outside
         sums = [(total, args.outer_in_sit_sot[total.place]) for total in self.sums]
         results = [(args.inner_out_nit_sot[i], args.outer_out_nit_sot[i]) for i in self.results]
@@ -281,7 +281,8 @@ class PostLoopPlan:
         for v, i in places.items():
             if not outside.knows(v):
                 outside.defer(v, lambda i=i: outputs[first_result + i])
-        # The variables at the end of the step, whose inputs are known now. Sums of products do not need the products.
+        # Record the variables at the end of the step: their inputs are known now. Sums of products do not need the
+        # products.
         terms = {v for total, _ in sums for v in total.terms}
         for node in self.step.nodes:
             if node.outputs[0] in self.ends and not (node.outputs[0] in terms and product_of(node.outputs[0])):
@@ -322,7 +323,7 @@ class PostLoopPlan:
 
 
 def _side_by_side(rows, n_steps):
-    """Concatenate the first factors of a sum of products: vectors end to end, matrices side by side."""
+    """Concatenate the first factors of a sum of products. Vectors are joined end to end, matrices side by side."""
     if rows.ndim == 2:
         return rows.flatten()
     order, source = _shuffled(rows)
@@ -334,7 +335,10 @@ def _side_by_side(rows, n_steps):
 
 
 def _one_below_another(rows, n_steps):
-    """Concatenate the second factors of a sum of products: vectors end to end, matrices on top of each other."""
+    """Concatenate the second factors of a sum of products.
+
+    Vectors are joined end to end, matrices one below another.
+    """
     if rows.ndim == 2:
         return rows.flatten()
     order, source = _shuffled(rows)
@@ -342,8 +346,8 @@ def _one_below_another(rows, n_steps):
 
 
 def _shuffled(v):
-    """Return the order of the DimShuffle that makes a variable, and its input; if there is no such node, return None
-    and the variable.
+    """Return the order of the DimShuffle that makes a variable, and its input. Without a DimShuffle, return None and
+    the variable.
     """
     if v.owner is not None and isinstance(v.owner.op, DimShuffle):
         return v.owner.op.new_order, v.owner.inputs[0]

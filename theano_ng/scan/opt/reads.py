@@ -17,7 +17,7 @@ which the index applies, if known.
 
 
 def index_of_row(read, from_end):
-    """Return the first index of a client that reads one row, as an int that counts from the end or from the start.
+    """Return another constant index of the same row: one that counts from the end, or one that counts from the start.
     Return None if the index need not change.
     """
     if not isinstance(read.index, int) or (read.index < 0) == from_end:
@@ -36,7 +36,7 @@ def reads(out, length=None):
     Parameters
     ----------
     out : Variable
-        In a FunctionGraph.
+        A variable of a FunctionGraph.
     length : int, optional
         Number of rows, if known.
 
@@ -78,10 +78,10 @@ def _reads_of_rest(node, skipped, length):
 
 
 def lengths_of_rows(out):
-    """Return the nodes that need only the lengths of rows of an output, directly or through ``out[skipped:]``. An
-    output of the function does not count.
+    """Return the nodes that need only the lengths of rows of an output, directly or through ``out[skipped:]``. Outputs
+    of the function are left out.
 
-    Any output with such rows can replace their input.
+    The input of these nodes can be replaced by any variable with rows of these lengths.
     """
     rests = [client for client, i in out.clients if _is_rest(_first_index(client, i))]
     clients = [client for v in (out, *[rest.outputs[0] for rest in rests]) for client, _ in v.clients]
@@ -93,7 +93,7 @@ def _wants_lengths_of_rows(node):
 
 
 def _is_rest(index):
-    """Return True if an index takes all rows from a constant row on."""
+    """Return True if an index selects all rows from a constant row to the end."""
     if not isinstance(index, slice) or index.stop is not None or index.step is not None:
         return False
     return _is_int(index.start) and (index.start or 0) >= 0
@@ -104,8 +104,8 @@ def _is_int(v):
 
 
 def _first_index(node, i):
-    """Return the index along the first dimension, if a node reads a variable as its input `i`; constants become ints.
-    Return Ellipsis for nodes that are not Subtensor.
+    """Return the index along the first dimension with which a node reads a variable as its input `i`. Constants become
+    ints. Return Ellipsis for nodes that are not Subtensor.
     """
     if not isinstance(node.op, Subtensor) or i:
         return Ellipsis
@@ -117,14 +117,14 @@ def _first_index(node, i):
 
 
 def _int_or(v):
-    """Return a constant as an int; None and unknown values are returned unchanged."""
+    """Return a constant as an int. None and unknown values are returned unchanged."""
     return int(v.data) if isinstance(v, Constant) and v.data is not None else v
 
 
 def _range(index, length):
     """Return (last, first) of `Read` for an index."""
     last, first = _by_form(index)
-    # An index of a row that does not exist is unchanged: it must fail.
+    # An index of a row that does not exist is unchanged, because reading it must fail.
     if length is not None and isinstance(index, int) and -length <= index < length:
         return (length - index, first) if last is None else (last, length + index + 1)
     return last, first
@@ -137,7 +137,7 @@ def _by_form(index):
         return None, None
     start, stop, step = index.start, index.stop, index.step or 1
     if start is not None and stop is not None and (start < 0) != (stop < 0):
-        return None, None  # relative to the other end, the position of one end depends on the number of rows
+        return None, None  # start and stop count from different ends, so the rows depend on the number of rows
     if step > 0:
         if start is not None and start < 0:
             return -start, None

@@ -1,4 +1,4 @@
-"""A rule that keeps only the rows of a loop's outputs that are read, and does only the steps that they need."""
+"""A rule that keeps only the rows of a loop's outputs that are read, and only the steps that these rows need."""
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.rewriting import copy_stack_trace
@@ -25,8 +25,8 @@ class ScanSaveMem(LoopOptimizer):
             node = self._shorten(fgraph, node)
 
     def _shorten(self, fgraph, node):
-        """Shorten a loop. If the result has a smaller, constant number of steps, return the new node: other rows are
-        the last ones now, so it may be possible to shorten its buffers further.
+        """Shorten a loop. If the new loop has a smaller, constant number of steps, return its node. The last rows are
+        other rows now, so it may be possible to shorten its buffers further.
         """
         args = scan_args.of(node)
         outputs = _outputs(args)
@@ -55,12 +55,12 @@ class ScanSaveMem(LoopOptimizer):
 
 
 class _Output:
-    """An output with all of its rows, and its readers.
+    """An output that has a row for each step, and its readers.
 
     Attributes
     ----------
     group, place, lead
-        Its position in the `scan_args`, and its number of initial rows.
+        The position of the output in the `scan_args`, and its number of initial rows.
     outer : Variable
     reads : list of Read
     """
@@ -75,8 +75,8 @@ class _Output:
         for read in self.reads:
             if read.last is None:
                 return None
-            # In a buffer of `skipped` rows and one more, out[skipped:][-1] is the newest row; it fails if there is
-            # none.
+            # In a buffer of `skipped` + 1 rows, out[skipped:][-1] is the newest row. Reading it fails if there is no
+            # such row.
             rows = max(rows, read.last + (0 if reads_row_that_exists(read) else read.skipped or 0))
         return rows
 
@@ -86,7 +86,7 @@ class _Output:
         return None if None in firsts else max(firsts, default=0)
 
     def shorten(self, args, n_steps, fewer_steps):
-        """Change the buffer; return whether it has changed.
+        """Change the buffer. Return True if it has changed.
 
         Parameters
         ----------
@@ -121,8 +121,8 @@ class _Output:
     def replacements(self, new, from_end):
         """Return pairs of a variable that reads rows of the output, and its replacement, which reads a shorter output.
 
-        The output itself is not replaced: the graph assumes that a replacement has the same shape. `from_end`: the
-        first rows are removed, rather than the last rows.
+        The output itself is not replaced, because the graph assumes that a replacement has the same shape. If
+        `from_end`, the new output lacks the first rows. Otherwise it lacks the last rows.
         """
         pairs = [(node.outputs[0], node.op(new)) for node in lengths_of_rows(self.outer)]
         for read in self.reads:
@@ -138,8 +138,8 @@ class _Output:
 
 
 def _outputs(args):
-    """Return the outputs that have all their rows."""
-    # With a condition, there may be fewer.
+    """Return the outputs that have a row for each step."""
+    # With a condition, the number of rows is unknown.
     n_steps = None if args.as_while else constant_int(args.n_steps)
     found = []
     for group, i, lead, _, _, _ in args.states():
@@ -153,7 +153,7 @@ def _outputs(args):
 
 
 def _steps_needed(args, outputs, n_steps):
-    """Return the number of steps that are sufficient, as an int, or None if it is unknown or not smaller."""
+    """Return a sufficient number of steps as an int. Return None if it is unknown, or not smaller than `n_steps`."""
     if args.as_while or len(outputs) < len(args.outer_outputs) or any(v.clients for v in args.outer_out_shared):
         return None
     steps = 0
@@ -171,13 +171,13 @@ def with_rows(buffer, rows, lead):
     Parameters
     ----------
     buffer : Variable
-        An allocated buffer, see `allocated`.
+        An allocated buffer; see `allocated`.
     rows : int or Variable
     lead : int
         Number of initial rows.
     """
     node, setting = allocated(buffer)
-    fixed = len(node.inputs) - len(node.outputs[0].broadcastable)  # number of inputs for the value that Alloc repeats
+    fixed = len(node.inputs) - len(node.outputs[0].broadcastable)  # number of inputs before the lengths
     inputs = list(node.inputs)
     inputs[fixed] = as_tensor_variable(rows)
     new = node.op(*inputs)

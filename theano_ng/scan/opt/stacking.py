@@ -1,8 +1,8 @@
-"""Operations of a step applied to all steps at once. Each input is the same in all steps, or a variable with a row for
+"""Operations of a step, applied to all steps at once. Each input is the same in all steps, or a variable with a row for
 each step.
 
-`plan` looks up the class of an Op in a table to find out how to compute it for all steps. The function that it returns
-makes the outer variables; the rows are along the first dimension.
+`plan` looks up the class of an Op in a table of functions that plan its computation for all steps. The function that
+`plan` returns makes the outer variables, which have the rows along the first dimension.
 """
 
 from copy import copy
@@ -49,8 +49,8 @@ def plan(node, stacked):
     -------
     (callable, bool), or None
         A function of the list of outer inputs and the number of steps, which returns the outer output (a list if there
-        are several), and whether this output has a row for each step. None if the node cannot be computed for all
-        steps, or should not be, because the result is much larger than the inputs.
+        are several outputs), and a bool: whether this output has a row for each step. None if the node cannot be
+        computed for all steps, or should not be, because the result is much larger than the inputs.
     """
     make = _PLANS.get(type(node.op))
     if make is None:
@@ -70,8 +70,8 @@ def _keeps_axis(cls):
 def _elemwise(node, stacked):
     pattern = node.outputs[0].type.broadcastable
     if node.op.inplace_pattern or not any(s and v.type.broadcastable == pattern for v, s in zip(node.inputs, stacked)):
-        return None  # an outer product of each step would need memory for all of them
-    # Inputs that are the same in all steps have one dimension less: they are broadcast along the first one.
+        return None  # an outer product of each step would need memory for all outer products
+    # Inputs that are the same in all steps have one dimension less. They are broadcast along the first dimension.
     return lambda inputs, n_steps: node.op(*inputs)
 
 
@@ -175,7 +175,7 @@ def _shape(node, stacked):
 
 
 def fitted(v, type_):
-    """Return a stack of variables of a type, with the broadcast pattern of that type."""
+    """Return a stack of variables of a type, with the broadcast pattern of the type along the other dimensions."""
     if isinstance(type_, scalar.Scalar):
         return v
     return patternbroadcast(v, (v.broadcastable[0], *type_.broadcastable))

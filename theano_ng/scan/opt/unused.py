@@ -12,10 +12,9 @@ from theano_ng.scan.opt.common import make_loop, output_replacements
 
 @local_optimizer([Scan])
 def remove_constants_and_unused_inputs_scan(node):
-    """Remove inputs that no step reads, and results and states that no other node reads; constants become part of the
-    step.
+    """Remove inputs that no step reads, and results and states that no other node reads. Move constants into the step.
 
-    A state stays if another remaining output depends on it. A sequence whose rows are equal constants is treated as a
+    A state stays if a remaining output depends on it. A sequence whose rows are equal constants is treated as a
     constant.
 
     scan(lambda row, h: [h * 2, row], A, [v, None])[0][0]  ->  scan(lambda h: h * 2, None, v, n_steps=A.shape[0])[0]
@@ -32,7 +31,7 @@ def remove_constants_and_unused_inputs_scan(node):
 
 
 def _unread(args):
-    """Remove results and states that no node reads; return whether there are any."""
+    """Remove results and states that no node reads. Return True if there are any."""
     groups = ("mit_mot", "mit_sot", "sit_sot", "nit_sot", "shared")
     read = {group: [bool(v.clients) for v in getattr(args, "outer_out_" + group)] for group in groups}
     if all(map(all, read.values())):
@@ -70,7 +69,7 @@ def _unread(args):
 
 
 def _constants(args):
-    """Put constants into the step; return whether there are any. The loop no longer reads the inputs that they were."""
+    """Put constants into the step, which then no longer reads these inputs. Return True if there are any constants."""
     found = {}
     for inner, outer in zip(args.inner_in_non_seqs, args.outer_in_non_seqs):
         if isinstance(outer, Constant):
@@ -85,7 +84,7 @@ def _constants(args):
 
 
 def leave_out_unused_inputs(args):
-    """Remove sequences and non-sequences that no step reads; return whether there are any."""
+    """Remove sequences and non-sequences that no step reads. Return True if there are any."""
     todo, reached = list(args.inner_outputs), set()
     while todo:
         v = todo.pop()

@@ -7,7 +7,7 @@ __all__ = ["Parts", "in_dtype"]
 
 
 def in_dtype(x, dtype):
-    """Convert a tensor variable to a dtype; return it unchanged if it already has that dtype."""
+    """Convert a tensor variable to a dtype. Return the variable unchanged if it already has this dtype."""
     return x if x.dtype == dtype else cast(x, dtype)
 
 

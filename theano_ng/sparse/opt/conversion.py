@@ -23,7 +23,7 @@ dense, made_of, mul_s_s, parts_of, sparse = terms(DenseFromSparse, CSM, MulSS, C
 @register_specialize
 @rule(parts_of(made_of(Rest("parts"))))
 def local_csm_properties_csm(parts, node):
-    """Replace the parts of a matrix that was made from parts by these parts.
+    """Replace the parts of a matrix that was made from parts by the original parts.
 
     Elements of data and indices after the last entry in indptr are kept, although they are not part of the matrix.
 
@@ -46,7 +46,10 @@ def local_dense_from_sparse_sparse_from_dense(x, out):
 
 
 def _filled_with(x):
-    """Return the value (0-d) of all elements of a sparse variable that is made from a filled dense matrix, or None."""
+    """Return the value, as a 0-d tensor, of all elements of a sparse variable that is made from a filled dense matrix.
+
+    Return None if the variable is not made in this way.
+    """
     if x.owner is None or not isinstance(x.owner.op, SparseFromDense):
         return None
     (dense,) = x.owner.inputs

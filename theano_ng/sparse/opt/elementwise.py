@@ -99,7 +99,7 @@ optdb.register(
 
 @local_optimizer([AddSD])
 def local_addsd_ccode(node):
-    """Add a sparse and a dense matrix in C, if that is not possible in place.
+    """Add a sparse and a dense matrix in C, if the sum could not be computed in place.
 
     add_s_d(M, A)  ->  AddSD_ccode('csr')(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1])          [fast_run]
     """

@@ -77,7 +77,7 @@ def local_dot_in_c(node):
 
 
 def _number_and_dot(term):
-    """Return (alpha, x, y) if a term is ``alpha * Dot(x, y)`` with a scalar alpha; otherwise return None.
+    """Return (alpha, x, y) if a term is ``alpha * Dot(x, y)`` with a scalar alpha. Otherwise return None.
 
     The term and the Dot must have no other clients.
     """
@@ -117,7 +117,7 @@ def local_usmm(node):
             continue
         alpha, x, y = found
         if node.op == T.sub:
-            alpha = -in_dtype(alpha, dtype)  # the negative of an unsigned number wraps around, and a bool has none
+            alpha = -in_dtype(alpha, dtype)  # an unsigned number would wrap around; a bool has no negative
         result = usmm(alpha, x, y, z)
         if result.dtype != dtype or result.type != node.outputs[0].type:
             continue
@@ -129,7 +129,7 @@ def local_usmm(node):
 @register_specialize
 @local_optimizer([Usmm])
 def local_usmm_csx(node):
-    """Compute `Usmm` in C: for csc by one Op, for csr by a product with scaled data, and a sum.
+    """Compute `Usmm` in C. A csc matrix needs one Op. For a csr matrix, a product with scaled data is added to z.
 
     usmm(one, N, B, A)  ->  UsmmCscDense(False)(one, csm_data(N), csm_indices(N), csm_indptr(N), csm_shape(N)[0], B, A)
     usmm(one, M, B, A)  ->  A + sd_csr(csm_data(M) * one.dimshuffle(0), csm_indices(M), csm_indptr(M), B, csm_shape(M)[1])

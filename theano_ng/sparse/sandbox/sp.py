@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _image_shape(inshp):
-    """Return (channels, height, width) for an image shape; if it has no channels, their number is 1."""
+    """Return (channels, height, width) for an image shape. The number of channels is 1 if the shape lacks it."""
     inshp = tuple(int(n) for n in np.asarray(inshp))
     if len(inshp) not in (2, 3) or min(inshp) < 1:
         raise ValueError(
@@ -40,8 +40,8 @@ def _image_shape(inshp):
 class ConvolutionIndices(Op):
     """An Op that computes the structure of a sparse csc matrix, with which convolution becomes a matrix product.
 
-    The product of the matrix and an image is the stack of all patches of the image that the kernel is applied to. The
-    convolution is the product of that stack and the kernels. The inputs of the Op are the shapes of the image and of
+    The product of the matrix and an image is the stack of all patches of the image to which the kernel is applied. The
+    convolution is the product of this stack and the kernels. The inputs of the Op are the shapes of the image and of
     the kernel. The outputs are indices, indptr, the shape of the matrix and the shape of the result.
     """
 
@@ -62,15 +62,15 @@ class ConvolutionIndices(Op):
         nkern : int
             The number of kernels. The patches are the same for all kernels.
         mode : {'valid', 'full'}
-            'valid': only patches inside of the image. 'full': all patches that overlap the image, with zeros around it.
+            'valid': only patches inside of the image. 'full': all patches that overlap the image, padded with zeros.
         ws : bool
-            Whether kernels share weights. It must be True.
+            True, because kernels share weights. Other values raise an exception.
 
         Returns
         -------
         indices, indptr : ndarray
         logical_shape : tuple
-            The shape of the matrix: the number of elements of all patches, and that of the image.
+            The shape of the matrix: the number of elements of all patches, and the number of elements of the image.
         sp_type : str
             'csc'.
         out_img_shp : ndarray
@@ -79,9 +79,9 @@ class ConvolutionIndices(Op):
         Raises
         ------
         ValueError
-            When no patch fits into the image, and for invalid modes and numbers of kernels.
+            If no patch fits into the image, and for invalid modes and numbers of kernels.
         Exception
-            When `ws` is not True.
+            If `ws` is not True.
 
         Examples
         --------
@@ -142,7 +142,7 @@ convolution_indices = ConvolutionIndices()
 
 
 def _patches(images, imgshp, kshp, step, nkern, mode):
-    """Return the elements of all patches of all images as a matrix, and the numbers of patches per dimension.
+    """Return a matrix with the elements of all patches of all images, and the numbers of patches per dimension.
 
     The matrix has a row for each image. A row contains one patch after the other.
     """
@@ -152,12 +152,12 @@ def _patches(images, imgshp, kshp, step, nkern, mode):
 
 
 def convolve(kerns, kshp, nkern, images, imgshp, step=(1, 1), bias=None, mode="valid", flatten=True):
-    """Convolve images with kernels, by a product with a sparse matrix. Kernels are not flipped, so it is a correlation.
+    """Convolve images with kernels, by a product with a sparse matrix. Kernels are not flipped (cross-correlation).
 
     Parameters
     ----------
     kerns : matrix
-        The kernels, one per row in raster order; the shape is ``(nkern, channels * prod(kshp))``.
+        The kernels, one per row in raster order. The shape is ``(nkern, channels * prod(kshp))``.
     kshp : (height, width)
         The shape of a kernel.
     nkern : int
@@ -167,21 +167,22 @@ def convolve(kerns, kshp, nkern, images, imgshp, step=(1, 1), bias=None, mode="v
     imgshp : (height, width) or (channels, height, width)
         The shape of an image.
     step : (dx, dy)
-        The distances between receptive fields, in columns and in rows.
+        The horizontal and vertical distance between receptive fields.
     bias : vector, optional
         The bias of each kernel, which is added to its output.
     mode : {'valid', 'full'}
-        'valid': positions at which the kernel is inside of the image. 'full': positions at which they overlap.
+        'valid': positions at which the kernel is inside of the image. 'full': positions at which kernel and image
+        overlap.
     flatten : bool
-        Whether the result is a matrix.
+        If True, the result is a matrix. Otherwise it has three dimensions.
 
     Returns
     -------
     result : TensorVariable
-        The feature maps, one after the other, with shape ``(batch, nkern * outsize)``; if not `flatten`, with shape
-        ``(batch, nkern, outsize)``.
+        The feature maps, one after the other, with shape ``(batch, nkern * outsize)``. If `flatten` is False, the shape
+        is ``(batch, nkern, outsize)``.
     shape : ndarray
-        ``(nkern, height, width)`` of the result.
+        The ``(nkern, height, width)`` of the feature maps.
     """
     kerns, images = as_tensor_variable(kerns), as_tensor_variable(images)
     stacked, out = _patches(images, imgshp, kshp, step, nkern, mode)
@@ -211,7 +212,7 @@ def max_pool(images, imgshp, maxpoolshp):
     Returns
     -------
     result : TensorVariable
-        ``(batch, channels * outsize)``.
+        The pooled images, with shape ``(batch, channels * outsize)``.
     shape : ndarray
         The (height, width) of a pooled channel.
     """

@@ -1,7 +1,7 @@
 """Random sparse matrices.
 
 These Ops are not deterministic: they use NumPy's global random state (``numpy.random.seed``), and return other values
-in each call. Equal nodes of one graph are merged, so they have the same value.
+in each call. Equal nodes of one graph are merged, so they have the same value in a call.
 """
 
 import numpy as np
@@ -82,7 +82,7 @@ _BLOCK_ELEMENTS = 1 << 20
 
 class _Random(Op):
     def do_constant_folding(self, node):
-        # The value differs in each call.
+        # Do not fold constants, because the value differs in each call.
         return False
 
 

@@ -42,7 +42,7 @@ def _like(names, patterns):
 
 
 def main(argv=None):
-    """Run a campaign; return 0 if the wanted share of mutants is caught, else 1."""
+    """Run a campaign. Return 0 if the wanted share of mutants is caught, and 1 otherwise."""
     options = parse(argv)
     paths, tests = targets.host() if not options.devices else targets.devices()
     folder = os.path.abspath(options.folder)
@@ -56,7 +56,7 @@ def main(argv=None):
 
 
 def _tried(options, paths, modules, folder, results):
-    """Try a sample of mutants; return their keys."""
+    """Try a sample of mutants, and return their keys."""
 
     def say(mutant, result):
         if not options.quiet:
@@ -78,7 +78,7 @@ def _tried(options, paths, modules, folder, results):
 
 
 def report(found, keys, options):
-    """Print survivors and tables; return 0 if the wanted share of mutants is caught, else 1."""
+    """Print survivors and tables. Return 0 if the wanted share of mutants is caught, and 1 otherwise."""
     text = "\n".join(table.table(found, keys, by) for by in ("area", "path", "kind"))
     if options.table:
         with open(options.table, "w") as file:

@@ -1,4 +1,4 @@
-"""Build an extension from a changed C file, outside of the package's folder, which does not change."""
+"""Builds an extension from a changed C file, in a separate folder. The folder of the package does not change."""
 
 import functools
 import os
@@ -11,7 +11,8 @@ from theano_ng.tests.mutants.records import PACKAGE
 
 ROOT = os.path.dirname(PACKAGE)
 PARTS = ("tensor/native", "tensor/native/blocks", "scalar/c_code", "scan", "gof", "gof/c_include", "gpuarray/native")
-# Replacement of target_clones.h without clones of functions, because with them the compiler takes three times as long.
+# The content that replaces target_clones.h. It makes no clones of functions, because with clones, the compiler takes
+# three times as long.
 _WITHOUT_CLONES = b"""\
 #define VECTORISED
 #define VECTORISED_V3
@@ -19,11 +20,11 @@ _WITHOUT_CLONES = b"""\
 #define ONLY_V3 __attribute__((target("arch=x86-64-v3")))
 #define has_v3() (__builtin_cpu_supports("x86-64-v3") != 0)
 """
-_NATIVE = ("theano_ng.tensor.native.", "theano_ng.gpuarray.native.")  # packages in which native functions are looked up
+_NATIVE = ("theano_ng.tensor.native.", "theano_ng.gpuarray.native.")  # packages of native functions
 
 
 def extensions():
-    """The package's extensions as setup.py describes them: module -> Extension.
+    """Return the extensions of the package that setup.py describes, as a dict from module name to Extension.
 
     Raises
     ------
@@ -46,15 +47,15 @@ def extensions():
 
 
 class Builder:
-    """A compiler of extensions, which works in a separate folder.
+    """A compiler of extensions. It works in a separate folder.
 
     Parameters
     ----------
     folder : str
-        The folder, which is created with links to all C files.
+        The folder. It is created, with links to all C files.
     optimized : str
-        The optimization level, instead of that of the build. Results are equal, and the compiler is several times
-        faster.
+        The optimization level that replaces the level of the build. With it, the results are equal, and the compiler is
+        several times as fast.
     """
 
     def __init__(self, folder, optimized="-O0"):
@@ -98,7 +99,7 @@ class Builder:
         Returns
         -------
         bool
-            False if the compiler refuses the source code.
+            True if the compiler accepts the source code.
         """
         extension = self.extensions[module]
         flags = [self.optimized if flag.startswith("-O") else flag for flag in extension.extra_compile_args]
@@ -121,7 +122,10 @@ class Builder:
 
 
 def modules_of(path, builder):
-    """Return the extension modules that contain a C file; of the interpreter's levels only that of this processor."""
+    """Return the extension modules that contain a C file.
+
+    The interpreter has a module for each level of the processor. Only the module for this processor is returned.
+    """
     from theano_ng.loops.blocks import instructions
 
     found = []
@@ -136,7 +140,7 @@ def modules_of(path, builder):
 
 @functools.cache
 def includes(path, depth=4):
-    """Return the paths of the package's C files that a C file includes."""
+    """Return the paths of the package's C files that a C file includes, directly or indirectly."""
     found = []
     with open(os.path.join(PACKAGE, path), encoding="utf-8") as file:
         named = [line.split('"')[1] for line in file if line.startswith('#include "')]

@@ -44,8 +44,8 @@ _SWAPPED = {
     "&=": "|=", "++": "--", "--": "++",
 }  # fmt: skip
 _SPACED = {"<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"}
-# Error messages, reference counts, unused parameters: no result depends on them, or tools that check memory find the
-# change.
+# Calls for error messages, reference counts and unused parameters are not changed. No result depends on them, or tools
+# that check memory find the change.
 _LEFT_ALONE = re.compile(
     r"PyErr_\w+|Py_X?DECREF|Py_X?INCREF|Py_CLEAR|PyMem_\w+|free|release_memory|_Pragma|NATIVE_FUNCTION|\w*prefetch\w*"
 )
@@ -68,7 +68,7 @@ class Function(NamedTuple):
 
 
 def tokens(text, start=0, end=None, apart=("comment", "space", "continued", "directive", "end", "define")):
-    """Return the tokens of a part of C source code, except those of the kinds `apart`."""
+    """Return the tokens of a part of C source code. Tokens of the kinds `apart` are left out."""
     found = _TOKENS.finditer(text, start, len(text) if end is None else end)
     return [Token(m.lastgroup, m.group(), m.start(), m.end()) for m in found if m.lastgroup not in apart]
 
@@ -79,7 +79,7 @@ def _words(text):
 
 
 def functions(text):
-    """Return the functions and macros of C source code in order; a function in a macro is a part of the macro."""
+    """Return the functions and macros of C source code in order. A function in a macro is a part of the macro."""
     found, i, all_tokens = [], 0, tokens(text, apart=("comment", "space", "continued", "directive"))
     depth, header = 0, 0
     while i < len(all_tokens):
@@ -107,7 +107,7 @@ def functions(text):
 
 
 def _defined(header):
-    """Return the name of the function that a header begins, or None for a struct or a table."""
+    """Return the name of the function that a header begins. Return None for a struct or a table."""
     texts = [t for t in header if t.kind != "end"]
     if not texts or texts[-1].text != ")" or any(t.text == "=" for t in texts):
         return None
@@ -120,7 +120,7 @@ def _defined(header):
 
 
 def _closing(texts, i):
-    """Return the position at which the bracket that opens at `i` closes, or None."""
+    """Return the position at which the bracket that opens at `i` closes. Return None if it does not close."""
     depth = 0
     for j in range(i, len(texts)):
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(texts[j].text, 0)
@@ -164,7 +164,7 @@ def changes(path, source):
 
 
 class _Finder:
-    """An object that proposes changes in the tokens of a function's or macro's body."""
+    """An object that proposes changes in the tokens of the body of a function or macro."""
 
     def __init__(self, text, inside):
         self.text, self.tokens = text, inside
@@ -201,7 +201,10 @@ class _Finder:
             i += 1
 
     def says_nothing(self, i):
-        """Return True if a number's value has no effect: a negative failure code, or the length of a declared array."""
+        """Return True if a number is a negative failure code, or the length in the declaration of an array.
+
+        The value of such a number has no effect.
+        """
         before = self.at(i - 3)
         declared = re.fullmatch(r"\*|[A-Za-z_]\w*", before) and before not in _WORDS and self.at(i - 1) == "["
         return (self.at(i - 2), self.at(i - 1)) == ("return", "-") or bool(declared) and self.at(i + 1) == "]"
@@ -233,20 +236,20 @@ class _Finder:
         start, end = self.tokens[i + 2].start, self.tokens[last - 1].end
         inside = self.text[start:end]
         if re.search(r"== NULL|< 0$", inside) and self.at(last + 1) in ("return", "goto", "{"):
-            return  # exhausted memory: allocation failures have separate tests
+            return  # the code handles exhausted memory: allocation failures have separate tests
         forced = ["0"] if self.at(i) == "while" else ["0", "1", "!(%s)" % inside]
         for new in forced if inside != "0" else ():
             yield ("negate condition" if len(new) > 1 else "force condition"), start, end, new
         operands = self.split(i + 2, last - 1, ("&&", "||"))
         for k in range(len(operands)) if len(operands) > 1 else ():
-            # The neutral element replaces a dropped condition. In this style, the operators on both sides are of one
-            # kind.
+            # The neutral element of the operator replaces a dropped condition. In this style, the operators on both
+            # sides are of the same kind.
             first, final = operands[k]
             word = self.at(first - 1) if k else self.at(final + 1)
             yield "drop condition", self.tokens[first].start, self.tokens[final].end, "1" if word == "&&" else "0"
 
     def split(self, first, last, separators):
-        """Return pairs of first and last token of the parts between separators that are outside all brackets."""
+        """Return pairs (first token, last token) of the parts between separators that are outside of all brackets."""
         parts, depth, start = [], 0, first
         for j in range(first, last + 1):
             text = self.at(j)
@@ -268,7 +271,10 @@ class _Finder:
                 yield "swap arguments", self.tokens[i + 2].start, self.tokens[last - 1].end, new
 
     def statement(self, i):
-        """Yield the removal of a statement. Declarations are not removed: no operator follows their first name."""
+        """Yield the removal of a statement.
+
+        Declarations are not removed, because no operator follows their first name.
+        """
         last = self.statement_end(i)
         if last is not None:
             yield "drop statement", self.tokens[i].start, self.tokens[last - 1].end, ""

@@ -1,4 +1,4 @@
-"""Trials of mutants and storage of the results: a stopped campaign continues where it stopped."""
+"""Runs trials of mutants, and stores the results. A campaign that was stopped continues where it stopped."""
 
 import ast
 import collections
@@ -13,9 +13,10 @@ from theano_ng.tests.mutants.reach import Server, module_of
 from theano_ng.tests.mutants.records import read
 
 BUDGET = 8.0  # total seconds of processor time of the cases of a mutant, measured on the unchanged code
-SHORTEST = 0.1  # seconds that are added to the time of every case, for comparison
-IMPORTED = 40  # maximum number of cases for code that runs at import: the statements that a case needs are not known
-# Tests of whole families of rules and of native Ops.
+SHORTEST = 0.1  # seconds that are added to the time of every case when cases are compared
+# The maximum number of cases for code that runs at import. The statements of such code that a case needs are not known.
+IMPORTED = 40
+# Modules and packages whose tests cover whole families of rules or of native Ops.
 FAMILIES = (
     "theano_ng.tests.test_rules_on_graphs.",
     "theano_ng.tensor.tests.test_beyond_blocks.",
@@ -24,7 +25,7 @@ FAMILIES = (
     "theano_ng.tests.test_odd_arrays.",
 )
 KERNEL_TEXTS = os.path.join("scalar", "c_code", "")  # C code that is part of libraries and of kernels
-# Flags that are needed to run the changed code: kernels are compiled at once, or never.
+# Flags under which the changed code runs: with some flags, kernels are compiled at once, and with others, never.
 CONDITIONS = (
     ("loops/blocks/* tensor/native/blocks/* scalar/c_code/*", {"cxx": ""}),
     (
@@ -43,13 +44,14 @@ def conditions(path):
 
 
 class Results:
-    """The outcomes of trials, kept in a file with a line of JSON for each trial; the last line of a mutant counts.
+    """The outcomes of trials, kept in a file with a line of JSON for each trial. The last line of a mutant counts.
 
     Attributes
     ----------
     found : dict
-        Key of a mutant -> dict with its path, function, line, kind, diff, ``seconds`` of processor time that the trial took, and ``outcome``:
-        "caught" (with ``case`` and ``how``), "survived", or "refused" by the compiler. ``at first`` is the outcome of its first trial.
+        Key of a mutant -> dict with its path, function, line, kind, diff, the ``seconds`` of processor time that the
+        trial took, and the ``outcome``: "caught" (with ``case`` and ``how``), "survived", or "refused" by the compiler.
+        ``at first`` is the outcome of its first trial.
     """
 
     def __init__(self, path):
@@ -77,18 +79,19 @@ class Results:
 
 
 class Campaign:
-    """A campaign, which tries mutants on the cases that run the changed code.
+    """A campaign. It tries each mutant on the cases that run the changed code.
 
     Parameters
     ----------
     reach : Reach
     modules : list of str
-        Test modules, imported before the first trial.
+        Test modules that are imported before the first trial.
     folder : str
         The folder for changed source files and libraries.
     results : Results
-        The known results: cases that have caught mutants of a file are tried first on its other mutants.
+        The known results. Cases that have caught mutants of a file are tried first on other mutants of this file.
     budget : float
+        The limit for the total time of the cases of a mutant, in seconds.
     """
 
     def __init__(self, reach, modules, folder, results, budget=BUDGET):
@@ -113,12 +116,12 @@ class Campaign:
     # -- one mutant
 
     def attempt(self, mutant, source):
-        """Try a mutant.
+        """Try a mutant on its cases.
 
         Returns
         -------
         dict
-            ``outcome``, ``seconds`` of processor time of the trial, and the case that caught the mutant.
+            ``outcome``, the ``seconds`` of processor time of the trial, and the case that caught the mutant.
         """
         self._spent = 0.0
         before = os.times()
@@ -141,7 +144,7 @@ class Campaign:
         raise RuntimeError("%s can neither be patched nor imported" % mutant.path)
 
     def _cases(self, mutant):
-        """Return (case, seconds) of the cases that run a mutant within the budget, the most relevant first."""
+        """Return (case, seconds) of the cases that run a mutant, up to the budget, the most relevant cases first."""
         imported = self._is_imported(mutant)
         found = self._cases_of_statement(mutant) if imported else self._cases_of_place(mutant)
         cases, spent = [], 0.0
@@ -155,8 +158,8 @@ class Campaign:
     def _cases_of_place(self, mutant):
         """Return the cases that run the changed code.
 
-        For macros in a file without marks, these are the cases of files that include it. For C code in kernels, the
-        cases that compile kernels are added.
+        For macros in a file without marks, these are the cases of the files that include it. For C code that is part of
+        kernels, the cases that compile kernels are added.
         """
         path = mutant.path
         found = self.reach.cases(path, mutant.start)
@@ -168,19 +171,19 @@ class Campaign:
         return found
 
     def _is_imported(self, mutant):
-        """Return True if the changed code runs at import, so that its module must be imported again."""
+        """Return True if the changed code runs at import. Then its module must be imported again."""
         if not mutant.path.endswith(".py"):
             return False
         return not mutant.function or self.reach.marks.number(mutant.path, mutant.start) in self.reach.imported
 
     def _ordered(self, mutant, cases):
-        """Return the cases in the order of the trial, which alternates between two orders.
+        """Return the cases in the order of the trial. It takes cases from two orders in turn.
 
-        In the first order, cases come first that have caught most mutants of the file per second. Then come, in this
-        order: the example and the audit of the rule in question, other examples, the tests with the file's name, tests
-        of whole families, tests of the package of the file, and the rest. Within a group, the cases that have caught
-        most mutants of other files come first, then the fastest ones. In the second order, cases come first that run
-        little other code of the file.
+        The first order begins with cases that have caught most mutants of the file per second. Then follow the example
+        and the audit of the rule, other examples, tests with the name of the file, tests of whole families, tests of
+        the package of the file, and all other cases. Within a group, the order begins with the cases that have caught
+        most mutants of other files per second, and then with the fastest cases. The second order begins with cases that
+        run little other code of the file.
         """
         of_file, of_all = self.results.catches(mutant.path), self.results.catches()
         passed = self.reach.passed(mutant.path)
@@ -211,9 +214,9 @@ class Campaign:
     def _cases_of_statement(self, mutant):
         """Return cases for code that a module runs at import.
 
-        They are, in this order: checks of the registration of rules; the cases that run the function that the statement
-        defines, or the examples of the rules that it creates and the tests that name them; the cases that run any code
-        of the file; all cases.
+        They are, in this order: checks of the registration of rules; cases that run the function that the statement
+        defines, or examples of the rules that it creates and tests that name them; cases that run any code of the file;
+        all cases.
         """
         statement = _statement(mutant)
         if mutant.function:
@@ -233,7 +236,7 @@ class Campaign:
         return list(dict.fromkeys([*general, *near, *self._ordered(mutant, rest)]))
 
     def _mentioning(self, names):
-        """Return the tests whose source contains one of the names, most names first, then others of their modules."""
+        """Return tests of modules that contain one of the names. Tests that contain most names come first."""
         found = {}
         for module in self.modules:
             counts = {test: sum(name in text for name in names) for test, text in _tests_of(module).items()}
@@ -246,7 +249,7 @@ class Campaign:
     def _judged(self, install, original, cases):
         """Return the outcome of a trial.
 
-        A failing case counts only if it also fails alone, and passes with the original.
+        A failing case counts only if it also fails alone, and passes with the original code.
         """
         while True:
             result = self._ask(install, cases)
@@ -269,7 +272,7 @@ class Campaign:
                 return {"outcome": "survived", "how": "no test runs it"}
 
     def _is_sound(self, original, case):
-        """Return True if a case passes with the original code, installed in the same way as the changed code."""
+        """Return True if a case passes with the original code. It is installed in the same way as the changed code."""
         key = json.dumps(
             [{k: v for k, v in original.items() if k != "path" or original["how"] == "module"}, case[0]], sort_keys=True
         )
@@ -280,7 +283,10 @@ class Campaign:
     # -- ways to install changed code
 
     def _installs(self, mutant, source):
-        """Return pairs (changed, original) of installs, the fastest first; None if the compiler refuses the code."""
+        """Return pairs (changed, original) of installs, the fastest first.
+
+        Return None if the compiler refuses the code.
+        """
         flags = conditions(mutant.path)
         return (self._python if mutant.path.endswith(".py") else self._library)(mutant, source, flags)
 
@@ -315,7 +321,7 @@ class Campaign:
         return [pair]
 
     def _module(self, mutant):
-        """Return the extension in which a C file is changed: its own, or the one that most of its cases use."""
+        """Return the extension in which a C file is changed: its own, or the extension that most of its cases use."""
         modules = builds.modules_of(mutant.path, self._builder)
         own = "theano_ng." + mutant.path[:-2].replace(os.sep, ".")
         return own if own in modules else self._nearest(mutant, modules)
@@ -351,7 +357,7 @@ def _names(statement):
 
 @functools.cache
 def _tests_of(module):
-    """Name of a method that is a test -> its text."""
+    """Return a dict from the name of each test method of a module to its source code."""
     text = read(module.removeprefix("theano_ng.").replace(".", os.sep) + ".py").decode()
     nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name.startswith("test")]
     lines = text.splitlines()
@@ -359,7 +365,7 @@ def _tests_of(module):
 
 
 def run(campaign, results, paths, count, seed, say, again=(), only=None, first=None):
-    """Try a sample.
+    """Try a sample of mutants.
 
     Parameters
     ----------
@@ -371,7 +377,7 @@ def run(campaign, results, paths, count, seed, say, again=(), only=None, first=N
     say : callable
         A function that is called with each mutant that was tried and its result.
     again : collection of str
-        Outcomes whose mutants are tried again.
+        Mutants with these outcomes are tried again.
     only : collection of str, optional
         If given, only the mutants of these files are tried.
     first : int, optional
@@ -394,7 +400,7 @@ def run(campaign, results, paths, count, seed, say, again=(), only=None, first=N
 
 
 def _next(campaign, results, drawn, queue, say, again):
-    """Try the next mutant of a file that compiles, and return it; return None if there are no more."""
+    """Try the next mutant of a file that compiles, and return it. Return None if no mutant is left."""
     for mutant in queue:
         known = results.found.get(mutant.key)
         if known is None and not drawn.is_another_program(mutant):

@@ -1,6 +1,6 @@
 """Killers, which detect mutants: tests, examples of rules, the audit of rules, and checks of registrations.
 
-A case is the string ``killer name``. `killer` is a key of `KILLERS`; the method `run` of that object gets the name.
+A case is the string ``killer name``. `killer` is a key of `KILLERS`. The method `run` of this killer gets the name.
 """
 
 import importlib
@@ -17,7 +17,7 @@ class Tests:
         return [test.id() for test in _flat(suite) if not isinstance(test, unittest.loader._FailedTest)]
 
     def run(self, name):
-        """Run a test; return None if it passes or is skipped, else its message."""
+        """Run a test. Return None if it passes or is skipped. Otherwise return its message."""
         result = unittest.TestResult()
         result.failfast = True
         unittest.defaultTestLoader.loadTestsFromName(name).run(result)
@@ -34,7 +34,7 @@ def _flat(suite):
 
 
 def _rules():
-    """Name -> the rules of the host that have it."""
+    """Return a dict from the name of a rule to the rules of the host that have this name."""
     from theano_ng.audit.rewrites import registered
 
     found = {}
@@ -44,7 +44,7 @@ def _rules():
 
 
 class RuleExamples:
-    """A killer that runs the examples in the docstring of one rule, in a hundredth of the time of all examples."""
+    """A killer that runs the examples in the docstring of one rule. All examples would take a hundred times as long."""
 
     module = "theano_ng.tests.test_rule_examples"
     tests = (
@@ -60,7 +60,7 @@ class RuleExamples:
         return sorted(set(_rules()) - set(NOT_EXECUTED))
 
     def run(self, name):
-        """Run the tests of examples with the examples of one rule only; return None if they pass, else a message."""
+        """Run the tests of examples, but only with the examples of one rule. Return None if they pass, or a message."""
         from theano_ng.tests import test_rule_examples
 
         rules = _rules()[name]
@@ -69,13 +69,13 @@ class RuleExamples:
 
 
 class RuleOracle:
-    """A killer that audits one rule: graphs to which it may apply are computed before and after it."""
+    """A killer that audits one rule: it computes graphs before and after the rule, and compares the results."""
 
     def cases(self, module):
         return sorted(_rules()) if module == RuleExamples.module else []
 
     def run(self, name):
-        """Audit a rule on few graphs; return None, or a message if it is wrong."""
+        """Audit a rule on few graphs. Return None if it is correct, or a message if it is wrong."""
         from theano_ng.audit.rewrites import QUICK, judge
 
         findings = [found for rule in _rules()[name] for found in judge(rule, QUICK).findings]
@@ -85,8 +85,8 @@ class RuleOracle:
 class Registration:
     """A killer that checks the registrations of rules in a new process, because other tests register more rules.
 
-    ``rules``: all registered rules belong to the package. ``registrations``: the rules have the names, positions, tags
-    and tracks of a table.
+    The case ``rules`` checks that all registered rules belong to the package. The case ``registrations`` checks that
+    the rules have the names, positions, tags and tracks of a table.
     """
 
     modules = {"theano_ng.gof.tests.test_provenance": "rules", "theano_ng.tests.test_registered_rules": "registrations"}
@@ -95,7 +95,7 @@ class Registration:
         return [self.modules[module]] if module in self.modules else []
 
     def run(self, name):
-        """Run a check; return None if it passes, else a message."""
+        """Run a check. Return None if it passes, or a message if it fails."""
         from theano_ng.audit.rewrites.registry import load_all
         from theano_ng.gof import optdb
         from theano_ng.tests import test_registered_rules
@@ -115,9 +115,9 @@ def cases_of(module):
 
 
 def run(case):
-    """Run a case; return None, or a message if it fails."""
+    """Run a case. Return None if it passes, or a message if it fails."""
     kind, _, name = case.partition(" ")
     try:
         return KILLERS[kind].run(name)
-    except Exception as error:  # the changed code may also build the case
+    except Exception as error:  # the case itself may run changed code before the test begins
         return "%s: %s" % (type(error).__name__, str(error)[:200])

@@ -1,4 +1,4 @@
-"""Marks in source code that record the code which a test runs: statements of Python functions, blocks of C functions.
+"""Marks in source code. They record which code a test runs: statements of Python functions, and blocks of C functions.
 
 A mark is a store into an array of bytes, so that marked code is hardly slower. Marks are numbered consecutively over
 all files.
@@ -29,11 +29,11 @@ class Marks:
     Attributes
     ----------
     first : dict
-        Path -> number of its first mark.
+        Path -> number of the first mark of the file.
     spans : dict
-        Path -> list of (start, end) in bytes, in the order of the text.
+        Path -> list of (start, end) in bytes, in the order of the source code.
     digests : dict
-        Path -> digest of the text and its marks.
+        Path -> digest of the source code and its marks.
     count : int
     """
 
@@ -60,7 +60,7 @@ class Marks:
         return [[path, self.digests[path], len(spans)] for path, spans in self.spans.items()]
 
     def number(self, path, start):
-        """Return the number of the innermost mark around a byte of a file, or None."""
+        """Return the number of the innermost mark around a byte of a file. Return None if no mark is around it."""
         spans = self.spans[path]
         for i in range(bisect.bisect_right(spans, (start, 1 << 60)) - 1, -1, -1):
             if spans[i][0] <= start < spans[i][1]:
@@ -68,16 +68,16 @@ class Marks:
         return None
 
     def numbers(self, path):
-        """Return the numbers of a file's marks."""
+        """Return the numbers of the marks of a file."""
         return range(self.first[path], self.first[path] + len(self.spans[path]))
 
     def marked(self, path):
-        """Return a file's code with marks: a syntax tree of Python, or C source code."""
+        """Return the code of a file with marks: a syntax tree of Python, or C source code."""
         return (_marked_python if path.endswith(".py") else _marked_c)(read(path), self.first[path])
 
 
 def _load(kept):
-    """Load the stored marks from a file if this version of the program found them."""
+    """Load stored marks from a file. Marks that another version of this program found are not used."""
     program = digest(
         b"".join(
             read(os.path.join("tests", "mutants", name)) for name in ("marks.py", "c_changes.py", "python_changes.py")
@@ -135,7 +135,7 @@ class _Marker(ast.NodeTransformer):
             marked.value.elts[1] = node
             return ast.copy_location(marked, node)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            return node  # a docstring stays the first statement
+            return node  # a docstring must stay the first statement
         mark = ast.parse("%s[%d] = 1" % (PYTHON_NAME, own)).body[0]
         for part in ast.walk(mark):
             ast.copy_location(part, node)
@@ -146,7 +146,7 @@ class _Marker(ast.NodeTransformer):
 
 
 def _blocks(source):
-    """Yield (start, end) of each C block that may begin with a statement; it starts after its opening brace."""
+    """Yield (start, end) of each C block that may begin with a statement. The start is after the opening brace."""
     text = source.decode("ascii")
     for function in c_changes.functions(text):
         tokens = c_changes.tokens(text, function.start, function.end)

@@ -11,19 +11,19 @@ import tokenize
 
 from theano_ng.tests.mutants.records import Mutant, Words
 
-# Functions that print, name or profile; a change there changes no result.
+# Functions that print, name or profile. A change in such a function changes no result.
 REPORTS = re.compile(
     r"__repr__|__str__|__hash__|print_\w+|\w*profile\w*|_?describe\w*|_?shown|_?message\w*|report_\w+|merge_dict|summary"
     r"|term_text|_value_text|_value_expression"
 )
-# Statements that measure time or count for profiles; no result depends on them.
+# Statements that measure time or count for profiles. No result depends on them.
 MEASURES = re.compile(
     r"perf_counter|callbacks?_(?:time|before)|\w*profile|\b(?:io|loop|time|opt)_t\b|_time\b|_?logger\.|__all__"
 )
-# Calls whose arguments are not swapped, because the swapped call always fails.
+# Functions whose arguments are not swapped, because the swapped call always fails.
 _ORDERED = {"isinstance", "issubclass", "getattr", "hasattr", "setattr", "super", "zip"}
 _SYMMETRIC = {"min", "max", "gcd"}
-# Calls in which consecutive strings are tags, whose order has no effect.
+# Functions whose arguments contain tags. The order of tags has no effect.
 _IN_ANY_ORDER = {"register", "including", "excluding", "requiring", "add_tags", "switch_on", "register_canonicalize"}
 _COMPARISONS = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
@@ -80,7 +80,7 @@ def changes(path, source):
     Returns
     -------
     list of Mutant
-        Some are invalid, or equivalent to the original: see `is_another_program`.
+        Some mutants are invalid, or equivalent to the original; see `is_another_program`.
     """
     text = Text(source)
     finder = _Finder(text)
@@ -92,7 +92,7 @@ def changes(path, source):
 
 
 def is_another_program(mutant, source):
-    """Return True if a mutant is valid Python with a syntax tree that differs from that of `source`."""
+    """Return True if a mutant is valid Python, and its syntax tree differs from the syntax tree of `source`."""
     try:
         return ast.dump(ast.parse(mutant.apply(source))) != ast.dump(ast.parse(source))
     except SyntaxError:
@@ -135,7 +135,7 @@ def _mutant(words, text, place, kind, start, end, new):
 
 
 class _Finder(ast.NodeVisitor):
-    """A visitor that collects ``(place, kind, start, end, new text)``."""
+    """A visitor that collects tuples (place, kind, start, end, new code) in the attribute `found`."""
 
     def __init__(self, text):
         self.text = text
@@ -161,7 +161,7 @@ class _Finder(ast.NodeVisitor):
             self.visit(statement)
 
     def visit(self, node):
-        """Collect the changes of a node, unless it only measures time."""
+        """Collect the changes of a node. Skip statements that only measure time."""
         text = node.test if isinstance(node, (ast.If, ast.While)) else node
         compound = isinstance(node, (ast.For, ast.With, ast.Try, ast.FunctionDef, ast.ClassDef))
         if not (isinstance(node, ast.stmt) and not compound and MEASURES.search(self.of(text))):

@@ -1,4 +1,4 @@
-"""The tests that run a line. They are recorded once with marked code, each test in a separate process."""
+"""Records which tests run a line. The tests run once on marked code, each of them in a separate process."""
 
 import collections
 import itertools
@@ -24,7 +24,7 @@ def module_of(path):
 
 
 class Server:
-    """A server process, see `server`."""
+    """A server process that runs trials; see the module `server`."""
 
     def __init__(self, kind, options, flags=()):
         environment = dict(os.environ)
@@ -66,7 +66,7 @@ class Reach:
     ----------
     marks : Marks
     seconds : dict
-        Case -> seconds of processor time; those that pass unchanged.
+        Case -> seconds of processor time. Only cases that pass on unchanged code are contained.
     imported : frozenset of int
         The marks that are passed when the package is imported, independently of cases.
     """
@@ -82,7 +82,10 @@ class Reach:
                     self._cases[number].append(case)
 
     def cases(self, path, start):
-        """Return the cases that run a byte of a file, fastest first; without a mark, those that run the file."""
+        """Return the cases that run a byte of a file, the fastest first.
+
+        If the byte has no mark, return the cases that run any code of the file.
+        """
         number = self.marks.number(path, start)
         found = self._cases[number] if number is not None else self.cases_of_file(path)
         return sorted(found, key=lambda case: (self.seconds[case], case))
@@ -117,10 +120,10 @@ def record(paths, modules, folder, flags=(), say=print):
         Files to mark.
     modules : list of str
         Test modules. Modules that were recorded and have not changed since are not run again. If a source file has
-        changed since, every test that ran any code of it counts as running all of it. Without ``reach.json`` everything
-        is recorded again.
+        changed since, every test that ran any code of the file counts as running all of it. If ``reach.json`` does not
+        exist, everything is recorded again.
     folder : str
-        The folder of the results, which are in ``reach.json``.
+        The folder of the results. They are stored in the file ``reach.json``.
     flags : sequence of str
         Flags for the tests.
     say : callable
@@ -177,10 +180,10 @@ def _moved(recorded, found):
 
 
 def _recorded(server, module):
-    """Case -> (seconds, marks) of the cases of a module that pass, and in no more than `LONGEST` seconds.
+    """Return a dict from case to (seconds, marks), for the cases of a module that pass in at most `LONGEST` seconds.
 
-    The audit of a rule runs at least the code that the rule's example runs, which takes a fortieth of the time to
-    record.
+    The audit of a rule is not run. It runs at least the code that the example of the rule runs, and recording the
+    example takes a fortieth of the time.
     """
     found = {}
     for case in server.ask(list=module).get("cases", ()):
@@ -198,7 +201,7 @@ def _recorded(server, module):
 
 
 def _marked(found, folder):
-    """Write marked code and libraries; return the argument ``marked`` of `trial.prepare`."""
+    """Write marked code and libraries. Return the argument ``marked`` of `trial.prepare`."""
     there = os.path.join(folder, "marked")
     made = os.path.join(there, "made.json")
     os.makedirs(there, exist_ok=True)

@@ -20,7 +20,7 @@ class Mutant:
     kind : str
         The kind of change, such as "drop condition".
     function : str
-        The qualified name of the function; "" at module level.
+        The qualified name of the function. Empty at module level.
     start, end : int
         The positions of the bytes that are replaced.
     line : int
@@ -28,7 +28,7 @@ class Mutant:
     old, new : str
         The replaced code, and the new code.
     key : str
-        A short digest, see `Words.key`.
+        A short digest; see `Words.key`.
     """
 
     path: str
@@ -60,7 +60,7 @@ class Words:
         The path of the file.
     text : str or bytes
     split : callable
-        ``split(text)`` returns pairs (start, token).
+        A function of source code that returns pairs (start, token).
     """
 
     def __init__(self, path, text, split):
@@ -72,7 +72,7 @@ class Words:
     def key(self, kind, function, span, start, old, new):
         """Return a digest of a mutant that stays the same until the code of its function changes.
 
-        Comments, and the position in the file, have no effect.
+        Comments, docstrings and the position in the file have no effect.
 
         Parameters
         ----------

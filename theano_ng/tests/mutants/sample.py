@@ -1,6 +1,7 @@
 """Samples of mutants.
 
-They depend only on the seed and the source files; each file's share is proportional to its mutants.
+A sample depends only on the seed and the source files. The share of each file is proportional to the number of its
+mutants.
 """
 
 import heapq
@@ -12,7 +13,7 @@ FEWEST = 4  # minimum number of mutants of a file
 
 
 class Drawn:
-    """A file's mutants in the order in which they are drawn.
+    """The mutants of a file, in the order in which they are drawn.
 
     Attributes
     ----------
@@ -38,7 +39,7 @@ class Drawn:
     def is_another_program(self, mutant):
         """Return True if the mutant is a different valid Python program.
 
-        C mutants are checked by the compiler instead.
+        For a C mutant, return True. The compiler checks such mutants later.
         """
         return not self.path.endswith(".py") or python_changes.is_another_program(mutant, self.source)
 
@@ -49,16 +50,16 @@ def quotas(sizes, count):
     Parameters
     ----------
     sizes : dict
-        Path -> number of all its mutants.
+        Path -> the number of all mutants of the file.
     count : int
-        The total number of mutants. The result may exceed it, because each file has at least `FEWEST`.
+        The total number of mutants. The result may exceed it, because each file gets at least `FEWEST` mutants.
 
     Returns
     -------
     dict
     """
     shares = {path: min(size, FEWEST) for path, size in sizes.items()}
-    # Add one mutant at a time to the file whose share of its mutants is smallest.
+    # Add one mutant at a time to the file of whose mutants the smallest share has been drawn.
     waiting = [(shares[path] / size, path) for path, size in sizes.items() if size > shares[path]]
     heapq.heapify(waiting)
     for _ in range(count - sum(shares.values())):
@@ -72,12 +73,12 @@ def quotas(sizes, count):
 
 
 def turns(shares, seed):
-    """Return the order of the files of a sample. Whenever a campaign is stopped, each file has had its share of trials.
+    """Return the order in which files have a turn. At any time, each file has had about its share of the trials.
 
     Parameters
     ----------
     shares : dict
-        Path -> number of its mutants.
+        Path -> the number of its mutants in the sample.
     seed : int
 
     Returns

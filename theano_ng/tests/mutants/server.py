@@ -1,9 +1,9 @@
-"""A process that runs trials in child processes: ``python server.py PRELOADED``, jobs as JSON lines on stdin, answers
-on stdout.
+"""A process that runs trials in child processes. The command is ``python server.py PRELOADED``. Jobs are JSON lines on
+standard input, and answers are JSON lines on standard output.
 
-It is started by its path, so that no module of the package is imported before a trial has installed changed code. With
-the argument ``loaded`` the package is imported first, and a trial takes no longer than its tests. Children are forks of
-this process.
+The process is started by its path, so that no module of the package is imported before a trial has installed changed
+code. If PRELOADED is ``loaded``, the package is imported first, and a trial takes no longer than its tests. Children
+are forks of this process.
 """
 
 import builtins
@@ -35,7 +35,7 @@ def serve(loaded):
     else:
         import unittest  # noqa: F401, see below
 
-        import numpy  # noqa: F401 what every trial imports, whatever is changed
+        import numpy  # noqa: F401 every trial imports these modules, whatever is changed
         import scipy.linalg
         import scipy.sparse
         import scipy.special  # noqa: F401, see above
@@ -54,8 +54,8 @@ def answer(job, *inherited):
     Returns
     -------
     dict
-        The child's last answer, and ``spent``, its seconds of processor time. If the child did not finish, ``outcome``
-        is "crashed" or "timed out", and ``case`` is the case that it had started.
+        The last answer of the child, and ``spent``, its seconds of processor time. If the child did not finish,
+        ``outcome`` is "crashed" or "timed out", and ``case`` is the case that it had started.
     """
     reading, writing = os.pipe()
     folder = tempfile.mkdtemp(prefix="mutants-")
@@ -80,7 +80,7 @@ def answer(job, *inherited):
 
 
 def _listen(reading, job):
-    """Return the child's messages, until it closes the pipe or sends no message within the time limit of its case."""
+    """Return the messages of the child. Stop when it closes the pipe, or exceeds the time limit of its case."""
     said, buffer, deadline = [], b"", time.monotonic() + job.get("begin", 60)
     while True:
         ready, _, _ = select.select([reading], [], [], max(0, deadline - time.monotonic()))
@@ -97,7 +97,7 @@ def _listen(reading, job):
 
 
 def _end(child):
-    """Kill a child and the processes that it has started; return its status, and its seconds of processor time."""
+    """Kill a child and the processes that it has started. Return its status and its seconds of processor time."""
     try:
         os.killpg(child, signal.SIGKILL)
     except ProcessLookupError:
@@ -151,7 +151,7 @@ class Replaced:
 
 
 class ChangedLoader(importlib.machinery.SourceFileLoader):
-    """A loader of changed source code, which is compiled with the file name of the module."""
+    """A loader that compiles changed source code with the file name of the module."""
 
     def get_code(self, fullname):
         with open(self.changed, "rb") as file:
@@ -179,7 +179,7 @@ class MarkedFinder:
 
 
 class MarkedLoader(importlib.machinery.SourceFileLoader):
-    """A loader of marshalled code from a file of `MarkedFinder`."""
+    """A loader of the marshalled code that `MarkedFinder` finds."""
 
     def get_code(self, fullname):
         with open(self.marked, "rb") as file:
@@ -187,5 +187,5 @@ class MarkedLoader(importlib.machinery.SourceFileLoader):
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # remove this folder, whose modules have the names of other modules
+    sys.path.pop(0)  # remove this folder, because its modules have the names of other modules
     serve(sys.argv[1] == "loaded")

@@ -1,4 +1,4 @@
-"""The results of a campaign: tables in reStructuredText, and a list of survivors."""
+"""Tables of the results of a campaign in reStructuredText, and a list of survivors."""
 
 import collections
 import fnmatch
@@ -55,13 +55,16 @@ def counted(found, keys, by="path"):
 
 
 def share(counts):
-    """Return the share of caught mutants among those that are not equivalent."""
+    """Return the share of caught mutants. Mutants that are equivalent are not counted."""
     other = counts["mutants"] - counts["equivalent"]
     return counts["caught"] / other if other else 1.0
 
 
 def share_at_first(counts):
-    """Return the share of mutants that were caught by their first trial, among those that are not equivalent."""
+    """Return the share of mutants that were caught by their first trial.
+
+    Mutants that are equivalent are not counted.
+    """
     other = counts["mutants"] - counts["equivalent"]
     return counts["at first"] / other if other else 1.0
 
@@ -87,7 +90,7 @@ def _row(cells):
 
 
 def ways(found, keys):
-    """Return the numbers of mutants that were caught by each killer, by crashes and by time limits."""
+    """Return the number of mutants that each killer caught. Crashes and exceeded time limits are counted, too."""
     counts = collections.Counter()
     for key in keys:
         result = found[key]
@@ -104,13 +107,13 @@ def ways(found, keys):
 
 
 def seconds(found, keys):
-    """Return the average seconds of a trial, of the trials whose time is known."""
+    """Return the average time of a trial in seconds, over the trials whose time is known."""
     known = [found[key]["seconds"] for key in keys if "seconds" in found[key]]
     return sum(known) / len(known) if known else 0.0
 
 
 def survivors(found, keys):
-    """Return the survivors, which have to be read: their keys, positions and differences."""
+    """Return a text about the survivors, which a person has to read: their keys, positions and diffs."""
     return "\n".join(
         "%s  %s:%d  %s  %s\n%s" % (key, r["path"], r["line"], r["function"], r["kind"], _lines(r["diff"]))
         for key, r in ((key, found[key]) for key in keys)

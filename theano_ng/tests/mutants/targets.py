@@ -17,7 +17,7 @@ C = (
     " tensor/native/blocks/*.h scalar/c_code/*.h"
 )
 DEVICES = "gpuarray/opt/*.py gpuarray/opt_util.py gpuarray/native/*.c gpuarray/native/*.h"
-# Generated files, and files about compilers and threads: no result depends on them.
+# Generated files, and files about compilers and threads. No result depends on them.
 LEFT_OUT = {
     "scan/row_table.h": "declarations",
     "scalar/c_code/half.h": "text for kernels that a compiler makes when a program runs: a trial compiles none of them anew",
@@ -32,7 +32,7 @@ TESTS = (
     "tensor/tests tensor/nnet/tests tensor/signal/tests tensor/linalg/tests scan/tests sparse/tests scalar/tests sandbox/tests gof/tests compile/tests"
     " typed_list/tests tests"
 )
-# Tests that start processes, draw pictures or install: they do not run the changed code, or test something else.
+# Tests that start processes, draw pictures or install programs. They do not run the changed code, or test other things.
 TESTS_LEFT_OUT = (
     "tests/test_doc.py tests/test_commands.py tests/test_runner.py tests/test_built.py tests/test_flags.py tests/test_notebook.py"
     " tests/test_layers.py tests/test_signatures.py tests/test_moved.py tests/test_faults.py tests/test_config.py tests/test_mutants.py"
@@ -48,7 +48,7 @@ def files(patterns):
 
 
 def test_modules(folders=TESTS):
-    """Return the test modules, those of rules and native code first."""
+    """Return the test modules. The tests of rules and native code come first."""
     patterns = " ".join(folder + "/test_*.py" for folder in folders.split())
     modules = [path for path in files(patterns) if path not in TESTS_LEFT_OUT.split()]
     modules.sort(
@@ -63,10 +63,10 @@ def test_modules(folders=TESTS):
 
 
 def host():
-    """Return (paths, test modules) of the host's rules and kernels."""
+    """Return (paths, test modules) of the rules and kernels of the host."""
     return files(PYTHON) + files(C), test_modules()
 
 
 def devices():
-    """Return (paths, test modules) of the rules of devices; the tests need OpenCL."""
+    """Return (paths, test modules) of the rules of devices. The tests need OpenCL."""
     return files(DEVICES), test_modules("gpuarray/tests")

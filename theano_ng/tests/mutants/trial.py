@@ -1,4 +1,4 @@
-"""A trial in a child of the server: the changed code is installed, and cases run until one fails."""
+"""A trial in a child of the server. It installs changed code, and runs cases until a case fails."""
 
 import ctypes
 import functools
@@ -19,21 +19,24 @@ from theano_ng.tests.mutants.marks import C_NAME, PYTHON_NAME
 MEMORY = 6 << 30  # bytes that a trial may allocate in addition to the memory of the process
 SLOWER = 8  # the time limit of a case is SLOWER times its seconds on unchanged code, plus SECONDS
 SECONDS = 10
-# Tests that compile kernels, some to compare them with interpreted programs. They have a compiler, whatever flags the
-# others have.
+# Tests that compile kernels, for example to compare them with interpreted programs. Their flags always permit a
+# compiler, whatever flags other tests have.
 COMPILING = (
     " theano_ng.tensor.tests.test_interpreter.",
     " theano_ng.tensor.tests.test_elemwise_arithmetic.",
     " theano_ng.scalar.tests.test_special.",
     " theano_ng.scalar.tests.test_c_code.",
 )
-# File -> functions of its code, including closures. If a child searched for them, it would touch, and thereby copy, all
-# memory.
+# File -> functions of its code, including closures. They are found before the forks: a search in a child would touch
+# all memory, and thereby copy it.
 _functions = {}
 
 
 class CannotBePatched(Exception):
-    """The exception for code that does not fit into the existing functions, so that the module must be imported."""
+    """The exception for code that does not fit into the existing functions.
+
+    Then the module must be imported instead.
+    """
 
 
 def prepare(options):
@@ -42,8 +45,9 @@ def prepare(options):
     Parameters
     ----------
     options : dict
-        ``modules``: tests to import. ``targets``: modules that are changed. ``marked``: None, or the code that `reach`
-        has marked: the number ``count`` of marks, and the files of ``modules`` and ``libraries`` by module name.
+        ``modules`` are tests to import. ``targets`` are modules that are changed. ``marked`` is None or describes the
+        code that `reach` has marked: the number ``count`` of marks, and dicts ``modules`` and ``libraries`` from module
+        name to file.
     """
     _warm()
     for module in options.get("targets", ()):
@@ -54,7 +58,7 @@ def prepare(options):
     for module in options["modules"]:
         try:
             importlib.import_module(module)
-        except Exception:  # a test that a missing package skips
+        except Exception:  # for example, a test that is skipped because a package is missing
             pass
     gc.collect()
     _find_functions()
@@ -69,7 +73,10 @@ def _find_functions():
 
 
 def _warm():
-    """Compile a function, so that the initialization by the first function is done before trials begin."""
+    """Compile a function.
+
+    The first function is slow because of initialization, which is thus done before the trials.
+    """
     import theano_ng
     import theano_ng.gpuarray
     import theano_ng.sparse
@@ -86,8 +93,8 @@ def install(how):
     Parameters
     ----------
     how : dict
-        ``how`` is "code", "module" or "import" (which the server has done). ``support``: name of a text of C in kernels -> path of the
-        changed one. ``flags`` are set for each case.
+        ``how`` is "code", "module", or "import" (which the server has done already). ``support`` is a dict from the
+        name of a C file in kernels to the path of the changed file. ``flags`` are set for each case.
     """
     if how["how"] == "code":
         _install_code(how["module"], how["path"])
@@ -98,7 +105,7 @@ def install(how):
 
 
 def _install_support(name, path):
-    """Use changed support code in kernels that are compiled from now on."""
+    """Use a changed C file in all kernels that are compiled from now on."""
     from theano_ng.scalar.op import _support_texts
 
     with open(path) as file:
@@ -111,7 +118,7 @@ def compiles_kernels(case):
 
 
 def _flag(name):
-    """Return the group of flags that contains a flag, and the name of the flag in it."""
+    """Return the group of flags that contains a flag, and the name of the flag in this group."""
     from theano_ng.configdefaults import config
 
     *groups, last = name.split(".")
@@ -123,7 +130,7 @@ def _set_flag(name, value):
 
 
 def _codes(code):
-    """Return the code objects inside a code object, by their path."""
+    """Return a dict with all code objects inside a code object. The keys are their paths in it."""
     found, todo = {}, [((), code)]
     while todo:
         way, parent = todo.pop()
@@ -135,7 +142,7 @@ def _codes(code):
 
 
 def _install_code(module, path):
-    """Give the functions of a module, and closures that they have created, the code of a changed source file."""
+    """Replace the code of the functions of a module, and of the closures that they created, by changed code."""
     file = importlib.import_module(module).__file__
     if file not in _functions:
         _find_functions()
@@ -157,7 +164,7 @@ def _install_code(module, path):
 
 
 def _install_library(name, path):
-    """Replace an extension module by one from another library."""
+    """Replace an extension module by the module in another library."""
     from theano_ng.gof.native import native_function
     from theano_ng.loops.blocks import instructions
 
@@ -178,7 +185,7 @@ _passed_at_import = []
 
 
 def _load_marked(marked):
-    """Replace the package's libraries by marked ones; its Python modules have been imported with marks."""
+    """Replace the libraries of the package by marked libraries. Its Python modules have been imported with marks."""
     for module, path in marked["libraries"].items():
         _install_library(module, path)
         library = ctypes.CDLL(path)
@@ -208,22 +215,22 @@ def _marks():
 
 
 def run(job, say):
-    """Run a job's cases.
+    """Run the cases of a job.
 
     Parameters
     ----------
     job : dict
-        ``install``: the argument of `install`, or None. ``cases``: a list of (case, seconds that it takes).
-        ``to the end``: run all cases, and return the failures. ``most``: the time limit of each case in seconds.
-        ``marks``: add the marks that were passed. ``list``: return the cases of this module. ``imported``: return the
-        marks that were passed at the import.
+        ``install`` is the argument of `install`, or None. ``cases`` is a list of (case, seconds that it takes). If
+        ``to the end`` is true, run all cases, and return the failures. ``most`` is the time limit of each case in
+        seconds. If ``marks`` is true, add the marks that were passed. If ``list`` is given, only return the cases of
+        this module. If ``imported`` is true, only return the marks that were passed at the import.
     say : callable
         A function that sends a message to the server.
 
     Returns
     -------
     dict
-        ``outcome``: "survived", "caught", or "cannot be patched".
+        ``outcome`` is "survived", "caught", "cannot be patched", "listed" or "imported".
     """
     if job.get("imported"):
         return {"outcome": "imported", "marks": _passed_at_import}
@@ -241,7 +248,7 @@ def run(job, say):
         except CannotBePatched:
             return {"outcome": "cannot be patched"}
     flags = (job["install"] or {}).get("flags", {})
-    # Cases that compile changed C code wait for the compiler.
+    # Cases that compile changed C code must wait for the compiler.
     usual = {**{name: getattr(*_flag(name)) for name in flags}, "tiered": "off"}
     failures, times = [], []
     if job.get("marks"):

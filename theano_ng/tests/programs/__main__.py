@@ -1,7 +1,7 @@
-"""Run generated programs: ``python -m theano_ng.tests.programs --seconds 60 --seed 1``; see `command` for the options.
+"""Run generated programs: ``python -m theano_ng.tests.programs --seconds 60 --seed 1``. For the options, see `command`.
 
-A run has separate caches, which are empty at the beginning. It consists of several processes, one after another: each
-one runs a limited number of programs, and the next one continues.
+A run has separate caches, which are empty at the beginning. It consists of several processes, one after another. Each
+process runs a limited number of programs, and the next process continues.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Run generated programs in this process, with its existing caches; `__main__` starts processes with empty caches."""
+"""Run generated programs in this process, with its existing caches. `__main__` starts processes with empty caches."""
 
 import argparse
 import gc
@@ -47,7 +47,7 @@ def described(failure):
 
 
 def report(failures, limit):
-    """Print reduced programs: one for each kind of failure and each reduced graph."""
+    """Reduce and print programs that failed: one program for each kind of failure and each reduced graph."""
     seen, indices, tried = set(), set(), 0
     for failure in failures:
         if failure.index in indices:
@@ -96,7 +96,7 @@ def summary(session, started):
 
 
 def only(seed, index):
-    """Print and judge one program; return True if it is correct."""
+    """Print one program, and judge it in all configurations. Return True if it is correct."""
     program = generate(seed, index)
     if program is None:
         print("nothing came of this index")

@@ -1,4 +1,4 @@
-"""The ways in which a program is compiled and run."""
+"""The modes and flags with which programs are compiled and run."""
 
 from dataclasses import dataclass
 
@@ -16,14 +16,14 @@ class Configuration:
     mode : str
     flags : tuple of (str, object)
     share : float
-        The share of programs that are run in this configuration. ``interpreted`` is used for all programs without a
-        configuration of a family.
+        The share of programs that are run in this configuration. If it has a family, three times as many programs with
+        loops are run. ``interpreted`` is omitted for programs that a configuration with a family runs.
     rewritten : bool
         Whether the graph is rewritten.
     family : str
-        The family of the configuration. Results of configurations of a family must be equal bit by bit.
+        The family of the configuration. The results of all configurations of a family must be equal bit by bit.
     seconds : float
-        The time limit in seconds of processor time to compile and call a program. Most programs take less than a tenth
+        The limit in seconds of processor time for compiling and calling a program. Most programs take less than a tenth
         of a second.
     """
 

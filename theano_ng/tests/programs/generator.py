@@ -1,9 +1,9 @@
-"""Typed random programs.
+"""Draws random programs with types.
 
 A program grows node by node, as a graph and as NumPy arrays at the same time. The arrays show which operands fit, so
-that nearly every drawn program must run. Program `index` of a seed is the same in every process. Three consecutive
-programs are a family: they are drawn with the same choices, except for ranks, lengths, taps and values. Therefore
-similar functions exist in one process.
+that nearly every drawn program must run. For a seed, the program of an index is the same in every process. Three
+consecutive programs are a family: they are drawn with the same choices, except for lengths, ranks, taps and values.
+Therefore similar functions exist in one process.
 """
 
 import random
@@ -29,10 +29,11 @@ LARGEST, LARGEST_HALF = 1e5, 1e3  # bounds of the values in ordinary programs
 MAX_ELEMENTS = 120
 SPECIAL = (0.0, -0.0, 1.0, -1.0, float("nan"), float("inf"), -float("inf"), -1.5, 2.0)
 EXTREMES = {"float64": (5e-324, -1e-310, 1e308), "float32": (1e-45, -1e-40, 3e38)}
-# Chapters that accept special values. The others compute sums of products, of which only the structure could be judged.
+# Chapters that accept special values. The other chapters compute sums of products. There, special values would make
+# most results NaN or infinite.
 SPECIAL_CHAPTERS = ("elementwise", "reductions", "indexing", "shaping", "conditions", "loops")
 
-# The shapes that a chapter finds among the inputs: each letter is a length, "1" is a broadcastable axis.
+# The shapes of the inputs that a chapter needs. Each letter is a length, and "1" is a broadcastable axis.
 SHAPES = {
     "convolution and pooling": ("bcij", "ocuv"),
     "volumes": ("bcpqj", "ocuqu"),
@@ -43,7 +44,7 @@ SHAPES = {
     "networks": ("mn", "mn"),
 }
 
-#: Operations that were refused when a graph was built: (operation, exception) -> count and the first message.
+#: Operations that raised an exception when a graph was built: (operation, exception) -> count and the first message.
 refused = {}
 #: Operations that the twin could not compute: (operation, exception) -> count and the first message. These are errors
 #: in the tables.
@@ -55,7 +56,7 @@ def note(table, key, error):
 
 
 class Value:
-    """A named value while a program grows: its variable and its array.
+    """A named value while a program grows, with its variable and its array.
 
     Attributes
     ----------
@@ -80,12 +81,12 @@ class Value:
 
 
 class Draw:
-    """A scope that grows: the nodes so far, and the random choices of the next ones.
+    """A scope that grows: the nodes so far, and the random choices of the next nodes.
 
     Attributes
     ----------
     random, detail : random.Random
-        The generators of choices that a family shares, and of choices that differ between its programs.
+        The generators of choices that are equal within a family, and of choices that differ within a family.
     special : bool
     values : list of Value
     nodes : list of Node
@@ -114,7 +115,10 @@ class Draw:
         return self.random.random() < probability
 
     def value(self, predicate):
-        """Return a value of the scope for which a predicate is true, or None; recent values are more likely."""
+        """Return a value of the scope for which a predicate is true. Recent values are more likely.
+
+        Return None if no value fits.
+        """
         fitting = [v for v in self.values if predicate(v)]
         if not fitting:
             return None
@@ -135,7 +139,7 @@ class Draw:
         return value
 
     def grow(self, loops=False, operation=None):
-        """Try to add a node; return True if a node was added."""
+        """Try to add a node. Return True if a node was added."""
         name = operation or self.choice(self.palette.loops if loops else self.palette.program)
         if name in ("loop", "op_from_graph") and self.depth >= (2 if name == "loop" else 1):
             return False
@@ -155,7 +159,10 @@ class Draw:
         return self.append(node)
 
     def append(self, node):
-        """Compute a node as a graph and as its twin, and add it to the scope if its array is acceptable."""
+        """Compute a node as a graph and as its twin. Add it to the scope if its array is acceptable.
+
+        Return True if it was added.
+        """
         operation = OPERATIONS[node.operation]
         try:
             exec(source.code("\n".join(operation.graph_lines(node, source.GraphRenderer()))), self.graph_names)
@@ -183,7 +190,7 @@ class Draw:
         return True
 
     def acceptable(self, array):
-        """Return True if an array is small, and has moderate values unless the program is about special values."""
+        """Return True if an array is small. Unless the program is about special values, they must also be moderate."""
         if array.size > MAX_ELEMENTS:
             return False
         return self.special or is_ordinary(array)
@@ -193,7 +200,7 @@ class Draw:
     def inside(self, rows):
         """Return a scope for a body with a parameter for each pair (value, row).
 
-        A parameter has the type of the value if the row is None, or else the type of that row of the value.
+        If the row is None, the parameter has the type of the value. Otherwise it has the type of this row of the value.
         """
         inner = Draw(self.random, self.detail, self.special, self.palette, self.counter, self.depth + 1)
         inner.parameters = []
@@ -210,7 +217,10 @@ class Draw:
         return [v for v in self.values if v.computed and v.kind == "dense"]
 
     def like(self, value, row):
-        """Return a value that can be the next value of a state; None if there is none."""
+        """Return a value that can be the next value of a state.
+
+        Add a node if no value fits. Return None if this fails.
+        """
         array = value.array if row is None else value.array[row]
         pattern = value.broadcastable if row is None else value.broadcastable[1:]
 
@@ -236,14 +246,17 @@ class Draw:
 
 
 def is_ordinary(array):
-    """Return True if all elements of an array are moderate."""
+    """Return True if no element of an array has a large magnitude."""
     if array.dtype.kind not in "fc" or not array.size:
         return True
     return bool(np.abs(array).max() < (LARGEST_HALF if array.dtype == "float16" else LARGEST))
 
 
 def _least_precise(results, operands):
-    """Return the dtype of the least precise variable that is computed between operands and results, or ""."""
+    """Return the dtype of the least precise variable that is computed between operands and results.
+
+    Return "" if no variable is computed.
+    """
     given = _variables(operands)
     computed = [v for v in ancestors(_variables([results]), given) if v.owner is not None and v not in given]
     return max(sorted({v.dtype for v in computed if hasattr(v.type, "dtype")}), key=unit, default="")
@@ -255,18 +268,18 @@ def _variables(values):
 
 
 def _frozen(value):
-    """Return a value with lists replaced by tuples."""
+    """Return a value in which lists are replaced by tuples."""
     return tuple([_frozen(item) for item in value]) if isinstance(value, (list, tuple)) else value
 
 
 class Palette:
-    """The few operations from which a program is drawn, so that they are combined with one another.
+    """The few operations from which a program is drawn. Because they are few, they are often combined.
 
     Attributes
     ----------
     chapters : list of str
     program, loops : list of str
-        The names of operations of the program, and of loop bodies.
+        The names of operations for the program, and for the bodies of loops.
     """
 
     def __init__(self, choices, special):
@@ -302,7 +315,7 @@ CHAPTER_WEIGHTS = {
 
 
 def generate(seed, index, names=None):
-    """Return the program of an index, which is the same in every process.
+    """Return the program of an index. It is the same in every process.
 
     Parameters
     ----------
@@ -374,7 +387,7 @@ def _input(draw, shape, dtype, lengths):
 
 
 def _values(draw, dtype, count):
-    """Return a list of random Python scalars of one of a few kinds."""
+    """Return a list of random Python scalars. All of them are of the same kind."""
     numbers, kind = draw.detail, draw.choice(("any", "any", "positive", "unit", "integers"))
     if draw.special and numbers.random() < 0.8:
         extremes = EXTREMES[dtype] if draw.detail.random() < 0.4 else ()
@@ -401,7 +414,7 @@ def _values(draw, dtype, count):
 
 
 def _finished(draw, inputs):
-    """Choose outputs, updates and derivatives."""
+    """Choose outputs, updates and a derivative, and return the program. Return None if this is not possible."""
     computed = draw.computed()
     if not computed:
         return None
@@ -420,7 +433,7 @@ def _finished(draw, inputs):
     )
     shapes = {v.name: v.array.shape for v in draw.values if v.kind != "list"}
     for one in (_aliased(draw, program), program):
-        # A single call with the arrays with which the program grew is ordinary.
+        # A single call is ordinary, because the program grew with the arrays of this call.
         calls = 1 if one is program and program.calls == 1 else _ordinary_calls(one, shapes)
         if calls:
             return replace(one, calls=calls, derivative=_derivative(draw, one))
@@ -428,9 +441,10 @@ def _finished(draw, inputs):
 
 
 def _ordinary_calls(program, shapes):
-    """Return the number of consecutive calls whose operands are in the domains of operations, with the recorded shapes.
+    """Return the number of the first calls that are ordinary.
 
-    It may be 0 if one array is passed for two arguments.
+    In an ordinary call, operands are in the domains of operations, and shapes are equal to `shapes`. The number may be
+    0 if one array is passed for two arguments.
     """
     nodes = [node for node in program.nodes if node.dtype]
     computed = source.twin(replace(program, outputs=tuple([node.name for node in nodes])))
@@ -438,7 +452,7 @@ def _ordinary_calls(program, shapes):
     for call in range(program.calls):
         try:
             outputs, updates = computed(settle_plainly, cast_plainly, call, **state)
-        except Exception:  # an index is too large, or there is no largest element
+        except Exception:  # for example, an index is too large, or an array is empty
             return call
         arrays = {**state, **dict(zip([node.name for node in nodes], outputs))}
         if any([np.shape(array) != shapes[name] for name, array in arrays.items()]):
@@ -455,7 +469,8 @@ def _in_domain(node, arrays, special):
     return (special or is_ordinary(arrays[node.name])) and OPERATIONS[node.operation].takes(operands, special)
 
 
-# With integers that differ from those of the first call, these operations may divide by zero or read out of bounds.
+# With integers that differ from the integers of the first call, these operations may divide by zero or read out of
+# bounds.
 PARTICULAR = ("floor_div", "mod", "index_by_variable")
 
 
@@ -480,7 +495,7 @@ def _update(draw, one):
 
 
 def _aliased(draw, program):
-    """Return a program in which the array of one argument may also be passed for another argument of the same type."""
+    """Return a program in which the array of one argument may also be passed for other arguments of the same type."""
     inputs = list(program.inputs)
     for k in range(1, len(inputs)):
         first, second = inputs[0], inputs[k]
@@ -504,14 +519,14 @@ def _derivative(draw, program):
     kinds = ["gradient"] * 3
     if not any([OPERATIONS[n.operation].undefined for n in all_nodes(program.nodes)]):
         kinds.append("Rop")
-    # Second derivatives of loops take as long to compile as twenty other programs.
+    # Compiling a second derivative of a loop takes as long as twenty other programs.
     if not any([n.operation == "loop" for n in all_nodes(program.nodes)]) or draw.chance(0.3):
         kinds.append("second")
     return draw.choice(kinds)
 
 
 def chapters_of(program):
-    """Return the chapters of a program's operations, including those in bodies, and its further properties."""
+    """Return the chapters of the operations of a program and its bodies, and other properties of the program."""
     found = {OPERATIONS[node.operation].chapter for node in all_nodes(program.nodes)}
     if program.derivative:
         found.add(program.derivative)

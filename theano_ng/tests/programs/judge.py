@@ -1,4 +1,4 @@
-"""Compile a program, call it, and compare the results with those of its twin."""
+"""Compiles a program, calls it, and compares the results with the results of its twin."""
 
 import contextlib
 import signal
@@ -32,24 +32,25 @@ from theano_ng.tests.programs.records import all_nodes
 STEPS = tuple([np.longdouble(2.0) ** -k for k in (7, 8, 9)])  # step sizes of Romberg's scheme
 SEEDS = (0, 1)  # seeds of the random errors for which derivatives are computed again
 DERIVATIVE_UNITS = 256.0
-# Flags of DebugMode, which the inner functions of loops read at their first call.
+# Flags of DebugMode. The inner functions of loops read them at their first call.
 AT_CALLS = {"tensor.cmp_sloppy": 2, "DebugMode.check_finite": False}
 
-#: Derivatives that are not defined: (operation of the derivative, exception) -> count and the first message.
+#: Derivatives that are not defined: (kind of derivative, exception) -> count and the first message.
 undefined = {}
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference between the results of a program and of its twin.
+    """A difference between the results of a program and the results of its twin, or another failure.
 
     Attributes
     ----------
     kind : str
         ``numbers``, ``type``, ``raises``, ``bits``, ``argument``, ``derivative``, ``time``.
     configuration : str
+        The name of the configuration.
     where : str
-        The output, update or input.
+        The name of the output, update or input.
     got, right : str
     """
 
@@ -92,7 +93,7 @@ class Expectation:
     extreme : bool
         Whether inputs have elements whose products overflow or underflow.
     derivative : (ndarray, ndarray) or None
-        The derivative along a direction (for Rop, of each output), and its allowed error.
+        The derivative along a direction (for Rop, the derivatives of all outputs), and its allowed error.
     lines : list of str
         The source lines that compute the derivative.
     """
@@ -119,7 +120,7 @@ class Expectation:
                 self._differentiate()
 
     def _run(self, settle, cast, plainly=False):
-        """Return the outputs and updates of all calls."""
+        """Return (outputs, updates) of each call."""
         state = {name: a if plainly else extended(a) for name, a in self._arrays.items()}
         found = []
         for call in range(self.program.calls):
@@ -161,7 +162,7 @@ class Expectation:
         return any([kink is not None and kink(*[arrays[name] for name in operands]) for kink, operands in kinks])
 
     def _places(self):
-        """Return the evaluations for the derivative: seed of the errors or None, and steps in two directions."""
+        """Return the arguments of `_moved` for all evaluations: the seed of the errors or None, and two steps."""
         found = [(seed, h) for h in STEPS for seed in (None, *SEEDS) if seed is None or h == STEPS[0]]
         if self.program.derivative == "second":
             return [(seed, i * h, k * h) for seed, h in found for i in (1, -1) for k in (1, -1)]
@@ -186,7 +187,7 @@ class Expectation:
         return table[-1][-1], left if self.program.derivative == "second" else left + _kink(places)
 
     def _moved(self, seed, along, across):
-        """Return the cost, or for Rop all outputs, at a point near the inputs."""
+        """Return the cost (for Rop, all outputs) at a point near the inputs."""
         settle = settle_extended if seed is None else Noise(seed).settle
         arrays = {name: extended(a) for name, a in self._arrays.items()}
         for one in self._wrt:
@@ -199,7 +200,10 @@ class Expectation:
         return np.asarray(sum([np.sum(o * source.weights(o.shape)) for o in outputs]))
 
     def variables(self):
-        """Return the variables by name, and the derivatives. Without state, all configurations share the variables."""
+        """Return the variables by name, and the derivatives.
+
+        All configurations share the variables if the program has no state.
+        """
         if self._variables is None or self._with_state():
             self._variables = self._new_variables()
         return self._variables
@@ -211,7 +215,7 @@ class Expectation:
         )
 
     def _new_variables(self):
-        made, self._names = self._names, None  # variables with state are used for one function only
+        made, self._names = self._names, None  # variables with state are used for only one function
         if self.lines:
             try:
                 names = source.variables(self.program, self.lines, made)
@@ -240,7 +244,10 @@ def _extreme(array):
 
 
 def _kink(places):
-    """Return the difference of the one-sided derivatives at a kink; without a kink, it depends on the step size."""
+    """Return the difference of the one-sided derivatives if a kink is found. Otherwise return 0.
+
+    Near a kink, the computed difference does not depend on the step size.
+    """
     middle = 2 * places[None, 0, 0]
     coarser, finer = [np.abs(places[None, h, 0] - middle + places[None, -h, 0]) / h for h in STEPS[-2:]]
     found = 2 * finer - coarser
@@ -258,8 +265,9 @@ class Compiled:
     function : Function
     shared : list of (Input, SharedVariable)
     state : list of (SharedVariable, value)
-        The state before the first of the consecutive calls.
+        All shared variables of the function, and their values before the first call.
     n_derived : int
+        The number of derivatives.
     """
 
     def __init__(self, program, configuration, expectation):
@@ -276,7 +284,7 @@ class Compiled:
                 updates=[(names[shared], names[new]) for shared, new in program.updates],
                 mode=configuration.make_mode(),
             )
-            # All shared variables, including the states of random streams.
+            # These are all shared variables, including the states of random streams.
             self.state = [(v, v.get_value()) for v in self.function.get_shared()]
 
     def call(self, function=None):
@@ -285,7 +293,7 @@ class Compiled:
         Returns
         -------
         list of list of ndarray
-            The results of each call, and then the values of the shared variables that have updates.
+            The results of each call. The last list contains the values of the shared variables that have updates.
 
         Raises
         ------
@@ -315,11 +323,11 @@ class Compiled:
 
 
 class ArgumentChanged(Exception):
-    """The exception for a function that has overwritten an argument which is not mutable."""
+    """The exception for an argument that is not mutable but was overwritten."""
 
 
 def bits(results):
-    """Return the bytes of all results; all NaNs have equal bytes."""
+    """Return the bytes of all results. All NaNs have equal bytes."""
     parts = []
     for array in [a for of_call in results for a in of_call]:
         if array.dtype.kind in "fc":
@@ -332,7 +340,7 @@ def bits(results):
 
 
 def compare(compiled, results):
-    """Return the first Difference between the results and those of the twin, or None."""
+    """Return the first Difference between the results and the results of the twin. Return None if they agree."""
     program, expectation = compiled.program, compiled.expectation
     for k, expected in enumerate(expectation.calls):
         got = results[k][: len(results[k]) - compiled.n_derived]
@@ -356,24 +364,25 @@ DECIDING = frozenset(
 )
 # Operations in which a rounding error of an operand can cause a large change of the result.
 JUMPING = DECIDING | frozenset("floor ceil trunc round_half_to_even floor_div_floats mod_floats".split())
-# Reductions with accumulators that are wider than those of the twin: their partial sums do not overflow.
+# Reductions whose accumulators are wider than the accumulators of the twin. Their partial sums do not overflow.
 WIDE_SUMS = frozenset(["sum", "prod", "mean"])
-# Products of larger numbers, or of numbers smaller than its inverse, may overflow in one order of the factors only.
+# If factors are larger than this number, or smaller than its inverse, a product may overflow or underflow, and whether
+# it does may depend on the order of the factors.
 EXTREME = 1e18
 
 
 def _decides(program):
-    # Powers have such results, too: 1 ** nan is 1, nan ** 0 is 1, and 2 ** -inf is 0.
+    # The finite results of powers may depend on them, too: 1 ** nan is 1, nan ** 0 is 1, and 2 ** -inf is 0.
     return any([node.operation in DECIDING or node.operation == "pow" for node in all_nodes(program.nodes)])
 
 
 def _rewritten(program, configuration):
-    """Return True if rules were applied. Inner graphs are rewritten in every mode."""
+    """Return True if rewriting rules were applied. Inner graphs are rewritten in every mode."""
     return configuration.rewritten or any([node.body is not None for node in program.nodes])
 
 
 def _may_differ(program, configuration, expectation):
-    """Return True if results may differ, because other values depend on NaN, infinities or overflow."""
+    """Return True if results may differ, because they depend on NaN, infinities or overflow in other values."""
     if expectation.extreme and any([node.operation in WIDE_SUMS for node in all_nodes(program.nodes)]):
         return True
     decided = expectation.extreme or not expectation.finite and _decides(program)
@@ -381,7 +390,7 @@ def _may_differ(program, configuration, expectation):
 
 
 def _lengths_may_differ(program, configuration, expectation):
-    """Return True if lengths, such as a number of steps, may differ in a rewritten program, so that arrays do not fit."""
+    """Return True if lengths, such as a number of steps, may differ in a rewritten program. Then arrays may not fit."""
     by_rounding = any([one.error is None for of_call in expectation.calls for one in of_call])
     return _may_differ(program, configuration, expectation) or by_rounding and _rewritten(program, configuration)
 
@@ -478,7 +487,7 @@ def limited(seconds):
 
 
 def judged(program, configuration, expectation=None, patience=1.0):
-    """Compile and call a program once.
+    """Compile a program, make its calls, and compare the results with the results of its twin.
 
     Parameters
     ----------

@@ -21,27 +21,27 @@ class Operation:
     name, chapter : str
     graph, twin : str
         Templates of the expression of variables, and of the expression of arrays. The twin may use ``np`` and the names
-        of `twins`. It converts dtypes with ``cast``, which keeps extended precision if the twin is evaluated in it.
+        in `twins`. It converts dtypes with ``cast``. In extended precision, ``cast`` keeps this precision.
     operands : tuple of callables
-        A predicate of a `Value` for each operand.
+        For each operand, a predicate of a `Value`.
     fits : callable, optional
         A predicate of all operands together.
     domain : callable, optional
-        A predicate of the operands' arrays, which is true in ordinary programs; special values may be outside of the
+        A predicate of the arrays of the operands. It is true in ordinary programs. Special values may be outside of the
         domain.
     strict : bool
-        Whether special values must also be in the domain, for instance because integers cannot be divided by zero.
+        Whether special values must be in the domain, too, for instance because integers cannot be divided by zero.
     parameters : callable, optional
-        ``(draw, *values)`` -> a dict, or None where the operation does not apply.
+        A function of (draw, *values) that returns a dict. It returns None if the operation does not apply.
     exact : bool
-        Whether the result has no rounding error: moves, selections, integers.
+        Whether the result has no rounding error: moved or selected elements, or integers.
     ulps : float
         The error of a single application, in units in the last place.
     scale : str, optional
-        A template of the magnitude to which rounding errors are relative; by default that of the result. It is larger
-        if terms cancel.
+        A template of the magnitude to which rounding errors are relative. It is larger than the result if terms cancel.
+        Default: the magnitude of the result.
     kink : callable, optional
-        A predicate of the operands' arrays that is true if the derivative at this point is a convention.
+        A predicate of the arrays of the operands. It is true if the derivative at this point is a convention.
     weight : float
         The relative frequency with which the operation is drawn.
     loops : bool
@@ -49,7 +49,7 @@ class Operation:
     stateful : bool
         Whether the result differs from call to call.
     undefined : bool
-        Whether the derivative is undefined: `grad` reports this, and `Rop` treats the result as a constant.
+        Whether the derivative is undefined. Then `grad` reports this, and `Rop` treats the result as a constant.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Operation:
         return template.format(*node.operands, **dict(node.parameters), out=repr(out))
 
     def pick(self, draw):
-        """Draw the operands, parameters and body of a node; return None if no operands fit."""
+        """Draw the operands, parameters and body of a node. Return None if no operands fit."""
         values = []
         for predicate in self.operands:
             value = draw.value(predicate)
@@ -134,7 +134,7 @@ def floats(value):
 
 
 def doubles(value):
-    """Return True for floats that LAPACK accepts."""
+    """Return True if an operand has a float dtype that LAPACK supports."""
     return floats(value) and value.array.dtype.itemsize >= 4
 
 

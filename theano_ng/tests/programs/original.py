@@ -1,6 +1,6 @@
-"""Programs on Theano 1.0.5.
+"""Runs programs on Theano 1.0.5.
 
-The environment variable THEANO_ORIGINAL is the path of a Python interpreter that has it.
+The environment variable THEANO_ORIGINAL is the path of a Python interpreter in which Theano 1.0.5 is installed.
 """
 
 import base64
@@ -47,7 +47,10 @@ class Original:
         self._folder.cleanup()
 
     def difference(self, program, expectation):
-        """Return the Difference between Theano's results and the twin's, or None; an exception has kind ``raises``."""
+        """Return the Difference between the results of Theano and of the twin. Return None if they agree.
+
+        The kind of the Difference is ``raises`` if Theano raised an exception.
+        """
         arguments = [one for one in program.inputs if one.role != "shared"]
         asked = dict(
             lines=[*source.graph_lines(program), *expectation.lines],
@@ -67,7 +70,7 @@ class Original:
 
 
 class _Results:
-    """The attributes of a compiled function that `judge.compare` reads."""
+    """An object with the attributes of a compiled program that `judge.compare` reads."""
 
     def __init__(self, program, expectation, n_derived):
         self.program, self.expectation, self.n_derived = program, expectation, n_derived

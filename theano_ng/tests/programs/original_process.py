@@ -1,8 +1,8 @@
-"""The script of `original` that runs in the interpreter of Theano 1.0.5: it uses Python 3.8 and imports nothing from
+"""The script of `original` that runs in the interpreter of Theano 1.0.5. It uses Python 3.8 and imports nothing from
 this package.
 
 Each line of standard input is a JSON object with the source code of a program. The answer is a line with a pickle in
-base64, which contains the results or the exception.
+base64. The pickle contains the results, or the text of an exception.
 """
 
 import base64

@@ -1,9 +1,10 @@
 """The precisions in which twins are evaluated, and the error that a correct function may have.
 
 A twin is evaluated in the dtypes of its variables (plainly), in `numpy.longdouble`, and several times in
-`numpy.longdouble` with random errors. These move each rounded result by a few units in the last place of its dtype,
-relative to the operation's scale. The resulting changes of the outputs are the condition of the program for these
-values. The allowed error of an output is a small multiple of this change, plus a few units of the output.
+`numpy.longdouble` with random errors. The random errors move each rounded result by a few units in the last place of
+its dtype, relative to the scale of the operation. The changes of the outputs show how strongly rounding errors affect
+the program for these values. The allowed error of an output is a small multiple of its change, plus a few units in the
+last place of the output.
 """
 
 import functools
@@ -20,7 +21,7 @@ OWN_UNITS = 16.0  # allowed units in the last place of the output itself
 
 @functools.cache
 def unit(dtype):
-    """Return the spacing of the floats of a dtype at 1, or 0 for integers."""
+    """Return the spacing of the floats of a dtype at 1. Return 0 for integers."""
     dtype = np.dtype(dtype)
     return float(np.finfo(dtype).eps) if dtype.kind in "fc" else 0.0
 
@@ -31,7 +32,7 @@ def settle_plainly(value, dtype, ulps=0.0, scale=None):
 
 
 class Plain:
-    """A ``settle`` function that rounds, and records whether all results were finite.
+    """An object whose method ``settle`` rounds results, and records whether all results were finite.
 
     Attributes
     ----------
@@ -76,13 +77,15 @@ STRIDE = 5003  # distance in `ERRORS` between the starts of two samples
 
 
 class Noise:
-    """A ``settle`` function that adds errors. Zeros get random signs, because rewrites do not keep the sign of zero.
+    """An object whose method ``settle`` adds errors.
+
+    Zeros get random signs, because rewriting rules do not keep the sign of zero.
 
     Parameters
     ----------
     number : int
-        The number of the sample. The errors of an odd number are the negatives of those of the previous number, so that
-        one of both samples changes the result of a comparison with an equal value.
+        The number of the sample. The errors of an odd number are the negatives of the errors of the previous number.
+        Therefore one of the two samples changes the result of a comparison of equal values.
     """
 
     def __init__(self, number):
@@ -102,7 +105,7 @@ class Noise:
         return np.where(error == 0, value, value + error)  # -0.0 + 0.0 is 0.0
 
     def _signed(self, value):
-        """Return the next errors in the shape of a value."""
+        """Return the next errors, with the shape of a value."""
         places = np.arange(self.place, self.place + value.size) % ERRORS.size
         self.place = int(places[-1]) + 1 if value.size else self.place
         return self.sign * ERRORS[places].reshape(value.shape)
@@ -114,13 +117,13 @@ def extended(one):
 
 
 class Judged:
-    """The expected values of an array: rounded, and in extended precision, with the allowed error.
+    """The expected values of an array: rounded, and in extended precision. The allowed error is also computed.
 
     Attributes
     ----------
     plain, exact : ndarray
     error : ndarray or None
-        The allowed error. None if the array cannot be judged, because its shape depends on rounding.
+        The allowed error of each element. None if the array cannot be judged, because its shape depends on rounding.
     """
 
     def __init__(self, plain, exact, noisy):
@@ -134,7 +137,7 @@ class Judged:
         if dtype.kind not in "fc":
             differ = [np.asarray(n) != exact for n in noisy] + [self.plain != exact]
             return np.where(np.any(differ, axis=0), np.inf, 0.0)
-        # If an infinity depends on the sign of a zero or on rounding, nothing is known.
+        # If an infinity depends on the sign of a zero or on rounding, it cannot be judged.
         self._steady = np.all([_structure(np.asarray(n)) == _structure(exact) for n in noisy], axis=0)
         with np.errstate(all="ignore"):
             moved = np.max([np.abs(np.asarray(n) - exact) for n in noisy] + [0 * np.abs(exact)], axis=0)
@@ -146,17 +149,17 @@ class Judged:
         return np.where(known, error, np.inf)
 
     def wrong(self, got, as_written, finite=True):
-        """Return a mask of the wrong elements of a result, or None if its shape or dtype is wrong.
+        """Return a mask of the wrong elements of a result. Return None if its shape or dtype is wrong.
 
         Parameters
         ----------
         got : ndarray
         as_written : bool
-            Whether the graph is not rewritten, so that NaN and infinities must be at the expected positions. Rewriting
-            may remove the operations that produce them.
+            True if the graph is not rewritten. Then NaN and infinities must be at the expected positions. Rewriting may
+            remove the operations that produce them.
         finite : bool
             Whether all values of the program are finite. If not, integers and booleans of a rewritten graph may depend
-            on removed operations.
+            on removed operations, and are not judged.
         """
         got = np.asarray(got)
         if self.error is None:
@@ -177,10 +180,10 @@ class Judged:
 
 
 def _same(a, b):
-    """Return a mask of equal elements; two NaNs are equal."""
+    """Return a mask of equal elements. Two NaNs count as equal."""
     return (a == b) | (a != a) & (b != b)
 
 
 def _structure(array):
-    """Return 0 for each finite element, 1 for each infinite element, 2 for each NaN."""
+    """Return an array: 0 for each finite element, 1 for each infinite element, and 2 for each NaN."""
     return np.where(np.isnan(array), 2, np.where(np.isinf(array), 1, 0))

@@ -20,7 +20,7 @@ class Input:
     form : str
         The memory layout: a key of `forms.FORMS`.
     role : {"argument", "mutable", "shared"}
-        A mutable argument may be overwritten by the function; a shared variable is not an argument.
+        The function may overwrite a mutable argument. A shared variable is not an argument.
     same_as : str or None
         The name of another input whose array is also passed for this input.
     """
@@ -59,18 +59,18 @@ class Node:
     Attributes
     ----------
     name : str
-        The name of the result. A result may be a list, of which `item` nodes select elements.
+        The name of the result. A result may be a list. Then `item` nodes select its elements.
     operation : str
         A key of `operations.OPERATIONS`.
     operands : tuple of str
         Names of inputs and of earlier nodes.
     parameters : tuple of (str, object)
-        The values of the other fields of the operation's templates.
+        The values of the fields of the operation's templates that have names.
     body : Body or None
     dtype : str
-        The dtype of the result; empty if the result is a list.
+        The dtype of the result. Empty if the result is a list.
     rounding : str
-        The least precise dtype that the original graph computes between operands and result; empty if there is none.
+        The least precise dtype that the original graph computes between operands and result. Empty if it computes none.
     """
 
     name: str
@@ -93,9 +93,9 @@ class Program:
         The nodes in topological order.
     outputs : tuple of str
     updates : tuple of (str, str)
-        Shared variables, and their values after each call.
+        Pairs of a shared variable and the variable with its value after each call.
     derivative : {None, "gradient", "second", "Rop"}
-        The derivative with respect to the float inputs that is computed in addition to the outputs.
+        The kind of derivative that is computed in addition to the outputs, with respect to the float inputs.
     special : bool
         Whether inputs contain NaN, infinities, zeros of both signs, and extreme values.
     borrow : bool

@@ -1,4 +1,4 @@
-"""Delta debugging: the reduction of a program that differs to a small one that differs in the same way."""
+"""Delta debugging: reduces a program whose results differ to a small program that differs in the same way."""
 
 import time
 from dataclasses import replace
@@ -11,7 +11,7 @@ from theano_ng.tests.programs.records import Input, all_nodes, needed
 
 
 def size(program):
-    """Return the size of a program as a tuple of numbers, the most important first."""
+    """Return the size of a program as a tuple of numbers, the most important number first."""
     nodes = all_nodes(program.nodes)
     odd = [one.form != "contiguous" for one in program.inputs] + [one.role != "argument" for one in program.inputs]
     odd += [one.same_as is not None for one in program.inputs]
@@ -27,17 +27,17 @@ def size(program):
 
 
 def reduced(program, fails, budget=400, seconds=150):
-    """Return the smallest program found for which `fails` returns True.
+    """Return the smallest program that is found and for which `fails` returns True.
 
     Parameters
     ----------
     program : Program
     fails : callable
-        A predicate: a program differs in the same way as the first one.
+        A predicate of a program. It is true if the program fails in the same way as the given program.
     budget : int
         The maximum number of calls of `fails`.
     seconds : float
-        The time limit, after which the smallest program so far is returned.
+        The time limit. When it is exceeded, the smallest program so far is returned.
     """
     tried, progress, end = set(), True, time.monotonic() + seconds
     while progress and budget > 0:
@@ -57,7 +57,7 @@ def reduced(program, fails, budget=400, seconds=150):
 
 
 def smaller(program):
-    """Yield smaller programs, the smallest first."""
+    """Yield programs that are smaller in one respect. Changes that remove most come first."""
     yield from _fewer_outputs(program)
     yield from _without_nodes(program)
     yield from _plainer(program)
@@ -79,7 +79,7 @@ def _fewer_outputs(program):
 
 
 def _values(program):
-    """Return the arrays of all inputs and of nodes with a single result, in their dtypes, and the variables."""
+    """Return the arrays of all inputs and of all nodes with a single result, in their dtypes, and the variables."""
     names = [node.name for node in program.nodes if node.dtype]
     whole = replace(program, outputs=tuple(names), updates=())
     arrays = {one.name: source.plain(one) for one in program.inputs}
@@ -90,7 +90,10 @@ def _values(program):
 
 
 def _without_nodes(program):
-    """Yield programs with a node replaced by an operand of its type, or by an input; in bodies, by any operand."""
+    """Yield programs in which a node is replaced by an operand of its type, or by an input.
+
+    In bodies, a node is replaced by any operand or parameter. Two inputs of the same type are replaced by one input.
+    """
     try:
         arrays, variables = _values(program)
     except Exception:
@@ -137,7 +140,7 @@ def _reading(node, old, new):
 
 
 def _renamed(program, old, new):
-    """Return the program with all uses of one variable replaced by another."""
+    """Return the program with all uses of the variable `old` replaced by the variable `new`, and without `old`."""
     return replace(
         program,
         inputs=tuple([replace(one, same_as=None) if one.same_as == old else one for one in program.inputs]),
@@ -182,7 +185,7 @@ def _with_input(program, k, one):
 
 
 def _shorter(program):
-    """Yield programs in which all axes of one length, or a single axis, are shorter."""
+    """Yield programs in which a single axis is shorter, or all axes of one length are shorter."""
     lengths = sorted({n for one in program.inputs for n in one.shape if n > 1}, reverse=True)
     for length in lengths:
         for new in dict.fromkeys((1, 2, length - 1)):
@@ -217,14 +220,16 @@ def _simpler_values(program):
 
 
 def fewer(items, fails, budget=60):
-    """Return the shortest list found for which `fails` returns True (ddmin).
+    """Return the shortest list that is found and for which `fails` returns True. The algorithm is ddmin.
 
     Parameters
     ----------
     items : list
-        The items; the last one is kept.
+        The items. The last item is always kept.
     fails : callable
+        A predicate of a list.
     budget : int
+        The maximum number of calls of `fails`, approximately.
     """
     kept, last, parts = list(items[:-1]), items[-1], 2
     while kept and budget > 0:

@@ -1,4 +1,4 @@
-"""Judge programs in a separate process with an empty cache: ``python -m theano_ng.tests.programs.reproduce FILE``."""
+"""Judges programs in a separate process with an empty cache: ``python -m theano_ng.tests.programs.reproduce FILE``."""
 
 import os
 import pickle
@@ -15,14 +15,16 @@ from theano_ng.tests.programs.reduction import fewer, reduced
 from theano_ng.tests.programs.session import Kept
 
 TIMEOUT = 300
-PATIENCE = 0.4  # fraction of a run's time limit: to reduce a program that never ends, many such programs are compiled
+# The fraction of the time limit that a program may take. It is small, because the reduction of a program that never
+# ends runs into the time limit many times.
+PATIENCE = 0.4
 
 
 def difference_of(steps):
-    """Compile and call programs one after another; return the Difference of the last one, or None.
+    """Compile and call programs one after another. Return the Difference of the last program, or None if it is correct.
 
-    Before a program is compiled, the kernels of the previous ones are finished. The last program is called again at the
-    end.
+    Before a program is compiled, the kernels of the previous programs are finished. The last program is called again at
+    the end.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ def difference_of(steps):
     if found is None and results is not None:
         found = kept[-1].call_again()
     if found is None and results is not None and CONFIGURATIONS[steps[-1][1]].family:
-        # Compile the graph again, which comes from the cache.
+        # Compile the graph again. This time, it comes from the cache.
         program, name = steps[-1]
         _, again, found = judged(program, CONFIGURATIONS[name], kept[-1].compiled.expectation)
         if found is None and bits(again) != kept[-1].bits:
@@ -52,9 +54,10 @@ def difference_of(steps):
 
 
 def smallest(program, configuration):
-    """Reduce a program in this process to a small one with the same kind of difference.
+    """Reduce a program in this process to a small program with the same kind of difference.
 
-    Return the small program, a configuration in which it differs, and its Difference.
+    Return the small program, a configuration in which it differs, and its Difference. The Difference is None if the
+    failure was not reproduced.
     """
     first = difference_of([(program, "interpreted")])
     if first is not None:
@@ -80,7 +83,10 @@ def same(first, second):
 
 
 def in_new_process(what, argument, timeout=TIMEOUT):
-    """Run ``difference_of`` or ``smallest`` in a new process with an empty cache; None if it hangs or crashes."""
+    """Run ``difference_of`` or ``smallest`` in a new process with an empty cache.
+
+    Return None if it hangs or crashes.
+    """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "argument.pkl")
         with open(path, "wb") as file:
@@ -102,7 +108,7 @@ def in_new_process(what, argument, timeout=TIMEOUT):
 
 
 def minimal(failure):
-    """Return the shortest list found of small programs that shows a failure, and the Difference of its last program.
+    """Return a short list of small programs that shows a failure, and the Difference of the last program of the list.
 
     Parameters
     ----------

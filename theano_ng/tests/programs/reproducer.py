@@ -1,4 +1,4 @@
-"""The source code of a self-contained Python program that shows a failure."""
+"""Writes the source code of a self-contained Python program that shows a failure."""
 
 from theano_ng.tests.programs import source
 from theano_ng.tests.programs.configurations import CONFIGURATIONS
@@ -64,7 +64,7 @@ def text(title, steps, difference, lines=()):
     ----------
     title : str
     steps : list of (Program, str)
-        Programs and names of configurations, in the order in which they are compiled; the last one differs.
+        Programs and names of configurations, in the order in which they are compiled. The last program differs.
     difference : Difference
     lines : list of str
         The source lines that create the derivative of the last program.

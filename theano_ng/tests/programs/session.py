@@ -1,5 +1,5 @@
-"""A run of many programs in one process: they share its caches, are compiled in several configurations, and are called
-again while compilers finish.
+"""A run of many programs in one process. The programs share its caches and are compiled in several configurations. They
+are called again while compilers finish.
 
 A function whose first results are correct must return equal bits at every later call: after its kernels are installed,
 from other threads, after copying and pickling, and when another process compiles it with the warm cache.
@@ -27,15 +27,15 @@ from theano_ng.tests.programs.generator import chapters_of, generate, note, unco
 from theano_ng.tests.programs.judge import Difference, Expectation, bits, compare, judged, raised
 
 KEPT = 120  # number of functions that are kept and called again
-AGAIN = 0.5  # probability that one of them is called again, for each program
+AGAIN = 0.5  # probability that a kept function is called again, for each program
 THREADS = 3
 COPIED, RECOMPILED = 0.1, 0.1  # shares of the functions in the family FAST_RUN
 ORIGINAL = 0.03  # share of the programs that run on Theano 1.0.5
-HISTORY = 600  # number of recorded programs before a failure, which may have caused it
+HISTORY = 600  # maximum number of programs that are recorded before a failure, because they may have caused it
 
 
 class Failure:
-    """A program that differs.
+    """A program that differs, or that failed in another way.
 
     Attributes
     ----------
@@ -44,14 +44,14 @@ class Failure:
     program : Program
     difference : Difference
     before : list of (int, str)
-        The indices and configurations of the programs that this process compiled before, the latest last.
+        The indices and configurations of programs that this process compiled before, the latest program last.
     """
 
     def __init__(self, seed, index, program, difference, before):
         self.seed, self.index, self.program, self.difference, self.before = seed, index, program, difference, before
 
     def programs_before(self):
-        """Return the programs that were compiled before with a compiler, and the names of their configurations."""
+        """Return the programs that were compiled before with a C compiler, and the names of their configurations."""
         return [
             (generate(self.seed, index), name)
             for index, name in self.before
@@ -64,11 +64,11 @@ class Kept:
 
     def __init__(self, index, compiled, results):
         self.index, self.compiled, self.bits = index, compiled, bits(results)
-        # Each call first restores the state, so functions with state are called by one thread at a time.
+        # Each call first restores the state. Therefore only one thread at a time calls a function that has state.
         self.lock = threading.Lock() if compiled.state else contextlib.nullcontext()
 
     def call_again(self, function=None, how="a later call"):
-        """Call the function again; return the Difference to the first call, or None."""
+        """Call the function again. Return the Difference to the first call, or None if the bits are equal."""
         with self.lock:
             try:
                 results = self.compiled.call(function)
@@ -90,17 +90,17 @@ class Session:
     configurations : iterable of str
         The names of the configurations that are drawn.
     original : Original, optional
-        A process of Theano 1.0.5, on which some of the programs run.
+        A process of Theano 1.0.5. Some of the programs also run there.
 
     Attributes
     ----------
     failures : list of Failure
     differs_from_original : list of Failure
-        Programs for which Theano 1.0.5 differs from NumPy. It has faults, so these entries have to be read, and do not
-        count as failures.
+        Programs for which Theano 1.0.5 differs from NumPy. Theano 1.0.5 has faults. Therefore these entries do not
+        count as failures, and a person has to read them.
     chapters, runs : Counter
-        The numbers of programs of each chapter; the numbers of programs in each configuration, and of further calls of
-        each kind.
+        The number of programs of each chapter, and the number of programs in each configuration. `runs` also counts
+        further calls, by their kind.
     """
 
     def __init__(self, seed, configurations=tuple(CONFIGURATIONS), original=None):
@@ -112,7 +112,7 @@ class Session:
         self.results = []  # (index, configuration, bits) of the family FAST_RUN
 
     def judge(self, index):
-        """Generate and judge one program."""
+        """Generate a program, and judge it in the configurations that are drawn for it."""
         names = {}
         program = generate(self.seed, index, names)
         if program is None:
@@ -169,7 +169,7 @@ class Session:
             self.differs_from_original.append(Failure(self.seed, index, program, difference, []))
 
     def _variants(self, kept, choices):
-        """Judge copies of a function, and the same graph compiled again from the cache of graphs."""
+        """Judge copies of a function, and a function that is compiled again from the cache of graphs."""
         if choices.random() < COPIED and not kept.compiled.state:
             name, make = choices.choice(
                 (
@@ -194,7 +194,7 @@ class Session:
                 self._failed(kept.index, kept.compiled.program, difference)
 
     def _recompiled(self, kept, choices):
-        """Compile the graph again in a configuration that must give equal bits; return a Difference, or None."""
+        """Compile the graph again in a configuration that must give equal bits. Return a Difference or None."""
         family = [
             c
             for c in CONFIGURATIONS.values()
@@ -224,7 +224,7 @@ class Session:
             self._failed(kept.index, kept.compiled.program, difference)
 
     def _in_threads(self, some):
-        """Call several functions concurrently, each a few times, and the first one from two threads."""
+        """Call several functions concurrently, each of them a few times. Call the first function from two threads."""
         self.runs["called in threads"] += len(some)
         found = {}
 
@@ -244,14 +244,14 @@ class Session:
         self.failures.append(Failure(self.seed, index, program, difference, list(self.before)))
 
     def finish(self):
-        """Wait for the compilers, call all kept functions again, and compare with another process."""
+        """Wait for the compilers, call all kept functions again, and compare the bits with another process."""
         with np.errstate(all="ignore"):
             background.wait_for_kernels(120)
             self._again(list(self.kept))
             self._second_process()
 
     def _second_process(self):
-        """Compile programs of the family FAST_RUN in a new process with the warm cache."""
+        """Compile programs of the family FAST_RUN in a new process with the warm cache, and compare the bits."""
         if not self.results:
             return
         chosen = random.Random("second %s" % self.seed).sample(self.results, min(200, len(self.results)))
@@ -288,15 +288,15 @@ def run(session, seconds, first=0, most=float("inf"), wall=float("inf"), report=
     ----------
     session : Session
     seconds : float
-        The limit of this process's processor time.
+        The limit of the processor time of this process.
     first : int
         The first index.
     most : int, optional
-        The maximum number of indices.
+        The maximum number of programs.
     wall : float
         The limit of wall-clock time in seconds.
     report : callable, optional
-        A function that is called with each Failure at once.
+        A function that is called with each Failure as soon as it is found.
 
     Returns
     -------

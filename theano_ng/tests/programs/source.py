@@ -1,6 +1,6 @@
-"""The Python source code of programs, and the variables or arrays that it computes when it runs.
+"""The Python source code of programs, and the variables or arrays that this code computes.
 
-The printed code of a program is the code that runs; nothing else interprets the records.
+The printed code of a program is the code that runs. Nothing else interprets the records.
 """
 
 import functools
@@ -93,7 +93,7 @@ def _graph_parts(program):
 def code(text):
     """Return the compiled code of some lines.
 
-    It is cached: programs share most lines, and compiling is slower than running.
+    The code is cached, because programs share most lines, and compiling is slower than running.
     """
     return compile(text, "<program>", "exec")
 
@@ -105,7 +105,7 @@ def variables(program, more=(), names=None):
     ----------
     program : Program
     more : iterable of str
-        Further lines.
+        Further lines that are run at the end.
     names : dict, optional
         The variables, if the lines of the program have already been run.
     """
@@ -122,7 +122,7 @@ def twin(program):
     """Return a function of ``settle, cast, call`` and the arrays of all inputs by name. It returns the arrays of
     outputs and of updates.
 
-    ``call`` is the number of the call, which random streams need.
+    ``call`` is the number of the call. Random streams need it.
     """
     render = TwinRenderer()
     steps = [code("\n".join(render.lines(node))) for node in program.nodes]
@@ -140,7 +140,7 @@ def twin(program):
 
 
 def weights(shape, dtype="float64"):
-    """Return weights of both signs, for the sum of outputs in the cost, and for the directions of derivatives."""
+    """Return weights of both signs. They are used in the cost, a sum of outputs, and for directions of derivatives."""
     return np.cos(np.arange(1, 1 + int(np.prod(shape)))).reshape(shape).astype(dtype)
 
 
@@ -150,13 +150,13 @@ def differentiable(program):
 
 
 def derivative_lines(program, shapes):
-    """Return the source lines that create `derived`, a list of variables.
+    """Return the source lines that create `derived`, a list of the derivatives as variables.
 
     Parameters
     ----------
     program : Program
     shapes : dict
-        Output -> its shape, of those that are floats.
+        Output -> its shape, for all outputs that are floats.
     """
     wrt = differentiable(program)
     lines = ["wrt = [%s]" % ", ".join([one.name for one in wrt])]

@@ -73,15 +73,15 @@ def with_diagonal(x, value):
 
 
 def nearly_equal(x, y):
-    """Return a mask of elements that differ so little that rounding errors may decide which one is larger."""
+    """Return a mask of elements that differ so little that rounding errors may decide which element is larger."""
     return np.abs(x - y) <= NEAR * np.maximum(np.abs(x), np.abs(y))
 
 
 def equal(x, y):
     """Return a mask of equal elements.
 
-    In extended precision, nearly equal elements count as equal if the first is larger. Thereby random errors change the
-    result where they may change equality.
+    In extended precision, nearly equal elements count as equal if the first element is larger. Therefore random errors
+    change the result where they may change equality.
     """
     if np.longdouble not in (np.asarray(x).dtype, np.asarray(y).dtype):
         return x == y
@@ -89,7 +89,10 @@ def equal(x, y):
 
 
 def complex_of(real, imag):
-    """Return complex numbers with these parts. (A product of infinity with the imaginary unit would be NaN.)"""
+    """Return complex numbers with these parts.
+
+    The expression ``real + 1j * imag`` would be NaN for infinite parts.
+    """
     result = np.empty(np.broadcast_shapes(np.shape(real), np.shape(imag)), np.result_type(real, imag, np.complex64))
     result.real, result.imag = real, imag
     return result
@@ -103,7 +106,7 @@ def symmetric(x):
 
 
 def loop(step, sequences, states, others, n_steps, backwards):
-    """Compute ``scan``: sequences and states are pairs of array and taps; return the list of outputs."""
+    """Compute ``scan``, and return the list of outputs. Sequences and states are pairs of array and taps."""
     slices = [one for x, taps in sequences for one in _slices_of_taps(x, taps, backwards)]
     steps = min([*[len(one) for one in slices], *[n_steps] * (n_steps is not None)])
     rows = [[initial] if taps == (-1,) else list(initial[: -min(taps)]) for initial, taps in states]
@@ -122,7 +125,7 @@ def loop(step, sequences, states, others, n_steps, backwards):
 
 
 def folded(x, backwards):
-    """Return the fold of the rows of x by ``tanh(a * p) + a``."""
+    """Return the fold of the rows of x by ``tanh(a * p) + a``, where a is a row and p the previous result."""
     result = np.ones_like(x[0])
     for row in x[::-1] if backwards else x:
         result = np.tanh(row * result) + row
@@ -130,13 +133,13 @@ def folded(x, backwards):
 
 
 def kept(x, every):
-    """Return the states of the fold of `folded` after each block of `every` steps; the last block may be shorter."""
+    """Return the states of the fold `folded` after each block of `every` steps. The last block may be shorter."""
     states = [folded(x[:n], False) for n in range(1, len(x) + 1)]
     return np.array([state for n, state in enumerate(states, 1) if n % every == 0 or n == len(states)])
 
 
 def _slices_of_taps(x, taps, backwards):
-    """Return the array that each tap of a sequence reads step by step; for a backward loop it is reversed."""
+    """Return the array that each tap of a sequence reads step by step. For a backward loop, it is reversed."""
     first = -min(0, *taps, 0)
     length = max(0, len(x) - first - max(0, *taps, 0))
     slices = [x[first + tap : first + tap + length] for tap in taps]
@@ -182,9 +185,9 @@ def cholesky(a):
 
 
 def _rotation(difference, product):
-    """Return cosine and sine of Jacobi's rotation by the smaller angle.
+    """Return the cosine and sine of the smaller rotation angle in Jacobi's method.
 
-    `difference` is the difference of the diagonal elements, `product` is the off-diagonal element, which becomes zero.
+    `difference` is the difference of the diagonal elements. `product` is the off-diagonal element, which becomes zero.
     """
     ratio = difference / (2 * product)
     tangent = (1 if ratio >= 0 else -1) / (abs(ratio) + np.sqrt(1 + ratio * ratio))
@@ -233,7 +236,10 @@ def polar(a):
 
 
 def exponential(a):
-    """Return the exponential of a matrix: a series for a fraction of it, squared repeatedly."""
+    """Return the exponential of a matrix.
+
+    It is computed by a series for a fraction of the matrix, squared repeatedly.
+    """
     halvings = 10
     part, term, total = a / 2**halvings, np.eye(len(a), dtype=a.dtype), np.eye(len(a), dtype=a.dtype)
     for k in range(1, 12):
@@ -262,7 +268,10 @@ def cross_entropy_of_sigmoid(x, target):
 
 
 def convolution(x, w, border, step, flip):
-    """Return a convolution of images or volumes with filters; `flip` flips the filters, as the definition demands."""
+    """Return a convolution of images or volumes with filters. If `flip` is True, the filters are flipped.
+
+    A convolution flips its filters by definition.
+    """
     lengths = w.shape[2:]
     axes = tuple(range(2, x.ndim))
     pad = {
@@ -304,7 +313,7 @@ def _windows(length, size, stride, ignore_border):
 def _special(name, of_scipy):
     """Return a function that computes with scipy.special, or with 30 digits of mpmath.
 
-    It uses mpmath for longdouble, and where SciPy returns infinity although the result is finite.
+    It uses mpmath for longdouble, and if SciPy returns infinity for a finite argument.
     """
 
     def computed(x):
@@ -358,8 +367,8 @@ erf, erfc, gamma, gammaln, psi = [_special(*names) for names in _NAMES.items()]
 def _of_numpy(seed, draw):
     """Return a function that draws the next samples of the first stream of ``RandomStreams(seed)``, and an empty list.
 
-    As documented, the stream is NumPy's generator; its seed is the first sample of NumPy's generator with the seed
-    `seed`.
+    As documented, the stream is a NumPy generator. Its seed is the first sample of another NumPy generator, which has
+    the seed `seed`.
     """
     generator = np.random.RandomState(int(np.random.RandomState(seed).randint(2**30)))
     return functools.partial(eval, compile(draw, "<draw>", "eval"), {"g": generator, "np": np}), []
@@ -373,16 +382,17 @@ def _of_mrg(seed, draw):
 
 
 def _drawn_by(stream, seed, draw, calls):
-    """Return the samples of a stream at its last call.
+    """Return the samples that a stream draws at a call.
 
     Parameters
     ----------
     stream : callable
-        A function that returns the drawing function, and the list of the samples drawn so far.
+        A function that returns the function that draws, and the list of the samples drawn so far.
     seed : int
     draw : str
         An expression of the generator `g`, or a method call of MRG_RandomStreams.
     calls : int
+        The number of the call, counted from 1.
     """
     function, found = stream(seed, draw)
     while len(found) < calls:
@@ -394,5 +404,5 @@ drawn, drawn_by_mrg = functools.partial(_drawn_by, _of_numpy), functools.partial
 
 
 def by_steps(draw, seed, numbers, steps, call):
-    """Return the samples of a loop at a call, one row for each step; `draw` is one of the two functions above."""
+    """Return the samples that a loop draws at a call, one row for each step. `draw` is `drawn` or `drawn_by_mrg`."""
     return np.array([draw(seed, numbers, call * steps + step) for step in range(1, steps + 1)])

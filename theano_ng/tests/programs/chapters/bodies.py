@@ -1,4 +1,4 @@
-"""Nodes with an inner graph (loops of every form, OpFromGraph), and conditions that compute one branch only."""
+"""Nodes with an inner graph (loops of every form, OpFromGraph), and conditions that compute only one branch."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ TAPS = ((-1,), (-1,), (-1,), (-2,), (-1, -2), (-3, -1))
 
 
 def _whole(v):
-    """Return True for floats without broadcastable axes: the types of their rows do not change from step to step."""
+    """Return True for nonempty floats without broadcastable axes. The types of their rows are the same in all steps."""
     return floats(v) and not any(v.broadcastable) and 0 not in v.array.shape
 
 
@@ -20,7 +20,7 @@ def _indented(lines):
 
 @dataclass(frozen=True)
 class WithBody(Operation):
-    """An operation with an inner graph, which is a Python function in the graph's code and in the twin's code."""
+    """An operation with an inner graph. In the code of the graph and of the twin, this is a Python function."""
 
     def function_lines(self, node, render, returned):
         inside = [line for inner in node.body.nodes for line in render.lines(inner)]
@@ -36,9 +36,9 @@ class Loop(WithBody):
     """``theano.scan``. Its parameters define which operands are sequences, states and other values of the step, and
     their taps.
 
-    Attributes of a node: ``sequences`` and ``states``, tuples of (number of an operand, taps); ``others``, numbers of
-    operands; ``more``, the number of outputs that are not states; ``until``, None or a bound: the loop ends after a
-    step whose last output has a larger sum.
+    Parameters of a node: ``sequences`` and ``states`` are tuples of (index of an operand, taps). ``others`` is a tuple
+    of indices of operands. ``more`` is the number of outputs that are not states. ``until`` is None or a bound: the
+    loop ends after a step if the sum of its last output exceeds the bound.
     """
 
     def _settings(self, node):
@@ -153,7 +153,7 @@ class Loop(WithBody):
 
 
 class Builder(WithBody):
-    """``OpFromGraph`` of a graph with one or two operands."""
+    """``OpFromGraph`` with one or two operands."""
 
     def graph_lines(self, node, render):
         parameters, operands = "parameters_" + node.name, ", ".join(node.operands)
@@ -229,7 +229,7 @@ register(
         "map", LOOPS, "theano.map(lambda a: T.tanh(a) + a, {0})[0]", "np.tanh({0}) + {0}", (_ROWS,), ulps=8, weight=2
     )
 )
-# A step adds a term between -1 and 1 to each element; the terms may cancel.
+# A step adds a term between -1 and 1 to each element. The terms may cancel.
 _FOLDED = dict(ulps=64, scale="np.max(np.abs({0}), axis=0) + 1")
 for _name, _backwards in (("foldl", False), ("foldr", True)):
     register(

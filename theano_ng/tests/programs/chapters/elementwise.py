@@ -1,4 +1,4 @@
-"""Elementwise operations: all scalar operations, over all dtypes and broadcast patterns."""
+"""Elementwise operations: all scalar operations, for all dtypes and broadcast patterns."""
 
 import numpy as np
 
@@ -23,21 +23,22 @@ CHAPTER = "elementwise"
 def unary(name, twin, operand=reals, graph=None, **settings):
     """Register a function of one operand.
 
-    A twin that is an identifier is a NumPy function, which is applied to the operand in the dtype of the result.
+    A twin that is an identifier is the name of a NumPy function. It is applied to the operand, which is first cast to
+    the dtype of the result.
     """
     text = "np.%s(cast({0}, {out}))" % twin if twin.isidentifier() else twin
     register(Operation(name, CHAPTER, graph or "T.%s({0})" % name, text, (operand,), **settings))
 
 
 def binary(name, graph, twin, operand=numbers, **settings):
-    """Register a function of two operands, which broadcast together."""
+    """Register a function of two operands that broadcast together."""
     settings.setdefault("fits", broadcast_together)
     operands = operand if isinstance(operand, tuple) else (operand, operand)
     register(Operation(name, CHAPTER, graph, twin, operands, **settings))
 
 
 def within(low, high):
-    """Return a domain in which all elements are between two bounds."""
+    """Return a domain: a function that returns True if all elements are between two bounds."""
     return lambda *arrays: all([bool(np.all((a >= low) & (a <= high))) for a in arrays])
 
 
@@ -50,7 +51,7 @@ def _some_zero(*arrays):
 
 
 def _everywhere(*arrays):
-    """Return True, for functions with jumps: finite differences of a steep argument may cross several jumps."""
+    """Return True. Functions with jumps use this: finite differences of a steep argument may cross several jumps."""
     return True
 
 
@@ -59,17 +60,17 @@ def _some_equal(a, b):
 
 
 def _some_nearly_equal(a, b):
-    """Return True if two operands of a comparison are nearly equal, because its twin may treat them as equal."""
+    """Return True if different operands of a comparison are nearly equal. Its twin may treat them as equal."""
     return bool(np.any((a != b) & nearly_equal(a, b)))
 
 
-# Arithmetic is drawn most often, because there several rewrites apply to the same nodes.
+# Arithmetic is drawn most often, because several rewrites apply to the same nodes there.
 _CASTS = "np.{op}(cast({{0}}, {{out}}), cast({{1}}, {{out}}))"
 _LARGE = "np.abs(cast({0}, {out})) + np.abs(cast({1}, {out}))"
 binary("add", "{0} + {1}", _CASTS.format(op="add"), scale=_LARGE, weight=6, loops=True)
 binary("sub", "{0} - {1}", _CASTS.format(op="subtract"), scale=_LARGE, weight=6, loops=True)
 binary("mul", "{0} * {1}", _CASTS.format(op="multiply"), weight=8, loops=True)
-# The terms of the derivative of x / x cancel; the twin computes 1, which does not show their rounding errors.
+# The terms of the derivative of x / x cancel. The twin computes 1, which does not show their rounding errors.
 binary(
     "true_div",
     "{0} / {1}",
@@ -361,7 +362,7 @@ register(
     )
 )
 
-# Expressions that rewrites recognize, written as users write them.
+# Expressions that rewriting rules recognize, written as users write them.
 for _name, _graph, _twin, _domain in (
     ("log_one_plus_exp", "T.log(1 + T.exp({0}))", "np.log(1 + np.exp({0}))", within(-20, 20)),
     ("log_of_sigmoid", "T.log(T.nnet.sigmoid({0}))", "np.log(1 / (1 + np.exp(-{0})))", within(-20, 20)),
@@ -404,5 +405,5 @@ for _name, _graph, _twin in (
     ("round_half_to_even", "T.round({0}, mode='half_to_even')", "np.round({0})"),
     ("isclose", "T.isclose({0}, {0})", "np.isclose({0}, {0})"),
 ):
-    # By design, the derivative of the first operation is not that of its value.
+    # By design, the derivative of the first operation is not the derivative of its value.
     register(Operation(_name, CHAPTER, _graph, _twin, (floats,), exact=True, weight=0.2, kink=_everywhere))

@@ -1,4 +1,4 @@
-"""Basic, advanced and boolean indices; assignments and increments at indices."""
+"""Basic, advanced and boolean indices, and assignments and increments at indices."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ CHAPTER = "indexing"
 
 
 def basic_index(draw, x):
-    """Return the source code of an index with integers and slices for some leading axes."""
+    """Return parameters: the source code of an index with integers and slices for some leading axes."""
     parts = []
     for axis in range(draw.integer(1, x.array.ndim)):
         length = x.array.shape[axis]
@@ -26,7 +26,7 @@ def some_slice(draw, length):
 
 
 def advanced_index(draw, x):
-    """Return the source code of an index with an integer array for one axis, or with two arrays for two axes."""
+    """Return parameters: the source code of an index with an array of integers for one axis, or arrays for two axes."""
     if 0 in x.array.shape[:2]:
         return None
     count, axes = draw.integer(0, 4), draw.integer(1, min(2, x.array.ndim))
@@ -48,9 +48,9 @@ _KINDS = {"basic": basic_index, "advanced": advanced_index, "boolean": boolean_i
 
 
 def _changing(find):
-    """Return the parameters of an operation that writes its second operand at an index of the first.
+    """Return the function `parameters` of an operation that writes its second operand at an index of the first operand.
 
-    The second operand must fit in shape and dtype.
+    The shape and dtype of the second operand must fit.
     """
 
     def parameters(draw, x, y):

@@ -86,8 +86,8 @@ register(
         ulps=8,
     )
 )
-# For images and volumes: the number of dimensions, the names of convolution and pooling, and choices of borders, steps,
-# sizes and strides.
+# For images and volumes: the number of dimensions, the names of convolution and pooling, and choices for borders and
+# steps of the convolution, and for sizes and strides of the pooling.
 _SPACES = (
     (2, "conv2d", "pool_2d", ((1, 0),), ((1, 1), (1, 1), (2, 1), (2, 2)), ((2, 2), (1, 2), (2, 1)), ((2, 2), (1, 1), (1, 2))),
     (3, "conv3d", "pool_3d", ((1, 0, 1),), ((1, 1, 1), (1, 2, 1), (2, 1, 2)), ((2, 2, 2), (1, 2, 1)), ((2, 2, 2), (1, 1, 1), (1, 2, 2))),

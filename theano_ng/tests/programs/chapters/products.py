@@ -21,7 +21,7 @@ def _conditioned(*arrays):
 
 
 def _distinct(values):
-    """Return True if all values differ clearly, because eigenvectors of nearly equal eigenvalues are not determined."""
+    """Return True if all values differ clearly. Eigenvectors of nearly equal eigenvalues are not determined."""
     values = np.sort(values)
     return len(values) < 2 or bool(np.min(np.diff(values)) > 0.05 * np.max(np.abs(values)))
 

@@ -8,7 +8,7 @@ CHAPTER = "reductions"
 
 
 def some_axis(draw, x):
-    """Return parameters for one axis, several axes, or all axes."""
+    """Return parameters: one axis, several axes or all axes, and whether their dimensions are kept."""
     axes = [None, *range(x.array.ndim), *[-1] * (x.array.ndim > 0)]
     if x.array.ndim >= 2:
         axes += [(0, 1), (0, x.array.ndim - 1)]
@@ -20,7 +20,7 @@ def one_axis(draw, x):
 
 
 def some_twice(a):
-    """Return True if elements are equal, so that the largest element may not be unique."""
+    """Return True if elements are equal. Then the largest element may not be unique."""
     return len(np.unique(a)) < a.size
 
 

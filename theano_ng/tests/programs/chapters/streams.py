@@ -7,7 +7,7 @@ from theano_ng.tests.programs.operations import Operation, both, doubles, of_ndi
 CHAPTER = "random streams"
 NUMPY, MRG = "T.shared_randomstreams.RandomStreams", "theano.sandbox.rng_mrg.MRG_RandomStreams"
 
-# A method call of RandomStreams, and the equivalent call of NumPy's generator.
+# Pairs of a method call of RandomStreams and the equivalent call of NumPy's generator.
 _DRAWS = (
     ("uniform({shape})", "g.uniform(size={shape})"),
     ("uniform({shape}, low=-1.0, high=0.5)", "g.uniform(-1.0, 0.5, {shape})"),
@@ -36,7 +36,7 @@ _DRAWS_OF_MRG = (
 
 
 def _numbers(draw, *_):
-    # Half of the draws are uniform and normal floats, with which programs compute most often.
+    # Half of the draws are uniform and normal floats, because programs compute with them most often.
     shape = draw.choice(((3,), (2, 3), (4,), (1, 2), (3, 3)))
     method, of_numpy = draw.choice(_DRAWS[:3] if draw.chance(0.5) else _DRAWS)
     return dict(seed=draw.integer(1, 1000), draw=method.format(shape=shape), of_numpy=of_numpy.format(shape=shape))
@@ -110,9 +110,10 @@ register(
 
 @dataclass(frozen=True)
 class LoopWithState(Operation):
-    """A loop whose steps update shared variables, which keep their values for the next step and the next call.
+    """A loop whose steps update shared variables. The variables keep their values for the next step and the next call.
 
-    `graph` is the code of the step; `before` is an optional line of code before the loop.
+    `graph` is the code of the step. `before` is an optional line of code before the loop. In both, OWN stands for a
+    shared variable.
     """
 
     before: str = ""
