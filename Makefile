@@ -14,7 +14,8 @@
 # make faults: test failed allocations, signals and forks at every point where they can occur
 #     (theano_ng/tests/allocation_faults.py).
 # make doc: build the manual in doc/_build/html, check its references, run its examples.
-# make lint: check all Python files with ruff, in seconds. make format: format them, and sort their imports.
+# make lint: check all Python files with ruff and the annotations with mypy, in seconds. make format: format the files,
+#     and sort their imports.
 # make sanitize: run the tests that pass unusual arrays to C code, under gcc's address and undefined-behavior
 #     sanitizers.
 # Each command creates the virtual environment that it needs, and builds the extensions that are not up to date.
@@ -24,6 +25,7 @@ VENV ?= .venv
 INSTALLED = $(VENV)/.installed
 STAMP = $(VENV)/.built
 RUFF = $(VENV)/bin/ruff
+MYPY = $(VENV)/bin/mypy
 PYTHON_FILES = benchmarks $(wildcard bin/*) doc examples setup.py theano_ng
 comma = ,
 SOURCES = $(shell find theano_ng -name '*.pyx' -o -name '*.px[di]' -o -name '*.c' -o -name '*.h' 2>/dev/null)
@@ -195,11 +197,12 @@ sanitize: $(STAMP)
 		THEANO_FLAGS="base_compiledir=$(abspath $(SANITIZED))/cache,gcc.cxxflags=$(SANITIZERS)" \
 		$(abspath $(VENV))/bin/python -m unittest $(SANITIZED_TESTS)
 
-# Check and format all Python files; see [tool.ruff] in pyproject.toml. Only ruff is installed for this, in the version
-# that pyproject.toml gives; nothing is built.
+# Check and format all Python files; see [tool.ruff] and [tool.mypy] in pyproject.toml. Only ruff and mypy are installed
+# for this, in the versions that pyproject.toml gives; nothing is built.
 lint: $(RUFF)
 	$(RUFF) check $(PYTHON_FILES)
 	$(RUFF) format --check $(PYTHON_FILES)
+	$(MYPY)
 
 format: $(RUFF)
 	$(RUFF) check --quiet --select I --fix $(PYTHON_FILES)
@@ -207,7 +210,7 @@ format: $(RUFF)
 
 $(RUFF): pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet $(shell sed -n 's/.*"\(ruff==[^"]*\)".*/\1/p' pyproject.toml)
+	$(VENV)/bin/pip install --quiet $(shell sed -nE 's/.*"((ruff|mypy)==[^"]*)".*/\1/p' pyproject.toml)
 	touch $@
 
 # Build the wheel for all Linux systems since 2018, as checked by auditwheel. The archive of the sources is also put

@@ -30,6 +30,7 @@ nitpicky = True
 nitpick_ignore_regex = [("py:class", r"numpy\..*|v, remove specified key.*|None\.  (Update|Remove) .*")]
 
 autosummary_generate = False
+autodoc_typehints = "none"  # docstrings describe the types of parameters
 numpydoc_show_class_members = False
 # The same options as in theano_ng/tests/test_doc.py.
 doctest_default_flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -3,7 +3,10 @@
 The module also has the functions and types with which Ops state that a derivative does not exist.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from theano_ng import gof
 from theano_ng.compile.ops import ViewOp
@@ -42,6 +45,10 @@ from theano_ng.gradient_ops import (
 )
 from theano_ng.tensor.shaping.creation import arange
 
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
+
 __docformat__ = "restructuredtext en"
 
 
@@ -52,7 +59,12 @@ def __getattr__(name):
     raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
-def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise"):
+def jacobian(
+    expression: TensorLike,
+    wrt: Any,
+    consider_constant: Sequence[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+) -> Any:
     """Return the Jacobian of a vector with respect to one or several variables. A scan computes its rows.
 
     Parameters
@@ -85,7 +97,7 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
             grad(expression, wrt, consider_constant=consider_constant, disconnected_inputs=disconnected_inputs),
         )
 
-    def row(i, expr, *args):
+    def row(i: TensorVariable, expr: TensorVariable, *args: Variable) -> Any:
         # The first non-sequences that scan passes after `expr` correspond to wrt.
         return grad(
             expr[i],
@@ -94,7 +106,8 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
             disconnected_inputs=disconnected_inputs,
         )
 
-    jacobs, updates = ports.scan(row, sequences=arange(expression.shape[0]), non_sequences=[expression] + wrt)
+    rows: TensorVariable = expression  # type: ignore[assignment]
+    jacobs, updates = ports.scan(row, sequences=arange(rows.shape[0]), non_sequences=[rows] + wrt)
     if updates:
         raise ValueError(
             "Scan has returned a list of updates; this should not happen: the expression of a jacobian must not have "
@@ -103,12 +116,14 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
     return format_as(using_list, using_tuple, jacobs)
 
 
-def _read_more_than_once(variables):
+def _read_more_than_once(variables: Sequence[Variable] | None) -> Any:
     """Return an iterator as a list, for several calls of `grad`; return any other value unchanged."""
     return list(variables) if isinstance(variables, Iterator) else variables
 
 
-def hessian(cost, wrt, consider_constant=None, disconnected_inputs="raise"):
+def hessian(
+    cost: TensorLike, wrt: Any, consider_constant: Sequence[Variable] | None = None, disconnected_inputs: str = "raise"
+) -> Any:
     """Return the Hessians of a scalar with respect to one or several vectors.
 
     Parameters

@@ -3,7 +3,11 @@
 The names are documented as members of `theano_ng.gradient`.
 """
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +16,9 @@ from theano_ng.compile.mode import FAST_RUN, get_mode
 from theano_ng.compile.sharedvalue import shared
 from theano_ng.gof.differentiate import grad
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.compile.mode import Mode
 
 
 class GradientError(Exception):
@@ -85,7 +92,7 @@ class numeric_grad:
         np.dtype("complex64"): 3e-4,
     }
 
-    def __init__(self, f, pt, eps=None, out_type=None):
+    def __init__(self, f: Callable[..., Any], pt: Any, eps: float | None = None, out_type: Any = None) -> None:
         packed = not isinstance(pt, (list, tuple))
         points = [
             np.array(p, order="C") for p in ([pt] if packed else pt)
@@ -100,7 +107,7 @@ class numeric_grad:
             if out_type is not None:
                 kinds.append(np.dtype(out_type))
             eps = max([self.type_eps[kind] for kind in kinds if kind in self.type_eps], default=1e-7)
-        self.gf = []
+        self.gf: Any = []
         for p in points:
             gradient = np.zeros_like(p)
             flat, out = p.reshape(-1), gradient.reshape(-1)
@@ -235,18 +242,18 @@ def _random_projection(rng, shape, dtype):
 
 
 def verify_grad(
-    fun,
-    pt,
-    n_tests=2,
-    rng=None,
-    eps=None,
-    out_type=None,
-    abs_tol=None,
-    rel_tol=None,
-    mode=None,
-    cast_to_output_type=False,
-    no_debug_ref=True,
-):
+    fun: Callable[..., Any],
+    pt: Sequence[Any],
+    n_tests: int = 2,
+    rng: Any = None,
+    eps: float | None = None,
+    out_type: Any = None,
+    abs_tol: float | None = None,
+    rel_tol: float | None = None,
+    mode: str | Mode | None = None,
+    cast_to_output_type: bool = False,
+    no_debug_ref: bool = True,
+) -> None:
     """Compare a symbolic gradient with finite differences; raise an exception if they differ.
 
     Parameters
@@ -344,4 +351,4 @@ for _thing in (GradientError, numeric_grad, mode_not_slow, verify_grad):
 del _thing
 
 
-verify_grad.E_grad = GradientError  # the classic name of the exception
+verify_grad.E_grad = GradientError  # type: ignore[attr-defined]  # the classic name of the exception

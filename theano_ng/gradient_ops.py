@@ -3,12 +3,19 @@
 They are documented as members of `theano_ng.gradient`.
 """
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 from theano_ng.compile.ops import ViewOp
 from theano_ng.gof.derivative import disconnected_gradients, grad_undefined
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import cast, clip
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 
 class ConsiderConstant(ViewOp):
@@ -103,7 +110,7 @@ undefined_grad_ = UndefinedGrad()
 disconnected_grad_ = DisconnectedGrad()
 
 
-def consider_constant(x):
+def consider_constant(x: TensorLike) -> TensorVariable:
     """Return `x` with a gradient of zero. Deprecated: use `zero_grad` or `disconnected_grad`.
 
     Parameters
@@ -119,7 +126,7 @@ def consider_constant(x):
     return consider_constant_(as_tensor_variable(x))
 
 
-def zero_grad(x):
+def zero_grad(x: TensorLike) -> TensorVariable:
     """Return `x` with a gradient of zero. `x` stays connected to the cost.
 
     Parameters
@@ -134,7 +141,7 @@ def zero_grad(x):
     return zero_grad_(x)
 
 
-def undefined_grad(x):
+def undefined_grad(x: TensorLike) -> TensorVariable:
     """Return `x` with an undefined gradient: a gradient through the result is an error.
 
     Parameters
@@ -149,7 +156,7 @@ def undefined_grad(x):
     return undefined_grad_(x)
 
 
-def disconnected_grad(x):
+def disconnected_grad(x: TensorLike) -> TensorVariable:
     """Return `x` disconnected from the cost: no gradient is propagated to it. This is cheaper than `zero_grad`.
 
     Parameters
@@ -164,7 +171,7 @@ def disconnected_grad(x):
     return disconnected_grad_(x)
 
 
-def grad_clip(x, lower_bound, upper_bound):
+def grad_clip(x: TensorLike, lower_bound: float, upper_bound: float) -> TensorVariable:
     """Return `x` with a gradient that is clipped elementwise. The computation of `x` itself has no extra cost.
 
     Parameters
@@ -190,7 +197,7 @@ def grad_clip(x, lower_bound, upper_bound):
     return GradClip(lower_bound, upper_bound)(x)
 
 
-def grad_scale(x, multiplier):
+def grad_scale(x: TensorLike, multiplier: float) -> TensorVariable:
     """Return `x` with a gradient that is multiplied by a number. A negative multiplier reverses the gradient.
 
     Parameters

@@ -4,8 +4,11 @@ The linkers `vm` and `cvm` are lazy; other linkers compute both branches. `tenso
 conditional, which computes both.
 """
 
+from __future__ import annotations
+
 import copy
 from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +33,9 @@ from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
 
 __all__ = [
     "CondMerge",
@@ -247,7 +253,7 @@ def _zeros_for(x, g):
     return zeros
 
 
-def ifelse(condition, then_branch, else_branch, name=None):
+def ifelse(condition: TensorLike, then_branch: TensorLike, else_branch: TensorLike, name: str | None = None) -> Any:
     """Return the values of one of two branches, chosen by a condition. Only the chosen branch is computed.
 
     Parameters

@@ -1,6 +1,9 @@
 """OrderedUpdates: an ordered dict from shared variables to their new values."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
+from typing import Any
 
 from theano_ng.compile.sharedvalue import SharedVariable
 
@@ -21,17 +24,17 @@ class OrderedUpdates(OrderedDict):
         If dicts are joined that have different values for a variable.
     """
 
-    def __init__(self, *key, **kwargs):
+    def __init__(self, *key: Any, **kwargs: Any) -> None:
         super().__init__()
         for variable, value in dict(*key, **kwargs).items():
             self[variable] = value
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any) -> None:
         if not isinstance(key, SharedVariable):
             raise TypeError("OrderedUpdates keys must inherit from SharedVariable, not %s" % type(key))
         super().__setitem__(key, value)
 
-    def update(self, other=None):
+    def update(self, other: Any = None) -> None:  # type: ignore[override]
         """Add the entries of another dict or iterable.
 
         Parameters
@@ -54,13 +57,13 @@ class OrderedUpdates(OrderedDict):
         for variable, value in other.items():
             self[variable] = value
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> OrderedUpdates:
         joined = OrderedUpdates()
         joined.update(self)
         joined.update(other)
         return joined
 
-    def __radd__(self, other):
+    def __radd__(self, other: Any) -> OrderedUpdates:
         joined = OrderedUpdates()
         joined.update(other)
         joined.update(self)
@@ -69,6 +72,6 @@ class OrderedUpdates(OrderedDict):
     # The operators of OrderedDict do not detect different values for one variable.
     __or__, __ror__ = __add__, __radd__
 
-    def __ior__(self, other):
+    def __ior__(self, other: Any) -> OrderedUpdates:
         self.update(other)
         return self

@@ -1,33 +1,45 @@
 """The function `function`, which compiles a graph into a callable."""
 
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from theano_ng.compile.functions.maker import convert_function_input
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.pfunc import pfunc
 from theano_ng.gof import ports
 
+if TYPE_CHECKING:
+    from theano_ng.compile.functions.object import Function
+    from theano_ng.compile.mode import Mode
+    from theano_ng.compile.profiling import ProfileStats
+    from theano_ng.gof.graph import Variable
+
+    Updates: TypeAlias = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
+    Givens: TypeAlias = Mapping[Any, Any] | Iterable[Any]
+
 __all__ = ["function", "function_dump", "In", "Out"]
 
 
 def function_dump(
-    filename,
-    inputs,
-    outputs=None,
-    mode=None,
-    updates=None,
-    givens=None,
-    no_default_updates=False,
-    accept_inplace=False,
-    name=None,
-    rebuild_strict=True,
-    allow_input_downcast=None,
-    profile=None,
-    on_unused_input=None,
-    extra_tag_to_remove=None,
-):
+    filename: str,
+    inputs: Sequence[Any],
+    outputs: Any = None,
+    mode: str | Mode | None = None,
+    updates: Updates | None = None,
+    givens: Givens | None = None,
+    no_default_updates: bool | Sequence[Variable] = False,
+    accept_inplace: bool = False,
+    name: str | None = None,
+    rebuild_strict: bool = True,
+    allow_input_downcast: bool | None = None,
+    profile: bool | str | ProfileStats | None = None,
+    on_unused_input: str | None = None,
+    extra_tag_to_remove: str | None = None,
+) -> None:
     """Write the arguments of a call of `function` to a file, for a bug report.
 
     ``theano.function(**pickle.load(open(filename, "rb")))`` repeats the call.
@@ -83,19 +95,19 @@ def _collected(pairs):
 
 
 def function(
-    inputs,
-    outputs=None,
-    mode=None,
-    updates=None,
-    givens=None,
-    no_default_updates=False,
-    accept_inplace=False,
-    name=None,
-    rebuild_strict=True,
-    allow_input_downcast=None,
-    profile=None,
-    on_unused_input=None,
-):
+    inputs: Sequence[Any],
+    outputs: Any = None,
+    mode: str | Mode | None = None,
+    updates: Updates | None = None,
+    givens: Givens | None = None,
+    no_default_updates: bool | Sequence[Variable] = False,
+    accept_inplace: bool = False,
+    name: str | None = None,
+    rebuild_strict: bool = True,
+    allow_input_downcast: bool | None = None,
+    profile: bool | str | ProfileStats | None = None,
+    on_unused_input: str | None = None,
+) -> Function:
     """Compile a graph into a callable.
 
     Parameters

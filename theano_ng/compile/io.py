@@ -1,5 +1,9 @@
 """The specifications of a function's inputs and outputs: In and Out."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.link import Container
 
@@ -38,15 +42,15 @@ class SymbolicInput:
 
     def __init__(
         self,
-        variable,
-        name=None,
-        update=None,
-        mutable=None,
-        strict=False,
-        allow_downcast=None,
-        autoname=True,
-        implicit=False,
-    ):
+        variable: Variable,
+        name: str | None = None,
+        update: Any = None,
+        mutable: bool | None = None,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        autoname: bool = True,
+        implicit: bool = False,
+    ) -> None:
         if implicit is None:
             raise InputError("implicit must be True or False")
         if not isinstance(variable, Variable):
@@ -67,7 +71,7 @@ class SymbolicInput:
         self.allow_downcast = allow_downcast
         self.implicit = implicit
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.update is not None:
             return "In(%s -> %s)" % (self.variable, self.update)
         return "In(%s)" % self.variable
@@ -100,18 +104,18 @@ class In(SymbolicInput):
 
     def __init__(
         self,
-        variable,
-        name=None,
-        value=None,
-        update=None,
-        mutable=None,
-        strict=False,
-        allow_downcast=None,
-        autoname=True,
-        implicit=None,
-        borrow=None,
-        shared=False,
-    ):
+        variable: Variable,
+        name: str | None = None,
+        value: Any = None,
+        update: Any = None,
+        mutable: bool | None = None,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        autoname: bool = True,
+        implicit: bool | None = None,
+        borrow: bool | None = None,
+        shared: bool = False,
+    ) -> None:
         if mutable is None:
             mutable = update is not None
         if borrow is None:
@@ -145,12 +149,12 @@ class SymbolicOutput:
 
     return_internal_type = False  # the value for old pickles, which do not have this attribute
 
-    def __init__(self, variable, borrow=False, return_internal_type=False):
+    def __init__(self, variable: Variable, borrow: bool = False, return_internal_type: bool = False) -> None:
         self.variable = variable
         self.borrow = borrow
         self.return_internal_type = return_internal_type
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "Out(%s,%s)" % (self.variable, self.borrow)
 
     __repr__ = __str__

@@ -4,8 +4,11 @@ This module does not depend on particular Types. A Type supplies C code for thes
 functions (as text, the documented way) or with `gof.native.register_native_code` (for code of this package).
 """
 
+from __future__ import annotations
+
 import copy
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +21,10 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import CDataType
 from theano_ng.scalar.types import int64
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import ShapeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 for _made in (FromFunctionOp, as_op, load_back):
     # Give the objects their documented path, for pickles and reprs.
@@ -117,8 +124,8 @@ class ViewOp(_RegisteredCode, Op):
 
     same_for_any_ndim = True
     view_map = {0: [0]}
-    c_code_and_version = {}
-    __props__ = ()
+    c_code_and_version: dict[type, Any] = {}
+    __props__: tuple[str, ...] = ()
     _f16_ok = True
 
     def fails_on_values(self, node):
@@ -182,7 +189,7 @@ class DeepCopyOp(_RegisteredCode, Op):
     """An Op that copies a value, so that an output shares no memory with inputs, constants or shared variables."""
 
     same_for_any_ndim = True
-    c_code_and_version = {}
+    c_code_and_version: dict[type, Any] = {}
     check_input = False
     __props__ = ()
     _f16_ok = True
@@ -248,10 +255,14 @@ class Shape(_RegisteredCode, Op):
     The gradient is disconnected, because the shape does not depend on the elements.
     """
 
-    c_code_and_version = {}
+    c_code_and_version: dict[type, Any] = {}
     check_input = False
     __props__ = ()
     _f16_ok = True
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: TensorLike) -> TensorVariable: ...
 
     def fails_on_values(self, node):
         return False
@@ -311,7 +322,7 @@ class Shape_i(_RegisteredCode, Op):
         The dimension, ``0 <= i < x.ndim``.
     """
 
-    c_code_and_version = {}
+    c_code_and_version: dict[type, Any] = {}
     check_input = False
     __props__ = ("i",)
     _f16_ok = True
@@ -386,7 +397,7 @@ def shape_i_op(i):
     return op
 
 
-shape_i_op.cache = {}
+shape_i_op.cache = {}  # type: ignore[attr-defined]
 
 
 def shape_i(var, i, fgraph=None):
@@ -465,7 +476,7 @@ class Rebroadcast(_RegisteredCode, Op):
     """
 
     view_map = {0: [0]}
-    c_code_and_version = {}
+    c_code_and_version: dict[type, Any] = {}
     check_input = False
     __props__ = ("axis",)
     _f16_ok = True
@@ -590,9 +601,13 @@ class SpecifyShape(_RegisteredCode, Op):
     """
 
     view_map = {0: [0]}
-    c_code_and_version = {}
+    c_code_and_version: dict[type, Any] = {}
     __props__ = ()
     _f16_ok = True
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: TensorLike, shape: ShapeLike) -> TensorVariable: ...
 
     def make_node(self, x, shape):
         if not isinstance(x, Variable):

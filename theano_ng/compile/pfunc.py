@@ -1,7 +1,10 @@
 """The step from `function` to FunctionMaker: it makes shared variables, updates and givens explicit in the graph."""
 
+from __future__ import annotations
+
 import copy
 import warnings
+from typing import Any
 
 from theano_ng.compile.functions.inputs import UnusedInputError
 from theano_ng.compile.functions.maker import orig_function
@@ -25,7 +28,7 @@ def iter_over_pairs(pairs):
     return pairs
 
 
-_warned = set()  # (Op, types, file, line) of the warnings that have been issued
+_warned: set[Any] = set()  # (Op, types, file, line) of the warnings that have been issued
 
 
 def _warn_of_changed_rank(node, inputs):
@@ -333,15 +336,15 @@ class Param(In):
 
     def __init__(
         self,
-        variable,
-        default=None,
-        name=None,
-        mutable=False,
-        strict=False,
-        allow_downcast=None,
-        implicit=None,
-        borrow=None,
-    ):
+        variable: Variable,
+        default: Any = None,
+        name: str | None = None,
+        mutable: bool = False,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        implicit: bool | None = None,
+        borrow: bool | None = None,
+    ) -> None:
         super().__init__(
             variable,
             name=name,

@@ -1,11 +1,23 @@
 """Shared variables: variables whose value persists between calls and is shared by all functions that use them."""
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from theano_ng.gof import ports, utils
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.link import Container
 from theano_ng.gof.type import generic
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from theano_ng.gof.type.base import Type
+    from theano_ng.tensor.sharedvar import ScalarSharedVariable, TensorSharedVariable
+
+    C = TypeVar("C", bound=Callable[..., Any])
 
 
 class SharedVariable(Variable):
@@ -35,9 +47,17 @@ class SharedVariable(Variable):
     """
 
     # Set by the constructor. A function that uses the variable as an implicit input reads and writes this container.
-    container = None
+    container: Container = None  # type: ignore[assignment]
 
-    def __init__(self, name, type, value, strict, allow_downcast=None, container=None):
+    def __init__(
+        self,
+        name: str | None,
+        type: Type,
+        value: Any,
+        strict: Any,
+        allow_downcast: bool | None = None,
+        container: Container | None = None,
+    ) -> None:
         super().__init__(type=type, name=name, owner=None, index=None)
         if container is not None:
             if value is not None:
@@ -52,11 +72,11 @@ class SharedVariable(Variable):
                 allow_downcast=allow_downcast,
             )
 
-    def read_test_value(self):
+    def read_test_value(self) -> Any:
         """Return the current value of the container, without a copy."""
         return self.get_value(borrow=True, return_internal_type=True)
 
-    def get_value(self, borrow=False, return_internal_type=False):
+    def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Any:
         """Return the value.
 
         Parameters
@@ -70,7 +90,7 @@ class SharedVariable(Variable):
             return self.container.value
         return copy.deepcopy(self.container.value)
 
-    def set_value(self, new_value, borrow=False):
+    def set_value(self, new_value: Any, borrow: bool = False) -> None:
         """Replace the value, for all functions that use the variable.
 
         Parameters
@@ -81,13 +101,13 @@ class SharedVariable(Variable):
         """
         self.container.value = new_value if borrow else copy.deepcopy(new_value)
 
-    def zero(self, borrow=False):
+    def zero(self, borrow: bool = False) -> None:
         """Set all elements of the value to zero."""
         value = self.get_value(borrow=borrow, return_internal_type=True)
         value[...] = 0
         self.set_value(value, borrow=True)
 
-    def clone(self):
+    def clone(self) -> Self:
         """Return another variable with the same container and a copy of the tags."""
         twin = self.__class__(name=self.name, type=self.type, value=None, strict=None, container=self.container)
         twin.tag = copy.copy(self.tag)
@@ -102,20 +122,44 @@ class SharedVariable(Variable):
         )
 
 
-def shared_constructor(ctor, remove=False):
+def shared_constructor(ctor: C, remove: bool = False) -> C:
     """Register a constructor of shared variables (a decorator), or remove it.
 
     Constructors are tried from the last registered to the first. A constructor that cannot handle a value raises
     TypeError.
     """
     if remove:
-        shared.constructors.remove(ctor)
+        constructors.remove(ctor)
     else:
-        shared.constructors.append(ctor)
+        constructors.append(ctor)
     return ctor
 
 
-def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
+@overload
+def shared(
+    value: np.ndarray, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None, **kwargs: Any
+) -> TensorSharedVariable: ...
+
+
+@overload
+def shared(
+    value: complex | np.number,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    **kwargs: Any,
+) -> ScalarSharedVariable: ...
+
+
+@overload
+def shared(
+    value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None, **kwargs: Any
+) -> Any: ...
+
+
+def shared(
+    value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None, **kwargs: Any
+) -> Any:
     """Return a shared variable, initialized with a copy of `value` or, with ``borrow=True``, with `value` itself.
 
     Parameters
@@ -140,7 +184,7 @@ def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
     """
     if isinstance(value, Variable):
         raise TypeError("Shared variable constructor needs numeric values and not symbolic variables; got %s" % value)
-    for ctor in reversed(shared.constructors):
+    for ctor in reversed(constructors):
         try:
             variable = ctor(value, name=name, strict=strict, allow_downcast=allow_downcast, **kwargs)
         except TypeError:
@@ -162,11 +206,14 @@ def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
     )
 
 
-shared.constructors = constructors = []
+constructors: list[Callable[..., Any]] = []
+shared.constructors = constructors  # type: ignore[attr-defined]
 
 
 @shared_constructor
-def generic_constructor(value, name=None, strict=False, allow_downcast=None):
+def generic_constructor(
+    value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None
+) -> SharedVariable:
     """Return a shared variable of type `generic`, which can hold any Python object."""
     return SharedVariable(type=generic, value=value, name=name, strict=strict, allow_downcast=allow_downcast)
 

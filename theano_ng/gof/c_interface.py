@@ -1,6 +1,13 @@
 """The part of the C interface that types and Ops share."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from theano_ng.gof.utils import MethodNotDefined
+
+if TYPE_CHECKING:
+    from theano_ng.gof.graph import Apply
 
 
 class CLinkerObject:
@@ -10,7 +17,7 @@ class CLinkerObject:
     as an optional argument `c_compiler`.
     """
 
-    def c_headers(self):
+    def c_headers(self) -> list[str]:
         """Return headers to include, such as ``'<iostream>'`` or ``'math.h'``.
 
         Returns
@@ -19,35 +26,35 @@ class CLinkerObject:
         """
         raise MethodNotDefined("c_headers", type(self), self.__class__.__name__)
 
-    def c_header_dirs(self):
+    def c_header_dirs(self) -> list[str]:
         """Return directories in which the compiler looks for headers (``-I``)."""
         raise MethodNotDefined("c_header_dirs", type(self), self.__class__.__name__)
 
-    def c_libraries(self):
+    def c_libraries(self) -> list[str]:
         """Return libraries to link (``-l``)."""
         raise MethodNotDefined("c_libraries", type(self), self.__class__.__name__)
 
-    def c_lib_dirs(self):
+    def c_lib_dirs(self) -> list[str]:
         """Return directories in which the linker looks for libraries (``-L``)."""
         raise MethodNotDefined("c_lib_dirs", type(self), self.__class__.__name__)
 
-    def c_support_code(self):
+    def c_support_code(self) -> str | list[str]:
         """Return C code for file scope: a string or a list of strings. Equal code is inserted only once."""
         raise MethodNotDefined("c_support_code", type(self), self.__class__.__name__)
 
-    def c_code_cache_version(self):
+    def c_code_cache_version(self) -> tuple[Any, ...]:
         """Return the version of the C code: a tuple. If it is empty, modules are not cached across processes."""
         return ()
 
-    def c_compile_args(self):
+    def c_compile_args(self) -> list[str]:
         """Return extra arguments for the compiler."""
         raise MethodNotDefined("c_compile_args", type(self), self.__class__.__name__)
 
-    def c_no_compile_args(self):
+    def c_no_compile_args(self) -> list[str]:
         """Return arguments that must not be passed to the compiler."""
         raise MethodNotDefined("c_no_compile_args", type(self), self.__class__.__name__)
 
-    def c_init_code(self):
+    def c_init_code(self) -> list[str]:
         """Return C statements to run once when the module is initialized: a list of strings."""
         raise MethodNotDefined("c_init_code", type(self), self.__class__.__name__)
 
@@ -58,7 +65,7 @@ class CLinkerOp(CLinkerObject):
     The code that the methods return is embedded. It must not `return`; it may leave only by ``sub['fail']``.
     """
 
-    def c_code(self, node, name, inputs, outputs, sub):
+    def c_code(self, node: Apply, name: str, inputs: list[str], outputs: list[str], sub: dict[str, str]) -> str:
         """Return C code that computes the outputs.
 
         Parameters
@@ -79,30 +86,30 @@ class CLinkerOp(CLinkerObject):
         """
         raise MethodNotDefined("%s.c_code" % self.__class__.__name__)
 
-    def c_code_cache_version_apply(self, node):
+    def c_code_cache_version_apply(self, node: Apply) -> tuple[Any, ...]:
         """Return the version of the C code for this node; by default `c_code_cache_version`."""
         return self.c_code_cache_version()
 
-    def c_code_cleanup(self, node, name, inputs, outputs, sub):
+    def c_code_cleanup(self, node: Apply, name: str, inputs: list[str], outputs: list[str], sub: dict[str, str]) -> str:
         """Return C code that frees resources of `c_code`. It runs after `c_code`, even if that failed."""
         raise MethodNotDefined("%s.c_code_cleanup" % self.__class__.__name__)
 
-    def c_support_code_apply(self, node, name):
+    def c_support_code_apply(self, node: Apply, name: str) -> str:
         """Return C code for file scope, for this node. Its identifiers have to contain `name`."""
         raise MethodNotDefined("c_support_code_apply", type(self), self.__class__.__name__)
 
-    def c_init_code_apply(self, node, name):
+    def c_init_code_apply(self, node: Apply, name: str) -> str:
         """Return C statements for this node to run once when the module is initialized."""
         raise MethodNotDefined("c_init_code_apply", type(self), self.__class__.__name__)
 
-    def c_init_code_struct(self, node, name, sub):
+    def c_init_code_struct(self, node: Apply, name: str, sub: dict[str, str]) -> str:
         """Return C code for the initialization of a thunk's struct."""
         raise MethodNotDefined("c_init_code_struct", type(self), self.__class__.__name__)
 
-    def c_support_code_struct(self, node, name):
+    def c_support_code_struct(self, node: Apply, name: str) -> str:
         """Return C code for the body of a thunk's struct: members and methods."""
         raise MethodNotDefined("c_support_code_struct", type(self), self.__class__.__name__)
 
-    def c_cleanup_code_struct(self, node, name):
+    def c_cleanup_code_struct(self, node: Apply, name: str) -> str:
         """Return C code for the destructor of a thunk's struct."""
         raise MethodNotDefined("c_cleanup_code_struct", type(self), self.__class__.__name__)

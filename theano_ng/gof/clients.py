@@ -1,5 +1,13 @@
 """The list class for a variable's clients."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from theano_ng.gof.aliases import Client
+
 # Up to this length, a linear search is faster than an index.
 _SHORT = 32
 
@@ -13,17 +21,17 @@ class Clients(list):
 
     __slots__ = ("_positions",)
 
-    def __init__(self, pairs=()):
+    def __init__(self, pairs: Iterable[Client] = ()) -> None:
         list.__init__(self, pairs)
-        self._positions = None
+        self._positions: dict[Client, int] | None = None
 
-    def append(self, client):
+    def append(self, client: Client) -> None:
         """Add a pair ``(node, i)``. The list must not contain it already."""
         if self._positions is not None:
             self._positions[client] = len(self)
         list.append(self, client)
 
-    def remove(self, client):
+    def remove(self, client: Client) -> None:
         """Remove a pair.
 
         Raises
@@ -50,5 +58,5 @@ class Clients(list):
         if len(self) <= _SHORT // 2:
             self._positions = None
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[Clients], tuple[list[Client]]]:
         return Clients, (list(self),)

@@ -4,10 +4,14 @@ Gradients are propagated from Op to Op by `L_op` and `R_op`. This module does no
 documented as members of `theano_ng.gradient`.
 """
 
+from __future__ import annotations
+
 import time
 import warnings
 from collections import namedtuple
+from collections.abc import Mapping, Sequence
 from functools import reduce
+from typing import TYPE_CHECKING, Any, overload
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import ports, utils
@@ -17,8 +21,11 @@ from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import PureOp, get_test_value
 from theano_ng.gof.traversal import io_connection_pattern
 
+if TYPE_CHECKING:
+    from theano_ng.tensor.var import TensorVariable
+
 # Seconds spent in grad, for profiles.
-grad_time = 0
+grad_time: float = 0
 
 
 Shortcut = namedtuple("Shortcut", "inputs passed gradients")
@@ -43,7 +50,7 @@ class DisconnectedInputError(ValueError):
 # ---------------------------------------------------------------- small helpers
 
 
-def format_as(use_list, use_tuple, outputs):
+def format_as(use_list: bool, use_tuple: bool, outputs: Any) -> Any:
     """Return outputs as a list or tuple, or as a single object.
 
     Parameters
@@ -71,7 +78,7 @@ def format_as(use_list, use_tuple, outputs):
     return outputs
 
 
-def as_list(things):
+def as_list(things: Any) -> list[Any]:
     return list(things) if isinstance(things, (list, tuple)) else [things]
 
 
@@ -155,16 +162,55 @@ def _check_policy(value, name, allowed):
 # ---------------------------------------------------------------- grad
 
 
+@overload
 def grad(
-    cost,
-    wrt,
-    consider_constant=None,
-    disconnected_inputs="raise",
-    add_names=True,
-    known_grads=None,
-    return_disconnected="zero",
-    null_gradients="raise",
-):
+    cost: Variable | None,
+    wrt: Variable,
+    consider_constant: Sequence[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    add_names: bool = True,
+    known_grads: Mapping[Any, Variable] | None = None,
+    return_disconnected: str = "zero",
+    null_gradients: str = "raise",
+) -> TensorVariable: ...
+
+
+@overload
+def grad(
+    cost: Variable | None,
+    wrt: list[Any],
+    consider_constant: Sequence[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    add_names: bool = True,
+    known_grads: Mapping[Any, Variable] | None = None,
+    return_disconnected: str = "zero",
+    null_gradients: str = "raise",
+) -> list[TensorVariable]: ...
+
+
+@overload
+def grad(
+    cost: Variable | None,
+    wrt: tuple[Any, ...],
+    consider_constant: Sequence[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    add_names: bool = True,
+    known_grads: Mapping[Any, Variable] | None = None,
+    return_disconnected: str = "zero",
+    null_gradients: str = "raise",
+) -> tuple[TensorVariable, ...]: ...
+
+
+def grad(
+    cost: Variable | None,
+    wrt: Any,
+    consider_constant: Sequence[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    add_names: bool = True,
+    known_grads: Mapping[Any, Variable] | None = None,
+    return_disconnected: str = "zero",
+    null_gradients: str = "raise",
+) -> Any:
     """Return the gradients of a scalar with respect to one or several variables.
 
     Parameters
@@ -217,7 +263,7 @@ def grad(
         # propagate it.
         grad_dict[var] = g_var
 
-    shortcuts = {}
+    shortcuts: dict[Any, Any] = {}
     var_to_app_to_idx = _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts)
     for elem in wrt:
         if elem not in var_to_app_to_idx and elem not in grad_dict:
@@ -569,7 +615,13 @@ def _check_test_shapes(op, i, r, term):
         )
 
 
-def subgraph_grad(wrt, end, start=None, cost=None, details=False):
+def subgraph_grad(
+    wrt: Sequence[Variable],
+    end: Sequence[Variable],
+    start: Mapping[Any, Variable] | None = None,
+    cost: Variable | None = None,
+    details: bool = False,
+) -> Any:
     """Return gradients of a part of a graph, propagated from a cost or from known gradients to the variables in `end`.
 
     Parameters
@@ -611,6 +663,7 @@ def subgraph_grad(wrt, end, start=None, cost=None, details=False):
         )
     if cost is not None:
         cost_grads = grad(cost=cost, wrt=params, consider_constant=end, disconnected_inputs="ignore")
+    grads: Any
     if start_grads is None:
         grads = cost_grads
     elif cost_grads is None:
@@ -628,7 +681,13 @@ def subgraph_grad(wrt, end, start=None, cost=None, details=False):
 # ---------------------------------------------------------------- operators
 
 
-def Lop(f, wrt, eval_points, consider_constant=None, disconnected_inputs="raise"):
+def Lop(
+    f: Any,
+    wrt: Any,
+    eval_points: Any,
+    consider_constant: Sequence[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+) -> Any:
     """Apply the L operator: multiply the Jacobian of `f` with respect to `wrt` from the left by `eval_points`.
 
     Parameters
@@ -649,7 +708,7 @@ def Lop(f, wrt, eval_points, consider_constant=None, disconnected_inputs="raise"
     f = as_list(f)
     if len(f) != len(points):
         raise ValueError("`eval_points` must be the same length as `f`: %d and %d" % (len(points), len(f)))
-    known = {}
+    known: dict[Any, Any] = {}
     for out, point in zip(f, points):
         known[out] = known[out] + point if out in known else point
     grads = grad(
@@ -662,7 +721,9 @@ def Lop(f, wrt, eval_points, consider_constant=None, disconnected_inputs="raise"
     return format_as(isinstance(wrt, list), isinstance(wrt, tuple), grads)
 
 
-def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="zero"):
+def Rop(
+    f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise", return_disconnected: str = "zero"
+) -> Any:
     """Apply the R operator: multiply the Jacobian of `f` with respect to `wrt` from the right by `eval_points`.
 
     Parameters
@@ -703,7 +764,7 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
                 % (i, r.type.ndim, point.type.ndim)
             )
         tangents[r] = point
-    unknown = set()  # variables that depend on wrt, but have no tangent because an Op returned none
+    unknown: set[Variable] = set()  # variables that depend on wrt, but have no tangent because an Op returned none
     for node in _nodes_behind(f, tangents):
         inputs = [tangents.get(r) for r in node.inputs]
         if all(t is None for t in inputs):

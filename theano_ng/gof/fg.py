@@ -1,6 +1,10 @@
 """FunctionGraph: a graph that is being compiled. It tracks clients, calls features and replaces variables."""
 
+from __future__ import annotations
+
 import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph, ports, toolbox, utils
@@ -11,6 +15,11 @@ from theano_ng.gof.pickling import Covering
 from theano_ng.gof.toolbox import AlreadyThere, InconsistencyError
 from theano_ng.gof.utils import object2
 from theano_ng.misc.ordered_set import OrderedSet
+
+if TYPE_CHECKING:
+    from theano_ng.gof.aliases import Client
+    from theano_ng.gof.graph import Apply, Variable
+    from theano_ng.gof.op.base import Op
 
 
 class CachedConstantError(Exception):
@@ -28,7 +37,7 @@ class MissingInputError(Exception):
         The missing variable. Its creation stack trace is appended to the message.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: object, **kwargs: Any) -> None:
         variable = kwargs.pop("variable", None)
         if kwargs:
             raise TypeError("MissingInputError got unexpected arguments %s" % sorted(kwargs))
@@ -76,7 +85,39 @@ class FunctionGraph(Drawable, object2):
         If the graph is not cloned and contains a cached constant.
     """
 
-    def __init__(self, inputs, outputs, features=None, clone=True, update_mapping=None):
+    inputs: list[Variable]
+    outputs: list[Variable]
+    apply_nodes: OrderedSet[Apply]
+    variables: OrderedSet[Variable]
+    execute_callbacks_time: float
+    execute_callbacks_times: dict[Any, float]
+    answers: dict[Any, Any]
+    profile: Any
+    update_mapping: dict[int, int] | None
+    _features: list[Any]
+    _callbacks: dict[str, list[tuple[Any, Callable[..., Any]]]]
+    _sorted: list[Apply] | None
+    _input_set: set[Variable]
+    # Methods and objects that features add.
+    checkpoint: Callable[[], int]
+    revert: Callable[[int], None]
+    validate: Callable[[], None]
+    consistent: Callable[[], bool]
+    replace_validate: Callable[..., None]
+    replace_all_validate: Callable[..., int]
+    replace_all_validate_remove: Callable[..., int]
+    get_nodes: Callable[[Op], list[Apply]]
+    change_tracker: Any
+    merge_feature: Any
+
+    def __init__(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        features: Iterable[Any] | None = None,
+        clone: bool = True,
+        update_mapping: dict[int, int] | None = None,
+    ) -> None:
         if clone:
             inputs, outputs = graph.clone(inputs, outputs)
         self.execute_callbacks_time = 0
@@ -111,7 +152,7 @@ class FunctionGraph(Drawable, object2):
 
     # ------------------------------------------------------------ ownership
 
-    def add_input(self, input):
+    def add_input(self, input: Variable) -> None:
         """Add an input to the graph."""
         if input not in self._input_set:
             self.inputs.append(input)
@@ -119,7 +160,7 @@ class FunctionGraph(Drawable, object2):
             self.__setup_r__(input)
             self.variables.add(input)
 
-    def __setup_r__(self, r):
+    def __setup_r__(self, r: Variable) -> None:
         if getattr(r, "cached", False):
             raise CachedConstantError(
                 "You manually constructed a FunctionGraph, but you passed it a graph that has a cached constant. This should not"
@@ -131,7 +172,7 @@ class FunctionGraph(Drawable, object2):
         r.fgraph = self
         r.clients = Clients()
 
-    def __setup_node__(self, node):
+    def __setup_node__(self, node: Apply) -> None:
         owner = getattr(node, "fgraph", None)
         if owner is not None and owner is not self and node in owner.apply_nodes:
             raise Exception("%s is already owned by another fgraph" % node)
@@ -144,7 +185,7 @@ class FunctionGraph(Drawable, object2):
                 )
         node.fgraph = self
 
-    def disown(self):
+    def disown(self) -> None:
         """Release all variables and nodes to other FunctionGraphs. This graph is unusable afterwards."""
         for feature in list(self._features):
             self.remove_feature(feature)
@@ -155,25 +196,25 @@ class FunctionGraph(Drawable, object2):
             del r.clients
         self.apply_nodes = OrderedSet()
         self.variables = OrderedSet()
-        self.inputs = None
-        self.outputs = None
+        self.inputs = None  # type: ignore[assignment]
+        self.outputs = None  # type: ignore[assignment]
         self._input_set = set()
         self._sorted = None
         self.answers = {}
 
     # ------------------------------------------------------------ clients, import, prune
 
-    def clients(self, r):
+    def clients(self, r: Variable) -> Clients:
         """Return the list of ``(node, i)`` such that ``node.inputs[i] is r``.
 
         The node is 'output' for an output of the graph.
         """
         return r.clients
 
-    def __add_client__(self, r, new_client):
+    def __add_client__(self, r: Variable, new_client: Client) -> None:
         r.clients.append(new_client)
 
-    def __remove_client__(self, r, client_to_remove, reason=None):
+    def __remove_client__(self, r: Variable, client_to_remove: Client, reason: Any = None) -> None:
         """Remove a client of `r`, and all nodes whose outputs then have no clients."""
         pending = [(r, client_to_remove)]
         while pending:
@@ -192,7 +233,7 @@ class FunctionGraph(Drawable, object2):
                 self.execute_callbacks("on_prune", node, reason)
                 pending.extend((node.inputs[i], (node, i)) for i in range(len(node.inputs) - 1, -1, -1))
 
-    def __import_r__(self, variable, reason):
+    def __import_r__(self, variable: Variable, reason: Any) -> None:
         """Add a variable and everything it depends on to the graph."""
         if isinstance(variable.type, NullType):
             raise TypeError("Computation graph contains a NaN. " + variable.type.why_null)
@@ -208,7 +249,7 @@ class FunctionGraph(Drawable, object2):
             self.__setup_r__(variable)
             self.variables.add(variable)
 
-    def __import__(self, apply_node, check=True, reason=None):
+    def __import__(self, apply_node: Apply, check: bool = True, reason: Any = None) -> None:
         """Add a node and everything it depends on to the graph."""
         new_nodes = self._nodes_to_import(apply_node)
         if check:
@@ -231,7 +272,7 @@ class FunctionGraph(Drawable, object2):
                 r.clients.append((node, i))
             self.execute_callbacks("on_import", node, reason)
 
-    def _nodes_to_import(self, apply_node):
+    def _nodes_to_import(self, apply_node: Apply) -> list[Apply]:
         """Return `apply_node` and the nodes it depends on that are not in the graph yet, inputs first."""
         known = self.apply_nodes
         order = []
@@ -250,7 +291,7 @@ class FunctionGraph(Drawable, object2):
                 stack.pop()
         return order
 
-    def _check_importable(self, node):
+    def _check_importable(self, node: Apply) -> None:
         owner = getattr(node, "fgraph", None)
         if owner is not None and owner is not self and node in owner.apply_nodes:
             raise Exception("%s is already owned by another fgraph" % node)
@@ -271,7 +312,7 @@ class FunctionGraph(Drawable, object2):
 
     # ------------------------------------------------------------ change
 
-    def change_input(self, node, i, new_r, reason=None):
+    def change_input(self, node: Any, i: int, new_r: Variable, reason: Any = None) -> None:
         """Change ``node.inputs[i]`` to `new_r`.
 
         Parameters
@@ -316,13 +357,13 @@ class FunctionGraph(Drawable, object2):
         self.execute_callbacks("on_change_input", node, i, r, new_r, reason=reason)
 
     @staticmethod
-    def _check_same_type(r, new_r):
+    def _check_same_type(r: Variable, new_r: Variable) -> None:
         if r.type != new_r.type:
             raise TypeError(
                 "The type of the replacement must be the same as the type of the original Variable.", r, new_r
             )
 
-    def replace(self, r, new_r, reason=None, verbose=None):
+    def replace(self, r: Variable, new_r: Variable, reason: Any = None, verbose: bool | None = None) -> None:
         """Replace a variable by another one wherever it is used. This is the main way to change the graph.
 
         Parameters
@@ -368,7 +409,7 @@ class FunctionGraph(Drawable, object2):
             self.change_input(node, i, new_r, reason=reason)
 
     @staticmethod
-    def _check_test_values(r, new_r):
+    def _check_test_values(r: Variable, new_r: Variable) -> None:
         try:
             old, new = r.read_test_value(), new_r.read_test_value()
         except AttributeError:
@@ -380,7 +421,7 @@ class FunctionGraph(Drawable, object2):
                 " Original: %s, new: %s" % (old_shape, new_shape)
             )
 
-    def replace_all(self, pairs, reason=None):
+    def replace_all(self, pairs: Iterable[tuple[Variable, Variable]], reason: Any = None) -> None:
         """Replace several variables; see `replace`.
 
         Parameters
@@ -392,7 +433,7 @@ class FunctionGraph(Drawable, object2):
 
     # ------------------------------------------------------------ features
 
-    def attach_feature(self, feature):
+    def attach_feature(self, feature: Any) -> None:
         """Attach a feature: call its `on_attach`, and from now on its other callbacks.
 
         Do nothing if the feature is attached already, or if `on_attach` raises AlreadyThere.
@@ -410,7 +451,7 @@ class FunctionGraph(Drawable, object2):
         self._callbacks = {}
         self._sorted = None
 
-    def remove_feature(self, feature):
+    def remove_feature(self, feature: Any) -> None:
         """Detach a feature and call its `on_detach`. Do nothing if it is not attached."""
         try:
             self._features.remove(feature)
@@ -423,7 +464,7 @@ class FunctionGraph(Drawable, object2):
         if on_detach is not None:
             on_detach(self)
 
-    def _callbacks_of(self, name):
+    def _callbacks_of(self, name: str) -> list[tuple[Any, Callable[..., Any]]]:
         """Return pairs of feature and method, for the features that override the callback `name`."""
         found = self._callbacks.get(name)
         if found is None:
@@ -436,7 +477,7 @@ class FunctionGraph(Drawable, object2):
             self._callbacks[name] = found
         return found
 
-    def execute_callbacks(self, name, *args, **kwargs):
+    def execute_callbacks(self, name: str, *args: Any, **kwargs: Any) -> None:
         """Call ``feature.<name>(self, *args, **kwargs)`` for every feature that defines it, in attachment order."""
         callbacks = self._callbacks.get(name)
         if callbacks is None:
@@ -452,7 +493,7 @@ class FunctionGraph(Drawable, object2):
             start = now
         self.execute_callbacks_time += start - begin
 
-    def collect_callbacks(self, name, *args):
+    def collect_callbacks(self, name: str, *args: Any) -> dict[Any, Any]:
         """Call ``feature.<name>(self, *args)`` for every feature that defines it.
 
         Returns
@@ -464,7 +505,7 @@ class FunctionGraph(Drawable, object2):
 
     # ------------------------------------------------------------ order
 
-    def toposort(self):
+    def toposort(self) -> list[Apply]:
         """Return the nodes in an order of execution.
 
         Returns
@@ -489,13 +530,13 @@ class FunctionGraph(Drawable, object2):
             return list(order)
         return order
 
-    def sorted_nodes(self):
+    def sorted_nodes(self) -> list[Apply]:
         """Return the nodes, inputs first, without the features' orderings. Cache the list until the graph changes."""
         if "sorted_nodes" not in self.answers:
             self.answers["sorted_nodes"] = graph.io_toposort(self.inputs, self.outputs)
         return list(self.answers["sorted_nodes"])
 
-    def orderings(self):
+    def orderings(self) -> dict[Apply, list[Apply]]:
         """Return the union of the features' `orderings`: constraints on the order in addition to those of the inputs.
 
         Returns
@@ -520,7 +561,7 @@ class FunctionGraph(Drawable, object2):
                 found.append(orderings)
         if not found:
             return {}
-        united = {}
+        united: dict[Apply, set[Apply]] = {}
         for orderings in found:
             for node, prereqs in orderings.items():
                 united.setdefault(node, set()).update(prereqs)
@@ -530,7 +571,7 @@ class FunctionGraph(Drawable, object2):
 
     # ------------------------------------------------------------ checks, copies
 
-    def check_integrity(self):
+    def check_integrity(self) -> None:
         """Compare the recorded nodes, variables and clients with the graph itself.
 
         Raises
@@ -573,11 +614,13 @@ class FunctionGraph(Drawable, object2):
                 elif node.inputs[i] is not r:
                     raise Exception("Inconsistent clients list.", r, node.inputs[i])
 
-    def clone(self, check_integrity=True):
+    def clone(self, check_integrity: bool = True) -> FunctionGraph:
         """Return a copy of the graph with its features; see `clone_get_equiv`."""
         return self.clone_get_equiv(check_integrity)[0]
 
-    def clone_get_equiv(self, check_integrity=True, attach_feature=True):
+    def clone_get_equiv(
+        self, check_integrity: bool = True, attach_feature: bool = True
+    ) -> tuple[FunctionGraph, dict[Any, Any]]:
         """Copy the graph.
 
         Parameters
@@ -609,13 +652,13 @@ class FunctionGraph(Drawable, object2):
                 e.attach_feature(feature if clone is None else clone(e))
         return e, equiv
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "[%s]" % ", ".join(graph.as_string(self.inputs, self.outputs))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.__str__()
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = self.__dict__.copy()
         for feature in self._features:
             for attr in getattr(feature, "pickle_rm_attr", ()):
@@ -628,7 +671,7 @@ class FunctionGraph(Drawable, object2):
         covering = Covering(graph.io_toposort(self.inputs, self.outputs))
         return covering, list(self.apply_nodes), clients, state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         if isinstance(state, dict):
             self._load_from_theano(state)
             return
@@ -649,7 +692,7 @@ class FunctionGraph(Drawable, object2):
             if hasattr(feature, "unpickle"):
                 feature.unpickle(self)
 
-    def _load_from_theano(self, state):
+    def _load_from_theano(self, state: dict[str, Any]) -> None:
         """Restore the graph from a pickle by Theano, without features.
 
         Everything except the graph itself is computed again.
@@ -664,7 +707,9 @@ class FunctionGraph(Drawable, object2):
             for owned in [*nodes, *state["variables"]]:
                 for written in ("fgraph", "clients", "deps"):
                     owned.__dict__.pop(written, None)
-            self.__init__(inputs, outputs, clone=False, update_mapping=state.get("update_mapping"))
+            self.__init__(  # type: ignore[misc]
+                inputs, outputs, clone=False, update_mapping=state.get("update_mapping")
+            )
 
 
 __all__ = [

@@ -3,13 +3,23 @@
 The graph algorithms of `traversal` are re-exported here.
 """
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
+from typing import TYPE_CHECKING, Any, Self
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import ports, utils
 from theano_ng.gof.pickling import deepcopy_in_graph, reduce_in_graph
 from theano_ng.gof.utils import MethodNotDefined, integer_types, object2, scratchpad, string_types
+
+if TYPE_CHECKING:
+    from theano_ng.gof.clients import Clients
+    from theano_ng.gof.fg import FunctionGraph
+    from theano_ng.gof.op.base import Op
+    from theano_ng.gof.type.base import Type
 
 __docformat__ = "restructuredtext en"
 
@@ -20,13 +30,13 @@ _ANNOTATIONS = ("clients", "fgraph", "deps")
 class _NoParams:
     """The params of a node whose Op has none. A process has one instance."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "NoParams"
 
-    def __reduce__(self):
+    def __reduce__(self) -> str:
         return "NoParams"
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> _NoParams:
         return self
 
 
@@ -38,11 +48,11 @@ class Drawable:
 
     __slots__ = ()
 
-    def _repr_svg_(self):
+    def _repr_svg_(self) -> str | None:
         """Return a picture for notebooks, or None if there is no graph or Graphviz is not installed."""
         return ports.graph_picture(self)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str | None:
         """Return an HTML outline for notebooks, or None if there is no graph or a picture exists."""
         return ports.graph_outline(self)
 
@@ -54,17 +64,17 @@ class Node(Drawable, object2):
     `Variable.clients` (inside a FunctionGraph) and `Apply.outputs` are its children.
     """
 
-    def get_parents(self):
+    def get_parents(self) -> list[Any]:
         """Return a new list of the parents of this node."""
         raise NotImplementedError("%s must define get_parents" % type(self).__name__)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = self.__dict__.copy()
         for name in _ANNOTATIONS:
             state.pop(name, None)
         return state
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         copy = self.__class__.__new__(self.__class__)
         copy.__dict__.update(self.__dict__)
         return copy
@@ -90,7 +100,14 @@ class Apply(Node):
         If an output belongs to another node.
     """
 
-    def __init__(self, op, inputs, outputs):
+    op: Op
+    inputs: list[Variable]
+    outputs: list[Variable]
+    tag: Any
+    # Only inside a FunctionGraph.
+    fgraph: FunctionGraph
+
+    def __init__(self, op: Op, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
         if not isinstance(inputs, (list, tuple)):
             raise TypeError("The inputs of an Apply must be a list or tuple, not %r" % (inputs,))
         if not isinstance(outputs, (list, tuple)):
@@ -119,7 +136,7 @@ class Apply(Node):
                     " another node" % (i, op, output, output.index)
                 )
 
-    def run_params(self):
+    def run_params(self) -> Any:
         """Return the params of the node.
 
         Return NoParams if its Op has none: `get_params` is not defined, or returns None.
@@ -130,7 +147,7 @@ class Apply(Node):
             return NoParams
         return NoParams if params is None else params
 
-    def default_output(self):
+    def default_output(self) -> Variable:
         """Return the output that represents the node in expressions.
 
         Raises
@@ -158,19 +175,19 @@ class Apply(Node):
     nout = property(lambda self: len(self.outputs), doc="Number of outputs.")
     params_type = property(lambda self: self.op.params_type, doc="Type of the params.")
 
-    def __str__(self):
+    def __str__(self) -> str:
         return op_as_string(self.inputs, self)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
-    def clone(self):
+    def clone(self) -> Apply:
         """Duplicate this node with the same inputs and new outputs; tags are copied."""
         cp = self.__class__(self.op, self.inputs, [output.clone() for output in self.outputs])
         cp.tag = self.tag.__copy__()
         return cp
 
-    def clone_with_new_inputs(self, inputs, strict=True):
+    def clone_with_new_inputs(self, inputs: Sequence[Variable], strict: bool = True) -> Apply:
         """Duplicate this node in a new graph.
 
         Parameters
@@ -203,13 +220,13 @@ class Apply(Node):
             new_node.inputs = new_inputs
         return new_node
 
-    def get_parents(self):
+    def get_parents(self) -> list[Variable]:
         return list(self.inputs)
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return reduce_in_graph(self, self, protocol)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return deepcopy_in_graph(self, self, memo)
 
 
@@ -238,9 +255,21 @@ class Variable(Node):
 
     __count__ = count(0)
     # Functions that are called with every new variable; see nodes_constructed.
-    construction_observers = []
+    construction_observers: list[Callable[[Variable], Any]] = []
 
-    def __init__(self, type, owner=None, index=None, name=None):
+    type: Type
+    owner: Apply | None
+    index: int | None
+    name: str | None
+    tag: Any
+    _auto_name: int | str
+    # Only inside a FunctionGraph.
+    fgraph: FunctionGraph
+    clients: Clients
+
+    def __init__(
+        self, type: Type, owner: Apply | None = None, index: int | None = None, name: str | None = None
+    ) -> None:
         self.tag = scratchpad()
         self.type = type
         if owner is not None and not isinstance(owner, Apply):
@@ -257,35 +286,35 @@ class Variable(Node):
             Variable.notify_construction_observers(self)
 
     @property
-    def auto_name(self):
+    def auto_name(self) -> str:
         """A name that is unique in the process."""
         auto = self._auto_name
         return auto if isinstance(auto, str) else "auto_%d" % auto
 
     @auto_name.setter
-    def auto_name(self, name):
+    def auto_name(self, name: int | str) -> None:
         self._auto_name = name
 
     @classmethod
-    def append_construction_observer(cls, observer):
+    def append_construction_observer(cls, observer: Callable[[Variable], Any]) -> None:
         """Register `observer`: it is called with every new variable."""
         Variable.construction_observers.append(observer)
 
     @classmethod
-    def remove_construction_observer(cls, observer):
+    def remove_construction_observer(cls, observer: Callable[[Variable], Any]) -> None:
         """Undo `append_construction_observer`."""
         Variable.construction_observers.remove(observer)
 
     @classmethod
-    def notify_construction_observers(cls, instance):
+    def notify_construction_observers(cls, instance: Variable) -> None:
         """Call the observers with a new variable."""
         for observer in list(Variable.construction_observers):
             observer(instance)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self._label() + self._test_value_line()
 
-    def _label(self):
+    def _label(self) -> str:
         """Return the name. Without a name, return the Op and the output index, or the type if there is no owner."""
         if self.name is not None:
             return self.name
@@ -296,7 +325,7 @@ class Variable(Node):
             return str(op) + "." + str(self.index)
         return "<%s>" % str(self.type)
 
-    def read_test_value(self):
+    def read_test_value(self) -> Any:
         """Return the test value, converted by the variable's type.
 
         Raises
@@ -320,15 +349,14 @@ class Variable(Node):
                     error = TypeError("\n".join([detail, str(e)]))
                 raise error from e
         # Do not use str(self): it reads the test value if config.print_test_value is on.
-        raise AttributeError(
-            "%s has no test value %s" % (self.__repr__(firstPass=False), utils.get_variable_trace_string(self))
-        )
+        text = self.__repr__(firstPass=False)  # type: ignore[call-arg]
+        raise AttributeError("%s has no test value %s" % (text, utils.get_variable_trace_string(self)))
 
-    def __repr_test_value__(self):
+    def __repr_test_value__(self) -> str:
         """Return the repr of the test value. Raise AttributeError if there is none."""
         return repr(self.read_test_value())
 
-    def _test_value_line(self):
+    def _test_value_line(self) -> str:
         if config.print_test_value:
             try:
                 return "\n" + self.__repr_test_value__()
@@ -336,21 +364,21 @@ class Variable(Node):
                 pass  # no test value, or one that its type refuses; the code that uses it reports this
         return ""
 
-    def __repr__(self, firstPass=True):
+    def __repr__(self, firstPass: bool = True) -> str:
         """Return the name, with a line for the test value if ``config.print_test_value`` and `firstPass` are true."""
         text = self._label() if type(self).__str__ is Variable.__str__ else str(self)
         return text + self._test_value_line() if firstPass else text
 
-    def clone(self):
+    def clone(self) -> Self:
         """Return a new variable of the same type without owner and index. The name and the tag are copied."""
         cp = self.__class__(self.type, None, None, self.name)
         cp.tag = self.tag.__copy__()
         return cp
 
-    def get_parents(self):
+    def get_parents(self) -> list[Apply]:
         return [self.owner] if self.owner is not None else []
 
-    def eval(self, inputs_to_values=None):
+    def eval(self, inputs_to_values: Mapping[Any, Any] | None = None) -> Any:
         """Evaluate this variable.
 
         Parameters
@@ -384,7 +412,7 @@ class Variable(Node):
             cache[inputs] = compile_function(list(inputs), self)
         return cache[inputs](*[inputs_to_values[variable] for variable in inputs])
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = Node.__getstate__(self)
         state.pop("_fn_cache", None)
         tag = state.get("tag")
@@ -393,10 +421,10 @@ class Variable(Node):
             del tag.test_value
         return state
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return reduce_in_graph(self, self.owner, protocol)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return deepcopy_in_graph(self, self.owner, memo)
 
 
@@ -411,43 +439,43 @@ class Constant(Variable):
     name : str, optional
     """
 
-    def __init__(self, type, data, name=None):
+    def __init__(self, type: Type, data: Any, name: str | None = None) -> None:
         Variable.__init__(self, type, None, None, name)
         self._data = type.filter(data)
         utils.add_tag_trace(self)
 
     @property
-    def data(self):
+    def data(self) -> Any:
         """The value. It can be set only once."""
         return self._data
 
     @data.setter
-    def data(self, value):
+    def data(self, value: Any) -> None:
         if "_data" in self.__dict__:
             raise AttributeError("the data of a Constant cannot be changed; make a new Constant")
         self._data = value
 
     value = property(lambda self: self._data, doc="Read-only data access.")
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         if "data" in state:  # a pickle by Theano
             state = {"owner": None, "_data": state["data"], **state}
             del state["data"]
         self.__dict__.update(state)
 
-    def read_test_value(self):
+    def read_test_value(self) -> Any:
         """Return the data: a constant is its own test value."""
         return self._data
 
-    def equals(self, other):
+    def equals(self, other: object) -> bool:
         """Return True if `other` is a constant of the same type and value."""
         return isinstance(other, Constant) and self.signature() == other.signature()
 
-    def signature(self):
+    def signature(self) -> Any:
         """Return a pair of type and data. It is equal for equal constants."""
         return (self.type, self._data)
 
-    def merge_signature(self):
+    def merge_signature(self) -> Any:
         """Return a key that is equal only for constants that may be merged."""
         # 1 == 1.0 == True, but the result of an Op may depend on the Python type.
         signature = (self.signature(), type(self._data))
@@ -457,7 +485,7 @@ class Constant(Variable):
             return (self.type, "not hashable", id(self._data))
         return signature
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.name is not None:
             return self.name
         name = str(self._data)
@@ -465,7 +493,7 @@ class Constant(Variable):
             name = name[:10] + "..." + name[-10:]
         return "Constant{%s}" % name
 
-    def clone(self):
+    def clone(self) -> Self:
         """Return a copy that shares the data. This is safe because the data does not change."""
         cp = self.__class__.__new__(self.__class__)
         state = self.__dict__
@@ -481,7 +509,7 @@ class Constant(Variable):
 
 
 @contextlib.contextmanager
-def nodes_constructed():
+def nodes_constructed() -> Iterator[list[Variable]]:
     """Return a context manager that records the variables created inside it.
 
     Yields
@@ -489,7 +517,7 @@ def nodes_constructed():
     list of Variable
         Each new variable is appended to it.
     """
-    new_nodes = []
+    new_nodes: list[Variable] = []
     observer = new_nodes.append
     Variable.append_construction_observer(observer)
     try:

@@ -6,9 +6,13 @@ linkers, the linker that only calls `perform`, and the linker that runs several 
 machine is in `gof.vm`, compiled C in `gof.codegen.clinker`.
 """
 
+from __future__ import annotations
+
 import contextlib
 import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Self
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import progress
@@ -17,6 +21,12 @@ from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook
 from theano_ng.gof.native import native_code_of, obtain_kernels, use_prepared_code
 from theano_ng.gof.program import gc_helper, make_program
 from theano_ng.gof.type import Type
+
+if TYPE_CHECKING:
+    from theano_ng.gof.aliases import Cell, Cells, ComputeMap, Recycling, StorageMap
+    from theano_ng.gof.fg import FunctionGraph
+    from theano_ng.gof.graph import Apply, Variable
+    from theano_ng.gof.program import Program
 
 undef = object()
 
@@ -48,7 +58,15 @@ class Container:
         Whether the caller must give a value, and whether the caller must not. Function sets them.
     """
 
-    def __init__(self, r, storage, readonly=False, strict=False, allow_downcast=None, name=None):
+    def __init__(
+        self,
+        r: Variable | Type,
+        storage: Cell,
+        readonly: bool = False,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        name: str | None = None,
+    ) -> None:
         if not isinstance(storage, list) or not len(storage) >= 1:
             raise TypeError("storage must be a list of length at least one, not %r" % (storage,))
         if isinstance(r, Type):
@@ -62,10 +80,10 @@ class Container:
         self.allow_downcast = allow_downcast
         self.required = self.implicit = False
 
-    def _read(self):
+    def _read(self) -> Any:
         return self.storage[0]
 
-    def _write(self, value):
+    def _write(self, value: Any) -> None:
         if self.readonly:
             raise Exception("Cannot set readonly storage: %s" % self.name)
         if value is None:
@@ -93,13 +111,13 @@ class Container:
     data = property(_read, _write, doc="The stored value; assignment goes through the Type's filter.")
     value = property(_read, _write, doc="The stored value; assignment goes through the Type's filter.")
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "<%s>" % (self.storage[0],)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<%r>" % (self.storage[0],)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Container:
         key = id(self)
         if key in memo:
             return memo[key]
@@ -127,20 +145,21 @@ class Linker:
     A linker accepts one FunctionGraph (`accept`) and then makes thunks for it.
     """
 
-    _allow_gc = True  # None: config.allow_gc at compilation, as the linkers of modes are created earlier
-    fgraph = None
+    _allow_gc: bool | None = True  # None: config.allow_gc at compilation, as the linkers of modes are created earlier
+    fgraph: FunctionGraph | None = None
+    no_recycling: Any
     calls_back = False  # True if user functions run between nodes; they may raise, so Function keeps copies of state
 
     @property
-    def allow_gc(self):
+    def allow_gc(self) -> bool:
         """True if intermediate values are freed as soon as possible."""
         return config.allow_gc if self._allow_gc is None else self._allow_gc
 
     @allow_gc.setter
-    def allow_gc(self, value):
+    def allow_gc(self, value: bool | None) -> None:
         self._allow_gc = value
 
-    def clone(self, allow_gc=undef):
+    def clone(self, allow_gc: Any = undef) -> Self:
         """Return a copy of this linker without a graph, and with another `allow_gc` if one is given."""
         new = copy.copy(self)
         new.fgraph = None
@@ -148,7 +167,7 @@ class Linker:
             new.allow_gc = allow_gc
         return new
 
-    def accept(self, fgraph, no_recycling=None, profile=None):
+    def accept(self, fgraph: FunctionGraph, no_recycling: Recycling | None = None, profile: Any = None) -> Self:
         """Bind the linker to a graph.
 
         Parameters
@@ -165,18 +184,18 @@ class Linker:
         """
         raise NotImplementedError("%s must define accept" % type(self).__name__)
 
-    def _bound_to(self, fgraph, no_recycling):
+    def _bound_to(self, fgraph: FunctionGraph, no_recycling: Recycling | None) -> Self:
         """Return this linker, bound to `fgraph`. If it is bound to another graph, return a copy of it."""
         linker = self if self.fgraph is None or self.fgraph is fgraph else self.clone()
         linker.fgraph = fgraph
         linker.no_recycling = [] if no_recycling is None else no_recycling
         return linker
 
-    def make_thunk(self):
+    def make_thunk(self) -> tuple[Any, ...]:
         """Return ``(thunk, input containers, output containers)`` of the accepted graph."""
         raise NotImplementedError("%s must define make_thunk" % type(self).__name__)
 
-    def make_function(self, unpack_single=True, **kwargs):
+    def make_function(self, unpack_single: bool = True, **kwargs: Any) -> Callable[..., Any]:
         """Return a Python function of the graph's inputs.
 
         Parameters
@@ -188,7 +207,7 @@ class Linker:
         """
         thunk, inputs, outputs = self.make_thunk(**kwargs)
 
-        def execute(*args):
+        def execute(*args: Any) -> Any:
             if len(args) != len(inputs):
                 raise TypeError(
                     "Function call takes exactly %i %s (%i given)"
@@ -201,15 +220,22 @@ class Linker:
                 return outputs[0].data
             return [container.data for container in outputs]
 
-        execute.thunk, execute.inputs, execute.outputs = thunk, inputs, outputs
-        return execute
+        made: Any = execute
+        made.thunk, made.inputs, made.outputs = thunk, inputs, outputs
+        return made
 
-    def schedule(self, fgraph):
+    def schedule(self, fgraph: FunctionGraph) -> list[Apply]:
         """Return the nodes in the order in which they run."""
         return fgraph.toposort()
 
 
-def map_storage(fgraph, order, input_storage, output_storage, storage_map=None):
+def map_storage(
+    fgraph: FunctionGraph,
+    order: Sequence[Apply],
+    input_storage: Cells | None,
+    output_storage: Cells | None,
+    storage_map: StorageMap | None = None,
+) -> tuple[Cells, Cells, StorageMap]:
     """Assign a cell to every variable of a graph.
 
     Parameters
@@ -268,17 +294,24 @@ def map_storage(fgraph, order, input_storage, output_storage, storage_map=None):
     return input_storage, output_storage, storage_map
 
 
-def add_clear_storage(f, computed, storage_map):
+def add_clear_storage(f: Any, computed: Iterable[Variable], storage_map: StorageMap) -> None:
     """Add a method `clear_storage()` to `f` that empties the cells of the computed variables."""
 
-    def clear_storage():
+    def clear_storage() -> None:
         for r in computed:
             storage_map[r][0] = None
 
     f.clear_storage = clear_storage
 
 
-def streamline(fgraph, thunks, order, post_thunk_old_storage=None, no_recycling=None, nice_errors=True):
+def streamline(
+    fgraph: FunctionGraph,
+    thunks: Sequence[Any],
+    order: Sequence[Apply],
+    post_thunk_old_storage: Sequence[Sequence[Cell]] | None = None,
+    no_recycling: Iterable[Cell] | None = None,
+    nice_errors: bool = True,
+) -> Any:
     """Return a function that runs thunks in order.
 
     Parameters
@@ -306,7 +339,7 @@ def streamline(fgraph, thunks, order, post_thunk_old_storage=None, no_recycling=
         )
     steps = list(zip(thunks, order, post_thunk_old_storage))
 
-    def streamline_f():
+    def streamline_f() -> None:
         for cell in no_recycling:
             cell[0] = None
         thunk = node = None
@@ -320,17 +353,24 @@ def streamline(fgraph, thunks, order, post_thunk_old_storage=None, no_recycling=
                 raise
             raise_with_op(node, thunk)
 
-    streamline_f.thunks, streamline_f.nodes = thunks, order
-    return streamline_f
+    made: Any = streamline_f
+    made.thunks, made.nodes = thunks, order
+    return made
 
 
 class LocalLinker(Linker):
     """A base class of linkers that make one thunk for each node and run the thunks in some order."""
 
-    def make_thunk(self, input_storage=None, output_storage=None, storage_map=None):
-        return self.make_all(input_storage=input_storage, output_storage=output_storage, storage_map=storage_map)[:3]
+    def make_thunk(
+        self,
+        input_storage: Cells | None = None,
+        output_storage: Cells | None = None,
+        storage_map: StorageMap | None = None,
+    ) -> tuple[Any, ...]:
+        make_all: Any = self.make_all  # subclasses add the parameter storage_map
+        return make_all(input_storage=input_storage, output_storage=output_storage, storage_map=storage_map)[:3]
 
-    def make_all(self, input_storage, output_storage):
+    def make_all(self, input_storage: Cells | None, output_storage: Cells | None) -> tuple[Any, ...]:
         """Return ``(function, input containers, output containers, thunks, nodes)``.
 
         The thunks have the attributes `inputs` and `outputs`: lists of cells.
@@ -338,12 +378,18 @@ class LocalLinker(Linker):
         raise NotImplementedError("%s must define make_all" % type(self).__name__)
 
 
-def containers(variables, cells, readonly=False):
+def containers(variables: Iterable[Variable], cells: Iterable[Cell], readonly: bool = False) -> list[Container]:
     """Return a Container for each variable's cell."""
     return [Container(r, cell, readonly) for r, cell in zip(variables, cells)]
 
 
-def make_eager_program(linker, impl, input_storage, output_storage, storage_map):
+def make_eager_program(
+    linker: Any,
+    impl: str | None,
+    input_storage: Cells | None,
+    output_storage: Cells | None,
+    storage_map: StorageMap | None,
+) -> Program:
     """Return the program of a linker that runs all nodes in order.
 
     Parameters
@@ -382,7 +428,7 @@ def make_eager_program(linker, impl, input_storage, output_storage, storage_map)
     )
 
 
-def streamlined(program, nice_errors=True):
+def streamlined(program: Program, nice_errors: bool = True) -> Any:
     """Return a Python function that runs a program, see `streamline`.
 
     Set the attributes that Functions and users read.
@@ -400,7 +446,7 @@ def streamlined(program, nice_errors=True):
     return f
 
 
-def program_containers(program):
+def program_containers(program: Program) -> tuple[list[Container], list[Container]]:
     """Return containers for the cells of a program's inputs, and of its outputs."""
     return (
         containers(program.fgraph.inputs, program.input_cells),
@@ -419,16 +465,23 @@ class PerformLinker(LocalLinker):
         ``schedule(fgraph)`` returns the nodes in order.
     """
 
-    def __init__(self, allow_gc=None, schedule=None):
+    def __init__(
+        self, allow_gc: bool | None = None, schedule: Callable[[FunctionGraph], list[Apply]] | None = None
+    ) -> None:
         self.allow_gc = allow_gc
         self.fgraph = None
         if schedule is not None:
-            self.schedule = schedule
+            self.schedule = schedule  # type: ignore[method-assign, assignment]
 
-    def accept(self, fgraph, no_recycling=None, profile=None):
+    def accept(self, fgraph: FunctionGraph, no_recycling: Recycling | None = None, profile: Any = None) -> Self:
         return self._bound_to(fgraph, no_recycling)
 
-    def make_all(self, input_storage=None, output_storage=None, storage_map=None):
+    def make_all(
+        self,
+        input_storage: Cells | None = None,
+        output_storage: Cells | None = None,
+        storage_map: StorageMap | None = None,
+    ) -> tuple[Any, ...]:
         program = make_eager_program(self, "py", input_storage, output_storage, storage_map)
         return (streamlined(program), *program_containers(program), list(program.thunks), list(program.nodes))
 
@@ -447,14 +500,20 @@ class Thunk:
 
     __slots__ = ("call", "inputs", "outputs", "lazy")
 
-    def __init__(self, call, inputs, outputs, lazy):
+    def __init__(self, call: Callable[[], Any], inputs: Cells, outputs: Cells, lazy: bool) -> None:
         self.call, self.inputs, self.outputs, self.lazy = call, inputs, outputs, lazy
 
-    def __call__(self):
+    def __call__(self) -> Any:
         return self.call()
 
 
-def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
+def make_node_thunk(
+    node: Apply,
+    storage_map: StorageMap,
+    compute_map: ComputeMap | None,
+    no_recycling: Recycling,
+    impl: str | None = None,
+) -> Any:
     """Call `node.op.make_thunk`, also for Ops whose `make_thunk` has no parameter `impl`. Error messages name the node.
 
     The returned thunk always has the attributes `inputs`, `outputs` and `lazy`, even if the Op returned a plain
@@ -485,11 +544,11 @@ def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
     return thunk
 
 
-_gathered = set()  # nodes that active calls of native_kernels handle
+_gathered: set[Apply] = set()  # nodes that active calls of native_kernels handle
 
 
 @contextlib.contextmanager
-def native_kernels(order):
+def native_kernels(order: Iterable[Apply]) -> Iterator[None]:
     """Compile the kernels of all nodes at once. Thunks that are made inside the context find them loaded.
 
     An Op that runs other nodes has a method ``inside()``. It returns the Op's own kernels, and the nodes whose kernels
@@ -542,26 +601,26 @@ class WrapLinker(Linker):
         The function ``wrapper(i, node, *thunks)``.
     """
 
-    def __init__(self, linkers, wrapper):
+    def __init__(self, linkers: Sequence[Any], wrapper: Callable[..., Any]) -> None:
         self.fgraph = None
         self.linkers = linkers
         self.wrapper = wrapper
 
     calls_back = True
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         """Return a copy of the linker. Its linkers are copied too, because each is bound to its graph."""
         return type(self)([copy.copy(linker) for linker in self.linkers], self.wrapper)
 
-    def clone(self, allow_gc=undef):
+    def clone(self, allow_gc: Any = undef) -> Self:
         return type(self)([linker.clone(allow_gc=allow_gc) for linker in self.linkers], self.wrapper)
 
-    def accept(self, fgraph, no_recycling=None, profile=None):
+    def accept(self, fgraph: FunctionGraph, no_recycling: Recycling | None = None, profile: Any = None) -> Self:
         bound = self._bound_to(fgraph, no_recycling)
         bound.linkers = [linker.accept(fgraph, no_recycling) for linker in bound.linkers]
         return bound
 
-    def pre(self, f, inputs, order, thunk_groups):
+    def pre(self, f: Any, inputs: list[Any], order: Sequence[Apply], thunk_groups: Sequence[tuple[Any, ...]]) -> None:
         """Prepare for a run. It is called at the start of each run, and does nothing by default.
 
         Parameters
@@ -574,7 +633,7 @@ class WrapLinker(Linker):
             For each node, the linkers' thunks.
         """
 
-    def make_thunk(self, **kwargs):
+    def make_thunk(self, **kwargs: Any) -> tuple[Any, ...]:
         made = [linker.make_all(**kwargs) for linker in self.linkers]
         fns, input_lists, output_lists, thunk_lists, order_lists = zip(*made)
         order = list(order_lists[0])
@@ -598,7 +657,7 @@ class WrapLinker(Linker):
             for flag in getattr(fn, "compute_map", {}).values():
                 flag[0] = True
 
-        def f():
+        def f() -> None:
             for input_list in input_lists[1:]:
                 for container, first in zip(input_list, inputs0):
                     container.storage[0] = copy.copy(first.storage[0])
@@ -611,16 +670,17 @@ class WrapLinker(Linker):
                 except Exception:
                     raise_with_op(node, thunks[0])
 
-        f.thunk_groups = thunk_groups
-        f.storage_map = getattr(fns[0], "storage_map", None)
-        f.allow_gc = all(getattr(linker, "allow_gc", False) for linker in self.linkers)
+        made_f: Any = f
+        made_f.thunk_groups = thunk_groups
+        made_f.storage_map = getattr(fns[0], "storage_map", None)
+        made_f.allow_gc = all(getattr(linker, "allow_gc", False) for linker in self.linkers)
         return f, inputs0, outputs0
 
 
-def WrapLinkerMany(linkers, wrappers):
+def WrapLinkerMany(linkers: Sequence[Any], wrappers: Sequence[Callable[..., Any]]) -> WrapLinker:
     """Return a WrapLinker that calls several wrappers, in order, at each step."""
 
-    def wrapper(*args):
+    def wrapper(*args: Any) -> None:
         for one in wrappers:
             one(*args)
 

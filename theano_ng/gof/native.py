@@ -442,7 +442,7 @@ class NativeOp:
 
     # Indices of inputs that are passed to the native code unchecked (they may be None), because the code checks them
     # itself.
-    native_unchecked = ()
+    native_unchecked: tuple[int, ...] = ()
 
     # True for a subclass of an Op with native code that defines a `c_code`, which is used instead.
     own_c_code = False

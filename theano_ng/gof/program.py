@@ -13,15 +13,21 @@ and a machine therefore suffice to run a graph repeatedly, without a `Function`:
 ``print(program)`` shows the steps, and the loops of steps that compute several operations. The program of a function is ``function.fn.program``.
 """
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from theano_ng.gof._native import CThunk
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.native import native_code_of
+
+if TYPE_CHECKING:
+    from theano_ng.gof.aliases import Cell, Cells, ComputeMap, StorageMap
+    from theano_ng.gof.graph import Apply
 
 
 class Update(NamedTuple):
@@ -43,7 +49,7 @@ class Update(NamedTuple):
     release: bool
 
 
-def updates_of(fgraph, updated_vars):
+def updates_of(fgraph: FunctionGraph, updated_vars: Mapping[Variable, Variable]) -> tuple[Update, ...]:
     """Return the updates of a graph.
 
     Parameters
@@ -65,17 +71,17 @@ def updates_of(fgraph, updated_vars):
 
 class _Parts(NamedTuple):
     fgraph: FunctionGraph
-    nodes: tuple
-    thunks: tuple
-    storage_map: dict
-    compute_map: dict
-    input_cells: tuple
-    output_cells: tuple
-    clear_before: tuple = ()
-    clear_after: tuple = None
-    updates: tuple = ()
-    prerequisites: Mapping = MappingProxyType({})
-    first: tuple = ()
+    nodes: tuple[Apply, ...]
+    thunks: tuple[Any, ...]
+    storage_map: StorageMap
+    compute_map: ComputeMap
+    input_cells: tuple[Cell, ...]
+    output_cells: tuple[Cell, ...]
+    clear_before: tuple[Variable, ...] = ()
+    clear_after: tuple[tuple[Variable, ...], ...] | None = None
+    updates: tuple[Update, ...] = ()
+    prerequisites: Mapping[Apply, Sequence[Apply]] = MappingProxyType({})
+    first: tuple[Variable, ...] = ()
     lazy: bool = False
 
 
@@ -117,49 +123,49 @@ class Program(_Parts):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    def __new__(cls, *parts, **named_parts):
+    def __new__(cls, *parts: Any, **named_parts: Any) -> Program:
         self = super().__new__(cls, *parts, **named_parts)
         for name, table in (("thunks", self.thunks), ("tuples of variables to clear", self.clear_after)):
             if table is not None and len(table) != len(self.nodes):
                 raise ValueError("%d nodes, but %d %s" % (len(self.nodes), len(table), name))
         return self
 
-    def with_parts(self, **parts):
+    def with_parts(self, **parts: Any) -> Program:
         """Return a program with some attributes changed."""
         return Program(**{**self._asdict(), **parts})
 
     @property
-    def allow_gc(self):
+    def allow_gc(self) -> bool:
         """True if values are freed after their last use."""
         return self.clear_after is not None
 
-    def cells(self, variables):
+    def cells(self, variables: Iterable[Variable]) -> Cells:
         """Return the list of the variables' cells."""
         return [self.storage_map[r] for r in variables]
 
-    def cells_to_clear(self):
+    def cells_to_clear(self) -> list[Cells]:
         """Return, for each node, the cells to empty after it."""
         return [self.cells(variables) for variables in self.clear_after or [()] * len(self.nodes)]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(_listing(self))
 
 
 def make_program(
-    fgraph,
-    nodes,
-    thunks,
-    storage_map,
-    compute_map,
-    input_cells,
-    output_cells,
-    allow_gc,
-    no_recycling=(),
-    updated_vars=None,
-    prerequisites=None,
-    first=(),
-    lazy=False,
-):
+    fgraph: FunctionGraph,
+    nodes: Iterable[Apply],
+    thunks: Iterable[Any],
+    storage_map: StorageMap,
+    compute_map: ComputeMap,
+    input_cells: Iterable[Cell],
+    output_cells: Iterable[Cell],
+    allow_gc: bool,
+    no_recycling: Iterable[Variable] | Literal[True] = (),
+    updated_vars: Mapping[Variable, Variable] | None = None,
+    prerequisites: Mapping[Apply, Sequence[Apply]] | None = None,
+    first: Iterable[Variable] = (),
+    lazy: bool = False,
+) -> Program:
     """Return a program. Derive from the graph which variables to clear and when, and which updates release their cells.
 
     Parameters
@@ -210,7 +216,7 @@ def make_program(
     )
 
 
-def gc_helper(node_list):
+def gc_helper(node_list: Iterable[Apply]) -> tuple[set[Variable], dict[Variable, Apply]]:
     """Determine which variables can be freed, and when.
 
     Parameters
@@ -234,7 +240,7 @@ def gc_helper(node_list):
     return computed, last_user
 
 
-def last_uses(order, keep):
+def last_uses(order: Sequence[Apply], keep: Iterable[Variable]) -> tuple[tuple[Variable, ...], ...]:
     """Return, for each node, the computed variables that no later node reads. They can be freed after the node.
 
     Parameters
@@ -258,11 +264,11 @@ def last_uses(order, keep):
     return tuple(freed)
 
 
-def _listing(program):
+def _listing(program: Program) -> Iterator[str]:
     """Generate the lines of a program's text."""
     names = _names(program)
 
-    def several(variables):
+    def several(variables: Iterable[Variable]) -> str:
         return ", ".join([names[r] for r in variables])
 
     yield "inputs   " + (several(program.fgraph.inputs) or "none")
@@ -300,7 +306,7 @@ def _listing(program):
         yield "update   %s <- %s" % (names[update.destination], names[update.source])
 
 
-def _details(node):
+def _details(node: Apply) -> Iterable[str]:
     """Return lines about the computation of a node: the loop programs of kernels that compute more than one operation.
 
     An Op may have a method `program_lines` instead, which returns the lines for a node.
@@ -318,13 +324,13 @@ def _details(node):
     ]
 
 
-def _names(program):
+def _names(program: Program) -> dict[Variable, str]:
     """Return a short, unique name for each variable that the text mentions.
 
     Results are numbered like the steps that compute them: ``r3``, or ``r3.0`` and ``r3.1``. Inputs keep their names, if
     they have any.
     """
-    names = {}
+    names: dict[Variable, str] = {}
     for i, node in enumerate(program.nodes):
         for j, r in enumerate(node.outputs):
             names[r] = "r%d" % i if len(node.outputs) == 1 else "r%d.%d" % (i, j)
@@ -335,8 +341,7 @@ def _names(program):
         names[r] = name
     for r in (*[r for node in program.nodes for r in node.inputs], *program.fgraph.outputs):
         if r not in names:
-            one_number = isinstance(r, Constant) and (
-                isinstance(r.data, (int, float)) or getattr(r.data, "size", 0) == 1
-            )
-            names[r] = str(r.data) if one_number else str(r)
+            data = r.data if isinstance(r, Constant) else None
+            one_number = isinstance(data, (int, float)) or getattr(data, "size", 0) == 1
+            names[r] = str(data) if one_number else str(r)
     return names

@@ -1,14 +1,25 @@
 """Functions that copy stack traces between variables."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
 from theano_ng.configdefaults import config
+
+if TYPE_CHECKING:
+    from theano_ng.gof.fg import FunctionGraph
+    from theano_ng.gof.graph import Variable
+
+    V = TypeVar("V", bound=Variable | Sequence[Variable])
 
 #: The maximal number of traces of a variable. If many equal nodes are merged, all traces would be too many to read.
 MAX_TRACES = 16
 
 
-def stack_traces_of(from_var):
+def stack_traces_of(from_var: Variable | Sequence[Variable]) -> list[Any]:
     """Return the stack traces of a variable, or of several variables without repetition."""
-    variables = from_var if isinstance(from_var, (list, tuple)) else [from_var]
+    variables: Any = from_var if isinstance(from_var, (list, tuple)) else [from_var]
     found = []
     seen = set()
     for v in variables:
@@ -25,7 +36,7 @@ def stack_traces_of(from_var):
     return found
 
 
-def copy_stack_trace(from_var, to_var):
+def copy_stack_trace(from_var: Variable | Sequence[Variable], to_var: V) -> V:
     """Append the stack traces of `from_var` to those of `to_var`, up to `MAX_TRACES`.
 
     Parameters
@@ -38,20 +49,23 @@ def copy_stack_trace(from_var, to_var):
     The argument `to_var`.
     """
     traces = stack_traces_of(from_var)
-    for v in to_var if isinstance(to_var, (list, tuple)) else [to_var]:
+    variables: Any = to_var if isinstance(to_var, (list, tuple)) else [to_var]
+    for v in variables:
         own = stack_traces_of(v)
         ids = {id(t) for t in own}
         v.tag.trace = (own + [t for t in traces if id(t) not in ids])[: max(MAX_TRACES, len(own))]
     return to_var
 
 
-def has_trace(variable):
+def has_trace(variable: Variable) -> bool:
     """Return True if a variable has traces and none of them is empty."""
-    traces = getattr(variable.tag, "trace", None)
+    traces: Any = getattr(variable.tag, "trace", None)
     return bool(traces) and all(map(len, traces))
 
 
-def complete_stack_traces(fgraph, replacements, reason=None):
+def complete_stack_traces(
+    fgraph: FunctionGraph, replacements: Iterable[tuple[Variable, Variable]], reason: Any = None
+) -> None:
     """Give the new nodes of replacements stack traces, before the replacements are made.
 
     A rule copies the traces of the replaced variables to its results. The nodes between the results and the graph

@@ -1,12 +1,22 @@
 """Features of a FunctionGraph: listeners that undo changes, check the graph, find nodes and print events."""
 
+from __future__ import annotations
+
 import sys
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph, ports
 from theano_ng.gof.stack_traces import complete_stack_traces
+
+if TYPE_CHECKING:
+    from theano_ng.gof.aliases import NodeOrVariable
+    from theano_ng.gof.fg import FunctionGraph
+    from theano_ng.gof.graph import Apply, Variable
+    from theano_ng.gof.op.base import Op
 
 
 class AlreadyThere(Exception):
@@ -46,7 +56,16 @@ class BadOptimization(Exception):
         The message.
     """
 
-    def __init__(self, old_r, new_r=None, old_r_val=None, new_r_val=None, reason=None, old_graph=None, new_graph=None):
+    def __init__(
+        self,
+        old_r: Variable,
+        new_r: Variable | None = None,
+        old_r_val: Any = None,
+        new_r_val: Any = None,
+        reason: Any = None,
+        old_graph: str | None = None,
+        new_graph: str | None = None,
+    ) -> None:
         super().__init__()
         self.old_r = old_r
         self.new_r = new_r
@@ -62,10 +81,10 @@ class BadOptimization(Exception):
         # Keep only text: values are large, and the graph changes after the error.
         self.full_err = self.str_diagnostic()
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.full_err
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return BadOptimization, (
             self.old_r,
             self.new_r,
@@ -76,7 +95,7 @@ class BadOptimization(Exception):
             self.new_graph,
         )
 
-    def str_diagnostic(self):
+    def str_diagnostic(self) -> str:
         """Return a message that describes the change, the rewrite and the graphs."""
         lines = [
             "BadOptimization Error",
@@ -105,7 +124,7 @@ class BadOptimization(Exception):
         return "\n".join(lines)
 
 
-def _printed(variable):
+def _printed(variable: Variable | None) -> str | None:
     """Return the graph of a variable as text, six levels deep."""
     if variable is None:
         return None
@@ -116,7 +135,7 @@ def _printed(variable):
     return text.getvalue()
 
 
-def _value_differences(old, new):
+def _value_differences(old: Any, new: Any) -> list[str]:
     """Return lines that describe the difference of two arrays."""
     import numpy as np
 
@@ -144,7 +163,7 @@ class Feature:
     pickled. A method ``unpickle(fgraph)`` sets them again.
     """
 
-    def on_attach(self, function_graph):
+    def on_attach(self, function_graph: FunctionGraph) -> None:
         """Prepare the graph; `attach_feature` calls it.
 
         The graph is already populated. The method may add methods to the graph.
@@ -155,19 +174,21 @@ class Feature:
             To cancel the attachment.
         """
 
-    def on_detach(self, function_graph):
+    def on_detach(self, function_graph: FunctionGraph) -> None:
         """Undo the changes that `on_attach` made to the graph. `remove_feature` calls it."""
 
-    def on_import(self, function_graph, node, reason):
+    def on_import(self, function_graph: FunctionGraph, node: Apply, reason: Any) -> None:
         """React to a node that is added to the graph.
 
         It is not called for nodes that were added before the feature was.
         """
 
-    def on_prune(self, function_graph, node, reason):
+    def on_prune(self, function_graph: FunctionGraph, node: Apply, reason: Any) -> None:
         """React to a node that was disconnected and removed from the graph."""
 
-    def on_change_input(self, function_graph, node, i, r, new_r, reason=None):
+    def on_change_input(
+        self, function_graph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any = None
+    ) -> None:
         """React to a change of ``node.inputs[i]`` from `r` to `new_r`.
 
         If `node` is 'output', ``function_graph.outputs[i]`` was changed.
@@ -175,7 +196,7 @@ class Feature:
         An exception raised here leaves the graph broken.
         """
 
-    def orderings(self, function_graph):
+    def orderings(self, function_graph: FunctionGraph) -> Mapping[Apply, Sequence[Apply]]:
         """Return constraints on the order of nodes. `FunctionGraph.toposort` calls it.
 
         Returns
@@ -189,11 +210,11 @@ class Feature:
 class Bookkeeper(Feature):
     """A feature that treats existing nodes as imported when it is attached, and as pruned when it is detached."""
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         for node in fgraph.sorted_nodes():
             self.on_import(fgraph, node, "on_attach")
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         for node in fgraph.sorted_nodes():
             self.on_prune(fgraph, node, "Bookkeeper.detach")
 
@@ -201,11 +222,11 @@ class Bookkeeper(Feature):
 class GetCheckpoint:
     """The method `checkpoint` that History adds to a graph. It returns the number of changes so far."""
 
-    def __init__(self, history, fgraph):
+    def __init__(self, history: History, fgraph: FunctionGraph) -> None:
         self.h = history
         self.fgraph = fgraph
 
-    def __call__(self):
+    def __call__(self) -> int:
         return len(self.h.history[self.fgraph])
 
 
@@ -214,14 +235,14 @@ class LambdExtract:
 
     __slots__ = ("fgraph", "node", "i", "r", "reason")
 
-    def __init__(self, fgraph, node, i, r, reason=None):
+    def __init__(self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, reason: Any = None) -> None:
         self.fgraph = fgraph
         self.node = node
         self.i = i
         self.r = r
         self.reason = reason
 
-    def __call__(self):
+    def __call__(self) -> None:
         return self.fgraph.change_input(self.node, self.i, self.r, reason=("Revert", self.reason))
 
 
@@ -230,35 +251,37 @@ class History(Feature):
 
     pickle_rm_attr = ["checkpoint", "revert"]
 
-    def __init__(self):
-        self.history = {}
+    def __init__(self) -> None:
+        self.history: dict[FunctionGraph, Any] = {}
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         # Pickles do not contain the history; `unpickle` begins an empty one.
         return dict(self.__dict__, history={})
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         if hasattr(fgraph, "checkpoint") or hasattr(fgraph, "revert"):
             raise AlreadyThere("History feature is already present or in conflict with another plugin.")
         History.unpickle(self, fgraph)
 
-    def unpickle(self, fgraph):
+    def unpickle(self, fgraph: FunctionGraph) -> None:
         """Begin a history and add the methods to the graph."""
         self.history[fgraph] = []
         fgraph.checkpoint = GetCheckpoint(self, fgraph)
         fgraph.revert = partial(self.revert, fgraph)
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         del fgraph.checkpoint
         del fgraph.revert
         del self.history[fgraph]
 
-    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any = None
+    ) -> None:
         history = self.history[fgraph]
         if history is not None:
             history.append(LambdExtract(fgraph, node, i, r, reason))
 
-    def revert(self, fgraph, checkpoint):
+    def revert(self, fgraph: FunctionGraph, checkpoint: int) -> None:
         """Undo all changes since `checkpoint`, which ``fgraph.checkpoint()`` returned."""
         history = self.history[fgraph]
         # While changes are undone, `on_change_input` must not record the undo operations.
@@ -278,22 +301,22 @@ class Validator(Feature):
 
     pickle_rm_attr = ["validate", "consistent"]
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         for attr in ("validate", "validate_time"):
             if hasattr(fgraph, attr):
                 raise AlreadyThere("Validator feature is already present or in conflict with another plugin.")
         Validator.unpickle(self, fgraph)
 
-    def unpickle(self, fgraph):
+    def unpickle(self, fgraph: FunctionGraph) -> None:
         """Add the methods to the graph."""
         fgraph.validate = partial(self.validate_, fgraph)
         fgraph.consistent = partial(self.consistent_, fgraph)
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         del fgraph.validate
         del fgraph.consistent
 
-    def validate_(self, fgraph):
+    def validate_(self, fgraph: FunctionGraph) -> None:
         """Call `validate` of every feature. Errors of the features (InconsistencyError) propagate."""
         start = time.perf_counter()
         try:
@@ -303,7 +326,7 @@ class Validator(Feature):
             if profile:
                 profile.validate_time += time.perf_counter() - start
 
-    def consistent_(self, fgraph):
+    def consistent_(self, fgraph: FunctionGraph) -> bool:
         """Return True if `validate` succeeds."""
         try:
             fgraph.validate()
@@ -326,15 +349,15 @@ class ReplaceValidate(History, Validator):
         *Validator.pickle_rm_attr,
     ]
 
-    def __init__(self):
+    def __init__(self) -> None:
         History.__init__(self)
-        self._nodes_removed = set()
+        self._nodes_removed: set[NodeOrVariable] = set()
         self.fail_validate = False
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return dict(History.__getstate__(self), _nodes_removed=set(), fail_validate=False)
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         for attr in ("replace_validate", "replace_all_validate", "replace_all_validate_remove"):
             if hasattr(fgraph, attr):
                 raise AlreadyThere("ReplaceValidate feature is already present or in conflict with another plugin.")
@@ -342,7 +365,7 @@ class ReplaceValidate(History, Validator):
         Validator.on_attach(self, fgraph)
         ReplaceValidate.unpickle(self, fgraph)
 
-    def unpickle(self, fgraph):
+    def unpickle(self, fgraph: FunctionGraph) -> None:
         """Add the methods to the graph."""
         History.unpickle(self, fgraph)
         Validator.unpickle(self, fgraph)
@@ -350,18 +373,24 @@ class ReplaceValidate(History, Validator):
         fgraph.replace_all_validate = partial(self.replace_all_validate, fgraph)
         fgraph.replace_all_validate_remove = partial(self.replace_all_validate_remove, fgraph)
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         History.on_detach(self, fgraph)
         Validator.on_detach(self, fgraph)
         del fgraph.replace_validate
         del fgraph.replace_all_validate
         del fgraph.replace_all_validate_remove
 
-    def replace_validate(self, fgraph, r, new_r, reason=None):
+    def replace_validate(self, fgraph: FunctionGraph, r: Variable, new_r: Variable, reason: Any = None) -> None:
         """Replace `r` by `new_r`, or raise and leave the graph unchanged."""
         self.replace_all_validate(fgraph, [(r, new_r)], reason=reason)
 
-    def replace_all_validate(self, fgraph, replacements, reason=None, verbose=None):
+    def replace_all_validate(
+        self,
+        fgraph: FunctionGraph,
+        replacements: Iterable[tuple[Variable, Variable]],
+        reason: Any = None,
+        verbose: bool | None = None,
+    ) -> int:
         """Make replacements and validate the graph, or raise and leave the graph unchanged.
 
         Parameters
@@ -400,7 +429,14 @@ class ReplaceValidate(History, Validator):
                 print(reason, r, new_r)
         return chk
 
-    def replace_all_validate_remove(self, fgraph, replacements, remove, reason=None, warn=True):
+    def replace_all_validate_remove(
+        self,
+        fgraph: FunctionGraph,
+        replacements: Iterable[tuple[Variable, Variable]],
+        remove: Iterable[NodeOrVariable],
+        reason: Any = None,
+        warn: bool = True,
+    ) -> int:
         """Replace variables as `replace_all_validate` does, and check that the elements of `remove` left the graph.
 
         If one is still in the graph, undo the replacements and raise.
@@ -437,10 +473,10 @@ class ReplaceValidate(History, Validator):
             )
         return chk
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.fail_validate = self.fail_validate or node in self._nodes_removed
 
-    def validate(self, fgraph):
+    def validate(self, fgraph: FunctionGraph) -> None:
         failed, self.fail_validate = self.fail_validate, False
         if failed:
             raise InconsistencyError("Trying to reintroduce a removed node")
@@ -451,15 +487,15 @@ class NodeFinder(Bookkeeper):
 
     pickle_rm_attr = ["get_nodes"]
 
-    def __init__(self):
-        self.fgraph = None
-        self.d = {}
+    def __init__(self) -> None:
+        self.fgraph: FunctionGraph | None = None
+        self.d: dict[Op, dict[Apply, None]] = {}
 
-    def clone_for(self, fgraph):
+    def clone_for(self, fgraph: FunctionGraph) -> NodeFinder:
         """Return a finder for a copy of the graph."""
         return type(self)()
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         if self.fgraph is not None:
             raise Exception("A NodeFinder instance can only serve one FunctionGraph.")
         if hasattr(fgraph, "get_nodes"):
@@ -468,25 +504,25 @@ class NodeFinder(Bookkeeper):
         self.unpickle(fgraph)
         Bookkeeper.on_attach(self, fgraph)
 
-    def unpickle(self, fgraph):
+    def unpickle(self, fgraph: FunctionGraph) -> None:
         """Add the method to the graph."""
         fgraph.get_nodes = partial(self.query, fgraph)
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         if self.fgraph is not fgraph:
             raise Exception("This NodeFinder instance was not attached to the provided fgraph.")
         self.fgraph = None
         self.d = {}
         del fgraph.get_nodes
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         try:
             self.d.setdefault(node.op, {})[node] = None
         except TypeError:
             # `query` refuses an unhashable op as well.
             return
 
-    def on_prune(self, fgraph, node, reason):
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         try:
             nodes = self.d[node.op]
         except TypeError:
@@ -495,7 +531,7 @@ class NodeFinder(Bookkeeper):
         if not nodes:
             del self.d[node.op]
 
-    def query(self, fgraph, op):
+    def query(self, fgraph: FunctionGraph, op: Op) -> list[Apply]:
         """Return the nodes of the graph whose op equals `op`, in the order in which they were imported."""
         try:
             return list(self.d.get(op, ()))
@@ -512,33 +548,37 @@ class PrintListener(Feature):
         Whether to print.
     """
 
-    def __init__(self, active=True):
+    def __init__(self, active: bool = True) -> None:
         self.active = active
 
-    def _print_if_active(self, *words):
+    def _print_if_active(self, *words: object) -> None:
         if self.active:
             print(*words)
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         self._print_if_active("-- attaching to: ", fgraph)
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         self._print_if_active("-- detaching from: ", fgraph)
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self._print_if_active("-- importing: %s, reason: %s" % (node, reason))
 
-    def on_prune(self, fgraph, node, reason):
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self._print_if_active("-- pruning: %s, reason: %s" % (node, reason))
 
-    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any = None
+    ) -> None:
         self._print_if_active("-- changing (%s.inputs[%s]) from %s to %s" % (node, i, r, new_r))
 
 
 class PreserveNames(Feature):
     """A feature that copies the name of a replaced variable to a replacement without a name."""
 
-    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any = None
+    ) -> None:
         if r.name is not None and new_r.name is None:
             new_r.name = r.name
 
@@ -549,7 +589,9 @@ class PreserveVariableAttributes(Feature):
     An existing name or tag of the replacement is kept.
     """
 
-    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any = None
+    ) -> None:
         if r.name is not None and new_r.name is None:
             new_r.name = r.name
         if hasattr(r.tag, "nan_guard_mode_check") and not hasattr(new_r.tag, "nan_guard_mode_check"):
@@ -565,11 +607,11 @@ class NoOutputFromInplace(Feature):
         The bounds of the protected slice of ``fgraph.outputs``.
     """
 
-    def __init__(self, first_output_idx=0, last_output_idx=None):
+    def __init__(self, first_output_idx: int = 0, last_output_idx: int | None = None) -> None:
         self.first_idx = first_output_idx
         self.last_idx = last_output_idx
 
-    def validate(self, fgraph):
+    def validate(self, fgraph: FunctionGraph) -> bool:
         if not hasattr(fgraph, "destroyers"):
             return True
         for out in fgraph.outputs[self.first_idx : self.last_idx]:

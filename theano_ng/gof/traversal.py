@@ -3,12 +3,23 @@
 The functions are documented as members of `theano_ng.gof.graph`.
 """
 
+from __future__ import annotations
+
 from collections import deque
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from theano_ng.misc.ordered_set import OrderedSet
 
+if TYPE_CHECKING:
+    from theano_ng.gof.graph import Apply, Variable
 
-def stack_search(start, expand, mode="bfs", build_inv=False):
+    N = TypeVar("N", bound=Hashable)
+
+
+def stack_search(
+    start: deque[N], expand: Callable[[N], Iterable[N] | None], mode: str = "bfs", build_inv: bool = False
+) -> Any:
     """Search through a graph, breadth- or depth-first.
 
     Parameters
@@ -31,7 +42,7 @@ def stack_search(start, expand, mode="bfs", build_inv=False):
         raise ValueError("mode should be bfs or dfs, not %r" % (mode,))
     seen = set()
     found = []
-    inverse = {}
+    inverse: dict[N, list[N]] = {}
     pop = start.popleft if mode == "bfs" else start.pop
     while start:
         node = pop()
@@ -49,11 +60,15 @@ def stack_search(start, expand, mode="bfs", build_inv=False):
     return (found, inverse) if build_inv else found
 
 
-def _operands(r):
+def _operands(r: Variable) -> Sequence[Variable]:
     return () if r.owner is None else r.owner.inputs
 
 
-def postorder(roots, known, operands=_operands):
+def postorder(
+    roots: Sequence[Variable],
+    known: Container[Variable],
+    operands: Callable[[Variable], Iterable[Variable]] = _operands,
+) -> Iterator[Variable]:
     """Generate variables and all variables that they depend on, operands first.
 
     Parameters
@@ -83,7 +98,7 @@ def postorder(roots, known, operands=_operands):
             yield r
 
 
-def ancestors(variable_list, blockers=None):
+def ancestors(variable_list: Iterable[Variable], blockers: Collection[Variable] | None = None) -> list[Variable]:
     """Return the variables that contribute to those in `variable_list` (inclusive).
 
     Parameters
@@ -113,7 +128,7 @@ def ancestors(variable_list, blockers=None):
     return found
 
 
-def inputs(variable_list, blockers=None):
+def inputs(variable_list: Iterable[Variable], blockers: Collection[Variable] | None = None) -> list[Variable]:
     """Return the variables without owner that are required to compute those in `variable_list`.
 
     Returns
@@ -124,7 +139,7 @@ def inputs(variable_list, blockers=None):
     return [r for r in ancestors(variable_list, blockers) if r.owner is None]
 
 
-def variables_and_orphans(i, o):
+def variables_and_orphans(i: Sequence[Variable], o: Sequence[Variable]) -> tuple[list[Variable], list[Variable]]:
     """Return the variables between `i` and `o`, and the orphans among them.
 
     Orphans are variables without owner that are not in `i`.
@@ -148,7 +163,7 @@ def variables_and_orphans(i, o):
     return found, [r for r in found if r.owner is None and r not in known]
 
 
-def variables(i, o):
+def variables(i: Sequence[Variable], o: Sequence[Variable]) -> list[Variable]:
     """Return the variables of the subgraph between `i` and `o`.
 
     These are `i`, `o`, the orphans and all variables in between.
@@ -164,7 +179,7 @@ def variables(i, o):
     return variables_and_orphans(i, o)[0]
 
 
-def orphans(i, o):
+def orphans(i: Sequence[Variable], o: Sequence[Variable]) -> list[Variable]:
     """Return the variables that `o` depends on, but that are neither in `i` nor computed between `i` and `o`.
 
     Returns
@@ -175,7 +190,7 @@ def orphans(i, o):
     return variables_and_orphans(i, o)[1]
 
 
-def ops(i, o):
+def ops(i: Sequence[Variable], o: Sequence[Variable]) -> OrderedSet[Apply]:
     """Return the Apply nodes of the subgraph between `i` and `o`.
 
     Returns
@@ -187,7 +202,7 @@ def ops(i, o):
     return OrderedSet(r.owner for r in variables(i, o) if r.owner is not None and r not in known)
 
 
-def list_of_nodes(inputs, outputs):
+def list_of_nodes(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[Apply]:
     """Return the Apply nodes of the graph between inputs and outputs, owners of the outputs first."""
     known = {r.owner for r in inputs}
     return stack_search(
@@ -196,7 +211,9 @@ def list_of_nodes(inputs, outputs):
     )
 
 
-def clone(i, o, copy_inputs=True, copy_orphans=None):
+def clone(
+    i: Sequence[Variable], o: Sequence[Variable], copy_inputs: bool = True, copy_orphans: bool | None = None
+) -> tuple[list[Variable], list[Variable]]:
     """Copy the subgraph between `i` and `o`.
 
     Parameters
@@ -218,7 +235,13 @@ def clone(i, o, copy_inputs=True, copy_orphans=None):
     return [equiv[r] for r in i], [equiv[r] for r in o]
 
 
-def clone_get_equiv(inputs, outputs, copy_inputs=True, copy_orphans=True, memo=None):
+def clone_get_equiv(
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    copy_inputs: bool = True,
+    copy_orphans: bool = True,
+    memo: dict[Any, Any] | None = None,
+) -> dict[Any, Any]:
     """Copy a graph and return a dict from each variable and node to its copy.
 
     Parameters
@@ -260,14 +283,21 @@ def clone_get_equiv(inputs, outputs, copy_inputs=True, copy_orphans=True, memo=N
     return memo
 
 
-def _named_clone(r):
+def _named_clone(r: Variable) -> Variable:
     cp = r.clone()
     cp.owner = None
     cp.index = None
     return cp
 
 
-def general_toposort(outputs, deps, debug_print=False, compute_deps_cache=None, deps_cache=None, clients=None):
+def general_toposort(
+    outputs: Iterable[N],
+    deps: Callable[[N], Iterable[N] | None] | None,
+    debug_print: bool = False,
+    compute_deps_cache: Callable[[N], Iterable[N] | None] | None = None,
+    deps_cache: dict[N, Any] | None = None,
+    clients: dict[N, list[N]] | None = None,
+) -> list[N]:
     """Sort `outputs` and everything that they depend on, dependencies first.
 
     Parameters
@@ -298,9 +328,9 @@ def general_toposort(outputs, deps, debug_print=False, compute_deps_cache=None, 
     if compute_deps_cache is None:
         deps_cache = {}
 
-        def compute_deps_cache(node):
+        def compute_deps_cache(node: N) -> Iterable[N] | None:
             if node not in deps_cache:
-                found = deps(node)
+                found = deps(node)  # type: ignore[misc]  # not None without compute_deps_cache
                 deps_cache[node] = list(found) if found else found
             return deps_cache[node]
 
@@ -325,7 +355,12 @@ def general_toposort(outputs, deps, debug_print=False, compute_deps_cache=None, 
     return order
 
 
-def io_toposort(inputs, outputs, orderings=None, clients=None):
+def io_toposort(
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    orderings: Mapping[Apply, Sequence[Apply]] | None = None,
+    clients: dict[Any, list[Any]] | None = None,
+) -> list[Apply]:
     """Sort the nodes between inputs and outputs.
 
     Parameters
@@ -347,11 +382,16 @@ def io_toposort(inputs, outputs, orderings=None, clients=None):
     return constrained_order(iset, outputs, orderings or {}, clients)
 
 
-def _constrained_order(inputs, outputs, orderings, clients):
+def _constrained_order(
+    inputs: Set[Variable],
+    outputs: Sequence[Variable],
+    orderings: Mapping[Any, Sequence[Apply]],
+    clients: dict[Any, list[Any]] | None,
+) -> list[Apply]:
     """Return the nodes in an order that satisfies the constraints; see `io_toposort`. `inputs` is a set."""
     deps_cache = {}
 
-    def deps(obj):
+    def deps(obj: Any) -> Sequence[Any]:
         following = orderings.get(obj, ())
         if obj not in inputs:
             if hasattr(obj, "outputs"):
@@ -367,7 +407,7 @@ def _constrained_order(inputs, outputs, orderings, clients):
     return [o for o in order if hasattr(o, "outputs")]
 
 
-def _depth_first_order(inputs, outputs):
+def _depth_first_order(inputs: Set[Variable], outputs: Sequence[Variable]) -> list[Apply]:
     """Return the nodes that compute `outputs`, operands first. The operands of a node are visited from last to first.
 
     Printed graphs in the documentation number their nodes in this order. It needs a single pass.
@@ -399,17 +439,22 @@ except ImportError:  # not compiled: use the Python versions
     constrained_order, depth_first_order = _constrained_order, _depth_first_order
 
 
-def default_leaf_formatter(leaf):
+def default_leaf_formatter(leaf: Variable) -> str:
     """Return the text of a variable."""
     return str(leaf)
 
 
-def default_node_formatter(op, argstrings):
+def default_node_formatter(op: Apply, argstrings: list[str]) -> str:
     """Return ``op(arguments)``; `op` is the Apply node."""
     return "%s(%s)" % (op.op, ", ".join(argstrings))
 
 
-def op_as_string(i, op, leaf_formatter=default_leaf_formatter, node_formatter=default_node_formatter):
+def op_as_string(
+    i: Sequence[Variable],
+    op: Apply,
+    leaf_formatter: Callable[[Variable], str] = default_leaf_formatter,
+    node_formatter: Callable[[Apply, list[str]], str] = default_node_formatter,
+) -> str:
     """Return the text of a node. Its inputs are expanded down to the variables in `i`.
 
     Parameters
@@ -423,7 +468,12 @@ def op_as_string(i, op, leaf_formatter=default_leaf_formatter, node_formatter=de
     return node_formatter(op, strs)
 
 
-def as_string(i, o, leaf_formatter=default_leaf_formatter, node_formatter=default_node_formatter):
+def as_string(
+    i: Sequence[Variable],
+    o: Sequence[Variable],
+    leaf_formatter: Callable[[Variable], str] = default_leaf_formatter,
+    node_formatter: Callable[[Apply, list[str]], str] = default_node_formatter,
+) -> list[str]:
     """Return the text of the subgraph between `i` and `o`.
 
     Parameters
@@ -442,12 +492,12 @@ def as_string(i, o, leaf_formatter=default_leaf_formatter, node_formatter=defaul
     """
     known = set(i)
 
-    def expanded(r):
+    def expanded(r: Variable) -> bool:
         return r.owner is not None and r not in known
 
     # Nodes that are used more than once, numbered in the order of their first appearance in the text.
-    seen = {}
-    stack = [r.owner for r in reversed(o) if expanded(r)]
+    seen: dict[Apply, int] = {}
+    stack: list[Any] = [r.owner for r in reversed(o) if expanded(r)]
     while stack:
         node = stack.pop()
         seen[node] = seen.get(node, 0) + 1
@@ -455,19 +505,27 @@ def as_string(i, o, leaf_formatter=default_leaf_formatter, node_formatter=defaul
             stack.extend(r.owner for r in reversed(node.inputs) if expanded(r))
     multi = {node: n + 1 for n, node in enumerate(node for node, uses in seen.items() if uses > 1)}
     write = _text_pieces if node_formatter is default_node_formatter else _text_by_formatter
-    done = set()
+    done: set[Apply] = set()
     return [write(r, expanded, multi, done, leaf_formatter, node_formatter) for r in o]
 
 
-def _mark(r, multi):
-    node = r.owner
-    return "*%i%s" % (multi[node], "" if len(node.outputs) == 1 else "::%i" % r.index)
+def _mark(r: Variable, multi: dict[Apply, int]) -> str:
+    node: Any = r.owner
+    index: Any = r.index
+    return "*%i%s" % (multi[node], "" if len(node.outputs) == 1 else "::%i" % index)
 
 
-def _text_pieces(out, expanded, multi, done, leaf_formatter, node_formatter):
+def _text_pieces(
+    out: Variable,
+    expanded: Callable[[Variable], bool],
+    multi: dict[Apply, int],
+    done: set[Apply],
+    leaf_formatter: Callable[[Variable], str],
+    node_formatter: Callable[[Apply, list[str]], str],
+) -> str:
     """Return the text of a variable in the default format, in time that is linear in the size of the graph."""
     pieces = []
-    stack = [out]
+    stack: list[Any] = [out]
     while stack:
         r = stack.pop()
         if isinstance(r, str):
@@ -490,11 +548,18 @@ def _text_pieces(out, expanded, multi, done, leaf_formatter, node_formatter):
     return "".join(pieces)
 
 
-def _text_by_formatter(out, expanded, multi, done, leaf_formatter, node_formatter):
+def _text_by_formatter(
+    out: Variable,
+    expanded: Callable[[Variable], bool],
+    multi: dict[Apply, int],
+    done: set[Apply],
+    leaf_formatter: Callable[[Variable], str],
+    node_formatter: Callable[[Apply, list[str]], str],
+) -> str:
     """Return the text of a variable. The caller's `node_formatter` joins the texts of the arguments."""
-    result = []
+    result: list[str] = []
     # Frames: node, iterator over its inputs, texts of its inputs so far.
-    stack = [(None, iter((out,)), result)]
+    stack: list[tuple[Apply | None, Iterator[Any], list[str]]] = [(None, iter((out,)), result)]
     while stack:
         node, pending, texts = stack[-1]
         for r in pending:
@@ -514,7 +579,7 @@ def _text_by_formatter(out, expanded, multi, done, leaf_formatter, node_formatte
     return result[0]
 
 
-def is_in_ancestors(l_node, f_node):
+def is_in_ancestors(l_node: Apply, f_node: Apply) -> bool:
     """Return True if `f_node` is `l_node` or one of its ancestors. Lazy inputs count as ancestors."""
     seen = set()
     stack = [l_node]
@@ -528,7 +593,7 @@ def is_in_ancestors(l_node, f_node):
     return False
 
 
-def view_roots(r):
+def view_roots(r: Variable) -> list[Variable]:
     """Return the variables that `r` is a view of, through any number of views; ``[r]`` if it is not a view."""
     roots = []
     stack = [r]
@@ -544,7 +609,7 @@ def view_roots(r):
     return roots
 
 
-def connection_masks(inputs, outputs):
+def connection_masks(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[int]:
     """Return, for each output of a subgraph, a mask of the inputs that it depends on differentiably.
 
     Parameters
@@ -572,7 +637,7 @@ def connection_masks(inputs, outputs):
     return [reached.get(out, 0) for out in outputs]
 
 
-def io_connection_pattern(inputs, outputs):
+def io_connection_pattern(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[list[bool]]:
     """Return which outputs of a subgraph depend differentiably on which of its inputs.
 
     Returns
@@ -585,7 +650,12 @@ def io_connection_pattern(inputs, outputs):
     return [[bool(mask >> k & 1) for mask in masks] for k in range(len(inputs))]
 
 
-def is_same_graph(var1, var2, givens=None, debug=False):
+def is_same_graph(
+    var1: Variable,
+    var2: Variable,
+    givens: Mapping[Variable, Variable] | Iterable[tuple[Variable, Variable]] | None = None,
+    debug: bool = False,
+) -> bool:
     """Return True if two variables perform the same computation.
 
     The structure of the graphs has to be equal: ``x * (y * z)`` is not ``(x * y) * z``.
@@ -607,7 +677,7 @@ def is_same_graph(var1, var2, givens=None, debug=False):
     ``x + 1`` and ``x + 1``: True; ``x + 1`` and ``y + 1``: False, but True with ``givens={x: y}``.
     """
     givens = dict(givens) if givens else {}
-    numbers = {}
+    numbers: dict[Any, int] = {}
     first = _numbered(var1, givens, numbers)
     same = first == _numbered(var2, givens, numbers)
     if debug:
@@ -619,7 +689,12 @@ def is_same_graph(var1, var2, givens=None, debug=False):
     return same
 
 
-def equal_computations(xs, ys, in_xs=None, in_ys=None):
+def equal_computations(
+    xs: Sequence[Variable],
+    ys: Sequence[Variable],
+    in_xs: Sequence[Variable] | None = None,
+    in_ys: Sequence[Variable] | None = None,
+) -> bool:
     """Return True if two lists of variables perform the same computations.
 
     Parameters
@@ -646,14 +721,15 @@ def equal_computations(xs, ys, in_xs=None, in_ys=None):
         )
     if len(xs) != len(ys) or any(x.type != y.type for x, y in zip(list(xs) + list(in_xs), list(ys) + list(in_ys))):
         return False
-    givens, numbers = dict(zip(in_xs, in_ys)), {}
+    givens = dict(zip(in_xs, in_ys))
+    numbers: dict[Any, int] = {}
     return all(_numbered(x, givens, numbers) == _numbered(y, {}, numbers) for x, y in zip(xs, ys))
 
 
-def _numbered(var, givens, numbers):
+def _numbered(var: Variable, givens: Mapping[Variable, Variable], numbers: dict[Any, int]) -> int:
     """Return the number of a variable's computation. Equal computations get equal numbers in `numbers`."""
 
-    def number(key, owner):
+    def number(key: Any, owner: Any) -> int:
         try:
             return numbers.setdefault(key, len(numbers))
         except TypeError:
@@ -661,7 +737,8 @@ def _numbered(var, givens, numbers):
             # itself.
             return numbers.setdefault(owner, len(numbers))
 
-    value = {}
+    value: dict[Variable, int] = {}
+    key: Any
     stack = [var]
     while stack:
         v = stack.pop()

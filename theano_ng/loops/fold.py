@@ -1,8 +1,15 @@
 """The C code of reduction loops, for native/reduce.c."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from theano_ng.gof.native import Kernel
 from theano_ng.loops.source import joined_environment, scalar_apply, scalar_source
 from theano_ng.scalar.types import c_type
+
+if TYPE_CHECKING:
+    from theano_ng.loops.program import LoopProgram
 
 _SOURCE = """void KERNEL(int64_t tng_n, char *tng_acc, int64_t tng_as, const char *tng_x, int64_t tng_xs)
 {
@@ -33,7 +40,7 @@ _SOURCE = """void KERNEL(int64_t tng_n, char *tng_acc, int64_t tng_as, const cha
 """
 
 
-def fold_kernel(program):
+def fold_kernel(program: LoopProgram) -> Kernel | None:
     """Return the kernel of a reduction.
 
     Parameters
@@ -51,7 +58,7 @@ def fold_kernel(program):
     MethodNotDefined or NotImplementedError
         If the scalar op has no C code for this dtype.
     """
-    (operand,), (op, accumulator) = program.inputs, program.fold
+    (operand,), (op, accumulator) = program.inputs, program.fold  # type: ignore[misc]
     node = scalar_apply(op, (accumulator, accumulator), (accumulator,))
     body, environment, needs_python = scalar_source(op, node, ["tng_a", "tng_b"], ["tng_z"])
     if needs_python:

@@ -1,5 +1,10 @@
 """The C code of loops over the elements of contiguous operands: kernels for native/elemwise.c and other drivers."""
 
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from theano_ng.gof.native import Kernel
@@ -11,13 +16,17 @@ from theano_ng.scalar.divisors import divides
 from theano_ng.scalar.op import support_text
 from theano_ng.scalar.types import c_type, discrete_dtypes
 
+if TYPE_CHECKING:
+    from theano_ng.loops.program import LoopProgram
+    from theano_ng.loops.source import ScalarSource
+
 _LOCAL = "tng_v%d"
 _POINTER = "tng_p%d"
 _HOISTED = "tng_h%d"
 _ZEROS = "tng_zeros_%s"
 
 
-def elemwise_kernel(program):
+def elemwise_kernel(program: LoopProgram) -> tuple[Kernel, bool]:
     """Return the kernel of a loop program.
 
     Parameters
@@ -55,7 +64,7 @@ class _ElementLoops:
         The float16 operands that are converted block by block.
     """
 
-    def __init__(self, program):
+    def __init__(self, program: LoopProgram) -> None:
         self.program = program
         (step,) = program.steps
         self.op, self.nin = step.op, len(program.inputs)
@@ -86,17 +95,17 @@ class _ElementLoops:
             self._support("sum_blocks.h")
             self.ctypes[self.nin] = self.accumulator
 
-    def _scalar_source(self, sub):
+    def _scalar_source(self, sub: dict[str, Any]) -> ScalarSource:
         return scalar_source(self.op, self.node, *self._names(), wide=bool(self.wide), **sub)
 
-    def _support(self, file):
+    def _support(self, file: str) -> None:
         self.environment["support"] = support_text(file) + self.environment["support"]
 
-    def _names(self):
+    def _names(self) -> tuple[list[str], list[str]]:
         names = [_LOCAL % k for k in range(len(self.operands))]
         return names[: self.nin], names[self.nin :]
 
-    def source(self):
+    def source(self) -> str:
         """Return the C source code."""
         summed, flag = self.accumulator is not None, len(self.operands)
         lines = [
@@ -128,10 +137,10 @@ class _ElementLoops:
         lines += ["    if (%s) *(int *)tng_ptr[%d] = 1;" % (_ZEROS % dtype, flag) for dtype in zeros]
         return "\n".join([*lines, "}"]) + "\n"
 
-    def _accessed(self, access):
+    def _accessed(self, access: Access) -> list[int]:
         return [k for k, x in enumerate(self.program.inputs) if x.access == access]
 
-    def _advance(self):
+    def _advance(self) -> list[str]:
         """Return statements that advance the inputs to the next block of a sum."""
         lines = []
         for k, x in enumerate(self.program.inputs):
@@ -141,13 +150,13 @@ class _ElementLoops:
                 lines.append("    %s += tng_stride[%d] ? tng_n : 0;" % (_POINTER % k, k))
         return lines
 
-    def _hoist(self, k):
+    def _hoist(self, k: int) -> str:
         """Return the C declaration of the value of an operand that is read once."""
         if k in self.wide:
             return "const npy_float32 %s = tng_half_to_float(*%s);" % (_HOISTED % k, _POINTER % k)
         return "const %s %s = *%s;" % (self.ctypes[k], _HOISTED % k, _POINTER % k)
 
-    def _loops(self, hoisted, indent):
+    def _loops(self, hoisted: Set[int], indent: str) -> list[str]:
         """Return the loop; if divisors may have to be checked first, a check and a loop without checks, too."""
         if not self.program.guards.first:
             return self._loop(hoisted, indent, self.body, self.sub)
@@ -160,7 +169,7 @@ class _ElementLoops:
             indent + "}",
         ]
 
-    def _divisor_check(self, k, hoisted, indent):
+    def _divisor_check(self, k: int, hoisted: bool, indent: str) -> str:
         """Return C code that checks the divisor `k`: if it has a zero, the kernel records that and returns."""
         bits = 8 * np.dtype(self.operands[k].dtype).itemsize
         if hoisted:
@@ -170,7 +179,7 @@ class _ElementLoops:
             found = "int tng_zero = tng_zero_in_uint%d_t((const uint%d_t *)%s, tng_n);" % (bits, bits, _POINTER % k)
         return "%s{ %s *(int *)tng_ptr[%d] = tng_zero; if (tng_zero) return; }" % (indent, found, len(self.operands))
 
-    def _loop(self, hoisted, indent, body, sub):
+    def _loop(self, hoisted: Set[int], indent: str, body: str, sub: dict[str, Any]) -> list[str]:
         """Return the lines of one C loop.
 
         Operands in `hoisted` are single values, the others are contiguous arrays.

@@ -19,8 +19,11 @@ v3 = exp(v2) float64
 store v3 as float32
 """
 
+from __future__ import annotations
+
 import enum
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -66,16 +69,16 @@ class Literal(NamedTuple):
     data: bytes
 
     @classmethod
-    def of(cls, dtype, value):
+    def of(cls, dtype: str, value: Any) -> Self:
         """Return the literal of a value."""
         return cls(dtype, np.asarray(value, dtype=dtype).tobytes())
 
     @property
-    def value(self):
+    def value(self) -> Any:
         """The value, a NumPy scalar."""
         return np.frombuffer(self.data, self.dtype)[0]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return str(self.value)
 
 
@@ -91,9 +94,9 @@ class Step(NamedTuple):
         The dtypes of the results.
     """
 
-    op: object
-    arguments: tuple
-    dtypes: tuple
+    op: Any
+    arguments: tuple[int | Literal, ...]
+    dtypes: tuple[str, ...]
 
 
 class Fold(NamedTuple):
@@ -107,7 +110,7 @@ class Fold(NamedTuple):
         The dtype of the accumulator.
     """
 
-    op: object
+    op: Any
     dtype: str
 
 
@@ -124,11 +127,11 @@ class Guards(NamedTuple):
         Whether the loop may be asked to check the inputs before it writes an output.
     """
 
-    inputs: tuple = ()
+    inputs: tuple[int, ...] = ()
     computed: bool = False
     first: bool = False
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self.inputs or self.computed)
 
 
@@ -156,37 +159,37 @@ class LoopProgram(NamedTuple):
         The value that ends an outer loop if it is true.
     """
 
-    inputs: tuple
-    steps: tuple
-    stores: tuple
-    outputs: tuple
-    fold: object = None
+    inputs: tuple[Operand, ...]
+    steps: tuple[Step, ...]
+    stores: tuple[int | Literal, ...]
+    outputs: tuple[Operand, ...]
+    fold: Fold | None = None
     guards: Guards = NO_GUARDS
-    until: object = None
+    until: int | Literal | None = None
 
     @property
-    def accesses(self):
+    def accesses(self) -> list[Access]:
         """The `Access` to each input."""
         return [operand.access for operand in self.inputs]
 
-    def dtypes(self):
+    def dtypes(self) -> list[str]:
         """Return the dtypes of all values."""
         found = [operand.dtype for operand in self.inputs]
         for step in self.steps:
             found += step.dtypes
         return found
 
-    def with_access(self, access):
+    def with_access(self, access: Access) -> LoopProgram:
         """Return the program in which the inputs that are MAYBE_BROADCAST have another access."""
         return self._replace(
             inputs=tuple([x._replace(access=access) if x.access == Access.MAYBE_BROADCAST else x for x in self.inputs])
         )
 
-    def has_several_operations(self):
+    def has_several_operations(self) -> bool:
         """Return True if the loop does more than to apply one scalar op that is not a Composite."""
         return len(flattened(self).steps) + (self.fold is not None) > 1
 
-    def __str__(self):
+    def __str__(self) -> str:
         """Return the text of the program, one line for each operation. Composites are flattened."""
         lines = ["v%d = load %s" % (k, _operand_text(operand)) for k, operand in enumerate(self.inputs)]
         number, flat = len(self.inputs), flattened(self)
@@ -211,15 +214,15 @@ class LoopProgram(NamedTuple):
 _ACCESS_TEXTS = {Access.VARYING: "", Access.HOISTED: ", once", Access.MAYBE_BROADCAST: ", once if its stride is 0"}
 
 
-def _operand_text(operand):
+def _operand_text(operand: Operand) -> str:
     return operand.dtype + _ACCESS_TEXTS[operand.access] + (", a row for each step" if operand.moves else "")
 
 
-def _value_text(value):
+def _value_text(value: int | Literal) -> str:
     return str(value) if isinstance(value, Literal) else "v%d" % value
 
 
-def operand_accesses(patterns, pattern):
+def operand_accesses(patterns: Iterable[Sequence[bool]], pattern: Sequence[bool]) -> list[Access]:
     """Return the `Access` to each input of an elementwise loop over the last dimension or all dimensions.
 
     Parameters
@@ -245,7 +248,14 @@ def operand_accesses(patterns, pattern):
     return accesses
 
 
-def elementwise_program(op, in_dtypes, out_dtypes, accesses=None, fold=None, guards=NO_GUARDS):
+def elementwise_program(
+    op: Any,
+    in_dtypes: Sequence[str],
+    out_dtypes: Sequence[str],
+    accesses: Sequence[Access] | None = None,
+    fold: Fold | None = None,
+    guards: Guards = NO_GUARDS,
+) -> LoopProgram:
     """Return the program that applies a scalar op to each element.
 
     Parameters
@@ -272,7 +282,9 @@ def elementwise_program(op, in_dtypes, out_dtypes, accesses=None, fold=None, gua
     )
 
 
-def fold_program(fold, dtype, op=None, result=None, out=None):
+def fold_program(
+    fold: Fold, dtype: str, op: Any = None, result: str | None = None, out: str | None = None
+) -> LoopProgram:
     """Return the program that reduces elements.
 
     >>> from theano_ng import scalar
@@ -297,11 +309,11 @@ def fold_program(fold, dtype, op=None, result=None, out=None):
     -------
     LoopProgram
     """
-    steps = () if op is None else (Step(op, (0,), (result,)),)
+    steps = () if op is None else (Step(op, (0,), (result,)),)  # type: ignore[arg-type]
     return LoopProgram((Operand(dtype),), steps, (len(steps),), (Operand(out or fold.dtype),), fold)
 
 
-def flattened(program):
+def flattened(program: LoopProgram) -> LoopProgram:
     """Return an equivalent program without Composites: their inner ops are steps, in the order of computation.
 
     Products and sums are combined as in `Composite.lowered`.
@@ -317,10 +329,12 @@ def flattened(program):
     v3 = mul(v2, 2.5) float64
     store v3 as float64
     """
-    values = list(range(len(program.inputs)))  # the number of a value -> its number in the result, or a Literal
+    values: list[int | Literal] = list(
+        range(len(program.inputs))
+    )  # the number of a value -> its number in the result, or a Literal
     steps, count = [], len(program.inputs)
 
-    def renamed(value):
+    def renamed(value: int | Literal) -> int | Literal:
         return value if isinstance(value, Literal) else values[value]
 
     for op, arguments, dtypes in program.steps:

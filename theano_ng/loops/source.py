@@ -1,7 +1,10 @@
 """The C code of scalar ops in kernels, with the support code, headers and flags that it needs."""
 
+from __future__ import annotations
+
 import re
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import reads_raw_float16
@@ -27,11 +30,11 @@ class ScalarSource(NamedTuple):
     """
 
     body: str
-    environment: dict
+    environment: dict[str, Any]
     needs_python: bool
 
 
-def scalar_apply(op, in_dtypes, out_dtypes):
+def scalar_apply(op: Any, in_dtypes: Iterable[str], out_dtypes: Iterable[str]) -> Apply:
     """Return an Apply of a scalar op to new variables of these dtypes."""
     return Apply(
         op,
@@ -40,7 +43,9 @@ def scalar_apply(op, in_dtypes, out_dtypes):
     )
 
 
-def scalar_source(op, node, names_in, names_out, name="n", wide=False, **sub):
+def scalar_source(
+    op: Any, node: Apply, names_in: list[str], names_out: list[str], name: str = "n", wide: bool = False, **sub: Any
+) -> ScalarSource:
     """Return the `ScalarSource` of a scalar op.
 
     Parameters
@@ -65,8 +70,8 @@ def scalar_source(op, node, names_in, names_out, name="n", wide=False, **sub):
     if not wide and reads_raw_float16(node):
         raise MethodNotDefined("c_code", type(op), "%s for float16: _f16_ok is not set" % (op,))
     body = (op.c_code_wide if wide else op.c_code)(node, name, names_in, names_out, dict(fail=FAIL, **sub))
-    support = [_text(_optional(op.c_support_code)), _text(_optional(op.c_support_code_apply, node, name))]
-    support = "\n".join(text for text in support if text)
+    texts = [_text(_optional(op.c_support_code)), _text(_optional(op.c_support_code_apply, node, name))]
+    support = "\n".join(text for text in texts if text)
     headers = [h for h in _optional(op.c_headers) or () if h]
     compile_args = [*(_optional(op.c_compile_args) or ())]
     compile_args += ["-I" + d for d in _optional(op.c_header_dirs) or ()]
@@ -89,9 +94,9 @@ def scalar_source(op, node, names_in, names_out, name="n", wide=False, **sub):
     return ScalarSource(body, environment, needs_python)
 
 
-def joined_environment(environment, other):
+def joined_environment(environment: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Return the environment of code that contains the code of two environments."""
-    joined = {"language": "c" if environment["language"] == other["language"] == "c" else "c++"}
+    joined: dict[str, Any] = {"language": "c" if environment["language"] == other["language"] == "c" else "c++"}
     joined["support"] = environment["support"]
     if other["support"] not in joined["support"]:
         joined["support"] += other["support"] + "\n"
@@ -100,12 +105,12 @@ def joined_environment(environment, other):
     return joined
 
 
-def _optional(method, *args):
+def _optional(method: Callable[..., Any], *args: Any) -> Any:
     try:
         return method(*args)
     except MethodNotDefined:
         return None
 
 
-def _text(code):
+def _text(code: str | list[str] | tuple[str, ...] | None) -> str:
     return "\n".join(code) if isinstance(code, (list, tuple)) else code or ""

@@ -1,11 +1,17 @@
 """The class OrderedSet: a set that keeps the order of insertion."""
 
-from collections.abc import Iterable, MutableSet
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableSet
+from typing import Any, TypeVar
 
 string_types = (str,)
 
+T = TypeVar("T")
+S = TypeVar("S")
 
-def check_deterministic(iterable):
+
+def check_deterministic(iterable: Iterable[Any] | None) -> None:
     """Check that the order of an iterable is the same in all processes.
 
     Raises
@@ -32,13 +38,13 @@ class Link:
 
     __slots__ = ("prev", "next", "key", "__weakref__")
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.prev, self.next, *key = state  # the root of a circular list has no key
         if key:
             (self.key,) = key
 
 
-class OrderedSet(MutableSet):
+class OrderedSet(MutableSet[T]):
     """A set whose iteration order is the order of insertion.
 
     Parameters
@@ -49,42 +55,44 @@ class OrderedSet(MutableSet):
 
     __slots__ = ("_items",)
 
-    def __init__(self, iterable=None):
+    _items: dict[T, None]
+
+    def __init__(self, iterable: Iterable[T] | None = None) -> None:
         check_deterministic(iterable)
         self._items = {} if iterable is None else dict.fromkeys(iterable)
 
     @classmethod
-    def _from_iterable(cls, it):
+    def _from_iterable(cls, it: Iterable[S]) -> OrderedSet[S]:
         # The operators of MutableSet call this method. They have checked their operands if the order matters.
-        made = cls()
+        made: Any = cls()
         made._items = dict.fromkeys(it)
         return made
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._items)
 
-    def __contains__(self, key):
+    def __contains__(self, key: object) -> bool:
         return key in self._items
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[T]:
         return iter(self._items)
 
-    def __reversed__(self):
+    def __reversed__(self) -> Iterator[T]:
         return reversed(self._items)
 
-    def add(self, key):
+    def add(self, key: T) -> None:
         """Add an element. An existing element keeps its position."""
         self._items[key] = None
 
-    def discard(self, key):
+    def discard(self, key: T) -> None:
         """Remove an element if it is in the set."""
         self._items.pop(key, None)
 
-    def remove(self, key):
+    def remove(self, key: T) -> None:
         """Remove an element. Raise KeyError if it is not in the set."""
         del self._items[key]
 
-    def pop(self, last=True):
+    def pop(self, last: bool = True) -> T:
         """Remove and return the last (or first) element. Raise KeyError if the set is empty."""
         if not self._items:
             raise KeyError("set is empty")
@@ -94,42 +102,42 @@ class OrderedSet(MutableSet):
         del self._items[key]
         return key
 
-    def update(self, iterable):
+    def update(self, iterable: Iterable[T]) -> None:
         """Add the elements of an iterable with a deterministic order."""
         check_deterministic(iterable)
         self._items.update(dict.fromkeys(iterable))
 
-    def union(self, s):
+    def union(self, s: Iterable[T]) -> OrderedSet[T]:
         """Return a new set with the elements of both sets, first the elements of `self`."""
         check_deterministic(s)
         made = self.copy()
         made.update(s)
         return made
 
-    def __and__(self, other):
+    def __and__(self, other: Iterable[Any]) -> OrderedSet[T]:
         # The result has the order of `self`, because `other` may be unordered.
         if not isinstance(other, Iterable):
             return NotImplemented
         other = set(other)
         return self._from_iterable(key for key in self._items if key in other)
 
-    def intersection_update(self, s):
+    def intersection_update(self, s: Iterable[Any]) -> None:
         """Keep only the elements that are also in `s`."""
         s = set(s)
         self._items = {key: None for key in self._items if key in s}
 
-    def difference_update(self, s):
+    def difference_update(self, s: Iterable[Any]) -> None:
         """Remove the elements that are in `s`."""
         for key in s:
             self._items.pop(key, None)
 
-    def copy(self):
+    def copy(self) -> OrderedSet[T]:
         """Return a copy of the set."""
         made = self.__class__()
         made._items = self._items.copy()
         return made
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         """Return True if the elements are equal. If `other` is an OrderedSet, their order must be equal, too."""
         if isinstance(other, OrderedSet):
             return list(self) == list(other)
@@ -137,18 +145,19 @@ class OrderedSet(MutableSet):
             return set(self) == other
         return NotImplemented
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if not self._items:
             return "%s()" % self.__class__.__name__
         return "%s(%r)" % (self.__class__.__name__, list(self))
 
-    def __getstate__(self):
+    def __getstate__(self) -> list[T]:
         return list(self._items)
 
-    def __setstate__(self, items):
+    def __setstate__(self, items: Any) -> None:
         if isinstance(items, dict):  # a pickle of Theano: a circular list of links
+            link: Any
             root, found = items["_OrderedSet__root"], items["_OrderedSet__map"]
             link, items = getattr(root, "next", root), []
             while link is not root and hasattr(link, "next"):

@@ -1,7 +1,10 @@
 """The function `debugprint`: a graph as an indented tree."""
 
+from __future__ import annotations
+
 import sys
 from io import StringIO
+from typing import Any
 
 from theano_ng.gof import ports
 from theano_ng.gof.fg import FunctionGraph
@@ -206,17 +209,17 @@ def _collect(obj, print_storage):
 
 
 def debugprint(
-    obj,
-    depth=-1,
-    print_type=False,
-    file=None,
-    ids="CHAR",
-    stop_on_name=False,
-    done=None,
-    print_storage=False,
-    print_clients=False,
-    used_ids=None,
-):
+    obj: Any,
+    depth: int = -1,
+    print_type: bool = False,
+    file: Any = None,
+    ids: str = "CHAR",
+    stop_on_name: bool = False,
+    done: Any = None,
+    print_storage: bool = False,
+    print_clients: bool = False,
+    used_ids: Any = None,
+) -> Any:
     """Print a graph as an indented tree.
 
     Parameters
@@ -254,6 +257,7 @@ def debugprint(
     of any other variable is ``name [id X]``. The inputs of a node are printed below it the first time only. The graphs
     inside Ops, such as loops, follow at the end.
     """
+    out: Any
     if file == "str":
         out = StringIO()
     elif file is None:
@@ -263,7 +267,7 @@ def debugprint(
     done = {} if done is None else done
     used_ids = {} if used_ids is None else used_ids
     tree = _Tree(out, done, used_ids, ids, print_type, stop_on_name, print_clients)
-    inner = []
+    inner: list[Any] = []
     for variable, position, storage in _collect(obj, print_storage):
         tree.tree(variable, depth, position or {}, storage, inner=inner)
     if inner:

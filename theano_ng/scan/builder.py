@@ -1,6 +1,10 @@
 """`scan`: make a loop node from a Python function that describes a step."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,24 +33,28 @@ from theano_ng.tensor.shaping.reshaping import shape_padleft
 from theano_ng.tensor.type import TensorType
 from theano_ng.updates import OrderedUpdates
 
+if TYPE_CHECKING:
+    from theano_ng.compile.mode import Mode
+    from theano_ng.tensor.aliases import IntLike
+
 __all__ = ["scan"]
 
 
 def scan(
-    fn,
-    sequences=None,
-    outputs_info=None,
-    non_sequences=None,
-    n_steps=None,
-    truncate_gradient=-1,
-    go_backwards=False,
-    mode=None,
-    name=None,
-    profile=False,
-    allow_gc=None,
-    strict=False,
-    return_list=False,
-):
+    fn: Callable[..., Any],
+    sequences: Any = None,
+    outputs_info: Any = None,
+    non_sequences: Any = None,
+    n_steps: IntLike | None = None,
+    truncate_gradient: int = -1,
+    go_backwards: bool = False,
+    mode: str | Mode | None = None,
+    name: str | None = None,
+    profile: bool | str = False,
+    allow_gc: bool | None = None,
+    strict: bool = False,
+    return_list: bool = False,
+) -> tuple[Any, OrderedUpdates]:
     """Make a loop: a step that is repeated over the rows of sequences and on the results of earlier steps.
 
     Parameters
@@ -144,7 +152,7 @@ def scan(
     sit_sot = [s for s in states if s.taps == [-1]]
     nit_sot = [s for s in states if not s.taps]
     shared = [(v, new) for v, new in step.updates if not isinstance(step.copies[v].type, TensorType)]
-    info = {
+    info: dict[str, Any] = {
         "tap_array": [s.taps for s in mit_sot + sit_sot],
         "n_seqs": sum(len(s.taps) for s in sequences),
         "n_mit_mot": 0,
@@ -262,7 +270,12 @@ class _State:
         The variable for the row of each tap in a step.
     output : Variable
         The output of a step.
+    result : Variable
+        The results of all steps.
     """
+
+    output: Any
+    result: Any
 
     def __init__(self, initial, taps, i):
         self.initial, self.taps, self.number = initial, taps, i

@@ -1,5 +1,10 @@
 """`scan_checkpoints`: loops whose gradient needs little memory."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from theano_ng.scan.builder import as_sequence, scan
 from theano_ng.scan.utils import as_list, get_updates_and_outputs
 from theano_ng.scan.validation import integer_scalar
@@ -9,19 +14,23 @@ from theano_ng.tensor.elemwise.functions import eq, int_div
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.creation import arange, zeros
 
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import IntLike
+    from theano_ng.updates import OrderedUpdates
+
 __all__ = ["scan_checkpoints"]
 
 
 def scan_checkpoints(
-    fn,
-    sequences=[],  # noqa: B006, as documented; only read
-    outputs_info=None,
-    non_sequences=[],  # noqa: B006, as documented; only read
-    name="checkpointscan_fn",
-    n_steps=None,
-    save_every_N=10,
-    padding=True,
-):
+    fn: Callable[..., Any],
+    sequences: Any = [],  # noqa: B006, as documented; only read
+    outputs_info: Any = None,
+    non_sequences: Any = [],  # noqa: B006, as documented; only read
+    name: str = "checkpointscan_fn",
+    n_steps: IntLike | None = None,
+    save_every_N: int = 10,
+    padding: bool = True,
+) -> tuple[Any, OrderedUpdates]:
     """Make a loop that keeps only the results of every N-th step. Its gradient recomputes the steps in between.
 
     The steps are done in blocks of `save_every_N`, by a loop inside a loop. With blocks of about sqrt(n) steps, the

@@ -2,6 +2,11 @@
 graphs.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 from theano_ng.compile.builders import OpFromGraph
 from theano_ng.compile.inner_graph import substitute
 from theano_ng.compile.sharedvalue import SharedVariable
@@ -11,10 +16,15 @@ from theano_ng.gof.traversal import postorder
 from theano_ng.scan.op import Scan
 from theano_ng.scan.utils import safe_new
 
+if TYPE_CHECKING:
+    from theano_ng.gof.graph import Variable
+
 __all__ = ["map_variables"]
 
 
-def map_variables(replacer, graphs, additional_inputs=[]):  # noqa: B006, as documented; only read
+def map_variables(
+    replacer: Callable[[Any], Any], graphs: Sequence[Variable], additional_inputs: Sequence[Variable] = []
+) -> list[Any]:
     """Return copies of graphs with variables replaced.
 
     Parameters

@@ -3,7 +3,10 @@
 The other names of the classic module `scan_utils` are exported here, too.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 from theano_ng.compile.pfunc import check_update, iter_over_pairs
 from theano_ng.configdefaults import config
@@ -13,6 +16,9 @@ from theano_ng.gof.traversal import io_toposort
 from theano_ng.lazy import lazy_names
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.updates import OrderedUpdates
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
 
 _NAMES = {
     "theano_ng.compile.clone": "clone",
@@ -37,7 +43,7 @@ class until:
         The loop ends after the first step in which it is true. The results of this step still count.
     """
 
-    def __init__(self, condition):
+    def __init__(self, condition: TensorLike) -> None:
         self.condition = as_tensor_variable(condition)
         if self.condition.ndim != 0:
             raise TypeError(

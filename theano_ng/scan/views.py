@@ -1,11 +1,28 @@
 """`map`, `reduce`, `foldl`, `foldr`: common kinds of loops under their usual names."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from theano_ng.scan.builder import scan
+
+if TYPE_CHECKING:
+    from theano_ng.compile.mode import Mode
+    from theano_ng.updates import OrderedUpdates
 
 __all__ = ["foldl", "foldr", "map", "reduce"]
 
 
-def map(fn, sequences, non_sequences=None, truncate_gradient=-1, go_backwards=False, mode=None, name=None):
+def map(
+    fn: Callable[..., Any],
+    sequences: Any,
+    non_sequences: Any = None,
+    truncate_gradient: int = -1,
+    go_backwards: bool = False,
+    mode: str | Mode | None = None,
+    name: str | None = None,
+) -> tuple[Any, OrderedUpdates]:
     """Apply a function to each row of sequences.
 
     Parameters
@@ -32,7 +49,15 @@ def map(fn, sequences, non_sequences=None, truncate_gradient=-1, go_backwards=Fa
     )
 
 
-def reduce(fn, sequences, outputs_info, non_sequences=None, go_backwards=False, mode=None, name=None):
+def reduce(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    go_backwards: bool = False,
+    mode: str | Mode | None = None,
+    name: str | None = None,
+) -> tuple[Any, OrderedUpdates]:
     """Reduce sequences: apply a function to each row and the result for the previous row.
 
     Parameters
@@ -63,11 +88,25 @@ def reduce(fn, sequences, outputs_info, non_sequences=None, go_backwards=False, 
     return None if outputs is None else outputs[-1], updates
 
 
-def foldl(fn, sequences, outputs_info, non_sequences=None, mode=None, name=None):
+def foldl(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    mode: str | Mode | None = None,
+    name: str | None = None,
+) -> tuple[Any, OrderedUpdates]:
     """Reduce from the first row to the last. For the parameters, see `reduce`."""
     return reduce(fn, sequences, outputs_info, non_sequences, go_backwards=False, mode=mode, name=name)
 
 
-def foldr(fn, sequences, outputs_info, non_sequences=None, mode=None, name=None):
+def foldr(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    mode: str | Mode | None = None,
+    name: str | None = None,
+) -> tuple[Any, OrderedUpdates]:
     """Reduce from the last row to the first. For the parameters, see `reduce`."""
     return reduce(fn, sequences, outputs_info, non_sequences, go_backwards=True, mode=mode, name=name)

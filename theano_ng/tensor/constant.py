@@ -6,7 +6,11 @@
   if a few nodes separate the variable from the constant.
 """
 
+from __future__ import annotations
+
 import numbers
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +22,12 @@ from theano_ng.gof.rewriting.base import constant_makers
 from theano_ng.scalar import NumpyAutocaster, autocast_float, autocast_float_as, autocast_int
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.var import AsTensorError, TensorConstant
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import DTypeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
+
+    C = TypeVar("C", bound=Callable[..., Any])
 
 __all__ = [
     "as_tensor_variable",
@@ -92,7 +102,7 @@ def _tensor_of_variable(x, ndim):
     return x if ndim in (None, x.type.ndim) else _with_ndim(x, ndim)
 
 
-def as_tensor_variable(x, name=None, ndim=None):
+def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None = None) -> TensorVariable:
     """Return `x` as a tensor variable.
 
     Parameters
@@ -148,17 +158,17 @@ def as_tensor_variable(x, name=None, ndim=None):
         )
 
     try:
-        return constant(x, name=name, ndim=ndim)
+        return constant(x, name=name, ndim=ndim)  # type: ignore[return-value]
     except TypeError as err:
         raise AsTensorError("Cannot convert %s to TensorType" % _short(x), type(x)) from err
 
 
 # Functions that need Ops from higher modules. They convert a scalar variable or a sequence of variables to a tensor,
 # or find the length of a vector from its node.
-_conversions = {}
+_conversions: dict[str, Callable[..., Any]] = {}
 
 
-def register_conversion(kind):
+def register_conversion(kind: str) -> Callable[[C], C]:
     """Return a decorator that registers a function in `_conversions`.
 
     Parameters
@@ -168,7 +178,7 @@ def register_conversion(kind):
         'length' finds the length of a vector.
     """
 
-    def decorate(function):
+    def decorate(function: C) -> C:
         _conversions[kind] = function
         return function
 
@@ -243,10 +253,12 @@ def _obj_is_wrappable_as_tensor(x):
 
 # Constants of small numbers, by dtype and value: the same number gives the
 # same TensorConstant, so that printed graphs share it.
-constant_cache = {}
+constant_cache: dict[tuple[str, bytes], TensorConstant] = {}
 
 
-def constant(x, name=None, ndim=None, dtype=None):
+def constant(
+    x: TensorLike, name: str | None = None, ndim: int | None = None, dtype: DTypeLike | None = None
+) -> TensorConstant:
     """Wrap a value in a :class:`TensorConstant`.
 
     Parameters
@@ -283,7 +295,7 @@ def constant(x, name=None, ndim=None, dtype=None):
         if data.ndim < ndim:
             data = data.reshape((1,) * (ndim - data.ndim) + data.shape)
 
-    cacheable = constant.enable and name is None and data.ndim == 0 and _is_small(data)
+    cacheable = constant.enable and name is None and data.ndim == 0 and _is_small(data)  # type: ignore[attr-defined]
     if cacheable:
         key = (data.dtype.char, data.tobytes())
         found = constant_cache.get(key)
@@ -300,7 +312,7 @@ def constant(x, name=None, ndim=None, dtype=None):
 
 
 # False while a graph is rewritten: constants that rules make go into a FunctionGraph, which rejects cached ones.
-constant.enable = True
+constant.enable = True  # type: ignore[attr-defined]
 constant_makers.append(constant)
 TensorConstant.of_value = staticmethod(constant)
 
@@ -338,7 +350,9 @@ def _as_constant_array(x, dtype):
     return np.ascontiguousarray(data).reshape(data.shape)
 
 
-def constant_or_value(x, rtype, name=None, ndim=None, dtype=None):
+def constant_or_value(
+    x: TensorLike, rtype: Any, name: str | None = None, ndim: int | None = None, dtype: DTypeLike | None = None
+) -> Any:
     """Wrap `x` in a constant made by `rtype`.
 
     Parameters
@@ -384,9 +398,9 @@ def numpy_scalar(data):
 
 # Op class -> function(v, elemwise, only_process_constants, max_recur) that
 # returns the value, a variable to continue with, or None if both are unknown.
-_scalar_constant_rules = {}
+_scalar_constant_rules: dict[type, Callable[..., Any]] = {}
 # A cache of lookups: class of an Op (subclasses included) -> rule, or None if no rule exists.
-_rule_of_class = {}
+_rule_of_class: dict[type, Any] = {}
 
 
 def register_scalar_constant(*op_classes):
@@ -424,7 +438,9 @@ def _rule_of(op):
     return _rule_of_class[cls]
 
 
-def get_scalar_constant_value(orig_v, elemwise=True, only_process_constants=False, max_recur=10):
+def get_scalar_constant_value(
+    orig_v: TensorLike, elemwise: bool = True, only_process_constants: bool = False, max_recur: int = 10
+) -> Any:
     """Return the value of a variable that is a constant scalar.
 
     The function reads through nodes that only move or copy a value (DimShuffle,
@@ -480,7 +496,7 @@ def get_scalar_constant_value(orig_v, elemwise=True, only_process_constants=Fals
         v = found
 
 
-def extract_constant(x, elemwise=True, only_process_constants=False):
+def extract_constant(x: TensorLike, elemwise: bool = True, only_process_constants: bool = False) -> Any:
     """Return the value of `x` if it is a constant scalar, else `x` as a tensor.
 
     Unlike :func:`get_scalar_constant_value`, this function does not raise for other variables.
@@ -494,7 +510,7 @@ def extract_constant(x, elemwise=True, only_process_constants=False):
     return x
 
 
-def get_vector_length(v):
+def get_vector_length(v: TensorLike) -> int:
     """Return the number of elements of a vector as known while the graph is built.
 
     Parameters

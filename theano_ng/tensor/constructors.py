@@ -5,8 +5,17 @@ is dscalar``.  The constructors without a dtype (`scalar`, `vector`, ...) read
 ``config.floatX`` at each call.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from theano_ng.configdefaults import config
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import DTypeLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["tensor", "_multi"]
 
@@ -50,7 +59,7 @@ _PLURALS = {
 }
 
 
-def tensor(*args, **kwargs):
+def tensor(*args: Any, **kwargs: Any) -> TensorVariable:
     """Make a variable of an explicit type.
 
     Parameters
@@ -73,7 +82,7 @@ def tensor(*args, **kwargs):
     return TensorType(*args, **kwargs)(name=name)
 
 
-def _multi(*fns):
+def _multi(*fns: Callable[..., TensorVariable]) -> Any:
     """Convert constructors of one variable to constructors of several variables.
 
     Returns
@@ -92,15 +101,16 @@ def _multi(*fns):
       returns three variables.  A string of one letter gives a bare variable.
     """
 
-    def plural(fn):
-        def several(*names):
+    def plural(fn: Callable[..., TensorVariable]) -> Callable[..., list[TensorVariable]]:
+        def several(*names: str | int) -> list[TensorVariable]:
             if len(names) == 1:
-                names = names[0]
-                if isinstance(names, int):
-                    return [fn() for _ in range(names)]
-                if len(names) == 1:
-                    return fn(names[0])
-            made = []
+                only: Any = names[0]
+                if isinstance(only, int):
+                    return [fn() for _ in range(only)]
+                if len(only) == 1:
+                    return fn(only[0])  # type: ignore[return-value]
+                names = only
+            made: list[TensorVariable] = []
             for name in names:
                 if isinstance(name, int):
                     made.extend(fn() for _ in range(name))
@@ -129,8 +139,8 @@ _DESCRIPTIONS = {
 }
 
 
-def _floatX_constructor(kind, pattern):
-    def make(name=None, dtype=None):
+def _floatX_constructor(kind: str, pattern: tuple[bool, ...]) -> Callable[..., TensorVariable]:
+    def make(name: str | None = None, dtype: DTypeLike | None = None) -> TensorVariable:
         if dtype is None:
             dtype = config.floatX
         # A string can only be a name: scalar('int32') names the variable.
@@ -153,15 +163,15 @@ def _floatX_constructor(kind, pattern):
     return make
 
 
-def _plural(kind, one, namespace_name):
+def _plural(kind: str, one: Callable[..., TensorVariable], namespace_name: str) -> Callable[..., list[TensorVariable]]:
     several = _multi(one)
     several.__name__ = several.__qualname__ = namespace_name
     return several
 
 
-def _define(namespace):
+def _define(namespace: dict[str, Any]) -> None:
     """Add all the constructors to `namespace`: each kind with each dtype, singular and plural."""
-    types = {}
+    types: dict[str, list[TensorType]] = {}
     for kind, pattern in _KINDS.items():
         one = _floatX_constructor(kind, pattern)
         namespace[kind] = one

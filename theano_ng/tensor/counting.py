@@ -1,5 +1,9 @@
 """Functions that count and find the distinct elements of a tensor: `bincount` and `Unique`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng.compile.ops import Shape_i
@@ -15,6 +19,10 @@ from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import _undefined_grads
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import IntLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["Bincount", "bincount", "Unique"]
 
@@ -79,7 +87,9 @@ class Bincount(NativeOp, Op):
         return [self(*inputs[:2], eval_points[2])]
 
 
-def bincount(x, weights=None, minlength=None, assert_nonneg=False):
+def bincount(
+    x: TensorLike, weights: TensorLike | None = None, minlength: IntLike | None = None, assert_nonneg: bool = False
+) -> TensorVariable:
     """Count how often each value occurs in a vector of integers.
 
     Parameters

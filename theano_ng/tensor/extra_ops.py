@@ -4,6 +4,10 @@ This module defines the Ops that repeat slices and fill diagonals. It also expor
 `reductions.cumulative`, `counting` and `indexing.positions` under their Theano 1.0 names.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -31,6 +35,10 @@ from theano_ng.tensor.reductions.cumulative import CumOp, CumprodOp, CumsumOp, D
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast, unbroadcast
 from theano_ng.tensor.shaping.creation import _undefined_grads, arange, zeros
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import DTypeLike, IntLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "CpuContiguous",
@@ -100,7 +108,7 @@ class CpuContiguous(NativeOp, Op):
 cpu_contiguous = CpuContiguous()
 
 
-def squeeze(x, axis=None):
+def squeeze(x: TensorLike, axis: int | None = None) -> TensorVariable:
     """Drop the broadcastable dimensions.
 
     Parameters
@@ -126,7 +134,7 @@ def squeeze(x, axis=None):
     return x.dimshuffle([i for i in range(x.ndim) if i not in dropped])
 
 
-def compress(condition, x, axis=None):
+def compress(condition: TensorLike, x: TensorLike, axis: int | None = None) -> TensorVariable:
     """Select the slices of `x` where `condition` is nonzero, like `numpy.compress`.
 
     Parameters
@@ -240,7 +248,7 @@ class RepeatOp(NativeOp, Op):
         return [self(eval_points[0], inputs[1])]
 
 
-def repeat(x, repeats, axis=None):
+def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> TensorVariable:
     """Repeat the elements of a tensor, like `numpy.repeat`.
 
     Parameters
@@ -303,7 +311,7 @@ class Bartlett(NativeOp, Op):
 bartlett_ = Bartlett()
 
 
-def bartlett(M):
+def bartlett(M: IntLike) -> TensorVariable:
     """Return the triangular (Bartlett) window of `M` points.
 
     Parameters
@@ -387,7 +395,7 @@ def _linear_r_op(op, inputs, eval_points):
 fill_diagonal_ = FillDiagonal()
 
 
-def fill_diagonal(a, val):
+def fill_diagonal(a: TensorLike, val: TensorLike) -> TensorVariable:
     """Return a copy of `a` with its main diagonal set to `val`.
 
     Parameters
@@ -462,7 +470,7 @@ class FillDiagonalOffset(NativeOp, Op):
 fill_diagonal_offset_ = FillDiagonalOffset()
 
 
-def fill_diagonal_offset(a, val, offset):
+def fill_diagonal_offset(a: TensorLike, val: TensorLike, offset: IntLike) -> TensorVariable:
     """Return a copy of the matrix `a` with its diagonal at `offset` set to `val`.
 
     Parameters
@@ -477,7 +485,7 @@ def fill_diagonal_offset(a, val, offset):
     return fill_diagonal_offset_(a, val, offset)
 
 
-def to_one_hot(y, nb_class, dtype=None):
+def to_one_hot(y: TensorLike, nb_class: IntLike, dtype: DTypeLike | None = None) -> TensorVariable:
     """Return a matrix with a one in each row, in the column given by `y`.
 
     Parameters

@@ -4,6 +4,10 @@ The real and imaginary parts of a transform are pairs of numbers along an additi
 pairs is left to the caller. The gradient of a transform is the opposite transform.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng.gof.derivative import disconnected_type
@@ -17,6 +21,10 @@ from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import zeros_like
 from theano_ng.tensor.shaping.joining import stack
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
 
@@ -278,7 +286,7 @@ def _fitted(gradient, a, s, fits):
     return patternbroadcast(gradient, a.broadcastable)
 
 
-def rfft(inp, norm=None):
+def rfft(inp: TensorLike, norm: str | None = None) -> TensorVariable:
     """Return the fast Fourier transform of real arrays.
 
     The transform is over all dimensions except the first, like `numpy.fft.rfftn`.
@@ -323,7 +331,7 @@ def rfft(inp, norm=None):
     return result
 
 
-def irfft(inp, norm=None, is_odd=False):
+def irfft(inp: TensorLike, norm: str | None = None, is_odd: bool = False) -> TensorVariable:
     """Return the inverse of the fast Fourier transform of real arrays.
 
     Parameters

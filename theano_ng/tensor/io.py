@@ -4,8 +4,12 @@ The MPI Ops use the package mpi4py (``pip install 'theano_ng[mpi]'``). It is imp
 received. None of these Ops is differentiable, and constant folding does not evaluate them.
 """
 
+from __future__ import annotations
+
 import operator
 import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +20,10 @@ from theano_ng.gof.sched import key_to_cmp
 from theano_ng.gof.type import Generic, generic
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import DTypeLike, ShapeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "LoadFromDisk",
@@ -104,7 +112,7 @@ class LoadFromDisk(Op):
         return "Load{dtype: %s, broadcastable: %s, mmap: %s}" % (self.dtype, self.broadcastable, self.mmap_mode)
 
 
-def load(path, dtype, broadcastable, mmap_mode=None):
+def load(path: Any, dtype: DTypeLike, broadcastable: Sequence[bool], mmap_mode: str | None = None) -> TensorVariable:
     """Load an array from a ``.npy`` file when the function runs.
 
     Parameters
@@ -331,7 +339,7 @@ class MPISendWait(Op):
         return False
 
 
-def isend(var, dest, tag):
+def isend(var: TensorLike, dest: int, tag: int) -> Any:
     """Start to send a tensor; return the request and data variables.
 
     Parameters
@@ -345,7 +353,7 @@ def isend(var, dest, tag):
     return MPISend(dest, tag)(var)
 
 
-def send(var, dest, tag):
+def send(var: TensorLike, dest: int, tag: int) -> Any:
     """Send a tensor; the result is available when the memory of the tensor may be changed again.
 
     Parameters
@@ -364,7 +372,7 @@ def send(var, dest, tag):
     return MPISendWait(tag)(*isend(var, dest, tag))
 
 
-def irecv(shape, dtype, source, tag):
+def irecv(shape: ShapeLike, dtype: DTypeLike, source: int, tag: int) -> Any:
     """Start to receive a tensor; return the request and data variables.
 
     Parameters
@@ -379,7 +387,7 @@ def irecv(shape, dtype, source, tag):
     return MPIRecv(source, tag, shape, dtype)()
 
 
-def recv(shape, dtype, source, tag):
+def recv(shape: ShapeLike, dtype: DTypeLike, source: int, tag: int) -> Any:
     """Receive a tensor; the result is available when the message has arrived.
 
     Parameters

@@ -3,6 +3,11 @@
 They call the functions of `tensor.basic`, and are attached to the mix-in class `_tensor_py_operators`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
 import numpy as np
 
 from theano_ng.scalar import ComplexError
@@ -10,8 +15,13 @@ from theano_ng.tensor import basic
 from theano_ng.tensor.indexing.subtensor import index_variable
 from theano_ng.tensor.var import AsTensorError, _tensor_py_operators
 
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import Axis, DTypeLike, ShapeLike, TensorLike
+    from theano_ng.tensor.type import TensorType
+    from theano_ng.tensor.var import TensorVariable
 
-def _binary(op_name, reflected=False, doc=""):
+
+def _binary(op_name: str, reflected: bool = False, doc: str = "") -> Callable[[Any, TensorLike], TensorVariable]:
     """Return a binary operator method that calls `basic.<op_name>`.
 
     The method returns NotImplemented if the other operand cannot be converted
@@ -19,7 +29,7 @@ def _binary(op_name, reflected=False, doc=""):
     TypeError if there is none.
     """
 
-    def method(self, other):
+    def method(self: Any, other: TensorLike) -> Any:
         try:
             if reflected:
                 return getattr(basic, op_name)(other, self)
@@ -34,8 +44,8 @@ def _binary(op_name, reflected=False, doc=""):
     return method
 
 
-def _unary(op_name, doc=None):
-    def method(self):
+def _unary(op_name: str, doc: str | None = None) -> Callable[[Any], TensorVariable]:
+    def method(self: Any) -> TensorVariable:
         return getattr(basic, op_name)(self)
 
     method.__name__ = op_name
@@ -45,6 +55,14 @@ def _unary(op_name, doc=None):
 
 class _Methods:
     """A container of methods; the loop at the end of the module copies them to `_tensor_py_operators`."""
+
+    if TYPE_CHECKING:
+        type: TensorType
+
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def dtype(self) -> str: ...
 
     # -- operators -----------------------------------------------------------
     __add__ = _binary("add", doc="self + other")
@@ -78,14 +96,14 @@ class _Methods:
     __floor__ = _unary("floor")
     __trunc__ = _unary("trunc")
 
-    def __pos__(self):
+    def __pos__(self) -> Self:
         return self
 
     # __eq__ and __ne__ are not overridden: variables are compared and hashed by
     # identity. The functions `eq` and `neq` compare elements.
 
-    def _compared(name, symbol):
-        def method(self, other):
+    def _compared(name: Any, symbol: str) -> Callable[[Any, TensorLike], TensorVariable]:
+        def method(self: Any, other: TensorLike) -> TensorVariable:
             result = getattr(basic, name)(self, other)
             # Python evaluates `a < b < c` as `(a < b) and (b < c)`. With this mark
             # __bool__ raises an error that explains the mistake.
@@ -101,39 +119,39 @@ class _Methods:
     __ge__ = _compared("ge", ">=")
     del _compared
 
-    def __dot__(left, right):
+    def __dot__(left: Any, right: TensorLike) -> TensorVariable:
         """See `tensor.dot`."""
         return basic.dot(left, right)
 
-    def __rdot__(right, left):
+    def __rdot__(right: Any, left: TensorLike) -> TensorVariable:
         """See `tensor.dot`."""
         return basic.dot(left, right)
 
     dot = __dot__
 
-    def __matmul__(left, right):
+    def __matmul__(left: Any, right: TensorLike) -> TensorVariable:
         """left @ right; see `tensor.matmul`."""
         return basic.matmul(left, right)
 
-    def __rmatmul__(right, left):
+    def __rmatmul__(right: Any, left: TensorLike) -> TensorVariable:
         """left @ right; see `tensor.matmul`."""
         return basic.matmul(left, right)
 
     # -- shape and size -----------------------------------------------------
     @property
-    def shape(self):
+    def shape(self) -> TensorVariable:
         """Symbolic vector (int64) of the lengths of the dimensions."""
         return basic.shape(self)
 
     @property
-    def size(self):
+    def size(self) -> TensorVariable:
         """Symbolic number of elements."""
         if self.ndim == 1:
             return self.shape[0]
         return basic.prod(self.shape)
 
     # -- indexing ------------------------------------------------------------
-    def __getitem__(self, args):
+    def __getitem__(self, args: Any) -> TensorVariable:
         """Index as NumPy does: basic, integer and boolean indexing.
 
         Returns
@@ -142,7 +160,7 @@ class _Methods:
         """
         return index_variable(self, args)
 
-    def __setitem__(self, args, value):
+    def __setitem__(self, args: Any, value: Any) -> NoReturn:
         raise TypeError(
             "'%s' object does not support item assignment. Symbolic variables "
             "cannot be changed: use theano.tensor.set_subtensor(x[index], "
@@ -150,11 +168,11 @@ class _Methods:
             "variable." % type(self).__name__
         )
 
-    def take(self, indices, axis=None, mode="raise"):
+    def take(self, indices: TensorLike, axis: int | None = None, mode: str = "raise") -> TensorVariable:
         """See `numpy.ndarray.take`."""
         return basic.take(self, indices, axis, mode)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[TensorVariable]:
         # Iteration needs a length that is known while the graph is built, as
         # for shape vectors, stacks and constants.
         try:
@@ -168,18 +186,18 @@ class _Methods:
             ) from None
         return iter([self[i] for i in range(length)])
 
-    def __contains__(self, item):
+    def __contains__(self, item: object) -> bool:
         raise TypeError(
             "`in` has no meaning for a symbolic variable; use theano.tensor.any(theano.tensor.eq(x, item))."
         )
 
     # -- shape ---------------------------------------------------------------
     @property
-    def T(self):
+    def T(self) -> TensorVariable:
         """Transpose: the axes in reverse order."""
         return basic.transpose(self)
 
-    def transpose(self, *axes):
+    def transpose(self, *axes: Any) -> TensorVariable:
         """Permute the axes.
 
         Parameters
@@ -193,7 +211,7 @@ class _Methods:
             axes = axes[0]
         return basic.transpose(self, axes)
 
-    def reshape(self, shape, ndim=None):
+    def reshape(self, shape: ShapeLike, ndim: int | None = None) -> TensorVariable:
         """Return a view or copy with another shape.
 
         Parameters
@@ -212,7 +230,7 @@ class _Methods:
             )
         return basic.reshape(self, shape, ndim=ndim)
 
-    def dimshuffle(self, *pattern):
+    def dimshuffle(self, *pattern: Any) -> TensorVariable:
         """Permute, add or drop dimensions.
 
         Parameters
@@ -233,89 +251,107 @@ class _Methods:
             If a dimension that is not broadcastable is dropped.
         """
         if len(pattern) == 1 and isinstance(pattern[0], (list, tuple)):
-            pattern = pattern[0]
+            pattern = tuple(pattern[0])
         op = basic.DimShuffle(list(self.type.broadcastable), list(pattern))
         return op(self)
 
-    def flatten(self, ndim=1):
+    def flatten(self, ndim: int = 1) -> TensorVariable:
         """Return a view with `ndim` dimensions: the last dimensions are merged into one."""
         return basic.flatten(self, ndim)
 
-    def ravel(self):
+    def ravel(self) -> TensorVariable:
         """Return ``self.flatten()``."""
         return basic.flatten(self)
 
-    def squeeze(self):
+    def squeeze(self) -> TensorVariable:
         """Drop the broadcastable dimensions; see `tensor.squeeze`."""
         return basic.squeeze(self)
 
-    def swapaxes(self, axis1, axis2):
+    def swapaxes(self, axis1: int, axis2: int) -> TensorVariable:
         """Exchange two axes; see `tensor.swapaxes`."""
         return basic.swapaxes(self, axis1, axis2)
 
-    def diagonal(self, offset=0, axis1=0, axis2=1):
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
         """See `tensor.diagonal`."""
         return basic.diagonal(self, offset, axis1, axis2)
 
-    def trace(self):
+    def trace(self) -> TensorVariable:
         """Return the sum of the main diagonal; see `tensor.nlinalg.trace`."""
         diagonal = basic.diagonal(self)
         return diagonal.sum(axis=None if diagonal.ndim == 1 else -1)
 
-    def repeat(self, repeats, axis=None):
+    def repeat(self, repeats: TensorLike, axis: int | None = None) -> TensorVariable:
         """See `tensor.repeat`."""
         return basic.repeat(self, repeats, axis)
 
     # -- reductions ----------------------------------------------------------
-    def any(self, axis=None, keepdims=False):
+    def any(self, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
         """See `tensor.any`."""
         return basic.any(self, axis=axis, keepdims=keepdims)
 
-    def all(self, axis=None, keepdims=False):
+    def all(self, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
         """See `tensor.all`."""
         return basic.all(self, axis=axis, keepdims=keepdims)
 
-    def sum(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+    def sum(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        acc_dtype: DTypeLike | None = None,
+    ) -> TensorVariable:
         """See `tensor.sum`."""
         return basic.sum(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
-    def prod(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+    def prod(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        acc_dtype: DTypeLike | None = None,
+    ) -> TensorVariable:
         """See `tensor.prod`."""
         return basic.prod(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
-    def mean(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+    def mean(
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        acc_dtype: DTypeLike | None = None,
+    ) -> TensorVariable:
         """See `tensor.mean`."""
         return basic.mean(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
-    def var(self, axis=None, ddof=0, keepdims=False, corrected=False):
+    def var(self, axis: Axis = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False) -> TensorVariable:
         """See `tensor.var`."""
         return basic.var(self, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected)
 
-    def std(self, axis=None, ddof=0, keepdims=False, corrected=False):
+    def std(self, axis: Axis = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False) -> TensorVariable:
         """See `tensor.std`."""
         return basic.std(self, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected)
 
-    def min(self, axis=None, keepdims=False):
+    def min(self, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
         """See `tensor.min`."""
         return basic.min(self, axis, keepdims=keepdims)
 
-    def max(self, axis=None, keepdims=False):
+    def max(self, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
         """See `tensor.max`."""
         return basic.max(self, axis, keepdims=keepdims)
 
-    def argmin(self, axis=None, keepdims=False):
+    def argmin(self, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
         """See `tensor.argmin`."""
         return basic.argmin(self, axis, keepdims=keepdims)
 
-    def argmax(self, axis=None, keepdims=False):
+    def argmax(self, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
         """See `tensor.argmax`."""
         return basic.argmax(self, axis, keepdims=keepdims)
 
-    def ptp(self, axis=None):
+    def ptp(self, axis: Axis = None) -> TensorVariable:
         """Return the maximum minus the minimum; see `tensor.ptp`."""
         return basic.ptp(self, axis)
 
-    def norm(self, L, axis=None, keepdims=False):
+    def norm(self, L: Any, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
         """Return the L-norm along an axis.
 
         Parameters
@@ -334,67 +370,67 @@ class _Methods:
             return reduce_(magnitude, axis=axis, keepdims=keepdims)
         return basic.pow(basic.pow(magnitude, L).sum(axis=axis, keepdims=keepdims), 1.0 / L)
 
-    def cumsum(self, axis=None):
+    def cumsum(self, axis: int | None = None) -> TensorVariable:
         """See `tensor.cumsum`."""
         return basic.cumsum(self, axis)
 
-    def cumprod(self, axis=None):
+    def cumprod(self, axis: int | None = None) -> TensorVariable:
         """See `tensor.cumprod`."""
         return basic.cumprod(self, axis)
 
     # -- order and choice ----------------------------------------------------
-    def sort(self, axis=-1, kind="quicksort", order=None):
+    def sort(self, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> TensorVariable:
         """Return a sorted copy; see `tensor.sort`."""
         return basic.sort(self, axis, kind, order)
 
-    def argsort(self, axis=-1, kind="quicksort", order=None):
+    def argsort(self, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> TensorVariable:
         """Return the indices that sort self; see `tensor.argsort`."""
         return basic.argsort(self, axis, kind, order)
 
-    def searchsorted(self, v, side="left", sorter=None):
+    def searchsorted(self, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> TensorVariable:
         """See `tensor.extra_ops.searchsorted`."""
         return basic.searchsorted(self, v, side, sorter)
 
-    def nonzero(self, return_matrix=False):
+    def nonzero(self, return_matrix: bool = False) -> Any:
         """See `tensor.nonzero`."""
         return basic.nonzero(self, return_matrix=return_matrix)
 
-    def nonzero_values(self):
+    def nonzero_values(self) -> TensorVariable:
         """See `tensor.nonzero_values`."""
         return basic.nonzero_values(self)
 
-    def choose(self, choices, out=None, mode="raise"):
+    def choose(self, choices: TensorLike, out: Any = None, mode: str = "raise") -> TensorVariable:
         """Select elements from `choices` with self as the index; see `tensor.choose`."""
         return basic.choose(self, choices, out=out, mode=mode)
 
-    def compress(self, a, axis=None):
+    def compress(self, a: TensorLike, axis: int | None = None) -> TensorVariable:
         """Select slices of self by the condition vector `a`."""
         return basic.compress(a, self, axis=axis)
 
     # -- elementwise ---------------------------------------------------------
-    def astype(self, dtype):
+    def astype(self, dtype: DTypeLike) -> TensorVariable:
         """Convert the elements; see `tensor.cast`."""
         return basic.cast(self, dtype)
 
-    def clip(self, a_min, a_max):
+    def clip(self, a_min: TensorLike, a_max: TensorLike) -> TensorVariable:
         """Limit the elements to [a_min, a_max]."""
         return basic.clip(self, a_min, a_max)
 
-    def fill(self, value):
+    def fill(self, value: TensorLike) -> TensorVariable:
         """Return a tensor of the shape of self, filled with `value`."""
         return basic.fill(self, value)
 
-    def round(self, mode=None):
+    def round(self, mode: str | None = None) -> TensorVariable:
         """See `tensor.round`."""
         return basic.round(self, mode)
 
     @property
-    def real(self):
+    def real(self) -> TensorVariable:
         """Real part."""
         return basic.real(self)
 
     @property
-    def imag(self):
+    def imag(self) -> TensorVariable:
         """Imaginary part."""
         return basic.imag(self)
 
@@ -428,25 +464,25 @@ class _Methods:
     trunc = _unary("trunc")
 
     # -- the rest ------------------------------------------------------------
-    def zeros_like(model, dtype=None):
+    def zeros_like(model: Any, dtype: DTypeLike | None = None) -> TensorVariable:
         """Return zeros of the shape of self."""
         return basic.zeros_like(model, dtype=dtype)
 
-    def ones_like(model, dtype=None):
+    def ones_like(model: Any, dtype: DTypeLike | None = None) -> TensorVariable:
         """Return ones of the shape of self."""
         return basic.ones_like(model, dtype=dtype)
 
-    def copy(self, name=None):
+    def copy(self, name: str | None = None) -> TensorVariable:
         """Return a symbolic copy named `name`. Tags are not copied."""
         copied = basic.tensor_copy(self)
         copied.name = name
         return copied
 
-    def get_scalar_constant_value(self):
+    def get_scalar_constant_value(self) -> Any:
         """See `tensor.get_scalar_constant_value`."""
         return basic.get_scalar_constant_value(self)
 
-    def transfer(self, target):
+    def transfer(self, target: str) -> Any:
         """Return the variable, transferred to another device.
 
         Parameters

@@ -5,6 +5,11 @@ NumPy raises, with the node in the message: `numpy.linalg.LinAlgError` for matri
 Integers are converted to float64.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from theano_ng.compile.ops import shape_i_op
@@ -31,6 +36,10 @@ from theano_ng.tensor.linalg.inverses import MatrixInverse, MatrixPinv, matrix_i
 from theano_ng.tensor.shaping.diagonals import ExtractDiag
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 LAPACK = "theano_ng.tensor.native.lapack:"
 
@@ -94,7 +103,7 @@ def _as_square(a, n_rows):
     return a.reshape((T.prod(a.shape[:n_rows]), T.prod(a.shape[n_rows:])), ndim=2)
 
 
-def tensorinv(a, ind=2):
+def tensorinv(a: TensorLike, ind: int = 2) -> TensorVariable:
     """Return the 'inverse' of an N-dimensional array, by `numpy.linalg.tensorinv`.
 
     The result is an inverse of `a` for the operation ``tensordot(a, b, ind)``. Except for rounding errors,
@@ -185,7 +194,7 @@ class TensorSolve(Op):
         return [tuple(a[axis] for axis in self._order(len(a))[len(b) :])]
 
 
-def tensorsolve(a, b, axes=None):
+def tensorsolve(a: TensorLike, b: TensorLike, axes: Sequence[int] | None = None) -> TensorVariable:
     """Solve the tensor equation ``a x = b`` for x, by `numpy.linalg.tensorsolve`.
 
     The product sums over all indices of x and the rightmost indices of `a`, as for example in
@@ -287,6 +296,10 @@ class Det(NativeOp, Op):
 
     __props__ = ()
 
+    if TYPE_CHECKING:
+
+        def __call__(self, x: TensorLike) -> TensorVariable: ...
+
     def make_node(self, x):
         x = as_matrix(self, x)
         return Apply(self, [x], [TensorType(x.dtype, ())()])
@@ -355,7 +368,7 @@ alloc_diag = AllocDiag()
 extract_diag = ExtractDiag()
 
 
-def diag(x):
+def diag(x: TensorLike) -> TensorVariable:
     """Return the diagonal of a matrix, or the diagonal matrix of a vector.
 
     NumPy's parameter ``k`` is not supported here, but by `theano_ng.tensor.diag`.
@@ -381,7 +394,7 @@ def diag(x):
     raise TypeError("diag requires vector or matrix argument, not %d dimension(s)" % x.ndim, x)
 
 
-def trace(X):
+def trace(X: TensorLike) -> TensorVariable:
     """Return the sum of the diagonal elements of the matrix X.
 
     Parameters
@@ -397,7 +410,7 @@ def trace(X):
     return diagonal.sum(axis=None if diagonal.ndim == 1 else -1)
 
 
-def matrix_power(M, n):
+def matrix_power(M: TensorLike, n: int) -> TensorVariable:
     r"""Raise a square matrix, M, to the (integer) power n, by squaring.
 
     Parameters
@@ -433,7 +446,7 @@ def matrix_power(M, n):
         M = square(M, T.eq(M.shape[0], M.shape[1]))
     if exponent == 0:
         return T.eye(M.shape[0], dtype=M.dtype)
-    result = None
+    result: Any = None
     while True:
         if exponent & 1:
             result = M if result is None else T.dot(result, M)
@@ -443,7 +456,7 @@ def matrix_power(M, n):
         M = T.dot(M, M)
 
 
-def norm(x, ord):
+def norm(x: TensorLike, ord: Any) -> TensorVariable:
     """Return the norm of a vector or matrix, like `numpy.linalg.norm`.
 
     Parameters

@@ -5,9 +5,13 @@ The functions take a state, and return the new state and the sample, so that gra
 The samples are bitwise equal to those of `numpy.random.RandomState`.
 """
 
+from __future__ import annotations
+
 import copy
 import sys
 import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +30,10 @@ from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.random_shapes import broadcasting_indices, infer_ndim_bcast
 from theano_ng.tensor.shaping.joining import permute_row_elements
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import DTypeLike, ShapeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "RandomFunction",
@@ -537,42 +545,96 @@ class RandomStreamsBase:
     built.
     """
 
-    def binomial(self, size=None, n=1, p=0.5, ndim=None, dtype="int64", prob=None):
+    gen: Callable[..., Any]
+
+    def binomial(
+        self,
+        size: ShapeLike | None = None,
+        n: TensorLike = 1,
+        p: TensorLike = 0.5,
+        ndim: int | None = None,
+        dtype: DTypeLike = "int64",
+        prob: TensorLike | None = None,
+    ) -> TensorVariable:
         """Sample the number of successes in n trials of success probability p. `prob` is an old name of p."""
         if prob is not None:
             warnings.warn("The parameter prob of binomial is now called p.", DeprecationWarning, stacklevel=2)
             p = prob
         return self.gen(binomial, size, n, p, ndim=ndim, dtype=dtype)
 
-    def uniform(self, size=None, low=0.0, high=1.0, ndim=None, dtype=None):
+    def uniform(
+        self,
+        size: ShapeLike | None = None,
+        low: TensorLike = 0.0,
+        high: TensorLike = 1.0,
+        ndim: int | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> TensorVariable:
         """Sample from the uniform distribution on [low, high)."""
         return self.gen(uniform, size, low, high, ndim=ndim, dtype=dtype)
 
-    def normal(self, size=None, avg=0.0, std=1.0, ndim=None, dtype=None):
+    def normal(
+        self,
+        size: ShapeLike | None = None,
+        avg: TensorLike = 0.0,
+        std: TensorLike = 1.0,
+        ndim: int | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> TensorVariable:
         """Sample from the normal distribution of mean avg and standard deviation std."""
         return self.gen(normal, size, avg, std, ndim=ndim, dtype=dtype)
 
-    def random_integers(self, size=None, low=0, high=1, ndim=None, dtype="int64"):
+    def random_integers(
+        self,
+        size: ShapeLike | None = None,
+        low: TensorLike = 0,
+        high: TensorLike = 1,
+        ndim: int | None = None,
+        dtype: DTypeLike = "int64",
+    ) -> TensorVariable:
         """Sample integers from low to high, both included."""
         return self.gen(random_integers, size, low, high, ndim=ndim, dtype=dtype)
 
-    def choice(self, size=None, a=2, replace=True, p=None, ndim=None, dtype="int64"):
+    def choice(
+        self,
+        size: ShapeLike | None = None,
+        a: TensorLike = 2,
+        replace: bool = True,
+        p: TensorLike | None = None,
+        ndim: int | None = None,
+        dtype: DTypeLike = "int64",
+    ) -> TensorVariable:
         """Sample elements of a vector, or integers below a number."""
         return self.gen(choice, size, a, replace, p, ndim=ndim, dtype=dtype)
 
-    def poisson(self, size=None, lam=None, ndim=None, dtype="int64"):
+    def poisson(
+        self,
+        size: ShapeLike | None = None,
+        lam: TensorLike | None = None,
+        ndim: int | None = None,
+        dtype: DTypeLike = "int64",
+    ) -> TensorVariable:
         """Sample from the Poisson distribution of mean lam (None: 1)."""
         return self.gen(poisson, size, 1.0 if lam is None else lam, ndim=ndim, dtype=dtype)
 
-    def permutation(self, size=None, n=1, ndim=None, dtype="int64"):
+    def permutation(
+        self, size: ShapeLike | None = None, n: TensorLike = 1, ndim: int | None = None, dtype: DTypeLike = "int64"
+    ) -> TensorVariable:
         """Sample permutations of the integers below n; the result has shape size + (n,)."""
         return self.gen(permutation, size, n, ndim=ndim, dtype=dtype)
 
-    def multinomial(self, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype="int64"):  # noqa: B006, as documented
+    def multinomial(
+        self,
+        size: ShapeLike | None = None,
+        n: TensorLike = 1,
+        pvals: TensorLike = [0.5, 0.5],  # noqa: B006, as documented
+        ndim: int | None = None,
+        dtype: DTypeLike = "int64",
+    ) -> TensorVariable:
         """Sample how often each category occurs in n trials; the result has shape size + (number of categories,)."""
         return self.gen(multinomial, size, n, pvals, ndim=ndim, dtype=dtype)
 
-    def shuffle_row_elements(self, input):
+    def shuffle_row_elements(self, input: TensorLike) -> TensorVariable:
         """Return a tensor whose rows (along the last axis) are shuffled by independent permutations.
 
         The attribute `permutation` of the result holds the permutations.
@@ -582,5 +644,5 @@ class RandomStreamsBase:
             raise ValueError("a 0-d tensor has no rows to shuffle")
         order = self.permutation(size=input.shape[:-1], n=input.shape[-1], ndim=input.ndim - 1)
         shuffled = permute_row_elements(input, order)
-        shuffled.permutation = order
+        shuffled.permutation = order  # type: ignore[attr-defined]
         return shuffled

@@ -3,7 +3,10 @@
 The generators are NumPy's; shared variables hold them.
 """
 
+from __future__ import annotations
+
 import copy
+from typing import Any
 
 import numpy as np
 
@@ -76,16 +79,16 @@ class RandomStreams(RandomStreamsBase):
     `state_updates`.
     """
 
-    def __init__(self, seed=None):
-        self.state_updates = []
+    def __init__(self, seed: int | None = None) -> None:
+        self.state_updates: list[Any] = []
         self.default_instance_seed = seed
         self.gen_seedgen = np.random.RandomState(seed)
 
-    def updates(self):
+    def updates(self) -> list[Any]:
         """Return the pairs of state and next state, for the parameter ``updates`` of `theano.function`."""
         return list(self.state_updates)
 
-    def seed(self, seed=None):
+    def seed(self, seed: int | None = None) -> None:
         """Seed all generators again, each with a different seed.
 
         Parameters

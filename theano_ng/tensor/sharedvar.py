@@ -1,6 +1,10 @@
 """Shared variables whose value is an n-dimensional array."""
 
+from __future__ import annotations
+
 import numbers
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +22,7 @@ __all__ = [
 ]
 
 
-def load_shared_variable(val):
+def load_shared_variable(val: Any) -> TensorSharedVariable:
     """Make a shared variable from an unpickled value; kept for old pickles."""
     return tensor_constructor(val)
 
@@ -26,11 +30,19 @@ def load_shared_variable(val):
 class TensorSharedVariable(_tensor_py_operators, SharedVariable):
     """Shared variable of a `TensorType`; made by `shared`."""
 
+    type: TensorType
+
 
 @shared_constructor
 def tensor_constructor(
-    value, name=None, strict=False, allow_downcast=None, borrow=False, broadcastable=None, target="cpu"
-):
+    value: Any,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    borrow: bool = False,
+    broadcastable: Sequence[bool] | None = None,
+    target: str = "cpu",
+) -> TensorSharedVariable:
     """Make a shared variable of an ndarray.
 
     Parameters
@@ -68,9 +80,18 @@ def tensor_constructor(
 class ScalarSharedVariable(_tensor_py_operators, SharedVariable):
     """Shared variable of a 0-d :class:`TensorType` made of a number."""
 
+    type: TensorType
+
 
 @shared_constructor
-def scalar_constructor(value, name=None, strict=False, allow_downcast=None, borrow=False, target="cpu"):
+def scalar_constructor(
+    value: Any,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    borrow: bool = False,
+    target: str = "cpu",
+) -> ScalarSharedVariable:
     """Make a 0-d shared variable of a number.
 
     Parameters
@@ -100,7 +121,9 @@ def scalar_constructor(value, name=None, strict=False, allow_downcast=None, borr
 
 
 @shared_constructor
-def random_state_constructor(value, name=None, strict=False, allow_downcast=None, borrow=False):
+def random_state_constructor(
+    value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None, borrow: bool = False
+) -> SharedVariable:
     """Make a shared variable of a `numpy.random.RandomState`.
 
     See :func:`theano_ng.tensor.shared_randomstreams.randomstate_constructor`. The check compares names of classes:

@@ -1,5 +1,9 @@
 """Sorting: `sort`, `argsort`, and the k largest or smallest elements."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from theano_ng.configdefaults import config
@@ -14,6 +18,10 @@ from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneTypeT
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import IntLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["SortOp", "sort", "ArgSortOp", "argsort", "TopKOp", "topk", "argtopk", "topk_and_argtopk"]
 
@@ -177,7 +185,7 @@ class ArgSortOp(_Sorting):
         return [None]
 
 
-def sort(a, axis=-1, kind="quicksort", order=None):
+def sort(a: TensorLike, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> TensorVariable:
     """Return a sorted copy of a tensor.
 
     Parameters
@@ -200,7 +208,7 @@ def sort(a, axis=-1, kind="quicksort", order=None):
     return SortOp(kind, order)(a, axis)
 
 
-def argsort(a, axis=-1, kind="quicksort", order=None):
+def argsort(a: TensorLike, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> TensorVariable:
     """Return the indices that would sort a tensor.
 
     Parameters
@@ -377,7 +385,9 @@ def _topk_input(x, axis):
     return (x.flatten(), 0) if axis is None else (x, axis)
 
 
-def topk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+def topk(
+    x: TensorLike, kth: IntLike, axis: int | None = -1, sorted: bool = True, idx_dtype: str = "int64"
+) -> TensorVariable:
     """Return the k largest elements along an axis.
 
     Parameters
@@ -403,7 +413,9 @@ def topk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
     return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)[0]
 
 
-def argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+def argtopk(
+    x: TensorLike, kth: IntLike, axis: int | None = -1, sorted: bool = True, idx_dtype: str = "int64"
+) -> TensorVariable:
     """Return the indices of the k largest elements; see :func:`topk`.
 
     Parameters
@@ -428,7 +440,9 @@ def argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
     return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)[1]
 
 
-def topk_and_argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+def topk_and_argtopk(
+    x: TensorLike, kth: IntLike, axis: int | None = -1, sorted: bool = True, idx_dtype: str = "int64"
+) -> list[TensorVariable]:
     """Return the k largest elements and their indices; see :func:`topk`.
 
     Parameters

@@ -1,11 +1,19 @@
 """Transfer of variables between devices."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from theano_ng.tensor.constant import as_tensor_variable
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
 
 __all__ = ["transfer", "register_transfer"]
 
 
-def transfer(var, target):
+def transfer(var: TensorLike, target: str) -> Any:
     """Return `var` as a variable on the device `target`.
 
     Parameters
@@ -22,13 +30,13 @@ def transfer(var, target):
     """
     if target == "cpu":
         return as_tensor_variable(var)
-    for function in transfer._others:
+    for function in _others:
         result = function(var, target)
         if result is not None:
             return result
     asked = [
         "%s.%s" % (getattr(function, "__module__", "?"), getattr(function, "__qualname__", function))
-        for function in transfer._others
+        for function in _others
     ]
     raise ValueError(
         "Can't transfer %s to target %s. 'cpu' is always known; other targets were looked up in these registered "
@@ -36,10 +44,11 @@ def transfer(var, target):
     )
 
 
-transfer._others = []
+_others: list[Callable[..., Any]] = []
+transfer._others = _others  # type: ignore[attr-defined]
 
 
-def register_transfer(fn):
+def register_transfer(fn: Callable[..., Any]) -> None:
     """Register a function that transfers variables to further targets.
 
     Parameters
@@ -51,4 +60,4 @@ def register_transfer(fn):
     """
     if not callable(fn):
         raise TypeError("register_transfer expected a function fn(var, target), got %r" % (fn,))
-    transfer._others.append(fn)
+    _others.append(fn)

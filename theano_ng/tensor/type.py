@@ -1,5 +1,10 @@
 """`TensorType`: the static type (dtype and broadcast pattern) of an n-d array."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 
 from theano_ng import scalar as scal
@@ -7,6 +12,10 @@ from theano_ng.compile.ops import rebroadcast
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.type import Type
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import DTypeLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "TensorType",
@@ -83,17 +92,24 @@ class TensorType(Type):
 
     context_name = "cpu"
 
+    dtype: str
+    broadcastable: tuple[bool, ...]
+    name: str | None
+    numpy_dtype: np.dtype
+
     # Number of dimensions, the length of `broadcastable`; set by the constructor.
-    ndim = None
+    ndim: int = None  # type: ignore[assignment]
 
     # If True, `filter` rejects values with NaN or infinity. An instance attribute may override it.
     filter_checks_isfinite = False
 
-    def __init__(self, dtype, broadcastable, name=None, sparse_grad=False):
-        dtype = str(dtype) if not isinstance(dtype, type) else np.dtype(dtype).name
-        if dtype == "floatX":
-            dtype = config.floatX
-        self.dtype = dtype
+    def __init__(
+        self, dtype: DTypeLike, broadcastable: Sequence[bool], name: str | None = None, sparse_grad: bool = False
+    ) -> None:
+        name_of_dtype = str(dtype) if not isinstance(dtype, type) else np.dtype(dtype).name
+        if name_of_dtype == "floatX":
+            name_of_dtype = config.floatX
+        self.dtype = name_of_dtype
         try:
             self.broadcastable = tuple([bool(b) for b in broadcastable])
         except TypeError:
@@ -103,7 +119,7 @@ class TensorType(Type):
         self.name = name
         self.sparse_grad = sparse_grad
         self.dtype_specs()
-        self.numpy_dtype = np.dtype(dtype)
+        self.numpy_dtype = np.dtype(name_of_dtype)
         self._derive()
 
     def _derive(self):
@@ -129,7 +145,7 @@ class TensorType(Type):
         self.numpy_dtype = np.dtype(self.dtype)
         self._derive()
 
-    def clone(self, dtype=None, broadcastable=None):
+    def clone(self, dtype: DTypeLike | None = None, broadcastable: Sequence[bool] | None = None) -> Self:
         """Return a copy of this type with another dtype or broadcast pattern."""
         if dtype is None:
             dtype = self.dtype
@@ -153,7 +169,7 @@ class TensorType(Type):
     def __hash__(self):
         return self._hash
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.name:
             return str(self.name)
         pattern = self.broadcastable
@@ -164,7 +180,7 @@ class TensorType(Type):
 
     __repr__ = __str__
 
-    def dtype_specs(self):
+    def dtype_specs(self) -> tuple[type, str, str]:
         """Return ``(python type, C type, NumPy type number)`` for the dtype, for instance ``(float, 'npy_float64', 'NPY_FLOAT64')``."""
         try:
             return _DTYPE_SPECS[self.dtype]
@@ -174,11 +190,15 @@ class TensorType(Type):
                 % (self.__class__.__name__, self.dtype, ", ".join(sorted(_DTYPE_SPECS)))
             ) from None
 
-    def to_scalar_type(self):
+    def to_scalar_type(self) -> Any:
         """Return the `scalar.Scalar` type of one element."""
         return scal.get_scalar_type(dtype=self.dtype)
 
-    def make_variable(self, name=None):
+    if TYPE_CHECKING:
+
+        def __call__(self, name: str | None = None) -> TensorVariable: ...
+
+    def make_variable(self, name: str | None = None) -> TensorVariable:
         """Return a new `TensorVariable` of this type.
 
         Parameters
@@ -190,7 +210,7 @@ class TensorType(Type):
 
     # -- values --------------------------------------------------------------------------------------------------
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> np.ndarray:
         """Return `data` as an ndarray of this type, or raise.
 
         Parameters
@@ -322,7 +342,7 @@ class TensorType(Type):
         name = _NAME_OF_NUMBER.get(dtype.num) or dtype.newbyteorder("=").name
         return name == self.dtype or (name in _DTYPE_SPECS and scal.upcast(self.dtype, name) == self.dtype)
 
-    def value_validity_msg(self, a):
+    def value_validity_msg(self, a: Any) -> str:
         """Return why `a` is not a valid value of this type, or ``'value is valid'``."""
         try:
             self.filter(a, strict=True)
@@ -330,7 +350,7 @@ class TensorType(Type):
             return str(exc)
         return "value is valid"
 
-    def filter_variable(self, other, allow_convert=True):
+    def filter_variable(self, other: Any, allow_convert: bool = True) -> Any:
         """Return `other` as a variable of this type.
 
         Parameters
@@ -360,7 +380,7 @@ class TensorType(Type):
             "You can try to manually convert %(var)s into a %(self)s." % dict(given=other.type, var=other, self=self)
         )
 
-    def convert_variable(self, var):
+    def convert_variable(self, var: Any) -> Any:
         """Return `var` with the broadcast pattern of this type, or None.
 
         A conversion exists if the type of `var` differs only by additional broadcastable flags.
@@ -375,14 +395,14 @@ class TensorType(Type):
         return None
 
     @staticmethod
-    def may_share_memory(a, b):
+    def may_share_memory(a: Any, b: Any) -> bool:
         """Return True if two values may overlap in memory. Values that are not ndarrays never overlap."""
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
             return np.may_share_memory(a, b)
         return False
 
     @staticmethod
-    def values_eq(a, b, force_same_dtype=True):
+    def values_eq(a: Any, b: Any, force_same_dtype: bool = True) -> bool:
         """Return True if `a` and `b` have the same shape and elements (NaN equals NaN).
 
         They must also have the same dtype, unless `force_same_dtype` is False.
@@ -399,7 +419,14 @@ class TensorType(Type):
         return bool(np.all(equal | ((a != a) & (b != b))))
 
     @staticmethod
-    def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None):
+    def values_eq_approx(
+        a: Any,
+        b: Any,
+        allow_remove_inf: bool = False,
+        allow_remove_nan: bool = False,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> bool:
         """See the function `values_eq_approx` of this module."""
         return values_eq_approx(a, b, allow_remove_inf, allow_remove_nan, rtol, atol)
 
@@ -418,7 +445,7 @@ class TensorType(Type):
             size *= int(length)
         return size
 
-    def value_zeros(self, shape):
+    def value_zeros(self, shape: Any) -> np.ndarray:
         """Return an ndarray of zeros of this dtype."""
         return np.zeros(shape, dtype=self.dtype)
 
@@ -565,7 +592,14 @@ def get_atol_rtol(a, b):
     return (1e-8, 1e-5) if sloppy == 0 else table["float64"]
 
 
-def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None):
+def values_eq_approx(
+    a: Any,
+    b: Any,
+    allow_remove_inf: bool = False,
+    allow_remove_nan: bool = False,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> bool:
     """Return True if two arrays have the same shape and dtype, and elements that agree up to rounding.
 
     Parameters

@@ -4,7 +4,11 @@ The mix-in class `_tensor_py_operators` defines the operators, methods and
 properties of all tensor variables, constants and shared variables.
 """
 
+from __future__ import annotations
+
 import zlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +17,13 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.utils import hashtype
 from theano_ng.tensor.hashing import hash_from_ndarray
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.gof.graph import Apply
+    from theano_ng.tensor.methods import _Methods
+else:
+    _Methods = object  # `theano_ng.tensor.methods` adds its methods to the class below
+
 
 __all__ = [
     "AsTensorError",
@@ -35,29 +46,31 @@ def equal_slices(s1, s2):
     return s1.start == s2.start and s1.stop == s2.stop and s1.step == s2.step
 
 
-class _tensor_py_operators:
+class _tensor_py_operators(_Methods):
     """Attributes, methods and operators of tensor variables.
 
     The methods follow those of :class:`numpy.ndarray`. Methods that apply Ops
     are added by `theano_ng.tensor.methods`, because the Ops need this module.
     """
 
+    type: TensorType
+
     # ndarray <op> variable: NumPy calls the operator of the variable instead of
     # looping over the elements of the array; see `numpy_protocols`.
     __array_priority__ = 1000
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """Number of dimensions."""
         return self.type.ndim
 
     @property
-    def broadcastable(self):
+    def broadcastable(self) -> tuple[bool, ...]:
         """Tuple of bool: True for each dimension whose length is known to be 1."""
         return self.type.broadcastable
 
     @property
-    def dtype(self):
+    def dtype(self) -> str:
         """Name of the dtype of the elements."""
         return self.type.dtype
 
@@ -91,7 +104,11 @@ class TensorVariable(_tensor_py_operators, Variable):
     name : str, optional
     """
 
-    def __init__(self, type, owner=None, index=None, name=None):
+    type: TensorType
+
+    def __init__(
+        self, type: TensorType, owner: Apply | None = None, index: int | None = None, name: str | None = None
+    ) -> None:
         super().__init__(type, owner=owner, index=index, name=name)
         if config.warn_float64 != "ignore" and type.dtype == "float64":
             _warn_float64(self)
@@ -205,7 +222,11 @@ class TensorConstant(_tensor_py_operators, Constant):
         not 0-d; else None.
     """
 
-    def __init__(self, type, data, name=None):
+    type: TensorType
+    of_value: Callable[..., TensorConstant]
+    cached: bool
+
+    def __init__(self, type: TensorType, data: Any, name: str | None = None) -> None:
         super().__init__(type, data, name)
         data = self.data
         self.tag.unique_value = _unique_value(data) if isinstance(data, np.ndarray) else None

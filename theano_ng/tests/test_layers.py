@@ -1,7 +1,8 @@
 """Tests that the import statements of modules name only modules of the same layer (floor) or of lower layers.
 
 Imports inside functions count, too. A lower layer gets functions of a higher layer through a port (`gof/ports.py`), a
-registration or a class attribute.
+registration or a class attribute. Imports under ``if TYPE_CHECKING`` do not count, because they are never executed:
+only type checkers and editors read them.
 """
 
 import ast
@@ -143,6 +144,8 @@ def imports_of(name, path, known):
             elif isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     add(node, "." * node.level + (node.module or ""), alias.name, late)
+            elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+                node = ast.Module(node.orelse, [])
             todo.append((node, late or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))))
     return found
 

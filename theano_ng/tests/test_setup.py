@@ -139,9 +139,9 @@ class TestVersions(unittest.TestCase):
         """The Makefile and the hooks of Git install what pyproject.toml requires."""
         with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
             project = tomllib.load(file)
-        (ruff,) = project["project"]["optional-dependencies"]["dev"]
+        tools = project["project"]["optional-dependencies"]["dev"]
         for path, requirements in (
-            (".pre-commit-config.yaml", [ruff]),
+            (".pre-commit-config.yaml", tools),
             ("Makefile", [r for r in project["build-system"]["requires"] if not r.startswith(("setuptools", "wheel"))]),
         ):
             path = os.path.join(ROOT, path)

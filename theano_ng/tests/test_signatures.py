@@ -11,6 +11,12 @@ import theano_ng.tensor as T
 from theano_ng.tensor.elemwise import functions
 
 
+def call_text(op):
+    """Return the parameters of a call without annotations, as text."""
+    parameters = inspect.signature(op).parameters.values()
+    return str(inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in parameters]))
+
+
 class TestSignatures(unittest.TestCase):
     def test_elementwise_functions(self):
         for op, expected in (
@@ -27,7 +33,7 @@ class TestSignatures(unittest.TestCase):
             (sparse.structured_exp, "(x)"),
         ):
             with self.subTest(str(op)):
-                self.assertEqual(str(inspect.signature(op)), expected)
+                self.assertEqual(call_text(op), expected)
 
     def test_it_binds_what_calls_take(self):
         """The signature of every elementwise function accepts as many arguments as its scalar Op."""
@@ -54,7 +60,7 @@ class TestSignatures(unittest.TestCase):
             (T.dmatrix, "(name=None)"),
         ):
             with self.subTest(str(op)):
-                self.assertEqual(str(inspect.signature(op)), expected)
+                self.assertEqual(call_text(op), expected)
 
     def test_classes_have_that_of_their_constructor(self):
         self.assertEqual(

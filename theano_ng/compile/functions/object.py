@@ -1,7 +1,11 @@
 """The class `Function`, the callable that compilation returns."""
 
+from __future__ import annotations
+
 import copy
 import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from theano_ng.compile._function import FunctionBase
 from theano_ng.compile.functions.copying import copy_function
@@ -12,6 +16,10 @@ from theano_ng.gof import link
 from theano_ng.gof.graph import Constant, Drawable
 from theano_ng.gof.op import ops_with_inner_function
 from theano_ng.gof.utils import get_variable_trace_string
+
+if TYPE_CHECKING:
+    from theano_ng.compile.sharedvalue import SharedVariable
+    from theano_ng.gof.graph import Variable
 
 
 def _listed(texts, most=8):
@@ -60,7 +68,9 @@ class Function(Drawable, FunctionBase):
     """
 
     # Arguments of the constructor, which are attributes of the instance.
-    maker = indices = defaults = None
+    maker: Any = None
+    indices: Any = None
+    defaults: Any = None
 
     def __init__(
         self,
@@ -172,31 +182,35 @@ class Function(Drawable, FunctionBase):
         return {container: index[0] for index, container in zip(self.indices, self.input_storage)}
 
     @property
-    def container(self):
+    def container(self) -> Any:
         return ContainerAttribute(self)
 
     @property
-    def value(self):
+    def value(self) -> Any:
         return ValueAttribute(self)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: int | str | Variable) -> Any:
         """Return the current value of an input, given by position, name or Variable."""
         return self.value[key]
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: int | str | Variable, value: Any) -> None:
         """Set the stored value of an input; it is converted to the input's type."""
         self.value[key] = value
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         """Return True if `other` is this function: a function is equal only to itself."""
         return self is other
 
     __hash__ = object.__hash__
 
-    def __contains__(self, item):
+    def __contains__(self, item: object) -> bool:
         return item in self.value
 
     # Calls: methods that FunctionBase uses outside of its fast path
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, output_subset: Sequence[Any] | None = None, **kwargs: Any) -> Any: ...
 
     def _may_round(self, i, value):
         """Return True if input `i` may round a number that it cannot hold exactly, as its Type's `filter` would."""
@@ -307,7 +321,14 @@ class Function(Drawable, FunctionBase):
         new.trust_input, new.name = self.trust_input, self.name
         return new
 
-    def copy(self, share_memory=False, swap=None, delete_updates=False, name=None, profile=None):
+    def copy(
+        self,
+        share_memory: bool = False,
+        swap: dict[Variable, Variable] | None = None,
+        delete_updates: bool = False,
+        name: str | None = None,
+        profile: Any = None,
+    ) -> Function:
         """Return a copy of this function with a separate maker and graph, without rewriting or compiling it again.
 
         Parameters
@@ -338,7 +359,7 @@ class Function(Drawable, FunctionBase):
         """
         return copy_function(self, share_memory, swap, delete_updates, name, profile)
 
-    def free(self):
+    def free(self) -> None:
         """Free the intermediate values that are kept between calls with ``allow_gc=False``."""
         storage_map = getattr(self.fn, "storage_map", None)
         if storage_map is not None:
@@ -347,17 +368,17 @@ class Function(Drawable, FunctionBase):
                     cell[0] = None
         for node in self.nodes_with_inner_function:
             # An InnerGraph has functions for several modes.
-            inner = getattr(node.op, "inner_graph", None)
+            inner: Any = getattr(node.op, "inner_graph", None)
             if inner is None:
                 inner = getattr(node.op, ops_with_inner_function[type(node.op)], None)
             if hasattr(inner, "free"):
                 inner.free()
 
-    def get_shared(self):
+    def get_shared(self) -> list[SharedVariable]:
         """Return the shared variables that this function reads or updates."""
         return [spec.variable for spec in self.maker.inputs if spec.implicit]
 
-    def sync_shared(self):
+    def sync_shared(self) -> None:
         """Wait until the shared variables' values are up to date on their device."""
         for index, container in zip(self.indices, self.input_storage):
             if index[0].update is not None:
@@ -365,7 +386,7 @@ class Function(Drawable, FunctionBase):
                 if sync is not None:
                     sync()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         """Return a text with the name, inputs, outputs and updates, and the number of nodes."""
         if self.maker is None or not hasattr(self, "input_storage"):
             return object.__repr__(self)
@@ -383,5 +404,5 @@ class Function(Drawable, FunctionBase):
             text += ", updates " + _listed(updated)
         return "%s; %d nodes>" % (text, len(self.maker.fgraph.apply_nodes))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "<%s %s>" % (type(self).__name__, self.name) if self.name else object.__repr__(self)

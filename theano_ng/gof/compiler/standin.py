@@ -6,7 +6,7 @@ kernel: the digest of the source and the command that are passed to the compiler
 function whose name contains this key can replace the copy.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from theano_ng.gof import _native
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, symbol_of
@@ -28,7 +28,7 @@ class Interpretation(NamedTuple):
     """
 
     address: int
-    words: object
+    words: Any
     keeps: object
 
 

@@ -1,7 +1,11 @@
 """Ops, which define the computations of Apply nodes, and test values of graphs under construction."""
 
+from __future__ import annotations
+
 import copy
 import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import ports, utils
@@ -12,6 +16,11 @@ from theano_ng.gof.native import make_native_thunk, native_code_of, reads_raw_fl
 from theano_ng.gof.op.dtype_check import dtype_mismatch
 from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, object2
 
+if TYPE_CHECKING:
+    import inspect
+
+    from theano_ng.gof.aliases import Cell, ComputeMap, Recycling, StorageMap, Thunk
+
 
 class CallSignature:
     """The attribute ``__signature__`` of Ops. Editors and `help` read from it which arguments a call takes.
@@ -19,7 +28,7 @@ class CallSignature:
     An Op class has the signature of its constructor.
     """
 
-    def __get__(self, op, cls):
+    def __get__(self, op: PureOp | None, cls: type[PureOp]) -> inspect.Signature:
         if op is None:
             raise AttributeError("__signature__")
         return op._call_signature()
@@ -47,18 +56,18 @@ class PureOp:
         inputs are undefined. For other Ops, all inputs are that a continuous output with such a gradient depends on.
     """
 
-    default_output = None
+    default_output: int | None = None
     same_for_any_ndim = False
     takes_undefined_gradients = False
     __signature__ = CallSignature()
 
-    def _call_signature(self):
+    def _call_signature(self) -> inspect.Signature:
         """Return the signature of a call for `inspect.signature`: that of `make_node`."""
         import inspect
 
         return inspect.signature(self.make_node)
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: Any) -> Apply:
         """Check the inputs, make the outputs, and return the Apply node that joins them.
 
         Raises
@@ -69,7 +78,7 @@ class PureOp:
         raise MethodNotDefined("make_node", type(self), self.__class__.__name__)
 
     @classmethod
-    def _get_test_value(cls, v):
+    def _get_test_value(cls, v: Any) -> Any:
         """Return the test value of a variable.
 
         Raises
@@ -79,7 +88,7 @@ class PureOp:
         """
         return v.read_test_value()
 
-    def __call__(self, *inputs, **kwargs):
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         """Make a node by `make_node` and return its output or outputs.
 
         Parameters
@@ -122,7 +131,7 @@ class PureOp:
             return list(outputs)
         return outputs[0]
 
-    def fails_on_values(self, node):
+    def fails_on_values(self, node: Apply) -> bool:
         """Return True if computing a node can raise an error for some values, but not for others of the same shapes.
 
         This default returns True, because nothing is known. A function whose state is overwritten in place uses the
@@ -131,7 +140,7 @@ class PureOp:
         """
         return True
 
-    def takes_memory(self, node):
+    def takes_memory(self, node: Apply) -> bool:
         """Return True if computing a node allocates memory when the function's arguments are contiguous.
 
         An allocation can fail. This default returns True. The result is used as that of `fails_on_values`, for the
@@ -141,7 +150,9 @@ class PureOp:
 
     # `grad(inputs, output_grads)` is not defined here, so that `gradient.grad` can recognize an Op without gradient.
 
-    def L_op(self, inputs, outputs, output_grads):
+    def L_op(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], output_grads: Sequence[Variable]
+    ) -> Sequence[Variable]:
         """Return the vector-Jacobian product. By default, call `grad`.
 
         Parameters
@@ -153,9 +164,9 @@ class PureOp:
         list of Variable
             One gradient for each input.
         """
-        return self.grad(inputs, output_grads)
+        return self.grad(inputs, output_grads)  # type: ignore[attr-defined]
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Sequence[Variable], eval_points: Sequence[Variable | None]) -> Sequence[Variable | None]:
         """Return the Jacobian-vector product.
 
         Parameters
@@ -174,7 +185,7 @@ class PureOp:
             " R_op method of the class" % (self, self.__class__.__name__)
         )
 
-    def perform(self, node, inputs, output_storage, params=None):
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[Cell], params: Any = None) -> None:
         """Compute the outputs in Python.
 
         Parameters
@@ -195,7 +206,7 @@ class PureOp:
             hint = "Did you used Theano flags mode=FAST_COMPILE? You can use optimizer=fast_compile instead."
         raise MethodNotDefined("perform", type(self), self.__class__.__name__, hint)
 
-    def do_constant_folding(self, node):
+    def do_constant_folding(self, node: Apply) -> bool:
         """Return True if a node whose inputs are all constants may be replaced by its value."""
         return True
 
@@ -220,7 +231,9 @@ class Op(object2, PureOp, CLinkerOp):
 
     use_c_code = True
 
-    def prepare_node(self, node, storage_map, compute_map, impl):
+    def prepare_node(
+        self, node: Apply, storage_map: StorageMap, compute_map: ComputeMap | None, impl: str | None
+    ) -> None:
         """Prepare one implementation of the node. The method is called before a thunk of the node is made.
 
         Parameters
@@ -230,7 +243,9 @@ class Op(object2, PureOp, CLinkerOp):
         impl : {None, 'c', 'py'}
         """
 
-    def make_c_thunk(self, node, storage_map, compute_map, no_recycling):
+    def make_c_thunk(
+        self, node: Apply, storage_map: StorageMap, compute_map: ComputeMap | None, no_recycling: Recycling
+    ) -> Thunk:
         """Return a thunk that runs native or compiled code.
 
         Raises
@@ -254,7 +269,14 @@ class Op(object2, PureOp, CLinkerOp):
             thunk.computed = [compute_map[v] for v in node.outputs if v in compute_map]
         return thunk
 
-    def make_py_thunk(self, node, storage_map, compute_map, no_recycling, debug=False):
+    def make_py_thunk(
+        self,
+        node: Apply,
+        storage_map: StorageMap,
+        compute_map: ComputeMap | None,
+        no_recycling: Recycling,
+        debug: bool = False,
+    ) -> Thunk:
         """Return a thunk that calls `perform`.
 
         Parameters
@@ -267,7 +289,9 @@ class Op(object2, PureOp, CLinkerOp):
         computed = [compute_map[v] for v in node.outputs] if compute_map is not None else []
         implementation = self.debug_perform if debug and hasattr(self, "debug_perform") else self.perform
 
-        def first_call(*args):
+        perform: Callable[..., Any]
+
+        def first_call(*args: Any) -> Any:
             # Check only this call: later calls reach the implementation directly.
             nonlocal perform
             result = implementation(*args)
@@ -284,30 +308,37 @@ class Op(object2, PureOp, CLinkerOp):
         params = node.run_params()
         if params is NoParams:
 
-            def thunk():
+            def thunk() -> Any:
                 result = perform(node, [cell[0] for cell in inputs], outputs)
                 for flag in computed:
                     flag[0] = True
                 return result
 
-            thunk.params = None
         else:
             params = node.params_type.filter(params, strict=False, allow_downcast=None)
 
-            def thunk():
+            def thunk() -> Any:
                 result = perform(node, [cell[0] for cell in inputs], outputs, params)
                 for flag in computed:
                     flag[0] = True
                 return result
 
-            thunk.params = params
-        thunk.inputs = inputs
-        thunk.outputs = outputs
-        thunk.perform = implementation
-        thunk.lazy = False
-        return thunk
+        made: Any = thunk
+        made.params = None if params is NoParams else params
+        made.inputs = inputs
+        made.outputs = outputs
+        made.perform = implementation
+        made.lazy = False
+        return made
 
-    def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
+    def make_thunk(
+        self,
+        node: Apply,
+        storage_map: StorageMap,
+        compute_map: ComputeMap | None,
+        no_recycling: Recycling,
+        impl: str | None = None,
+    ) -> Thunk:
         """Return a callable without arguments that computes the node's outputs from its inputs.
 
         Parameters
@@ -348,7 +379,7 @@ class Op(object2, PureOp, CLinkerOp):
         self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="py")
         return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: Any) -> Apply:
         """Make a node of an Op that declares `itypes` and `otypes`."""
         if not hasattr(self, "itypes"):
             raise NotImplementedError("You can either define itypes and otypes, or implement make_node.")
@@ -364,7 +395,7 @@ class Op(object2, PureOp, CLinkerOp):
                 )
         return Apply(self, inputs, [otype() for otype in self.otypes])
 
-    def get_params(self, node):
+    def get_params(self, node: Apply) -> Any:
         """Return the params of a node.
 
         By default, if `params_type` is a ParamsType, the params are the attributes of the Op that it names.
@@ -381,19 +412,19 @@ class Op(object2, PureOp, CLinkerOp):
         raise MethodNotDefined("get_params", type(self), self.__class__.__name__)
 
 
-def _defined(op, name):
+def _defined(op: Any, name: str) -> bool:
     """Return True if an Op defines a method itself: on the instance, or in a subclass of Op."""
     if name in getattr(op, "__dict__", ()):
         return True
     return getattr(type(op), name, None) is not getattr(Op, name)
 
 
-def has_perform(op):
+def has_perform(op: Any) -> bool:
     """Return True if the Op has a Python implementation."""
     return _defined(op, "perform")
 
 
-def has_c_implementation(op):
+def has_c_implementation(op: Any) -> bool:
     """Return True if the Op has native code, or C code for at least some nodes."""
     return hasattr(op, "native_code") or _defined(op, "c_code") or _defined(op, "make_c_thunk")
 
@@ -401,7 +432,7 @@ def has_c_implementation(op):
 # ---------------------------------------------------------------- test values
 
 
-def compute_test_value(node):
+def compute_test_value(node: Apply) -> None:
     """Compute the test values of a node's outputs from those of its inputs.
 
     Parameters
@@ -451,7 +482,7 @@ def compute_test_value(node):
         output.tag.test_value = storage_map[output][0]
 
 
-def _tell_missing_input(i, node):
+def _tell_missing_input(i: int, node: Apply) -> None:
     """Handle an input without test value as ``config.compute_test_value`` requires."""
     message = "Cannot compute test value: input %i (%s) of Op %s missing default value" % (i, node.inputs[i], node)
     trace = get_variable_trace_string(node.inputs[i])
@@ -462,7 +493,7 @@ def _tell_missing_input(i, node):
     missing_test_message("%s. %s" % (message, trace))
 
 
-def _story_of_test_values(node, values):
+def _story_of_test_values(node: Apply, values: Sequence[Any]) -> str:
     """Return a note for errors: the node that failed, the values of its inputs, and where the inputs were created."""
     lines = [
         "This happened while the test value of %s was computed (config.compute_test_value=%r), from"
@@ -480,7 +511,7 @@ def _story_of_test_values(node, values):
     return "\n".join(lines)
 
 
-def _debug():
+def _debug() -> None:
     """Start the debugger at the point where the current exception was raised, or here if there is no exception."""
     import pdb
     import sys
@@ -492,7 +523,7 @@ def _debug():
         pdb.post_mortem(trace)
 
 
-def get_test_value(v):
+def get_test_value(v: Any) -> Any:
     """Return the test value of a variable, or of an object that can become a variable.
 
     Parameters
@@ -510,7 +541,7 @@ def get_test_value(v):
     return v.read_test_value()
 
 
-def missing_test_message(msg):
+def missing_test_message(msg: str) -> None:
     """Handle a missing test value as ``config.compute_test_value`` requires.
 
     Depending on the policy, raise AttributeError, warn, start the debugger, or do nothing.
@@ -530,7 +561,7 @@ def missing_test_message(msg):
         _debug()
 
 
-def debug_error_message(msg):
+def debug_error_message(msg: str) -> None:
     """Report that a debug check failed: raise ValueError if test values are computed, warn if the policy is 'warn'.
 
     Parameters
@@ -544,7 +575,7 @@ def debug_error_message(msg):
         warnings.warn(msg, stacklevel=2)
 
 
-def debug_assert(condition, msg=None):
+def debug_assert(condition: object, msg: str | None = None) -> None:
     """Check a condition on test values. If it is false, act like `debug_error_message`, but with AssertionError.
 
     Parameters
@@ -562,7 +593,7 @@ def debug_assert(condition, msg=None):
             warnings.warn(msg, stacklevel=2)
 
 
-def get_debug_values(*args):
+def get_debug_values(*args: Any) -> list[tuple[Any, ...]]:
     """Return the test values of variables, for checks while a graph is built.
 
     ::
@@ -592,4 +623,4 @@ def get_debug_values(*args):
 
 # For each Op class, the name of the attribute that holds its inner function. Ops such as Scan and OpFromGraph register
 # themselves.
-ops_with_inner_function = {}
+ops_with_inner_function: dict[type, str] = {}

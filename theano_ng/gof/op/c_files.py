@@ -1,9 +1,13 @@
 """COp: an Op whose C code is in separate files."""
 
+from __future__ import annotations
+
 import inspect
 import os
 import re
 import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,10 +16,13 @@ from theano_ng.gof.op.base import Op
 from theano_ng.gof.type import Generic
 from theano_ng.gof.utils import MethodNotDefined, comment_text, hash_from_code
 
+if TYPE_CHECKING:
+    from theano_ng.gof.graph import Apply
+
 _END = "// end of section"  # for `modulecode.locate_file`
 
 
-def simple_meth(tag):
+def simple_meth(tag: str) -> Callable[..., Any]:
     """Return a method `c_<tag>` that returns the text of a section, in a list.
 
     Parameters
@@ -23,7 +30,7 @@ def simple_meth(tag):
     tag : str
     """
 
-    def f(self):
+    def f(self: Any) -> Any:
         if tag in self.code_sections:
             return [self.code_sections[tag]]
         return getattr(super(COp, self), "c_" + tag)()
@@ -33,7 +40,7 @@ def simple_meth(tag):
     return f
 
 
-def apply_meth(tag):
+def apply_meth(tag: str) -> Callable[..., Any]:
     """Return a method ``c_<tag>(node, name)`` that returns the text of a section between the macros of the node.
 
     Parameters
@@ -41,7 +48,7 @@ def apply_meth(tag):
     tag : str
     """
 
-    def f(self, node, name):
+    def f(self: Any, node: Apply, name: str) -> str:
         if tag not in self.code_sections:
             return getattr(super(COp, self), "c_" + tag)(node, name)
         define_macros, undef_macros = self.get_c_macros(node, name)
@@ -97,10 +104,10 @@ class COp(Op):
         "code_cleanup",
     }
     # The default for an Op that is a COp by name only and has its C code elsewhere (DimShuffle and other native Ops).
-    code_sections = {}
+    code_sections: dict[str, str] = {}
 
     @classmethod
-    def get_path(cls, f):
+    def get_path(cls, f: str) -> str:
         """Return the absolute path for a path relative to the file of the class.
 
         Parameters
@@ -112,7 +119,7 @@ class COp(Op):
             f = os.path.realpath(os.path.join(os.path.dirname(class_file), f))
         return f
 
-    def __init__(self, func_files, func_name=None):
+    def __init__(self, func_files: str | list[str] | tuple[str, ...], func_name: str | None = None) -> None:
         func_files = list(func_files) if isinstance(func_files, (list, tuple)) else [func_files]
         self.func_name = func_name
         self.func_files = [self.get_path(f) for f in func_files]
@@ -125,7 +132,7 @@ class COp(Op):
                 "computes the outputs" % (type(self).__name__, ", ".join(func_files), self.func_name)
             )
 
-    def load_c_code(self, func_files):
+    def load_c_code(self, func_files: Sequence[str]) -> None:
         """Read the C files and divide them into sections.
 
         Parameters
@@ -161,7 +168,7 @@ class COp(Op):
             names = {"APPLY": "support_code_apply", "SUPPORT": "support_code"}
             parts = re.split(self.backward_re, self.func_codes[0])
         else:
-            names, parts = None, None
+            names, parts = {}, None
         self.code_sections = {}
         if parts is not None:
             if parts[0].strip():
@@ -196,7 +203,7 @@ class COp(Op):
                 before = self.code_sections.get(tag, "")
                 self.code_sections[tag] = before + ("" if before.endswith("\n") or not before else "\n") + text
 
-    def c_code_cache_version(self):
+    def c_code_cache_version(self) -> tuple[Any, ...]:
         """Return a version that contains a hash of the files' content."""
         version = [hash_from_code("\n".join(self.func_codes)), self.func_name]
         params_type = getattr(self, "params_type", None)
@@ -211,7 +218,7 @@ class COp(Op):
     c_cleanup_code_struct = apply_meth("cleanup_code_struct")
     c_init_code_apply = apply_meth("init_code_apply")
 
-    def format_c_function_args(self, inp, out):
+    def format_c_function_args(self, inp: list[str], out: list[str]) -> str:
         """Return the arguments of the main function. Missing arguments are NULL.
 
         Parameters
@@ -223,7 +230,7 @@ class COp(Op):
         out += ["NULL"] * (getattr(self, "_cop_num_outputs", len(out)) - len(out))
         return ", ".join(inp + out)
 
-    def get_c_macros(self, node, name, check_input=None):
+    def get_c_macros(self, node: Apply, name: str, check_input: bool | None = None) -> tuple[str, str]:
         """Return the lines that define and undefine the macros of a node.
 
         Parameters
@@ -242,7 +249,7 @@ class COp(Op):
         define_macros = []
         undef_macros = []
 
-        def define(macro, value, parameters=""):
+        def define(macro: str, value: object, parameters: str = "") -> None:
             define_macros.append(define_template % (macro + parameters, value))
             undef_macros.append(undef_template % macro)
 
@@ -274,7 +281,7 @@ class COp(Op):
         define("APPLY_SPECIFIC", "str##_%s" % name, "(str)")
         return "\n".join(define_macros), "\n".join(undef_macros)
 
-    def _params_c_type(self):
+    def _params_c_type(self) -> str | None:
         """Return the value of ``PARAMS_TYPE``, or None without params.
 
         Params are a pointer to this type, or, for Scalar and enum types, a value of this type.
@@ -291,11 +298,11 @@ class COp(Op):
         return "PyObject" if isinstance(kind, Generic) else None
 
     @staticmethod
-    def _lquote_macro(txt):
+    def _lquote_macro(txt: str) -> str:
         """Return text of several lines as the value of a macro."""
         return " \\\n".join(txt.split("\n"))
 
-    def get_sub_macros(self, sub):
+    def get_sub_macros(self, sub: dict[str, str]) -> tuple[str, str]:
         """Return the lines that define and undefine FAIL and PARAMS.
 
         Parameters
@@ -309,7 +316,7 @@ class COp(Op):
             undef_macros.append("#undef PARAMS")
         return "\n".join(define_macros), "\n".join(undef_macros)
 
-    def get_io_macros(self, inputs, outputs):
+    def get_io_macros(self, inputs: list[str], outputs: list[str]) -> tuple[str, str]:
         """Return the lines that define and undefine INPUT_i and OUTPUT_i.
 
         Parameters
@@ -321,7 +328,7 @@ class COp(Op):
         ]
         return "\n".join("#define %s %s" % pair for pair in names), "\n".join("#undef %s" % macro for macro, _ in names)
 
-    def c_init_code_struct(self, node, name, sub):
+    def c_init_code_struct(self, node: Apply, name: str, sub: dict[str, str]) -> str:
         """Return the section `init_code_struct` of the C files, with macros."""
         if "init_code_struct" not in self.code_sections:
             return super().c_init_code_struct(node, name, sub)
@@ -331,7 +338,7 @@ class COp(Op):
             ["", def_macros, def_sub, self.code_sections["init_code_struct"], _END, undef_sub, undef_macros]
         )
 
-    def c_code(self, node, name, inp, out, sub):
+    def c_code(self, node: Apply, name: str, inp: list[str], out: list[str], sub: dict[str, str]) -> str:
         """Return a call of the main function, or the section `code` of the C files."""
         if self.func_name is not None:
             define_macros, undef_macros = self.get_c_macros(node, name, check_input=False)
@@ -357,10 +364,12 @@ class COp(Op):
         raise MethodNotDefined("c_code", type(self), type(self).__name__)
 
     @staticmethod
-    def _has_params(node):
+    def _has_params(node: Apply) -> bool:
         return node.run_params() is not NoParams
 
-    def _with_all_macros(self, tag, node, name, inputs, outputs, sub):
+    def _with_all_macros(
+        self, tag: str, node: Apply, name: str, inputs: list[str], outputs: list[str], sub: dict[str, str]
+    ) -> str:
         def_macros, undef_macros = self.get_c_macros(node, name)
         def_sub, undef_sub = self.get_sub_macros(sub)
         def_io, undef_io = self.get_io_macros(inputs, outputs)
@@ -368,7 +377,7 @@ class COp(Op):
             [def_macros, def_sub, def_io, "{", self.code_sections[tag], _END, "}", undef_io, undef_sub, undef_macros]
         )
 
-    def c_code_cleanup(self, node, name, inputs, outputs, sub):
+    def c_code_cleanup(self, node: Apply, name: str, inputs: list[str], outputs: list[str], sub: dict[str, str]) -> str:
         """Return the section `code_cleanup` of the C files, with macros."""
         if "code_cleanup" in self.code_sections:
             return self._with_all_macros("code_cleanup", node, name, inputs, outputs, sub)

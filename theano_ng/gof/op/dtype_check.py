@@ -3,10 +3,17 @@
 `perform` of Ops written for NumPy 1 may compute such values.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+if TYPE_CHECKING:
+    from theano_ng.gof.graph import Variable
 
-def dtype_mismatch(variable, value):
+
+def dtype_mismatch(variable: Variable, value: Any) -> str | None:
     """Describe how the dtype of a computed value differs from that of its variable.
 
     Parameters
@@ -22,13 +29,14 @@ def dtype_mismatch(variable, value):
         A message with the node, both dtypes, the reason and a remedy. None if the dtypes agree, or if the variable's
         Type or the value has no dtype.
     """
+    index: Any = variable.index
     expected, given = getattr(variable.type, "dtype", None), getattr(value, "dtype", None)
     if variable.owner is None or expected is None or given is None or given == expected:
         return None
     text = "%s gave a value of dtype %s for its output %d, whose type is %s." % (
         variable.owner,
         given,
-        variable.index,
+        index,
         variable.type,
     )
     if np.dtype(expected).kind == given.kind and np.can_cast(expected, given):
@@ -38,5 +46,5 @@ def dtype_mismatch(variable, value):
         )
     return text + (
         " In `perform` use Python numbers, or operands of the output's dtype; or store "
-        "numpy.asarray(result, dtype=node.outputs[%d].type.dtype)." % variable.index
+        "numpy.asarray(result, dtype=node.outputs[%d].type.dtype)." % index
     )

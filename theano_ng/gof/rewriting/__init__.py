@@ -14,6 +14,10 @@ It is documented as `theano_ng.gof.opt`.
 ========================  ==========================================================================
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from theano_ng.configdefaults import config
 from theano_ng.gof.rewriting.base import (
     FromFunctionOptimizer,
@@ -64,13 +68,17 @@ from theano_ng.gof.rewriting.tools import _check_chain, check_chain, pre_greedy_
 from theano_ng.gof.utils import integer_types, string_types
 from theano_ng.lazy import lazy_names
 
+if TYPE_CHECKING:
+    from theano_ng.gof.fg import FunctionGraph
+    from theano_ng.gof.graph import Apply
+
 Navigator = NavigatorOptimizer
 
 # The classic module has these imported names as attributes.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng": "logging theano"})
 
 
-def _list_of_nodes(fgraph):
+def _list_of_nodes(fgraph: FunctionGraph) -> list[Apply]:
     """Return the nodes of a `FunctionGraph`, inputs first."""
     return list(fgraph.toposort())
 

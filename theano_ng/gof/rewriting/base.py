@@ -1,21 +1,28 @@
 """Global optimizers: the base class, optimizers made from functions, and sequences of them."""
 
+from __future__ import annotations
+
 import itertools
 import logging
 import sys
 import time
 import traceback
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import progress, toolbox
 from theano_ng.gof.destroy import handler as destroyhandler
+
+if TYPE_CHECKING:
+    from theano_ng.gof.fg import FunctionGraph
 
 _logger = logging.getLogger("theano_ng.gof.opt")
 
 _numbers = itertools.count(1)
 
 
-def next_index():
+def next_index() -> int:
     """Return a number that is unique among the optimizers of the process. It makes hashes independent of addresses."""
     return next(_numbers)
 
@@ -26,17 +33,17 @@ class Numbered:
     The hash is a number that is assigned at the first request.
     """
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         index = self.__dict__.get("_optimizer_idx")
         if index is None:
             index = self._optimizer_idx = next_index()
         return index
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self is other
 
 
-def report_failure(what, exc, details=()):
+def report_failure(what: object, exc: Exception, details: Iterable[str] = ()) -> None:
     """Treat an exception of an optimizer as `config.on_opt_error` requires.
 
     The caller must be inside the ``except`` block. Under the policy 'warn', assertion errors still propagate: they show
@@ -66,7 +73,7 @@ def report_failure(what, exc, details=()):
         raise exc
 
 
-constant_makers = []
+constant_makers: list[Any] = []
 """Functions that may return the same Constant twice if their attribute `enable` is true.
 
 A graph must not share its constants with other graphs, so `enable` is false while optimizers run.
@@ -81,10 +88,10 @@ class Optimizer(Numbered):
 
     name = None
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         """Transform `fgraph`. Return profile data whose first item is this optimizer, or None."""
 
-    def optimize(self, fgraph, *args, **kwargs):
+    def optimize(self, fgraph: FunctionGraph, *args: Any, **kwargs: Any) -> Any:
         """Attach the required features, then call `apply`. This is the entry point for callers."""
         changed = [(make, make.enable) for make in constant_makers]
         changing_back = iter(changed)  # created now, because memory may be exhausted at the end
@@ -97,19 +104,19 @@ class Optimizer(Numbered):
             for make, enable in changing_back:
                 make.enable = enable
 
-    def __call__(self, fgraph):
+    def __call__(self, fgraph: FunctionGraph) -> Any:
         return self.optimize(fgraph)
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         """Attach the features that `apply` needs. By default, attach none."""
 
-    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+    def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
         """Write one line (more in subclasses) that names this optimizer."""
         name = getattr(self, "name", None)
         print("%s%s %s id=%i" % (" " * level, self.__class__.__name__, name, id(self)), file=stream)
 
     @staticmethod
-    def print_profile(stream, prof, level=0):
+    def print_profile(stream: TextIO, prof: Any, level: int = 0) -> None:
         """Write the profile data that `apply` returned, if there is any."""
         if prof is not None:
             raise TypeError(
@@ -118,7 +125,7 @@ class Optimizer(Numbered):
             )
 
 
-def requirement_functions(requirements):
+def requirement_functions(requirements: Iterable[Any]) -> tuple[Callable[[FunctionGraph], Any], ...]:
     """Check the argument `requirements` of the decorators: a sequence of functions fgraph -> None."""
     requirements = tuple(requirements)
     for requirement in requirements:
@@ -138,32 +145,32 @@ class FromFunctionOptimizer(Optimizer):
         Functions that are called with the graph before `fn`, to attach features.
     """
 
-    def __init__(self, fn, requirements=()):
+    def __init__(self, fn: Callable[..., Any], requirements: Iterable[Callable[[FunctionGraph], Any]] = ()) -> None:
         self.fn = fn
         self.requirements = requirement_functions(requirements)
         self.__name__ = getattr(fn, "__name__", None)
         self.__doc__ = getattr(fn, "__doc__", None)
 
-    def apply(self, fgraph, *args, **kwargs):
+    def apply(self, fgraph: FunctionGraph, *args: Any, **kwargs: Any) -> None:
         self.fn(fgraph, *args, **kwargs)
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         for requirement in self.requirements:
             requirement(fgraph)
 
-    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+    def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
         print(
             "%s%s id=%i" % (" " * level, self.apply if self.__name__ is None else self.__name__, id(self)), file=stream
         )
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.fn(*args, **kwargs)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.__name__ or self.__class__.__name__
 
 
-def optimizer(f):
+def optimizer(f: Callable[..., Any]) -> FromFunctionOptimizer:
     """Return an optimizer made of ``f(fgraph)`` (decorator).
 
     The function can change the graph by ``replace_validate``.
@@ -173,19 +180,19 @@ def optimizer(f):
     return rval
 
 
-def inplace_optimizer(f):
+def inplace_optimizer(f: Callable[..., Any]) -> FromFunctionOptimizer:
     """Return an optimizer like `optimizer`, for a function that introduces in-place operations (decorator)."""
     rval = FromFunctionOptimizer(f, (attach_replace_validate, attach_destroy_handler))
     rval.__name__ = f.__name__
     return rval
 
 
-def attach_replace_validate(fgraph):
+def attach_replace_validate(fgraph: FunctionGraph) -> None:
     """Attach `ReplaceValidate`, unless it is attached already."""
     fgraph.attach_feature(toolbox.ReplaceValidate())
 
 
-def attach_destroy_handler(fgraph):
+def attach_destroy_handler(fgraph: FunctionGraph) -> None:
     """Attach `DestroyHandler`, unless it is attached already."""
     fgraph.attach_feature(destroyhandler.DestroyHandler())
 
@@ -204,27 +211,27 @@ class SeqOptimizer(Optimizer, list):
     """
 
     @staticmethod
-    def warn(exc, self, optimizer):
+    def warn(exc: Exception, self: SeqOptimizer, optimizer: Optimizer) -> None:
         """Treat a failure as `config.on_opt_error` requires (a failure callback)."""
         report_failure("SeqOptimizer apply %s" % optimizer, exc)
 
-    def __init__(self, *opts, **kw):
+    def __init__(self, *opts: Any, **kw: Any) -> None:
         failure_callback = kw.pop("failure_callback", None)
         name = kw.pop("name", None)
         if kw:
             raise TypeError("SeqOptimizer got unknown arguments %s; it takes name and failure_callback" % sorted(kw))
         if len(opts) == 1 and isinstance(opts[0], (list, tuple)):
-            opts = opts[0]
+            opts = tuple(opts[0])
         list.__init__(self, opts)
         self.failure_callback = failure_callback
         if name is not None:
             self.name = name
 
-    __hash__ = Optimizer.__hash__
+    __hash__ = Optimizer.__hash__  # type: ignore[assignment]
     __eq__ = Optimizer.__eq__
     __ne__ = Optimizer.__ne__
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         """Apply all optimizers. Return profile data for `print_profile`."""
         profile = getattr(fgraph, "profile", None)
         callbacks_before = dict(getattr(fgraph, "execute_callbacks_times", ()))
@@ -272,17 +279,17 @@ class SeqOptimizer(Optimizer, list):
             callbacks_time,
         )
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         # Each optimizer attaches the features that it needs when it runs.
         pass
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "SeqOpt(%s)" % list.__str__(self)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return list.__repr__(self)
 
-    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+    def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
         name = getattr(self, "name", None)
         print("%s%s %s id=%i" % (" " * level, self.__class__.__name__, name, id(self)), file=stream)
         if depth != 0:
@@ -290,7 +297,7 @@ class SeqOptimizer(Optimizer, list):
                 opt.print_summary(stream, level=level + 2, depth=depth - 1)
 
     @staticmethod
-    def print_profile(stream, prof, level=0):
+    def print_profile(stream: TextIO, prof: Any, level: int = 0) -> None:
         (
             opts,
             times,
@@ -328,7 +335,7 @@ class SeqOptimizer(Optimizer, list):
                 opts[index].print_profile(stream, sub_prof, level=level + 1)
 
     @staticmethod
-    def merge_profile(prof1, prof2):
+    def merge_profile(prof1: Any, prof2: Any) -> Any:
         """Add two profiles of one sequence, or of two sequences that share optimizers."""
         merged = {}
         order = []
@@ -366,7 +373,7 @@ class SeqOptimizer(Optimizer, list):
         )
 
 
-def merge_dict(d1, d2):
+def merge_dict(d1: Mapping[Any, Any], d2: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return a new dict with the keys of both dicts. The values of common keys are added."""
     d = dict(d1)
     for k, v in d2.items():

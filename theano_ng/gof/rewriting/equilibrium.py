@@ -7,15 +7,23 @@ require a single client. Nodes wait in an approximate topological order. Ranks d
 topological sort of the graph is needed.
 """
 
+from __future__ import annotations
+
 import logging
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph
 from theano_ng.gof.rewriting.base import Optimizer, merge_dict
 from theano_ng.gof.rewriting.local import LocalOptimizer, RuleIndex
 from theano_ng.gof.rewriting.navigate import NavigatorOptimizer, TopoOptimizer
+
+if TYPE_CHECKING:
+    from theano_ng.gof.fg import FunctionGraph
+    from theano_ng.gof.graph import Apply, Variable
 
 _logger = logging.getLogger("theano_ng.gof.opt")
 
@@ -33,18 +41,18 @@ class Worklist:
         changed.
     """
 
-    def __init__(self, fgraph, nodes):
+    def __init__(self, fgraph: FunctionGraph, nodes: Iterable[Apply]) -> None:
         self.fgraph = fgraph
         self.rank = {node: (i, 0) for i, node in enumerate(nodes)}
-        self.log = []
+        self.log: list[Apply | None] = []
         self.imported = 0
-        self.lonely = {}
-        self.current = None
-        self.queue = None
+        self.lonely: dict[Variable, None] = {}
+        self.current: Apply | None = None
+        self.queue: list[Apply] | None = None
         self.requeue_imports = False
         self.requeue_changed = False
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.imported += 1
         level = -1
         for r in node.inputs:
@@ -55,7 +63,9 @@ class Worklist:
         if self.requeue_imports and self.queue is not None and node is not self.current:
             self.queue.append(node)
 
-    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any
+    ) -> None:
         if isinstance(node, str):
             self.log.append(None)
             return
@@ -63,12 +73,12 @@ class Worklist:
         if self.requeue_changed and self.queue is not None and node is not self.current:
             self.queue.append(node)
 
-    def on_prune(self, fgraph, node, reason):
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.rank.pop(node, None)
         for r in node.inputs:
             self.lonely[r] = None
 
-    def in_order(self, nodes):
+    def in_order(self, nodes: Iterable[Apply | None]) -> list[Apply]:
         """Return `nodes` by rank, without repetition and without nodes that left the graph."""
         alive = self.fgraph.apply_nodes
         rank = self.rank
@@ -76,10 +86,10 @@ class Worklist:
             (node for node in dict.fromkeys(nodes) if node is not None and node in alive), key=rank.__getitem__
         )
 
-    def neighbourhood(self, start):
+    def neighbourhood(self, start: int) -> list[Apply]:
         """Return the nodes to visit again because of the events from index `start` on, by rank."""
         alive = self.fgraph.apply_nodes
-        found = {}
+        found: dict[Apply, None] = {}
         frontier = []
         for node in self.log[start:]:
             if node is not None and node not in found and node in alive:
@@ -132,14 +142,14 @@ class EquilibriumOptimizer(NavigatorOptimizer):
 
     def __init__(
         self,
-        optimizers,
-        failure_callback=None,
-        ignore_newtrees=True,
-        tracks_on_change_inputs=False,
-        max_use_ratio=None,
-        final_optimizers=None,
-        cleanup_optimizers=None,
-    ):
+        optimizers: Iterable[Any],
+        failure_callback: Callable[..., Any] | None = None,
+        ignore_newtrees: bool | str = True,
+        tracks_on_change_inputs: bool = False,
+        max_use_ratio: float | None = None,
+        final_optimizers: Iterable[Optimizer] | None = None,
+        cleanup_optimizers: Iterable[Optimizer] | None = None,
+    ) -> None:
         super().__init__(None, ignore_newtrees=ignore_newtrees, failure_callback=failure_callback)
         self.tracks_on_change_inputs = tracks_on_change_inputs
         self.global_optimizers = []
@@ -156,23 +166,24 @@ class EquilibriumOptimizer(NavigatorOptimizer):
         self.index = RuleIndex(local_opts)
         self.max_use_ratio = max_use_ratio
 
-    def get_local_optimizers(self):
+    def get_local_optimizers(self) -> Iterator[LocalOptimizer]:
         """Return an iterator over the local optimizers, in the order in which they were given."""
         return iter(self.index.rules)
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         super().add_requirements(fgraph)
+        opt: LocalOptimizer | Optimizer
         for opt in self.index.rules:
             opt.add_requirements(fgraph)
         for group in (self.global_optimizers, self.final_optimizers, self.cleanup_optimizers):
             for opt in group:
                 opt.add_requirements(fgraph)
 
-    def apply(self, fgraph, start_from=None):
+    def apply(self, fgraph: FunctionGraph, start_from: Sequence[Variable] | None = None) -> Any:
         """Apply the optimizers until the graph does not change any longer. Return profile data for `print_profile`."""
         return _Run(self, fgraph, start_from).run()
 
-    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+    def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
         name = getattr(self, "name", None)
         print("%s%s %s id=%i" % (" " * level, self.__class__.__name__, name, id(self)), file=stream)
         if depth != 0:
@@ -180,7 +191,7 @@ class EquilibriumOptimizer(NavigatorOptimizer):
                 opt.print_summary(stream, level=level + 2, depth=depth - 1)
 
     @staticmethod
-    def print_profile(stream, prof, level=0):
+    def print_profile(stream: TextIO, prof: Any, level: int = 0) -> None:
         (
             opt,
             loop_timing,
@@ -232,7 +243,7 @@ class EquilibriumOptimizer(NavigatorOptimizer):
                 file=stream,
             )
         used, unused = [], []
-        total = {}
+        total: dict[Any, int] = {}
         for counts in loop_process_count:
             total = merge_dict(total, counts)
         everything = list(opt.get_local_optimizers()) + list(opt.final_optimizers) + list(opt.cleanup_optimizers)
@@ -263,10 +274,10 @@ class EquilibriumOptimizer(NavigatorOptimizer):
                     o.print_profile(stream, sub_prof, level=level + 2)
 
     @staticmethod
-    def merge_profile(prof1, prof2):
+    def merge_profile(prof1: Any, prof2: Any) -> Any:
         """Add two profiles, pass by pass."""
 
-        def longest(a, b, zero):
+        def longest(a: Sequence[Any], b: Sequence[Any], zero: Any) -> Iterator[tuple[Any, Any]]:
             n = max(len(a), len(b))
             return zip(list(a) + [zero] * (n - len(a)), list(b) + [zero] * (n - len(b)))
 
@@ -297,7 +308,7 @@ class EquilibriumOptimizer(NavigatorOptimizer):
         )
 
 
-def _add_profile(profs, opt, prof):
+def _add_profile(profs: dict[Any, Any], opt: Any, prof: Any) -> None:
     """Add the profile of one application of `opt` to the dict `profs`."""
     if prof is None:
         return
@@ -306,16 +317,16 @@ def _add_profile(profs, opt, prof):
     profs[opt] = prof
 
 
-def _merge_sub_profiles(passes):
+def _merge_sub_profiles(passes: Iterable[dict[Any, Any]]) -> dict[Any, Any]:
     """Dict optimizer -> profile over all passes."""
-    merged = {}
+    merged: dict[Any, Any] = {}
     for profs in passes:
         for opt, prof in profs.items():
             _add_profile(merged, opt, prof)
     return merged
 
 
-def _label(opt):
+def _label(opt: Any) -> str:
     return str(getattr(opt, "name", None) or opt)
 
 
@@ -325,7 +336,7 @@ class _Run:
     Optimizers cannot store it: all functions of the process share them.
     """
 
-    def __init__(self, opt, fgraph, start_from):
+    def __init__(self, opt: EquilibriumOptimizer, fgraph: FunctionGraph, start_from: Sequence[Variable] | None) -> None:
         self.opt, self.fgraph = opt, fgraph
         t0 = time.perf_counter()
         # The rules visit the nodes of the first pass in the documented order: last nodes first. Ranks are needed for
@@ -337,13 +348,13 @@ class _Run:
         self.ratio = config.optdb.max_use_ratio if opt.max_use_ratio is None else opt.max_use_ratio
         self.start_nb_nodes = self.max_nb_nodes = len(fgraph.apply_nodes)
         self.most_counted = 4 * self.start_nb_nodes + 100
-        self.global_count = {}
-        self.time_opts = {}
-        self.node_created = {}
-        self.seen = {}
-        self.exceeded = None
+        self.global_count: dict[Any, int] = {}
+        self.time_opts: dict[Any, float] = {}
+        self.node_created: dict[Any, int] = {}
+        self.seen: dict[Any, int] = {}
+        self.exceeded: str | None = None
 
-    def run(self):
+    def run(self) -> Any:
         opt, fgraph, work = self.opt, self.fgraph, self.work
         work.requeue_imports = not opt.ignore_newtrees
         work.requeue_changed = opt.tracks_on_change_inputs
@@ -356,8 +367,8 @@ class _Run:
             while self.exceeded is None:
                 t0 = time.perf_counter()
                 started = len(work.log)
-                self.counts = {}
-                self.cleanup_profs = {}
+                self.counts: dict[Any, int] = {}
+                self.cleanup_profs: dict[Any, Any] = {}
                 sub_profs.append(self.run_globals(opt.global_optimizers))
                 self.cleanup(len(work.log) > started)
                 global_timing.append(time.perf_counter() - t0)
@@ -410,10 +421,10 @@ class _Run:
             cleanup_profs,
         )
 
-    def first_pass_nodes(self):
+    def first_pass_nodes(self) -> list[Apply]:
         return self.work.in_order(self.nodes + [node for node in self.work.log if node is not None])
 
-    def count(self, opt, created):
+    def count(self, opt: Any, created: int) -> None:
         """Record one use of `opt`. Stop the run if it was used too often."""
         self.counts[opt] = self.counts.get(opt, 0) + 1
         used = self.global_count[opt] = self.global_count.get(opt, 0) + 1
@@ -422,14 +433,14 @@ class _Run:
         if used > min(self.max_nb_nodes, self.most_counted) * self.ratio and used > self.ratio:
             self.exceeded = getattr(opt, "name", None) or getattr(opt, "__name__", None) or str(opt)
 
-    def cleanup(self, changed):
+    def cleanup(self, changed: bool) -> None:
         if changed and self.opt.cleanup_optimizers:
             for opt, prof in self.run_globals(self.opt.cleanup_optimizers).items():
                 _add_profile(self.cleanup_profs, opt, prof)
 
-    def run_globals(self, optimizers):
+    def run_globals(self, optimizers: Iterable[Any]) -> dict[Any, Any]:
         """Apply the global optimizers that have not seen the current graph. Return their profiles."""
-        profs = {}
+        profs: dict[Any, Any] = {}
         work, fgraph = self.work, self.fgraph
         for gopt in optimizers:
             seen = self.seen.get(gopt)
@@ -449,7 +460,7 @@ class _Run:
                 self.count(gopt, work.imported - imported)
         return profs
 
-    def apply_to_changes(self, gopt, seen):
+    def apply_to_changes(self, gopt: Any, seen: int) -> Any:
         """Visit the nodes that changed since entry `seen` of the log.
 
         Repeat for the resulting changes until there are none.
@@ -468,7 +479,7 @@ class _Run:
                 self.seen[gopt] = len(work.log)
                 return prof
 
-    def run_locals(self, nodes):
+    def run_locals(self, nodes: Iterable[Apply]) -> None:
         """Make one pass over `nodes`, last first."""
         work, opt, index, timings = self.work, self.opt, self.opt.index, self.time_opts
         if not index.rules:
@@ -478,11 +489,14 @@ class _Run:
         spent = {id(rule): 0.0 for rule in index.rules}
         alive = self.fgraph.apply_nodes
         work.queue = queue = list(nodes)
-        fgraph, transforms_for, replace_by = self.fgraph, index.transforms_for, opt.replace_by
+        fgraph, transforms_for = self.fgraph, index.transforms_for
+        replace_by: Callable[..., bool] = opt.replace_by
         if type(opt).process_node is not NavigatorOptimizer.process_node:  # a subclass overrides process_node
 
-            def replace_by(fgraph, node, rule, transform):
+            def process_node(fgraph: FunctionGraph, node: Apply, rule: LocalOptimizer, transform: Any) -> bool:
                 return opt.process_node(fgraph, node, rule)
+
+            replace_by = process_node
 
         try:
             while queue:

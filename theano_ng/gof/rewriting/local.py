@@ -1,13 +1,22 @@
 """Rules on one node: the base class, rules made from functions, groups of rules, and an index of rules by Op."""
 
+from __future__ import annotations
+
 import sys
 import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph, ports
 from theano_ng.gof import op as op_module
 from theano_ng.gof.rewriting.base import Numbered, attach_destroy_handler, merge_dict, requirement_functions
 from theano_ng.gof.utils import MethodNotDefined
+
+if TYPE_CHECKING:
+    from theano_ng.gof.aliases import Replacements
+    from theano_ng.gof.fg import FunctionGraph
+    from theano_ng.gof.graph import Apply, Variable
 
 
 class LocalOptimizer(Numbered):
@@ -21,10 +30,10 @@ class LocalOptimizer(Numbered):
         ``when(op)`` returns whether the nodes of a tracked Op may be rewritten. The engine calls it once for each Op.
     """
 
-    name = None
-    when = None
+    name: str | None = None
+    when: Callable[[Any], Any] | None = None
 
-    def tracks(self):
+    def tracks(self) -> list[Any] | None:
         """Return the Op classes and Op instances to which this rule applies; None or an empty list means every op.
 
         In an `EquilibriumOptimizer` or a `LocalOptGroup`, a class matches only its direct instances, not those of
@@ -32,7 +41,7 @@ class LocalOptimizer(Numbered):
         """
         return None
 
-    def transform(self, node):
+    def transform(self, node: Apply) -> Replacements:
         """Return the replacements of the outputs of `node`.
 
         Returns
@@ -44,17 +53,23 @@ class LocalOptimizer(Numbered):
         """
         raise MethodNotDefined("transform", type(self), self.__class__.__name__)
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         """Attach the features that the rule needs. By default, attach none."""
 
-    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+    def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
         print("%s%s id=%i" % (" " * level, self.__class__.__name__, id(self)), file=stream)
 
 
 class FromFunctionLocalOptimizer(LocalOptimizer):
     """A rule whose `transform` is a function of the node; see `local_optimizer`."""
 
-    def __init__(self, fn, tracks=None, requirements=(), when=None):
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        tracks: Iterable[Any] | None = None,
+        requirements: Iterable[Callable[[FunctionGraph], Any]] = (),
+        when: Callable[[Any], Any] | None = None,
+    ) -> None:
         self.fn = fn
         tracks = None if tracks is None else list(tracks)
         self._tracks = tracks
@@ -66,14 +81,14 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         self.__name__ = getattr(fn, "__name__", None)
         self.__doc__ = getattr(fn, "__doc__", None)
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         for requirement in self.requirements:
             requirement(fgraph)
 
-    def tracks(self):
+    def tracks(self) -> list[Any] | None:
         return self._tracks
 
-    def transform(self, node, *more):
+    def transform(self, node: Any, *more: Any) -> Any:
         """Call the function if the rule tracks the node's Op or a base class of it; return False otherwise.
 
         The function therefore need not check the op of its node. With more arguments, `node` is the op itself
@@ -84,17 +99,22 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
             return self.fn(node, *more)
         return False
 
-    def __str__(self):
+    def __str__(self) -> str:
         return getattr(self, "__name__", None) or "<FromFunctionLocalOptimizer instance>"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
-    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+    def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
         print("%s%s id=%i" % (" " * level, self.fn if self.__name__ is None else self.__name__, id(self)), file=stream)
 
 
-def local_optimizer(tracks, inplace=False, requirements=(), when=None):
+def local_optimizer(
+    tracks: Iterable[Any] | None,
+    inplace: bool = False,
+    requirements: Iterable[Callable[[FunctionGraph], Any]] = (),
+    when: Callable[[Any], Any] | None = None,
+) -> Callable[[Callable[..., Any]], FromFunctionLocalOptimizer]:
     """Return a decorator that makes a `LocalOptimizer` from ``f(node)``.
 
     Parameters
@@ -123,7 +143,7 @@ def local_optimizer(tracks, inplace=False, requirements=(), when=None):
             if not isinstance(t, op_module.PureOp) and not (isinstance(t, type) and issubclass(t, op_module.PureOp)):
                 raise ValueError("Tracks are op classes or instances", t)
 
-    def decorator(f):
+    def decorator(f: Callable[..., Any]) -> FromFunctionLocalOptimizer:
         reqs = tuple(requirements)
         if inplace:
             reqs = (attach_destroy_handler,) + reqs
@@ -143,15 +163,19 @@ class RuleIndex:
         The rules. Their order is kept within each of the three groups.
     """
 
-    def __init__(self, rules=()):
-        self._by_op, self._by_class, self._everywhere = {}, {}, []
-        self._class_decides, self._classes_with_ops = True, set()
-        self._cache = {}
-        self.rules, self._known = [], set()
+    def __init__(self, rules: Iterable[LocalOptimizer] = ()) -> None:
+        self._by_op: dict[Any, list[LocalOptimizer]] = {}
+        self._by_class: dict[type, list[LocalOptimizer]] = {}
+        self._everywhere: list[LocalOptimizer] = []
+        self._class_decides = True
+        self._classes_with_ops: set[type] = set()
+        self._cache: dict[Any, tuple[Any, Any]] = {}
+        self.rules: list[LocalOptimizer] = []
+        self._known: set[LocalOptimizer] = set()
         for rule in rules:
             self.add(rule)
 
-    def add(self, rule):
+    def add(self, rule: LocalOptimizer) -> None:
         """Append `rule`. Adding it a second time has no effect."""
         if rule in self._known:
             return
@@ -175,18 +199,18 @@ class RuleIndex:
             if not rows or rows[-1] is not rule:
                 rows.append(rule)
 
-    def rules_for(self, op):
+    def rules_for(self, op: Any) -> tuple[LocalOptimizer, ...]:
         """Return the tuple of the rules to try on a node of `op`."""
         return self._found_for(op)[0]
 
-    def transforms_for(self, op):
+    def transforms_for(self, op: Any) -> tuple[tuple[LocalOptimizer, Callable[..., Any]], ...]:
         """Return these rules, each paired with the function that its `transform` calls for a node of `op`.
 
         The function can be called directly, because the op need not be checked again.
         """
         return self._found_for(op)[1]
 
-    def _found_for(self, op):
+    def _found_for(self, op: Any) -> tuple[Any, Any]:
         # If the class of an op decides, look up by class, which avoids the op's __hash__.
         cls = type(op)
         key = cls if self._class_decides and cls not in self._classes_with_ops else op
@@ -204,7 +228,7 @@ class RuleIndex:
         return found
 
 
-def _call_of(rule):
+def _call_of(rule: LocalOptimizer) -> Callable[..., Any]:
     return rule.fn if type(rule) is FromFunctionLocalOptimizer else rule.transform
 
 
@@ -221,7 +245,7 @@ class LocalOptGroup(LocalOptimizer):
         Whether to count and time the rules.
     """
 
-    def __init__(self, *optimizers, **kwargs):
+    def __init__(self, *optimizers: Any, **kwargs: Any) -> None:
         if len(optimizers) == 1 and isinstance(optimizers[0], list):
             optimizers = tuple(optimizers[0])
         self.opts = optimizers
@@ -245,10 +269,10 @@ class LocalOptGroup(LocalOptimizer):
                 self.applied_true[opt] = 0
                 self.node_created[opt] = 0
 
-    def __str__(self):
+    def __str__(self) -> str:
         return getattr(self, "__name__", None) or "LocalOptGroup(%s)" % ",".join(str(o) for o in self.opts)
 
-    def tracks(self):
+    def tracks(self) -> list[Any] | None:
         tracks = []
         for opt in self.opts:
             t = opt.tracks()
@@ -257,9 +281,9 @@ class LocalOptGroup(LocalOptimizer):
             tracks.extend(t)
         return tracks
 
-    def transform(self, node):
+    def transform(self, node: Apply) -> Replacements:
         original = node
-        replacement = False
+        replacement: Any = False
         # Limit the number of rounds: a pair of rules that undo each other must not loop forever.
         for _ in range(1 + 8 * len(self.opts)):
             new_repl = self._first_match(node)
@@ -268,7 +292,7 @@ class LocalOptGroup(LocalOptimizer):
             replacement = new_repl
             if not self.apply_all_opts or isinstance(replacement, dict):
                 return replacement
-            owners = {}
+            owners: dict[Apply, None] = {}
             for variable in replacement:
                 if variable is not None and variable.owner is not None:
                     owners[variable.owner] = None
@@ -280,7 +304,7 @@ class LocalOptGroup(LocalOptimizer):
                 return replacement
         return replacement
 
-    def _first_match(self, node):
+    def _first_match(self, node: Apply) -> Any:
         for opt in self.index.rules_for(node.op):
             if not self.profile:
                 new_repl = opt.transform(node)
@@ -301,18 +325,18 @@ class LocalOptGroup(LocalOptimizer):
             return new_repl
         return False
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         for opt in self.opts:
             opt.add_requirements(fgraph)
 
-    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+    def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
         print("%s%s id=%i" % (" " * level, self.__class__.__name__, id(self)), file=stream)
         if depth != 0:
             for opt in self.opts:
                 opt.print_summary(stream, level=level + 2, depth=depth - 1)
 
     @staticmethod
-    def print_profile(stream, prof, level=0):
+    def print_profile(stream: TextIO, prof: Any, level: int = 0) -> None:
         (time_opts, process_count, applied_true, node_created, profile) = prof
         if not profile:
             return
@@ -340,7 +364,7 @@ class LocalOptGroup(LocalOptimizer):
                     print("%s    %.3fs - %s" % (blanc, time_opts[opt], opt), file=stream)
 
     @staticmethod
-    def merge_profile(prof1, prof2):
+    def merge_profile(prof1: Any, prof2: Any) -> tuple[Any, ...]:
         """Add two profiles."""
         return tuple(merge_dict(a, b) for a, b in zip(prof1[:4], prof2[:4])) + (prof1[4] or prof2[4],)
 
@@ -351,14 +375,17 @@ class GraphToGPULocalOptGroup(LocalOptGroup):
     ``transform(op, context_name, inputs, outputs)`` returns the result of the first rule that applies.
     """
 
-    def __init__(self, *optimizers, **kwargs):
+    def __init__(self, *optimizers: Any, **kwargs: Any) -> None:
         super().__init__(*optimizers, **kwargs)
         if self.apply_all_opts:
             raise ValueError(
                 "GraphToGPULocalOptGroup stops at the first rule that applies; apply_all_opts=True is not supported"
             )
 
-    def transform(self, op, context_name, inputs, outputs):
+    def transform(  # type: ignore[override]
+        self, op: Any, context_name: Any, inputs: Sequence[Variable], outputs: Sequence[Variable]
+    ) -> Any:
+        opt: Any
         for opt in self.index.rules_for(op):
             new_repl = opt.transform(op, context_name, inputs, outputs)
             if new_repl:
@@ -377,14 +404,14 @@ class LocalMetaOptimizer(LocalOptimizer):
     Subclasses define `provide_inputs` to give inputs for the measurement if the test values do not suffice.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.verbose = config.metaopt.verbose
-        self.track_dict = {}
-        self.tag_dict = {}
-        self._tracks = []
-        self.optimizers = []
+        self.track_dict: dict[Any, list[LocalOptimizer]] = {}
+        self.tag_dict: dict[str, list[LocalOptimizer]] = {}
+        self._tracks: list[Any] = []
+        self.optimizers: list[LocalOptimizer] = []
 
-    def register(self, optimizer, tag_list):
+    def register(self, optimizer: LocalOptimizer, tag_list: Iterable[str]) -> None:
         """Add a rule under tags."""
         self.optimizers.append(optimizer)
         for track in optimizer.tracks() or ():
@@ -394,10 +421,10 @@ class LocalMetaOptimizer(LocalOptimizer):
         for tag in tag_list:
             self.tag_dict.setdefault(tag, []).append(optimizer)
 
-    def tracks(self):
+    def tracks(self) -> list[Any] | None:
         return list(self._tracks)
 
-    def get_opts(self, node):
+    def get_opts(self, node: Apply) -> list[LocalOptimizer]:
         """Return the rules to measure on `node`."""
         excluded = [t for t in config.metaopt.optimizer_excluding.split(":") if t]
         included = [t for t in config.metaopt.optimizer_including.split(":") if t]
@@ -406,23 +433,24 @@ class LocalMetaOptimizer(LocalOptimizer):
         rows = list(self.track_dict.get(type(node.op), ())) + list(self.track_dict.get(node.op, ()))
         return [opt for opt in rows if opt not in drop and (not keep or opt in keep)]
 
-    def provide_inputs(self, node, inputs):
+    def provide_inputs(self, node: Apply, inputs: Sequence[Variable]) -> dict[Any, Any]:
         """Return a dict from some of `inputs` to shared variables or constants for the measurement.
 
         By default, it is empty.
         """
         return {}
 
-    def time_call(self, fn):
+    def time_call(self, fn: Callable[[], Any]) -> float:
         """Return the seconds that one call of `fn` takes."""
         start = time.perf_counter()
         fn()
         return time.perf_counter() - start
 
-    def transform(self, node):
+    def transform(self, node: Apply) -> Replacements:
         if self.verbose > 1:
             print("LocalMetaOptimizer: testing %s" % node)
         givens, missing = {}, []
+        variable: Any
         for variable in node.inputs:
             if isinstance(variable, graph.Constant):
                 continue
@@ -452,7 +480,7 @@ class LocalMetaOptimizer(LocalOptimizer):
                     % (self.__class__.__name__, node, len(missing), len(node.inputs))
                 )
             return False
-        timings = []
+        timings: list[tuple[float, int, Any, LocalOptimizer]] = []
         for opt in self.get_opts(node):
             try:
                 outputs = opt.transform(node)

@@ -1,6 +1,10 @@
 """Merging of equal computations into one node, and of equal constants into one constant."""
 
+from __future__ import annotations
+
 import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from theano_ng.gof import graph
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
@@ -8,11 +12,16 @@ from theano_ng.gof.rewriting.base import Optimizer, attach_replace_validate, mer
 from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
 from theano_ng.gof.toolbox import AlreadyThere
 
-assert_op_classes = []
+if TYPE_CHECKING:
+    from theano_ng.gof.graph import Apply, Constant, Variable
+
+    C = TypeVar("C", bound=type)
+
+assert_op_classes: list[type] = []
 """Classes of ops ``assert(value, *conditions)`` that return their first input. They are defined in the tensor layer."""
 
 
-def register_assert_op(cls):
+def register_assert_op(cls: C) -> C:
     """Register a class of assertions (class decorator).
 
     Nodes that differ only in such assertions on their inputs are merged.
@@ -21,19 +30,19 @@ def register_assert_op(cls):
     return cls
 
 
-def _is_assert(r):
+def _is_assert(r: Variable) -> bool:
     return r.owner is not None and isinstance(r.owner.op, tuple(assert_op_classes))
 
 
-def _bare_inputs(node):
+def _bare_inputs(node: Apply) -> list[Variable]:
     """Return the inputs of `node` without assertions on them."""
-    inputs = node.inputs
+    inputs: list[Any] = node.inputs
     if assert_op_classes and not isinstance(node.op, tuple(assert_op_classes)):
         return [r.owner.inputs[0] if _is_assert(r) else r for r in inputs]
     return inputs
 
 
-def _same(a, b):
+def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(a) == len(b) and all(x is y for x, y in zip(a, b))
 
 
@@ -57,56 +66,58 @@ class MergeFeature:
         Pairs (node, twin), and pairs of constants, that could not be merged.
     """
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         if hasattr(fgraph, "merge_feature"):
             raise AlreadyThere()
         fgraph.merge_feature = self
         self.unpickle(fgraph)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         # Do not pickle the tables: they identify variables by ids, which have no meaning in another process.
         return {}
 
-    def unpickle(self, fgraph):
+    def unpickle(self, fgraph: FunctionGraph) -> None:
         """Reset the tables, and mark every node of the graph as new."""
         # The signature of each constant, and the constant that is kept for each signature.
-        self.atomic_sig = {}
-        self.atomic_sig_inv = {}
-        self.node_of_key = {}
-        self.key_of_node = {}
-        self.dirty = {}
-        self.destroyers = set()
-        self.scheduled = []
-        self.blacklist = set()
+        self.atomic_sig: dict[Constant, Any] = {}
+        self.atomic_sig_inv: dict[Any, Constant] = {}
+        self.node_of_key: dict[Any, Apply] = {}
+        self.key_of_node: dict[Apply, Any] = {}
+        self.dirty: dict[Apply, None] = {}
+        self.destroyers: set[Apply] = set()
+        self.scheduled: list[tuple[list[tuple[Any, Any]], str]] = []
+        self.blacklist: set[tuple[Any, Any]] = set()
         # Ignore the orderings of other features, which may be unpickled later.
         for node in fgraph.sorted_nodes():
             self.on_import(fgraph, node, "on_attach")
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         del fgraph.merge_feature
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.dirty[node] = None
         if getattr(node.op, "destroy_map", None):
             self.destroyers.add(node)
 
-    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any
+    ) -> None:
         if not isinstance(node, str):
             # Remove the old key: the id of an input that was freed may be reused for a new variable.
             self._forget(node)
             self.dirty[node] = None
 
-    def on_prune(self, fgraph, node, reason):
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.dirty.pop(node, None)
         self.destroyers.discard(node)
         self._forget(node)
 
-    def _forget(self, node):
+    def _forget(self, node: Apply) -> None:
         key = self.key_of_node.pop(node, None)
         if key is not None and self.node_of_key.get(key) is node:
             del self.node_of_key[key]
 
-    def drain(self, fgraph):
+    def drain(self, fgraph: FunctionGraph) -> None:
         """Update the table for the nodes that were added or changed, and fill `scheduled`."""
         while self.dirty:
             dirty, self.dirty = self.dirty, {}
@@ -118,7 +129,7 @@ class MergeFeature:
                         self.process_constant(fgraph, r)
                 self.process_node(fgraph, node)
 
-    def process_constant(self, fgraph, c):
+    def process_constant(self, fgraph: FunctionGraph, c: Constant) -> None:
         """Check whether a constant can be merged, and schedule the replacement."""
         sig = self.atomic_sig.get(c)
         if sig is None:
@@ -132,7 +143,7 @@ class MergeFeature:
                 other.name = c.name
             self.scheduled.append(([(c, other)], "constant"))
 
-    def process_node(self, fgraph, node):
+    def process_node(self, fgraph: FunctionGraph, node: Apply) -> None:
         """Check whether a node can be merged, and schedule the replacement."""
         self._forget(node)
         inputs = node.inputs
@@ -158,7 +169,7 @@ class MergeFeature:
             pairs.append((old, new))
         self.scheduled.append((pairs, "node"))
 
-    def get_merged_assert_input(self, node, candidate):
+    def get_merged_assert_input(self, node: Apply, candidate: Apply) -> list[tuple[Any, Variable]] | None:
         """Return replacements that make the inputs of two nodes equal if these differ only by assertions.
 
         Parameters
@@ -172,6 +183,8 @@ class MergeFeature:
             Replacements after which the nodes share an input that has the conditions of both. None if this is
             impossible.
         """
+        a: Any
+        b: Any
         for a, b in zip(node.inputs, candidate.inputs):
             if a is b:
                 continue
@@ -193,7 +206,7 @@ class MergeFeature:
         return None
 
 
-def _depends_on(variables, nodes):
+def _depends_on(variables: Iterable[Variable], nodes: Collection[Any]) -> bool:
     """Return True if one of the variables is computed from a result of one of the nodes."""
     todo, seen = [v.owner for v in variables if v.owner is not None], set()
     while todo:
@@ -206,7 +219,7 @@ def _depends_on(variables, nodes):
     return False
 
 
-def _is_circle(pairs):
+def _is_circle(pairs: Sequence[Any]) -> bool:
     """Return True if two assertions cannot be joined, because a condition of one depends on the result of the other."""
     return not isinstance(pairs[0][0], tuple) and _depends_on(
         pairs[0][1].owner.inputs[1:], [old.owner for old, _ in pairs]
@@ -229,12 +242,12 @@ class MergeOptimizer(Optimizer):
     do not prevent a merge: the merged node has the conditions of both.
     """
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         attach_replace_validate(fgraph)
         if not hasattr(fgraph, "merge_feature"):
             fgraph.attach_feature(MergeFeature())
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> Any:
         """Merge until no merge is possible.
 
         Returns
@@ -300,7 +313,7 @@ class MergeOptimizer(Optimizer):
         return (nb_fail, time.perf_counter() - t0, validate_time, callback_time, callbacks_time, nb_merged, nb_constant)
 
     @staticmethod
-    def _changed_since(fgraph, nodes, kind):
+    def _changed_since(fgraph: FunctionGraph, nodes: Sequence[Any], kind: str) -> bool:
         """Return True if an earlier merge of this round changed one of two nodes."""
         if kind == "constant":
             return False
@@ -310,13 +323,13 @@ class MergeOptimizer(Optimizer):
         return left or not _same(*[_bare_inputs(node) for node in nodes])
 
     @staticmethod
-    def _reschedule(fgraph, nodes):
+    def _reschedule(fgraph: FunctionGraph, nodes: Iterable[Apply]) -> None:
         for node in nodes:
             if node in fgraph.apply_nodes:
                 fgraph.merge_feature.dirty[node] = None
 
     @staticmethod
-    def _still_valid(fgraph, pairs):
+    def _still_valid(fgraph: FunctionGraph, pairs: Sequence[Any]) -> list[tuple[Variable, Variable]]:
         """Return the pairs that can be replaced now. The list is empty if the graph changed since the scheduling."""
         result = []
         for old, new in pairs:
@@ -352,7 +365,7 @@ class MergeOptimizer(Optimizer):
         return result
 
     @staticmethod
-    def print_profile(stream, prof, level=0):
+    def print_profile(stream: TextIO, prof: Any, level: int = 0) -> None:
         (nb_fail, replace_time, validate_time, callback_time, callbacks_time, nb_merged, nb_constant) = prof
         blanc = "    " * level
         print("%sMergeOptimizer" % blanc, file=stream)
@@ -369,10 +382,10 @@ class MergeOptimizer(Optimizer):
                     print("%s      %s, %s" % (blanc, name, t), file=stream)
 
     @staticmethod
-    def merge_profile(prof1, prof2):
+    def merge_profile(prof1: Any, prof2: Any) -> Any:
         """Add two profiles."""
 
-        def add(a, b):
+        def add(a: Any, b: Any) -> Any:
             return b if a is None else a if b is None else a + b
 
         return (
@@ -386,7 +399,7 @@ class MergeOptimizer(Optimizer):
         )
 
 
-def _destroyed(r):
+def _destroyed(r: Variable) -> bool:
     """Return True if a client of `r` overwrites it."""
     for client, i in r.clients:
         if isinstance(client, str):
@@ -397,7 +410,7 @@ def _destroyed(r):
     return False
 
 
-def pre_constant_merge(vars):
+def pre_constant_merge(vars: Iterable[Any]) -> list[Any]:
     """Merge equal constants in the graphs of `vars`, in place, without a `FunctionGraph`.
 
     Parameters
@@ -410,9 +423,9 @@ def pre_constant_merge(vars):
     -------
     list of Variable
     """
-    const_sig_inv = {}
+    const_sig_inv: dict[Any, Variable] = {}
 
-    def merged(r):
+    def merged(r: Any) -> Any:
         if not isinstance(r, graph.Constant):
             return r
         try:
@@ -436,7 +449,11 @@ def pre_constant_merge(vars):
     return [merged(r) if r is not None else None for r in vars]
 
 
-def is_same_graph_with_merge(var1, var2, givens=None):
+def is_same_graph_with_merge(
+    var1: Variable,
+    var2: Variable,
+    givens: Mapping[Variable, Variable] | Iterable[tuple[Variable, Variable]] | None = None,
+) -> bool:
     """Return True if two variables are computed by the same graph, which is tested by merging in one `FunctionGraph`.
 
     Parameters

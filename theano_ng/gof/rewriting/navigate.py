@@ -1,14 +1,22 @@
 """Navigators: global optimizers that visit the nodes of a graph and apply a rule to them."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 from theano_ng.gof import graph
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.rewriting.base import Optimizer, attach_replace_validate, report_failure
 from theano_ng.gof.rewriting.local import LocalOptGroup
 from theano_ng.gof.toolbox import AlreadyThere, NodeFinder
+
+if TYPE_CHECKING:
+    from theano_ng.gof.fg import FunctionGraph
+    from theano_ng.gof.graph import Apply, Variable
 
 
 class Updater:
@@ -23,27 +31,35 @@ class Updater:
     name : str, optional
     """
 
-    def __init__(self, importer, pruner, chin, name=None):
+    def __init__(
+        self,
+        importer: Callable[..., Any] | None,
+        pruner: Callable[..., Any] | None,
+        chin: Callable[..., Any] | None,
+        name: str | None = None,
+    ) -> None:
         self.name = name
         self.importer, self.pruner, self.chin = importer, pruner, chin
 
-    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any
+    ) -> None:
         if self.chin is not None:
             self.chin(node, i, r, new_r)
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         if self.importer is not None:
             self.importer(node)
 
-    def on_prune(self, fgraph, node, reason):
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         if self.pruner is not None:
             self.pruner(node)
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         # The functions are closures over a walk that has finished; do not keep it alive.
         self.importer = self.pruner = self.chin = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "Updater{%s}" % (self.name,)
 
 
@@ -53,25 +69,27 @@ class ChangeTracker:
     It is available as ``fgraph.change_tracker``.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.nb_imported = 0
         self.reset()
 
-    def on_attach(self, fgraph):
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         if hasattr(fgraph, "change_tracker"):
             raise AlreadyThere()
         fgraph.change_tracker = self
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         del fgraph.change_tracker
 
-    def reset(self):
+    def reset(self) -> None:
         self.changed = False
 
-    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any
+    ) -> None:
         self.changed = True
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.changed = True
         self.nb_imported += 1
 
@@ -93,28 +111,55 @@ class NavigatorOptimizer(Optimizer):
     """
 
     @staticmethod
-    def warn(exc, nav, repl_pairs, local_opt, node):
+    def warn(
+        exc: Exception,
+        nav: NavigatorOptimizer,
+        repl_pairs: Sequence[tuple[Variable, Variable | None]],
+        local_opt: Any,
+        node: Apply,
+    ) -> None:
         """Treat a failure as `config.on_opt_error` requires (a failure callback)."""
         report_failure(local_opt, exc, ("node: %s" % (node,),))
 
     @staticmethod
-    def warn_inplace(exc, nav, repl_pairs, local_opt, node):
+    def warn_inplace(
+        exc: Exception,
+        nav: NavigatorOptimizer,
+        repl_pairs: Sequence[tuple[Variable, Variable | None]],
+        local_opt: Any,
+        node: Apply,
+    ) -> None:
         """Treat a failure as `warn` does, but ignore an inconsistent graph: an in-place rule was not possible here."""
         if not isinstance(exc, InconsistencyError):
             NavigatorOptimizer.warn(exc, nav, repl_pairs, local_opt, node)
 
     @staticmethod
-    def warn_ignore(exc, nav, repl_pairs, local_opt, node):
+    def warn_ignore(
+        exc: Exception,
+        nav: NavigatorOptimizer,
+        repl_pairs: Sequence[tuple[Variable, Variable | None]],
+        local_opt: Any,
+        node: Apply,
+    ) -> None:
         """Ignore a failure (a failure callback)."""
 
-    def __init__(self, local_opt, ignore_newtrees="auto", failure_callback=None):
+    def __init__(
+        self, local_opt: Any, ignore_newtrees: bool | str = "auto", failure_callback: Callable[..., Any] | None = None
+    ) -> None:
         self.local_opt = local_opt
         if ignore_newtrees == "auto":
             ignore_newtrees = not getattr(local_opt, "reentrant", True)
         self.ignore_newtrees = ignore_newtrees
         self.failure_callback = failure_callback
 
-    def attach_updater(self, fgraph, importer, pruner, chin=None, name=None):
+    def attach_updater(
+        self,
+        fgraph: FunctionGraph,
+        importer: Callable[..., Any] | None,
+        pruner: Callable[..., Any] | None,
+        chin: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Updater | None:
         """Attach a feature that calls `importer`, `pruner` and `chin` when the graph changes.
 
         If `ignore_newtrees` is set, `importer` is not called. Return the feature, for `detach_updater`.
@@ -125,12 +170,12 @@ class NavigatorOptimizer(Optimizer):
         fgraph.attach_feature(updater)
         return updater
 
-    def detach_updater(self, fgraph, u):
+    def detach_updater(self, fgraph: FunctionGraph, u: Updater | None) -> None:
         """Undo `attach_updater`; `u` may be None."""
         if u is not None:
             fgraph.remove_feature(u)
 
-    def process_node(self, fgraph, node, lopt=None):
+    def process_node(self, fgraph: FunctionGraph, node: Apply, lopt: Any = None) -> bool:
         """Apply a rule to `node` and make the replacements that it returns.
 
         Parameters
@@ -146,7 +191,7 @@ class NavigatorOptimizer(Optimizer):
         lopt = lopt or self.local_opt
         return self.replace_by(fgraph, node, lopt, lopt.transform)
 
-    def replace_by(self, fgraph, node, lopt, transform):
+    def replace_by(self, fgraph: FunctionGraph, node: Apply, lopt: Any, transform: Callable[[Apply], Any]) -> bool:
         """Replace a node by the result of ``transform(node)``.
 
         Errors and stack traces name `lopt`. See `process_node`.
@@ -201,14 +246,14 @@ class NavigatorOptimizer(Optimizer):
             return False
         return True
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         super().add_requirements(fgraph)
         # Navigators change graphs by replace_all_validate.
         attach_replace_validate(fgraph)
         if self.local_opt:
             self.local_opt.add_requirements(fgraph)
 
-    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+    def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
         print("%s%s (%s)" % (" " * level, self.__class__.__name__, self.name), file=stream)
         if depth != 0:
             self.local_opt.print_summary(stream, level=level + 2, depth=depth - 1)
@@ -217,14 +262,14 @@ class NavigatorOptimizer(Optimizer):
 class TrackFilter:
     """A test of whether a rule may apply to an op, based on the rule's tracks. Subclasses of tracked classes count."""
 
-    def __init__(self, tracks):
+    def __init__(self, tracks: Sequence[Any] | None) -> None:
         self.everywhere = not tracks
         self._classes = tuple(t for t in tracks or () if isinstance(t, type))
         self._ops = {t: None for t in tracks or () if not isinstance(t, type)}
         self._op_classes = {type(t): None for t in self._ops}
-        self._by_class = {}
+        self._by_class: dict[type, Any] = {}
 
-    def matches_class(self, cls):
+    def matches_class(self, cls: type) -> Any:
         """Return True or False if the class of the op decides, None if the op itself has to be checked."""
         answer = self._by_class.get(cls, self)
         if answer is self:
@@ -235,13 +280,13 @@ class TrackFilter:
             self._by_class[cls] = answer
         return answer
 
-    def __call__(self, op):
+    def __call__(self, op: Any) -> bool:
         if self.everywhere:
             return True
         answer = self.matches_class(type(op))
         return op in self._ops if answer is None else answer
 
-    def matches_any(self, nodes):
+    def matches_any(self, nodes: Collection[Apply]) -> bool:
         """Return True if one of `nodes` may match."""
         if self.everywhere:
             return True
@@ -265,14 +310,22 @@ class TopoOptimizer(NavigatorOptimizer):
         See `NavigatorOptimizer`.
     """
 
-    def __init__(self, local_opt, order="in_to_out", ignore_newtrees=False, failure_callback=None):
+    __name__: str
+
+    def __init__(
+        self,
+        local_opt: Any,
+        order: str = "in_to_out",
+        ignore_newtrees: bool | str = False,
+        failure_callback: Callable[..., Any] | None = None,
+    ) -> None:
         if order not in ("out_to_in", "in_to_out"):
             raise ValueError("order must be 'out_to_in' or 'in_to_out', got %r" % (order,))
         self.order = order
         super().__init__(local_opt, ignore_newtrees, failure_callback)
-        self._filter = None
+        self._filter: tuple[list[Any] | None, TrackFilter] | None = None
 
-    def _may_apply(self):
+    def _may_apply(self) -> TrackFilter:
         # Rules can be added to a group after the navigator was created, so rebuild the filter if the tracks changed.
         tracks = self.local_opt.tracks()
         key = None if tracks is None else list(tracks)
@@ -280,7 +333,7 @@ class TopoOptimizer(NavigatorOptimizer):
             self._filter = (key, TrackFilter(key))
         return self._filter[1]
 
-    def apply(self, fgraph, start_from=None):
+    def apply(self, fgraph: FunctionGraph, start_from: Sequence[Variable] | None = None) -> tuple[Any, ...]:
         """Visit the nodes of the graph.
 
         Parameters
@@ -313,7 +366,7 @@ class TopoOptimizer(NavigatorOptimizer):
             getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before,
         )
 
-    def apply_to(self, fgraph, nodes):
+    def apply_to(self, fgraph: FunctionGraph, nodes: Iterable[Apply]) -> tuple[Any, ...]:
         """Visit only `nodes` (in topological order).
 
         Unless `ignore_newtrees` is set, also visit the nodes that their replacements create. Return the same tuple as
@@ -332,13 +385,13 @@ class TopoOptimizer(NavigatorOptimizer):
             getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before,
         )
 
-    def _walk(self, fgraph, q, may_apply):
+    def _walk(self, fgraph: FunctionGraph, q: deque[Apply], may_apply: TrackFilter) -> tuple[int, float]:
         if not q:
             return 0, 0.0
         t1 = time.perf_counter()
         current = None
 
-        def importer(node):
+        def importer(node: Apply) -> None:
             if node is not current:
                 q.append(node)
 
@@ -358,7 +411,7 @@ class TopoOptimizer(NavigatorOptimizer):
         return nb, time.perf_counter() - t1
 
     @staticmethod
-    def print_profile(stream, prof, level=0):
+    def print_profile(stream: TextIO, prof: Any, level: int = 0) -> None:
         blanc = "    " * level
         if prof is None:
             print("%sTopoOptimizer merge_profile not implemented" % blanc, file=stream)
@@ -378,29 +431,31 @@ class TopoOptimizer(NavigatorOptimizer):
             )
 
     @staticmethod
-    def merge_profile(prof1, prof2):
+    def merge_profile(prof1: Any, prof2: Any) -> tuple[Any, ...]:
         """Add two profiles."""
         return (prof1[0],) + tuple(a + b for a, b in zip(prof1[1:], prof2[1:]))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return getattr(self, "__name__", None) or getattr(self, "name", None) or "<TopoOptimizer instance>"
 
 
 class OpKeyOptimizer(NavigatorOptimizer):
     """An optimizer that applies a rule to the nodes of the op, or list of ops, that ``local_opt.op_key()`` returns."""
 
-    def __init__(self, local_opt, ignore_newtrees=False, failure_callback=None):
+    def __init__(
+        self, local_opt: Any, ignore_newtrees: bool | str = False, failure_callback: Callable[..., Any] | None = None
+    ) -> None:
         if not hasattr(local_opt, "op_key"):
             raise TypeError("LocalOptimizer for OpKeyOptimizer must have an 'op_key' method, got %s" % (local_opt,))
         super().__init__(local_opt, ignore_newtrees, failure_callback)
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> None:
         op = self.local_opt.op_key()
         ops = op if isinstance(op, (list, tuple)) else [op]
         q = deque(node for op in ops for node in fgraph.get_nodes(op))
         current = None
 
-        def importer(node):
+        def importer(node: Apply) -> None:
             if node is not current and node.op in ops:
                 q.append(node)
 
@@ -415,12 +470,12 @@ class OpKeyOptimizer(NavigatorOptimizer):
         finally:
             self.detach_updater(fgraph, u)
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         super().add_requirements(fgraph)
         fgraph.attach_feature(NodeFinder())
 
 
-def _navigator(order, prefix, local_opts, kwargs):
+def _navigator(order: str, prefix: str, local_opts: tuple[Any, ...], kwargs: dict[str, Any]) -> TopoOptimizer:
     name = kwargs.pop("name", None)
     if not local_opts:
         raise ValueError("%s needs at least one local optimizer" % prefix)
@@ -433,7 +488,7 @@ def _navigator(order, prefix, local_opts, kwargs):
     return ret
 
 
-def out2in(*local_opts, **kwargs):
+def out2in(*local_opts: Any, **kwargs: Any) -> TopoOptimizer:
     """Return a `TopoOptimizer` for the rules that visits nodes from the outputs to the inputs.
 
     The keywords are `name` and those of `TopoOptimizer`.
@@ -441,7 +496,7 @@ def out2in(*local_opts, **kwargs):
     return _navigator("out_to_in", "out2in", local_opts, kwargs)
 
 
-def in2out(*local_opts, **kwargs):
+def in2out(*local_opts: Any, **kwargs: Any) -> TopoOptimizer:
     """Return a `TopoOptimizer` for the rules that visits nodes from the inputs to the outputs.
 
     The keywords are `name` and those of `TopoOptimizer`.
@@ -449,7 +504,7 @@ def in2out(*local_opts, **kwargs):
     return _navigator("in_to_out", "in2out", local_opts, kwargs)
 
 
-def topogroup_optimizer(order, *local_opts, **kwargs):
+def topogroup_optimizer(order: str, *local_opts: Any, **kwargs: Any) -> TopoOptimizer:
     """Return a `TopoOptimizer` for a group of rules. Nodes that a replacement creates are visited in the next walk.
 
     Parameters

@@ -1,19 +1,31 @@
 """Rules written as data. They replace one op by another, remove an op, or replace one pattern by another."""
 
+from __future__ import annotations
+
 import copy
 import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 from theano_ng.gof import graph
 from theano_ng.gof.rewriting.local import LocalOptimizer
 from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
+
+if TYPE_CHECKING:
+    from theano_ng.gof.graph import Apply, Variable
+    from theano_ng.gof.op.base import Op
+
+    NodeMatcher: TypeAlias = Callable[[Apply, dict[Any, Any]], bool | None]
+    Matcher: TypeAlias = Callable[[Variable, dict[Any, Any]], bool | None]
 
 
 class _RuleOfOneOp(LocalOptimizer):
     """A rule for the nodes of one Op, `op_key()`. Its results contain no node of this Op."""
 
     reentrant = False
+    op_key: Callable[[], Any]
 
-    def tracks(self):
+    def tracks(self) -> list[Any]:
         return [self.op_key()]
 
 
@@ -30,13 +42,13 @@ class OpSub(_RuleOfOneOp):
 
     retains_inputs = True
 
-    def __init__(self, op1, op2, transfer_tags=True):
+    def __init__(self, op1: Op, op2: Op, transfer_tags: bool = True) -> None:
         self.op1, self.op2, self.transfer_tags = op1, op2, transfer_tags
 
-    def op_key(self):
+    def op_key(self) -> Any:
         return self.op1
 
-    def transform(self, node):
+    def transform(self, node: Apply) -> list[Variable] | Literal[False]:
         if node.op != self.op1:
             return False
         repl = self.op2.make_node(*node.inputs)
@@ -48,7 +60,7 @@ class OpSub(_RuleOfOneOp):
             copy_stack_trace(node.outputs, repl.outputs)
         return repl.outputs
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "%s -> %s" % (self.op1, self.op2)
 
 
@@ -61,21 +73,21 @@ class OpRemove(_RuleOfOneOp):
         An op with as many outputs as inputs.
     """
 
-    def __init__(self, op):
+    def __init__(self, op: Op) -> None:
         self.op = op
 
-    def op_key(self):
+    def op_key(self) -> Any:
         return self.op
 
-    def transform(self, node):
+    def transform(self, node: Apply) -> list[Variable] | Literal[False]:
         if node.op != self.op:
             return False
         return list(node.inputs)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "%s(x) -> x" % (self.op,)
 
-    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+    def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
         print("%s%s(%s) id=%i" % (" " * level, self.__class__.__name__, self.op, id(self)), file=stream)
 
 
@@ -89,15 +101,15 @@ class OpPattern:
         ``condition(op)`` returns whether an Op of the classes matches.
     """
 
-    def __init__(self, *op_classes, condition):
+    def __init__(self, *op_classes: type, condition: Callable[[Any], Any]) -> None:
         self.op_classes, self.condition = op_classes, condition
 
-    def accepts(self, op):
+    def accepts(self, op: Any) -> bool:
         """Return True if an Op matches."""
         return isinstance(op, self.op_classes) and self.condition(op)
 
 
-def tracked(op):
+def tracked(op: Any) -> list[Any]:
     """Return the Ops and Op classes that a rule must track to find the nodes of the first element of a tuple."""
     return list(op.op_classes) if isinstance(op, OpPattern) else [op]
 
@@ -112,7 +124,7 @@ class Rest(str):
     __hash__ = str.__hash__
 
 
-def is_commutative(op):
+def is_commutative(op: Any) -> bool:
     """Return True for the elementwise additions and multiplications."""
     scalar_op = getattr(op, "scalar_op", None)
     return bool(getattr(scalar_op, "commutative", False) and getattr(scalar_op, "associative", False))
@@ -163,16 +175,16 @@ class PatternSub(LocalOptimizer):
 
     def __init__(
         self,
-        in_pattern,
-        out_pattern,
-        allow_multiple_clients=False,
-        skip_identities_fn=None,
-        name=None,
-        pdb=False,
-        tracks=(),
-        get_nodes=None,
-        values_eq_approx=None,
-    ):
+        in_pattern: Any,
+        out_pattern: Any,
+        allow_multiple_clients: bool = False,
+        skip_identities_fn: Callable[[Variable], Any] | None = None,
+        name: str | None = None,
+        pdb: bool = False,
+        tracks: Sequence[Any] = (),
+        get_nodes: Callable[[Apply], Iterable[Any]] | None = None,
+        values_eq_approx: Callable[..., bool] | None = None,
+    ) -> None:
         self.in_pattern = in_pattern
         self.out_pattern = out_pattern
         self.values_eq_approx = values_eq_approx
@@ -189,19 +201,19 @@ class PatternSub(LocalOptimizer):
             raise TypeError("PatternSub with tracks needs get_nodes, a function from a node to the nodes to match")
         self._tracks, self.get_nodes = tracks, get_nodes
         self.allow_multiple_clients, self.skip_identities_fn, self.pdb = allow_multiple_clients, skip_identities_fn, pdb
-        self._match = None
+        self._match: NodeMatcher | None = None
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         # The matcher consists of closures; it is built again.
         return {**self.__dict__, "_match": None}
 
-    def tracks(self):
+    def tracks(self) -> list[Any]:
         return list(self._tracks) if self._tracks != () else tracked(self.op)
 
-    def op_key(self):
+    def op_key(self) -> Any:
         return tracked(self.op)[0]
 
-    def transform(self, node, get_nodes=True):
+    def transform(self, node: Apply, get_nodes: bool = True) -> Any:
         if get_nodes and self.get_nodes is not None:
             for real_node in self.get_nodes(node):
                 if real_node == "output" or real_node is None:
@@ -215,7 +227,7 @@ class PatternSub(LocalOptimizer):
             return False
         if self._match is None:
             self._match = node_matcher(self.in_pattern, self.allow_multiple_clients, self.skip_identities_fn)
-        bindings = {}
+        bindings: dict[Any, Any] = {}
         if not self._match(node, bindings):
             return False
         if self.pdb:
@@ -236,11 +248,11 @@ class PatternSub(LocalOptimizer):
             copy_stack_trace(old, [out for out in ret.owner.outputs])
         return [ret]
 
-    def __str__(self):
+    def __str__(self) -> str:
         if getattr(self, "__name__", None):
             return self.__name__
 
-        def show(pattern):
+        def show(pattern: Any) -> str:
             if isinstance(pattern, (list, tuple)):
                 return "%s(%s)" % (pattern[0], ", ".join(show(p) for p in pattern[1:]))
             if isinstance(pattern, dict):
@@ -249,10 +261,10 @@ class PatternSub(LocalOptimizer):
 
         return "%s -> %s" % (show(self.in_pattern), show(self.out_pattern))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
-    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+    def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
         name = getattr(self, "__name__", getattr(self, "name", None))
         print(
             "%s%s %s(%s, %s) id=%i"
@@ -266,7 +278,9 @@ class PatternSub(LocalOptimizer):
 # by hand, so recursion over them is shallow.
 
 
-def node_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
+def node_matcher(
+    pattern: Any, allow_multiple_clients: bool, skip_identities_fn: Callable[[Variable], Any] | None = None
+) -> NodeMatcher:
     """Compile a pattern of `PatternSub` for its outermost node.
 
     Returns
@@ -282,7 +296,7 @@ def node_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
     accepts = acceptance(pattern[0])
     arguments = arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn)
 
-    def match(node, bindings):
+    def match(node: Apply, bindings: dict[Any, Any]) -> bool | None:
         for constraint in constraints:
             if not constraint(node.outputs[0]):
                 return False
@@ -291,14 +305,16 @@ def node_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
     return match
 
 
-def acceptance(op):
+def acceptance(op: Any) -> Callable[[Any], bool]:
     """Return a function of Ops: whether an Op is the first element `op` of a tuple, or matches it."""
     if isinstance(op, OpPattern):
         return op.accepts
     return (lambda other: isinstance(other, op)) if isinstance(op, type) else (lambda other: other == op)
 
 
-def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
+def arguments_matcher(
+    pattern: Any, allow_multiple_clients: bool, skip_identities_fn: Callable[[Variable], Any] | None = None
+) -> NodeMatcher:
     """Compile a tuple as `node_matcher` does, for nodes that are known to have its op."""
     rest = pattern[-1] if isinstance(pattern[-1], Rest) else None
     patterns = pattern[1:] if rest is None else pattern[1:-1]
@@ -311,19 +327,19 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
     if len(arguments) == 1:
         (only,) = arguments
 
-        def match(node, bindings):
+        def match(node: Apply, bindings: dict[Any, Any]) -> bool | None:
             inputs = node.inputs
             return len(inputs) == 1 and only(inputs[0], bindings)
     elif len(arguments) == 2:
         first, second = sorted((0, 1), key=lambda i: _cost(patterns[i]))
         match_first, match_second = arguments[first], arguments[second]
 
-        def match(node, bindings):
+        def match(node: Apply, bindings: dict[Any, Any]) -> bool | None:
             inputs = node.inputs
             return len(inputs) == 2 and match_first(inputs[first], bindings) and match_second(inputs[second], bindings)
     else:
 
-        def match(node, bindings):
+        def match(node: Apply, bindings: dict[Any, Any]) -> bool | None:
             if len(node.inputs) != len(arguments):
                 return False
             for matches, variable in zip(arguments, node.inputs):  # noqa: SIM110, a generator takes longer
@@ -334,15 +350,15 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
     return match
 
 
-def _cost(pattern):
+def _cost(pattern: Any) -> int:
     """Return a number that is larger if the test of a pattern takes longer: of an op, a name, a number."""
     while isinstance(pattern, dict):
         pattern = pattern["pattern"]
     return 0 if isinstance(pattern, (list, tuple)) else 1 if isinstance(pattern, str) else 2
 
 
-def _first_inputs(arguments, rest):
-    def match(node, bindings):
+def _first_inputs(arguments: Sequence[Matcher], rest: str) -> NodeMatcher:
+    def match(node: Apply, bindings: dict[Any, Any]) -> bool | None:
         inputs = node.inputs
         if len(inputs) < len(arguments):
             return False
@@ -355,8 +371,8 @@ def _first_inputs(arguments, rest):
     return match
 
 
-def _any_order(arguments, rest):
-    def match(node, bindings):
+def _any_order(arguments: Sequence[tuple[Matcher, bool]], rest: str) -> NodeMatcher:
+    def match(node: Apply, bindings: dict[Any, Any]) -> bool | None:
         left = list(node.inputs)
         for matches, binds in arguments:
             for i, variable in enumerate(left):
@@ -374,7 +390,9 @@ def _any_order(arguments, rest):
     return match
 
 
-def _matcher(pattern, allow, allow_inside, skip, retries=True):
+def _matcher(
+    pattern: Any, allow: bool, allow_inside: bool, skip: Callable[[Variable], Any] | None, retries: bool = True
+) -> Matcher:
     """Return ``match(variable, bindings)`` for any pattern.
 
     It returns True, False, or None if the match may be tried again with the result of `skip`. `allow` determines
@@ -386,12 +404,12 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
         direct = _constraint_matcher(pattern, allow, allow_inside, skip, retries)
     elif isinstance(pattern, str):
 
-        def direct(variable, bindings):
+        def direct(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
             bound = bindings.setdefault(pattern, variable)
             return bound is variable or isinstance(bound, graph.Constant) and _equal_constants(bound, variable) or None
     elif isinstance(pattern, (int, float)):
 
-        def direct(variable, bindings):
+        def direct(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
             # Rules with several numbers for one operand read its value only once.
             value = bindings.get(variable, bindings)
             if value is bindings:
@@ -399,7 +417,7 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
             return value is not None and value == pattern or None
     elif isinstance(pattern, graph.Constant):
 
-        def direct(variable, bindings):
+        def direct(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
             return _equal_constants(pattern, variable) or None
     else:
         raise TypeError(
@@ -409,7 +427,7 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
         return direct
     last = _matcher(pattern, allow, allow_inside, skip, retries=False)
 
-    def match(variable, bindings):
+    def match(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
         before = dict(bindings)
         result = direct(variable, bindings)
         if result is None:
@@ -423,14 +441,14 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
     return match
 
 
-def _tuple_matcher(pattern, allow, allow_inside, skip):
+def _tuple_matcher(pattern: Any, allow: bool, allow_inside: bool, skip: Callable[[Variable], Any] | None) -> Matcher:
     op, length = pattern[0], len(pattern) - 1
     # Most ops are compared directly, without a call.
     accepts = acceptance(op) if isinstance(op, (type, OpPattern)) else None
     any_length = isinstance(pattern[-1], Rest)
     arguments = arguments_matcher(pattern, allow_inside, skip)
 
-    def match(variable, bindings):
+    def match(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
         node = variable.owner
         if node is None or not (node.op == op if accepts is None else accepts(node.op)):
             return None
@@ -443,14 +461,16 @@ def _tuple_matcher(pattern, allow, allow_inside, skip):
     return match
 
 
-def _constraint_matcher(pattern, allow, allow_inside, skip, retries):
+def _constraint_matcher(
+    pattern: Any, allow: bool, allow_inside: bool, skip: Callable[[Variable], Any] | None, retries: bool
+) -> Matcher:
     inner = _matcher(pattern["pattern"], pattern.get("allow_multiple_clients", allow), allow_inside, skip, retries)
     constraint = pattern.get("constraint")
     if constraint is not None and isinstance(pattern["pattern"], str):
         # Any variable has a name: its binding is the cheaper step, but it is rarely the one that fails.
         return lambda variable, bindings: bool(constraint(variable)) and inner(variable, bindings)
 
-    def match(variable, bindings):
+    def match(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
         if not inner(variable, bindings):
             return None
         return constraint is None or bool(constraint(variable))
@@ -458,7 +478,7 @@ def _constraint_matcher(pattern, allow, allow_inside, skip, retries):
     return match
 
 
-def build(pattern, bindings):
+def build(pattern: Any, bindings: dict[Any, Any]) -> Any:
     """Return the variable that a replacement of `PatternSub` describes. A number is returned unchanged."""
     if isinstance(pattern, (list, tuple)):
         if isinstance(pattern[-1], Rest):
@@ -473,11 +493,11 @@ def build(pattern, bindings):
     raise TypeError("PatternSub: a replacement is a tuple, a string, a number or a Variable, got %r" % (pattern,))
 
 
-def _equal_constants(a, b):
+def _equal_constants(a: Any, b: Any) -> bool:
     return isinstance(a, graph.Constant) and isinstance(b, graph.Constant) and a.equals(b)
 
 
-def _plain_constant(expr):
+def _plain_constant(expr: Variable) -> Any:
     """Return the value of a constant that is a single number; return None for any other variable."""
     if not isinstance(expr, graph.Constant):
         return None
@@ -488,10 +508,10 @@ def _plain_constant(expr):
         return None
 
 
-_read_constant = _plain_constant
+_read_constant: Callable[[Variable], Any] = _plain_constant
 
 
-def read_constants_by(function):
+def read_constants_by(function: Callable[[Variable], Any]) -> None:
     """Set the function that reads the constants that are compared with numbers in patterns.
 
     ``function(variable)`` returns a number or None. The function of a higher layer also reads broadcast constants.

@@ -1,7 +1,11 @@
 """Stack traces of variables. Rewrites copy them to their results, so that errors point to the user's lines."""
 
+from __future__ import annotations
+
 import contextlib
 import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph
@@ -10,16 +14,20 @@ from theano_ng.gof.op import PureOp
 from theano_ng.gof.rewriting.base import Optimizer
 from theano_ng.gof.stack_traces import copy_stack_trace, has_trace
 
+if TYPE_CHECKING:
+    from theano_ng.gof.graph import Apply, Variable
+    from theano_ng.gof.op.base import Op
+
 
 @contextlib.contextmanager
-def inherit_stack_trace(from_var):
+def inherit_stack_trace(from_var: Variable | Sequence[Variable]) -> Iterator[None]:
     """Give every variable that is constructed inside the context the stack traces of `from_var`."""
     with graph.nodes_constructed() as new_nodes:
         yield
     copy_stack_trace(from_var, list(new_nodes))
 
 
-def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
+def check_stack_trace(f_or_fgraph: Any, ops_to_check: Any = "last", bug_print: str = "raise") -> bool:
     """Return True if the variables that some ops of a graph compute have stack traces.
 
     Parameters
@@ -68,7 +76,7 @@ def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
             if not isinstance(w, PureOp) and not callable(w):
                 raise ValueError("ops_to_check must be 'last', 'all', ops, op classes or functions, got %r" % (w,))
 
-        def matches(op):
+        def matches(op: Op) -> bool:
             for w in wanted:
                 if isinstance(w, type):
                     if isinstance(op, w):
@@ -103,7 +111,7 @@ class CheckStrackTraceFeature:
     `config.check_stack_trace` determines the action if they do not.
     """
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         policy = config.check_stack_trace
         if policy == "off" or all(has_trace(out) for out in node.outputs):
             return
@@ -123,11 +131,11 @@ class CheckStackTraceOptimization(Optimizer):
     The feature checks all later optimizations.
     """
 
-    def add_requirements(self, fgraph):
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
         if config.check_stack_trace != "off" and not any(
             isinstance(f, CheckStrackTraceFeature) for f in fgraph._features
         ):
             fgraph.attach_feature(CheckStrackTraceFeature())
 
-    def apply(self, fgraph):
+    def apply(self, fgraph: FunctionGraph) -> None:
         """Do nothing: the feature makes the checks."""

@@ -1,11 +1,21 @@
 """Helpers of rewrites: tests for chains of ops, and rewriting of graphs outside of a `FunctionGraph`."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
 from theano_ng.gof import graph
 from theano_ng.gof import op as op_module
 from theano_ng.gof.rewriting.local import RuleIndex
 
+if TYPE_CHECKING:
+    from theano_ng.gof.aliases import NodeOrVariable
+    from theano_ng.gof.graph import Variable
+    from theano_ng.gof.rewriting.local import LocalOptimizer
 
-def _is_computed_by(r, expected):
+
+def _is_computed_by(r: Variable, expected: Any) -> bool:
     """Return True if the node of `r` matches an element of a chain: an op, a class of ops, or None for no node."""
     if expected is None or r.owner is None:
         return expected is r.owner
@@ -17,7 +27,7 @@ def _is_computed_by(r, expected):
     return isinstance(r.owner.op, expected) or not issubclass(expected, op_module.PureOp)
 
 
-def _check_chain(r, chain):
+def _check_chain(r: Any, chain: Sequence[Any]) -> bool:
     """Return the result of `check_chain`; `chain` is a sequence."""
     rest = list(reversed(chain))
     while rest:
@@ -29,7 +39,7 @@ def _check_chain(r, chain):
     return True
 
 
-def check_chain(r, *chain):
+def check_chain(r: NodeOrVariable, *chain: Any) -> bool:
     """Return True if `r` is computed by a chain of ops.
 
     Parameters
@@ -49,7 +59,7 @@ def check_chain(r, *chain):
     return _check_chain(r, chain)
 
 
-def pre_greedy_local_optimizer(list_optimizations, out):
+def pre_greedy_local_optimizer(list_optimizations: Iterable[LocalOptimizer], out: Variable) -> Variable:
     """Apply rules to the graph that computes one variable, in place, without a `FunctionGraph`.
 
     Parameters

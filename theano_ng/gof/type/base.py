@@ -1,9 +1,16 @@
 """Types, which define the valid values of variables, in Python and in C."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
 from theano_ng.gof import utils
 from theano_ng.gof.c_interface import CLinkerObject
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.utils import MethodNotDefined, object2
+
+if TYPE_CHECKING:
+    from theano_ng.gof import graph
 
 
 class CLinkerType(CLinkerObject):
@@ -13,15 +20,15 @@ class CLinkerType(CLinkerObject):
     leaves the code after a Python exception has been set. Every declared identifier has to contain `name`.
     """
 
-    def c_element_type(self):
+    def c_element_type(self) -> str:
         """Return the C type of an element of a container (such as ``npy_int32``). It is undefined for other types."""
         raise MethodNotDefined("c_element_type", type(self), self.__class__.__name__)
 
-    def c_is_simple(self):
+    def c_is_simple(self) -> bool:
         """Return True if the type is a small C type such as int or float, which fits in a register."""
         return False
 
-    def c_literal(self, data):
+    def c_literal(self, data: Any) -> str:
         """Return the C literal for a value.
 
         Raises
@@ -31,7 +38,7 @@ class CLinkerType(CLinkerObject):
         """
         raise MethodNotDefined("c_literal", type(self), self.__class__.__name__)
 
-    def c_declare(self, name, sub, check_input=True):
+    def c_declare(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         """Return declarations of the C variables that hold the value.
 
         Parameters
@@ -44,15 +51,15 @@ class CLinkerType(CLinkerObject):
         """
         raise MethodNotDefined("c_declare", type(self), self.__class__.__name__)
 
-    def c_init(self, name, sub):
+    def c_init(self, name: str, sub: dict[str, str]) -> str:
         """Return C code that initializes the variables of `c_declare` without a Python value."""
         raise MethodNotDefined("c_init", type(self), self.__class__.__name__)
 
-    def c_extract(self, name, sub, check_input=True):
+    def c_extract(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         """Return C code that takes the value out of ``py_<name>`` (a borrowed reference)."""
         raise MethodNotDefined("c_extract", type(self), self.__class__.__name__)
 
-    def c_extract_out(self, name, sub, check_input=True):
+    def c_extract_out(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         """Return C code like `c_extract`, but for an output's previous value.
 
         If this value is None, the variables are initialized without a value.
@@ -68,18 +75,18 @@ class CLinkerType(CLinkerObject):
         }
         """ % dict(name=name, c_init_code=self.c_init(name, sub), c_extract_code=self.c_extract(name, sub, check_input))
 
-    def c_cleanup(self, name, sub):
+    def c_cleanup(self, name: str, sub: dict[str, str]) -> str:
         """Return C code that frees the allocations of `c_extract`, `c_init` or an Op.
 
         It must not decref ``py_<name>``.
         """
         raise MethodNotDefined("c_cleanup", type(self), self.__class__.__name__)
 
-    def c_sync(self, name, sub):
+    def c_sync(self, name: str, sub: dict[str, str]) -> str:
         """Return C code that stores the value in ``py_<name>`` and releases the reference to the previous object."""
         raise MethodNotDefined("c_sync", type(self), self.__class__.__name__)
 
-    def c_code_cache_version(self):
+    def c_code_cache_version(self) -> tuple[Any, ...]:
         """Return the version of this type's C code.
 
         If it is the empty tuple, modules are not cached across processes.
@@ -91,10 +98,10 @@ class PureType:
     """The interface of a type: `filter`, and methods that are based on it."""
 
     # The classes that make_variable and make_constant instantiate.
-    Variable = Variable
-    Constant = Constant
+    Variable: Any = Variable
+    Constant: Any = Constant
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         """Return `data`, or an equivalent value that is valid for this type.
 
         Parameters
@@ -117,7 +124,7 @@ class PureType:
     # A type may define `filter_inplace(value, storage, strict=False, allow_downcast=None)`. It is used instead of
     # filter if the memory of an old value may be reused (shared variables).
 
-    def filter_variable(self, other, allow_convert=True):
+    def filter_variable(self, other: Any, allow_convert: bool = True) -> graph.Variable:
         """Return a variable of this type, made from a variable or a value.
 
         Parameters
@@ -145,11 +152,11 @@ class PureType:
             )
         return other
 
-    def convert_variable(self, var):
+    def convert_variable(self, var: graph.Variable) -> graph.Variable | None:
         """Return `var` as a variable of this type. Return None if some values of its type are not valid here."""
         return None
 
-    def is_valid_value(self, a):
+    def is_valid_value(self, a: Any) -> bool:
         """Return True if `a` is a value of this type (strict filtering succeeds)."""
         try:
             self.filter(a, strict=True)
@@ -159,7 +166,7 @@ class PureType:
         except Exception:
             return False
 
-    def value_validity_msg(self, a):
+    def value_validity_msg(self, a: Any) -> str:
         """Return the reason why `is_valid_value` is False, or ``'value is valid'``."""
         try:
             self.filter(a, strict=True)
@@ -169,7 +176,7 @@ class PureType:
             return str(why)
         return "value is valid"
 
-    def make_variable(self, name=None):
+    def make_variable(self, name: str | None = None) -> graph.Variable:
         """Return a new variable of this type.
 
         Parameters
@@ -178,19 +185,19 @@ class PureType:
         """
         return self.Variable(self, name=name)
 
-    def make_constant(self, value, name=None):
+    def make_constant(self, value: Any, name: str | None = None) -> graph.Constant:
         """Return a constant of this type."""
         return self.Constant(type=self, data=value, name=name)
 
-    def __call__(self, name=None):
+    def __call__(self, name: str | None = None) -> graph.Variable:
         """Return a new variable of this type. Its ``tag.trace`` is the stack trace of its creation."""
         return utils.add_tag_trace(self.make_variable(name))
 
-    def values_eq(self, a, b):
+    def values_eq(self, a: Any, b: Any) -> bool:
         """Return True if two valid values are exactly equal."""
         return a == b
 
-    def values_eq_approx(self, a, b):
+    def values_eq_approx(self, a: Any, b: Any) -> bool:
         """Return True if two valid values are approximately equal. By default, they have to be exactly equal."""
         return self.values_eq(a, b)
 
@@ -202,55 +209,59 @@ class Type(object2, PureType, CLinkerType):
     to C code. A type need not be a subclass: methods may be set as attributes of an instance.
     """
 
+    if TYPE_CHECKING:
+        # Types have more attributes, such as the dtype and ndim of tensors.
+        def __getattr__(self, name: str) -> Any: ...
+
 
 class SingletonType(Type):
     """A type class with one instance in a process. Instances from pickles and copies equal it."""
 
-    __instance = None
+    __instance: Any = None
 
-    def __new__(cls):
+    def __new__(cls) -> Self:
         if cls.__dict__.get("_SingletonType__instance") is None:
             cls.__instance = Type.__new__(cls)
         return cls.__instance
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.__class__.__name__
 
     # Several instances can exist: in pickles of other processes, and in copies.
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return self is other or type(self) is type(other)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.__class__.__module__, self.__class__.__qualname__))
 
 
 class Generic(SingletonType):
     """A type for any Python object. C code gets a `PyObject *`."""
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         return data
 
-    def is_valid_value(self, a):
+    def is_valid_value(self, a: Any) -> bool:
         # Subclasses may accept fewer values.
         return type(self).filter is Generic.filter or super().is_valid_value(a)
 
-    def c_declare(self, name, sub, check_input=True):
+    def c_declare(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         return "PyObject *%s;" % name
 
-    def c_init(self, name, sub):
+    def c_init(self, name: str, sub: dict[str, str]) -> str:
         return "%s = NULL;" % name
 
-    def c_cleanup(self, name, sub):
+    def c_cleanup(self, name: str, sub: dict[str, str]) -> str:
         return "Py_XDECREF(%s);" % name
 
-    def c_extract(self, name, sub, check_input=True):
+    def c_extract(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         # The C variable owns a separate reference.
         return """
         %(c)s = py_%(c)s;
         Py_INCREF(%(c)s);
         """ % {"c": name}
 
-    def c_sync(self, name, sub):
+    def c_sync(self, name: str, sub: dict[str, str]) -> str:
         # Store the new value first: the old one may keep it alive.
         return """
         {
@@ -261,7 +272,7 @@ class Generic(SingletonType):
         }
         """ % {"c": name}
 
-    def c_code_cache_version(self):
+    def c_code_cache_version(self) -> tuple[Any, ...]:
         return (1,)
 
 

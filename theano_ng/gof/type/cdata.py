@@ -1,6 +1,10 @@
 """A type for C pointers that only C code reads."""
 
+from __future__ import annotations
+
 import operator
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from theano_ng.gof import ports
 from theano_ng.gof.graph import Constant
@@ -43,16 +47,16 @@ class CDataType(Type):
 
     def __init__(
         self,
-        ctype,
-        freefunc=None,
-        headers=(),
-        header_dirs=(),
-        libraries=(),
-        lib_dirs=(),
-        compile_args=(),
-        extra_support_code="",
-        version=None,
-    ):
+        ctype: str,
+        freefunc: str | None = None,
+        headers: Iterable[str] = (),
+        header_dirs: Iterable[str] = (),
+        libraries: Iterable[str] = (),
+        lib_dirs: Iterable[str] = (),
+        compile_args: Iterable[str] = (),
+        extra_support_code: str = "",
+        version: tuple[Any, ...] | None = None,
+    ) -> None:
         if not isinstance(ctype, str):
             raise TypeError("the C type must be a string, not %r" % (ctype,))
         if freefunc is not None and not isinstance(freefunc, str):
@@ -63,37 +67,37 @@ class CDataType(Type):
         self.headers, self.header_dirs = tuple(headers), tuple(header_dirs)
         self.libraries, self.lib_dirs = tuple(libraries), tuple(lib_dirs)
         self.compile_args = tuple(compile_args)
-        self._fn = None
+        self._fn: Any = None
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         # The compiled function is built again when it is needed.
         return dict(self.__dict__, _fn=None)
 
     @staticmethod
-    def may_share_memory(a, b):
+    def may_share_memory(a: Any, b: Any) -> bool:
         """Return True if two values are the same handle. Memory that different C handles share is unknown."""
         return a is not None and a is b
 
-    def values_eq(self, a, b):
+    def values_eq(self, a: Any, b: Any) -> bool:
         return a is b
 
-    def values_eq_approx(self, a, b):
+    def values_eq_approx(self, a: Any, b: Any) -> bool:
         """Return True if both are pointers, or both None. The memory behind the pointers cannot be compared."""
         return (a is None) == (b is None)
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         # A PyCapsule or None. The capsule type has no name in Python.
         if data is not None and type(data).__name__ != "PyCapsule":
             raise TypeError("expected a PyCapsule that holds a %s, or None; got %s" % (self.ctype, type(data)))
         return data
 
-    def _get_func(self):
+    def _get_func(self) -> Callable[[int], Any]:
         """Return a compiled function that converts an integer to a value of this type."""
         if self._fn is None:
             self._fn = ports.cdata_op(self).compiled()
         return self._fn
 
-    def make_value(self, ptr):
+    def make_value(self, ptr: int) -> Any:
         """Return a value of this type.
 
         Parameters
@@ -117,22 +121,22 @@ class CDataType(Type):
             raise TypeError("%s.make_value expected an address (an integer), got %r" % (self, ptr)) from None
         return self._get_func()(ptr)
 
-    def c_is_simple(self):
+    def c_is_simple(self) -> bool:
         """Return True: a pointer fits in a register, and the pointer of a temporary is freed after every run."""
         return True
 
-    def c_declare(self, name, sub, check_input=True):
+    def c_declare(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         # <name>_owned: the pointer that a capsule owns. <name>_failure: for a temporary, the address of the flag that
         # is set if the run has failed.
         return "\n%(ctype)s %(name)s;\n%(ctype)s %(name)s_owned;\nconst int *%(name)s_failure;\n" % dict(
             ctype=self.ctype, name=name
         )
 
-    def c_init(self, name, sub):
+    def c_init(self, name: str, sub: dict[str, str]) -> str:
         failure = "&" + sub["failure_var"] if "failure_var" in sub else "NULL"
         return "%(name)s = %(name)s_owned = NULL;\n%(name)s_failure = %(failure)s;\n" % dict(name=name, failure=failure)
 
-    def c_extract(self, name, sub, check_input=True):
+    def c_extract(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         # None represents the null pointer.
         return """
   if (py_%(name)s == Py_None) {
@@ -147,7 +151,7 @@ class CDataType(Type):
   %(name)s_failure = NULL;
         """ % dict(name=name, ctype=self.ctype, fail=sub["fail"])
 
-    def c_support_code(self):
+    def c_support_code(self) -> list[str]:
         # Two strings: types that differ only in the second share the first.
         return [
             """
@@ -160,7 +164,7 @@ static void _theano_capsule_destructor(PyObject *o) {
             self.extra_support_code,
         ]
 
-    def c_sync(self, name, sub):
+    def c_sync(self, name: str, sub: dict[str, str]) -> str:
         # If an Op does not change the pointer of the previous call, the previous capsule keeps it: two capsules would
         # free it twice.
         freefunc = "NULL" if self.freefunc is None else self.freefunc
@@ -185,7 +189,7 @@ if (%(name)s == NULL) {
 }
         """ % dict(name=name, freefunc=freefunc)
 
-    def c_cleanup(self, name, sub):
+    def c_cleanup(self, name: str, sub: dict[str, str]) -> str:
         if self.freefunc is None:
             return ""
         # No capsule ever owns a pointer that one Op passes to the next inside a module. After a failure it is unknown
@@ -196,27 +200,27 @@ if (%(name)s != NULL && %(name)s != %(name)s_owned && %(name)s_failure != NULL &
 }
         """ % dict(name=name, freefunc=self.freefunc)
 
-    def c_headers(self):
+    def c_headers(self) -> list[str]:
         return list(self.headers)
 
-    def c_header_dirs(self):
+    def c_header_dirs(self) -> list[str]:
         return list(self.header_dirs)
 
-    def c_libraries(self):
+    def c_libraries(self) -> list[str]:
         return list(self.libraries)
 
-    def c_lib_dirs(self):
+    def c_lib_dirs(self) -> list[str]:
         return list(self.lib_dirs)
 
-    def c_compile_args(self):
+    def c_compile_args(self) -> list[str]:
         return list(self.compile_args)
 
-    def c_code_cache_version(self):
+    def c_code_cache_version(self) -> tuple[Any, ...]:
         if self.version is None:
             return ()
         return (5, self.version)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "%s{%s}" % (self.__class__.__name__, self.ctype)
 
 
@@ -226,7 +230,7 @@ class CDataTypeConstant(Constant):
     It cannot be pickled, because an address has no meaning in another process.
     """
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> Any:
         if self.data is not None:
             raise TypeError(
                 "cannot pickle %s of type %s: it holds a C pointer, which is invalid in another process. Make the "
@@ -234,16 +238,16 @@ class CDataTypeConstant(Constant):
             )
         return super().__reduce_ex__(protocol)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> CDataTypeConstant:
         # Inside a process the capsule can be shared.
         memo[id(self)] = new = self.clone()
         return new
 
-    def merge_signature(self):
+    def merge_signature(self) -> Any:
         # Capsules hash by identity, and the constant keeps its capsule alive.
         return (self.type, id(self.data))
 
-    def signature(self):
+    def signature(self) -> Any:
         return (self.type, id(self.data))
 
 

@@ -1,7 +1,11 @@
 """Types of op params that are named constants, in Python and in C."""
 
+from __future__ import annotations
+
 import numbers
 import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -41,7 +45,7 @@ class EnumType(Type, dict):
 
     _default_ctype = "double"
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         self.ctype = kwargs.pop("ctype", self._default_ctype)
         self.cname = kwargs.pop("cname", "_".join(self.ctype.split()))
         if not (self.cname.isascii() and self.cname.isidentifier()):
@@ -49,7 +53,7 @@ class EnumType(Type, dict):
                 '%s: cname "%s" is not a valid C identifier; give the enumeration a name by cname=...'
                 % (type(self).__name__, self.cname)
             )
-        self.aliases = {}
+        self.aliases: dict[str, str] = {}
         constants = {}
         for name, value in kwargs.items():
             if not (name.isascii() and name.isidentifier() and name.isupper() and name[0] != "_"):
@@ -91,49 +95,49 @@ class EnumType(Type, dict):
                 raise TypeError('%s: constant alias "%s" is the name of a constant.' % (type(self).__name__, alias))
         dict.__init__(self, constants)
 
-    def __getattr__(self, key):
+    def __getattr__(self, key: str) -> Any:
         if key in self:
             return self[key]
         raise AttributeError(
             "%s: no constant or attribute %s; constants: %s" % (type(self).__name__, key, ", ".join(sorted(self)))
         )
 
-    def __setattr__(self, key, value):
+    def __setattr__(self, key: str, value: Any) -> None:
         if dict.__contains__(self, key):
             raise AttributeError("constant values are immutable.")
         Type.__setattr__(self, key, value)
 
-    def _immutable(self, *args, **kwargs):
+    def _immutable(self, *args: Any, **kwargs: Any) -> Any:
         raise AttributeError("constant values are immutable.")
 
     __setitem__ = __delitem__ = update = clear = pop = popitem = setdefault = _immutable
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _rebuild_enum, (type(self), dict(self), dict(self.aliases), dict(self.__dict__))
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def _key(self):
+    def _key(self) -> tuple[Any, ...]:
         return (self.ctype, self.cname, self._value_key(), tuple(sorted(self.aliases.items())))
 
-    def _value_key(self):
+    def _value_key(self) -> tuple[Any, ...]:
         # Compare the text of values: 1 and 1.0 differ in C, and NaN has to equal itself.
         return tuple((name, repr(self[name])) for name in sorted(self))
 
-    def __hash__(self):
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash((type(self).__name__, *self._key()))
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._key() == other._key()
 
-    def __ne__(self, other):
+    def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         names_to_aliases = {name: alias for alias, name in self.aliases.items()}
         return "%s<%s>(%s)" % (
             type(self).__name__,
@@ -147,18 +151,18 @@ class EnumType(Type, dict):
     __str__ = __repr__
 
     # An enum without constants is still a type.
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return True
 
-    def has_alias(self, alias):
+    def has_alias(self, alias: str) -> bool:
         """Return True if this enum has this alias."""
         return alias in self.aliases
 
-    def get_aliases(self):
+    def get_aliases(self) -> tuple[str, ...]:
         """Return the sorted tuple of all aliases."""
         return tuple(sorted(self.aliases))
 
-    def fromalias(self, alias):
+    def fromalias(self, alias: str) -> int | float:
         """Return the value for an alias. If there is no such alias, return the value of the constant of that name.
 
         Raises
@@ -173,7 +177,7 @@ class EnumType(Type, dict):
             )
         return self[name]
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> int | float:
         """Return `data` if it is one of the values.
 
         Parameters
@@ -209,20 +213,20 @@ class EnumType(Type, dict):
             )
         )
 
-    def values_eq(self, a, b):
+    def values_eq(self, a: Any, b: Any) -> bool:
         return bool(a == b or (a != a and b != b))
 
-    def values_eq_approx(self, a, b):
+    def values_eq_approx(self, a: Any, b: Any) -> bool:
         # Neighbouring constants may be close to each other, and integers are never approximate.
         if isinstance(a, int) and isinstance(b, int):
             return a == b
         return self.values_eq(a, b) or abs(a - b) <= 1e-8 * max(abs(a), abs(b)) < float("inf")
 
-    def _names(self):
+    def _names(self) -> list[str]:
         """Return the constants in the order in which they are written to C code."""
         return sorted(self)
 
-    def c_to_string(self):
+    def c_to_string(self) -> str:
         """Return the C function ``int theano_enum_to_string_<cname>(<ctype> value, char* output_string)``.
 
         It writes the name of the constant. For an unknown value, it sets a ValueError and returns a nonzero value.
@@ -240,23 +244,23 @@ static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string)
 }
 """ % dict(cname=self.cname, ctype=self.ctype, cases=cases, classname=re.sub(r"\W", "_", type(self).__name__))
 
-    def c_support_code(self):
+    def c_support_code(self) -> str:
         text = "".join("\n#define %s %s\n" % (name, _c_number(self[name])) for name in self._names())
         return text + self._c_to_string_if_debug()
 
-    def _c_to_string_if_debug(self):
+    def _c_to_string_if_debug(self) -> str:
         return self.c_to_string() if config.cmodule.debug else ""
 
-    def c_declare(self, name, sub, check_input=True):
+    def c_declare(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         return "%s %s;" % (self.ctype, name)
 
-    def c_init(self, name, sub):
+    def c_init(self, name: str, sub: dict[str, str]) -> str:
         return "%s = (%s)0;" % (name, self.ctype)
 
-    def c_cleanup(self, name, sub):
+    def c_cleanup(self, name: str, sub: dict[str, str]) -> str:
         return ""
 
-    def c_extract(self, name, sub, check_input=True):
+    def c_extract(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         return """
         if (PyLong_Check(py_%(name)s)) {
             int overflow_%(name)s = 0;
@@ -271,11 +275,11 @@ static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string)
         }
         """ % dict(ctype=self.ctype, name=name, fail=sub["fail"])
 
-    def c_code_cache_version(self):
+    def c_code_cache_version(self) -> tuple[Any, ...]:
         return (4, self.ctype, self.cname, self._value_key())
 
 
-def check_enum_constants(types):
+def check_enum_constants(types: Iterable[Any]) -> None:
     """Refuse a module in which one macro would have two values: C would use the last value for all nodes.
 
     Parameters
@@ -287,7 +291,7 @@ def check_enum_constants(types):
     ------
     ValueError
     """
-    owners = {}
+    owners: dict[str, EnumType] = {}
     for kind in types:
         for enum in (kind, *(getattr(kind, "types", ()) if isinstance(kind, Type) else ())):
             if not isinstance(enum, EnumType) or isinstance(enum, CEnumType):
@@ -301,7 +305,7 @@ def check_enum_constants(types):
                     )
 
 
-def _c_number(value):
+def _c_number(value: int | float) -> str:
     """Return the C text of a constant's value. Negative values are in parentheses."""
     if isinstance(value, float):
         return {"inf": "INFINITY", "-inf": "(-INFINITY)", "nan": "NAN"}.get(
@@ -313,7 +317,9 @@ def _c_number(value):
     return ("(%d%s)" if value < 0 else "%d%s") % (value, suffix)
 
 
-def _rebuild_enum(cls, constants, aliases, attributes):
+def _rebuild_enum(
+    cls: type[EnumType], constants: dict[str, Any], aliases: dict[str, str], attributes: dict[str, Any]
+) -> EnumType:
     enum = cls.__new__(cls)
     dict.__init__(enum, constants)
     for name, value in attributes.items():
@@ -342,13 +348,14 @@ class EnumList(EnumType):
 
     _default_ctype = "int"
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: str | Sequence[str], **kwargs: Any) -> None:
         unexpected = sorted(set(kwargs) - {"ctype", "cname"})
         if unexpected:
             raise TypeError(
                 "%s: expected only keyword arguments ctype and cname, got %s" % (type(self).__name__, unexpected)
             )
-        constants = {}
+        constants: dict[str, Any] = {}
+        value: Any
         for position, arg in enumerate(args):
             if isinstance(arg, (tuple, list)):
                 if len(arg) != 2:
@@ -382,10 +389,10 @@ class CEnumType(EnumList):
     cname : str, optional
     """
 
-    def c_support_code(self):
+    def c_support_code(self) -> str:
         return self._c_to_string_if_debug()
 
-    def c_extract(self, name, sub, check_input=True):
+    def c_extract(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         cases = "\n".join(
             "                case %d: %s = %s; break;" % (self[constant], name, constant) for constant in self._names()
         )
@@ -398,6 +405,6 @@ class CEnumType(EnumList):
         }
         """ % dict(name=name, cases=cases, classname=re.sub(r"\W", "_", type(self).__name__), fail=sub["fail"])
 
-    def c_code_cache_version(self):
+    def c_code_cache_version(self) -> tuple[Any, ...]:
         # The C values depend on the headers, so only names and positions count.
         return (2, super().c_code_cache_version())

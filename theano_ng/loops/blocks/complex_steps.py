@@ -3,7 +3,10 @@
 A program holds a complex number as two floats. The steps compute as the scalar ops and complex_numbers.h do.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,6 +18,15 @@ from theano_ng.scalar.ops_complex import Angle, Complex, ComplexFromPolar, Conj,
 from theano_ng.scalar.ops_unary import Abs, Inv, Neg, Sgn, Sqr
 from theano_ng.scalar.types import upcast
 
+if TYPE_CHECKING:
+    from theano_ng.loops.blocks.steps import Writer
+
+    # A number in a program: its kind and its index.
+    Pair: TypeAlias = tuple[str, int]
+    # A Pair, or the Parts of a complex number. Which of them it is follows from the dtype.
+    Value: TypeAlias = Any
+    Rule: TypeAlias = Callable[[Writer, Any, list[Value], str], Value]
+
 
 class Parts(NamedTuple):
     """A complex number: the values of its real and imaginary part, float32 or float64.
@@ -22,14 +34,14 @@ class Parts(NamedTuple):
     So sums and products of complex numbers need only the instructions for floats.
     """
 
-    re: tuple
-    im: tuple
+    re: Pair
+    im: Pair
 
 
-def _each(name):
+def _each(name: str) -> Rule:
     """Return a rule that applies an instruction to the real parts and to the imaginary parts of the operands."""
 
-    def rule(writer, op, operands, dtype):
+    def rule(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
         result, part = None, PARTS[dtype]
         for value in operands:
             value = writer.convert(value, dtype)
@@ -45,8 +57,11 @@ def _each(name):
     return rule
 
 
-def _product(writer, op, operands, dtype):
-    part, result = PARTS[dtype], None
+def _product(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
+    part = PARTS[dtype]
+    result: Any = None
+    a: Any
+    b: Any
     for value in operands * 2 if isinstance(op, Sqr) else operands:
         (a, b), value = result or (None, None), writer.convert(value, dtype)
         if result is None:
@@ -58,7 +73,7 @@ def _product(writer, op, operands, dtype):
     return result
 
 
-def _conjugate(writer, op, operands, dtype):
+def _conjugate(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     (value,) = operands
     if not isinstance(value, Parts):
         return writer.convert(value, dtype)
@@ -66,27 +81,27 @@ def _conjugate(writer, op, operands, dtype):
     return writer.convert(Parts(value.re, writer.emit("Neg_" + part, part, value.im)), dtype)
 
 
-def _real(writer, op, operands, dtype):
+def _real(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     return writer.convert(operands[0], dtype)
 
 
-def _imag(writer, op, operands, dtype):
+def _imag(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     (value,) = operands
     return writer.convert(value.im, dtype) if isinstance(value, Parts) else writer.constant(dtype, 0)
 
 
-def _complex(writer, op, operands, dtype):
+def _complex(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     return Parts(*[writer.convert(value, PARTS[dtype]) for value in operands])
 
 
-def _from_polar(writer, op, operands, dtype):
+def _from_polar(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     part = PARTS[dtype]
     r, theta = [writer.convert(value, part) for value in operands]
     turned = [writer.emit("%s_%s" % (name, part), part, theta) for name in ("Cos", "Sin")]
     return Parts(*[writer.emit("Mul_" + part, part, r, x) for x in turned])
 
 
-def _angle(writer, op, operands, dtype):
+def _angle(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     (value,) = operands
     source = writer.dtype_of(value)
     if is_discrete(source):
@@ -100,12 +115,12 @@ def _angle(writer, op, operands, dtype):
     return writer.emit("ArcTan2_float64", "float64", im, re)
 
 
-def _modulus(writer, op, operands, dtype):
+def _modulus(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     (value,) = operands
     return writer.emit("Abs_" + writer.dtype_of(value), writer.dtypes[value.re], *value)
 
 
-def _sign(writer, op, operands, dtype):
+def _sign(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     (value,), part = operands, PARTS[dtype]
     zero, modulus = writer.constant(part, 0), _modulus(writer, op, operands, dtype)
     other = writer.convert(value, "bool")
@@ -113,25 +128,25 @@ def _sign(writer, op, operands, dtype):
     return Parts(*[writer.emit("Switch_" + part, part, other, x, zero) for x in quotients])
 
 
-def _inverse(writer, op, operands, dtype):
+def _inverse(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     return writer.of_complex(_true_div, [writer.constant(dtype, 1), *operands], dtype)
 
 
-def _choice(writer, op, operands, dtype):
+def _choice(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     condition, x, y = writer.convert(operands[0], "bool"), *[writer.convert(v, dtype) for v in operands[1:]]
     if not isinstance(x, Parts):
         return writer.emit("Switch_" + dtype, dtype, condition, x, y)
     return _chosen(writer, condition, x, y)
 
 
-def _chosen(writer, condition, x, y):
+def _chosen(writer: Writer, condition: Pair, x: Parts, y: Parts) -> Value:
     """Return the parts of `x` if the condition is true, else those of `y`."""
     part = writer.dtypes[x.re]
     return Parts(*[writer.emit("Switch_" + part, part, condition, *pair) for pair in zip(x, y)])
 
 
-def _any_part(name):
-    def rule(writer, op, operands, dtype):
+def _any_part(name: str) -> Rule:
+    def rule(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
         (value,) = operands
         part = writer.dtypes[value.re]
         return writer.emit("OR_bool", "bool", *[writer.emit("%s_%s" % (name, part), "bool", x) for x in value])
@@ -139,25 +154,26 @@ def _any_part(name):
     return rule
 
 
-def _equal(writer, op, operands, dtype):
+def _equal(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     x, y = _common(writer, operands)
     part, both = writer.dtypes[x.re], "AND_bool" if isinstance(op, EQ) else "OR_bool"
-    return writer.emit(both, "bool", *[writer.emit(name_of(op, part), "bool", *pair) for pair in zip(x, y)])
+    name: Any = name_of(op, part)
+    return writer.emit(both, "bool", *[writer.emit(name, "bool", *pair) for pair in zip(x, y)])
 
 
-def _common(writer, operands):
+def _common(writer: Writer, operands: list[Value]) -> list[Value]:
     common = upcast(*map(writer.dtype_of, operands))
     return [writer.convert(value, common) for value in operands]
 
 
-def _order(writer, operator, x, y):
+def _order(writer: Writer, operator: str, x: Parts, y: Parts) -> Value:
     """Return the value of ``x < y`` (`operator` "LT") or ``x <= y`` ("LE") in the order of NumPy.
 
     See `scalar.ops_compare.compare_complex`.
     """
     part = writer.dtypes[x.re]
 
-    def compare(name, a, b):
+    def compare(name: str, a: Pair, b: Pair) -> Pair:
         return writer.emit("%s_%s" % (name, part), "bool", a, b)
 
     smaller = compare("LT", x.re, y.re)
@@ -167,13 +183,13 @@ def _order(writer, operator, x, y):
     return writer.emit("OR_bool", "bool", smaller, same)
 
 
-def _compared(writer, op, operands, dtype):
+def _compared(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     x, y = _common(writer, operands)
     name = type(op).__name__
     return _order(writer, "L" + name[1], *((x, y) if name[0] == "L" else (y, x)))
 
 
-def _extremum(writer, op, operands, dtype):
+def _extremum(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
     x, y = [writer.convert(value, dtype) for value in operands]
     unordered = writer.emit("OR_bool", "bool", *[writer.emit("NEQ_" + PARTS[dtype], "bool", part, part) for part in x])
     first = _order(writer, "LE", *((x, y) if isinstance(op, Minimum) else (y, x)))
@@ -184,7 +200,7 @@ _true_div = TrueDiv()
 # Scalar ops whose rule also applies to real operands.
 OF_PARTS = {Real, Imag, Conj, Complex, ComplexFromPolar, Angle}
 # Class of scalar op -> rule. ``rule(writer, op, operands, dtype)`` returns the value of an op that computes in `dtype`.
-COMPLEX_RULES = {
+COMPLEX_RULES: dict[Any, Rule] = {
     **{Add: _each("Add"), Sub: _each("Sub"), Neg: _each("Neg"), Mul: _product, Sqr: _product, Inv: _inverse},
     **{Real: _real, Imag: _imag, Conj: _conjugate, Complex: _complex, ComplexFromPolar: _from_polar, Angle: _angle},
     **{Abs: _modulus, Sgn: _sign, Switch: _choice, IsNan: _any_part("IsNan"), IsInf: _any_part("IsInf")},

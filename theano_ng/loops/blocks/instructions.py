@@ -5,9 +5,13 @@ compiled with the package, from the C code of the scalar ops: `misc.write_instru
 native/blocks/instructions.h, one row for each instruction.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from theano_ng.gof._native import processor_level
 from theano_ng.gof.graph import Apply
@@ -34,10 +38,10 @@ _OF_COMPLEX = {
 }
 _COMPLEX_OPS = (UnaryMath, TrueDiv, Pow)
 
-_registered = {}  # class of scalar ops -> an instance
+_registered: dict[type, Any] = {}  # class of scalar ops -> an instance
 
 
-def register(*ops):
+def register(*ops: Any) -> None:
     """Register scalar ops as instructions, for all dtypes for which they have C code.
 
     The C code must depend only on the dtypes.
@@ -63,7 +67,7 @@ register(
 )
 
 
-def operand_dtype(op, dtypes, computed):
+def operand_dtype(op: Any, dtypes: Sequence[str], computed: str) -> str | None:
     """Return the dtype in which a registered op computes, or None.
 
     The C code of the op converts the operands to this dtype. The result is None if the C code has no such conversion.
@@ -87,24 +91,25 @@ def operand_dtype(op, dtypes, computed):
     return computed
 
 
-def name_of(op, dtype):
+def name_of(op: Any, dtype: str) -> str | None:
     """Return the name of the instruction for a registered op on operands of `dtype`, or None for other ops."""
     return "%s_%s" % (type(op).__name__, dtype) if type(op) in _registered else None
 
 
-def conversion(source, target):
+def conversion(source: str, target: str) -> str:
     """Return the name of the instruction that converts one dtype to another."""
     return "%s_to_%s" % (source, target)
 
 
-def c_source():
+def c_source() -> str:
     """Return the C source of all instructions.
 
     Returns
     -------
     str
     """
-    includes, lines = {}, []
+    includes: dict[str, None] = {}
+    lines = []
     for op in sorted(_registered.values(), key=lambda op: type(op).__name__):
         for dtype in (*DTYPES, *(PARTS if isinstance(op, _COMPLEX_OPS) else ())):
             row = _row(op, dtype)
@@ -140,18 +145,18 @@ def c_source():
     return "\n".join([*head, "#else", *lines, "#endif", ""])
 
 
-def _headers(op):
+def _headers(op: Any) -> list[str]:
     names = op.c_helpers
     names = (names,) if isinstance(names, str) else names or ()
     return [*names, *([op.c_float_helpers] if op.c_float_helpers else [])]
 
 
-def _operands(op, dtype):
+def _operands(op: Any, dtype: str) -> list[str]:
     nin = op.nin if op.nin >= 0 else 2
     return ["bool" if isinstance(op, Switch) and k == 0 else dtype for k in range(nin)]
 
 
-def _row(op, dtype):
+def _row(op: Any, dtype: str) -> str | None:
     """Return the row of an op on operands of a dtype, or None if there is no such instruction."""
     operands = _operands(op, dtype)
     try:
@@ -173,14 +178,14 @@ def _row(op, dtype):
     )
 
 
-def _body(op, dtypes, out):
+def _body(op: Any, dtypes: Sequence[str], out: str) -> str:
     node = Apply(op, [get_scalar_type(d).make_variable() for d in dtypes], [get_scalar_type(out).make_variable()])
     sub = {"fail": "", "zeros": "zeros_%.0s"} if isinstance(op, RealDivision) else {"fail": ""}
     return " ".join(op.c_code(node, "n", ["x%d" % k for k in range(len(dtypes))], ["z"], sub).split())
 
 
 @functools.cache
-def instruction_module():
+def instruction_module() -> Any:
     """Return the module of instructions for this processor: that with the widest SIMD vectors that it supports."""
     name = "theano_ng.tensor.native.blocks_v%d"
     for level in range(processor_level(), 1, -1):

@@ -5,7 +5,11 @@ computes the same results as compiled kernels, in the same order: it executes on
 a block of elements.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +18,10 @@ from theano_ng.loops.blocks.instructions import conversion, instruction_module
 from theano_ng.loops.blocks.steps import Parts, Unsupported, Writer, chain, needed, renamed, single
 from theano_ng.loops.blocks.superinstructions import READ_ONCE
 from theano_ng.loops.program import Access, Literal, flattened
+
+if TYPE_CHECKING:
+    from theano_ng.loops.blocks.complex_steps import Pair, Value
+    from theano_ng.loops.program import LoopProgram
 
 # Flags of operands, in addition to their `Access`, as in native/blocks/interpreter.c.
 _MOVES, _READ_ONCE = 4, 8
@@ -24,7 +32,7 @@ _BLOCKS = (1024, 512, 256, 128)
 
 
 @functools.cache
-def interpreted(program):
+def interpreted(program: LoopProgram) -> Interpretation | None:
     """Return a program for the interpreter that replaces the kernel of a loop.
 
     Parameters
@@ -42,7 +50,7 @@ def interpreted(program):
         return None
 
 
-def _translated(program):
+def _translated(program: LoopProgram) -> Interpretation:
     """Return the Interpretation of a program without Composites.
 
     Whether an input that is MAYBE_BROADCAST is the same for all elements is known only at run time. If there is such an
@@ -67,11 +75,11 @@ def _translated(program):
     return _packed(program, writer, place, dtypes, values[len(stored) :], alternate, other)
 
 
-def _write(writer, program):
+def _write(writer: Writer, program: LoopProgram) -> Callable[[int | Literal], Value]:
     """Write the steps of a program; return a function from its values to the values of the writer."""
     dtypes, values = program.dtypes(), [writer.operand(k) for k in range(len(program.inputs))]
 
-    def value(v):
+    def value(v: int | Literal) -> Value:
         return writer.constant(v.dtype, v.value) if isinstance(v, Literal) else values[v]
 
     for op, arguments, results in program.steps:
@@ -82,7 +90,9 @@ def _write(writer, program):
     return value
 
 
-def _finish(writer, outputs, targets, nin, fixed):
+def _finish(
+    writer: Writer, outputs: list[Value], targets: list[str], nin: int, fixed: set[Pair]
+) -> tuple[dict[Pair, int], list[Value]]:
     """Emit the conversions and copies that store results in the output operands.
 
     A step whose result is an output stores it directly if possible. An output may share the memory of an input, so no
@@ -116,12 +126,12 @@ def _finish(writer, outputs, targets, nin, fixed):
     return place, outputs
 
 
-def _copy(writer, value):
+def _copy(writer: Writer, value: Value) -> Pair:
     dtype = writer.dtypes[value]
     return writer.emit("copy_%d" % (8 * np.dtype(dtype).itemsize), dtype, value)
 
 
-def _registers(writer, place, kept):
+def _registers(writer: Writer, place: dict[Pair, int], kept: Iterable[Pair]) -> tuple[dict[Pair, int], int]:
     """Assign registers to the results that are not in `place`, the dict of results that are stored in output operands.
 
     Results in `kept` keep their registers to the end.
@@ -138,7 +148,9 @@ def _registers(writer, place, kept):
         for value in operands:
             last[value] = k
     last.update(dict.fromkeys(kept, len(writer.steps)))
-    registers, free, count = {}, [], 0
+    registers: dict[Pair, int] = {}
+    free: list[int] = []
+    count = 0
     for k, (_, value, operands) in enumerate(writer.steps):
         done = [v for v in dict.fromkeys(operands) if v in registers and last[v] == k]
         # A result may overwrite an operand of equal item size. If the items of the operand were smaller, the result
@@ -153,7 +165,15 @@ def _registers(writer, place, kept):
     return registers, count
 
 
-def _packed(program, writer, place, dtypes, until, alternate, other):
+def _packed(
+    program: LoopProgram,
+    writer: Writer,
+    place: dict[Pair, int],
+    dtypes: list[str],
+    until: list[Pair],
+    alternate: int,
+    other: Interpretation | None,
+) -> Interpretation:
     """Return a program as packed parameters.
 
     Parameters
@@ -196,7 +216,7 @@ def _packed(program, writer, place, dtypes, until, alternate, other):
     )
     block = next((b for b in _BLOCKS if b * in_use <= _CACHE), _BLOCKS[-1])
 
-    def number(value):
+    def number(value: Pair) -> int:
         if value in place:
             return place[value]
         kind, k = value
@@ -236,9 +256,9 @@ def _packed(program, writer, place, dtypes, until, alternate, other):
     return Interpretation(instruction_module().kernels[kernel], words, (blocks, other))
 
 
-def _aligned(value, length):
+def _aligned(value: np.ndarray, length: int) -> np.ndarray:
     """Return a block whose elements are all equal to `value`, aligned to a cache line."""
-    room = np.empty(length * value.itemsize + 64, dtype=np.uint8)
+    room: np.ndarray = np.empty(length * value.itemsize + 64, dtype=np.uint8)
     start = -room.ctypes.data % 64
     block = room[start : start + length * value.itemsize].view(value.dtype)
     block[:] = value[0]

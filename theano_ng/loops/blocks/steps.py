@@ -3,6 +3,11 @@
 The steps are in the order in which compiled kernels compute.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 import numpy as np
 
 from theano_ng.loops.blocks.complex_steps import COMPLEX_RULES, OF_PARTS, Parts
@@ -12,6 +17,11 @@ from theano_ng.scalar.op import is_complex, is_discrete
 from theano_ng.scalar.ops_arith import Identity, Second, Switch
 from theano_ng.scalar.ops_compare import IsInf, IsNan
 from theano_ng.scalar.ops_complex import Cast
+
+if TYPE_CHECKING:
+    from theano_ng.loops.blocks.complex_steps import Pair, Value
+
+    Instruction: TypeAlias = tuple[str, Pair, tuple[Pair, ...]]
 
 _COMPLEX = {part: dtype for dtype, part in PARTS.items()}
 
@@ -27,36 +37,36 @@ class Writer:
     number. Results are numbered in the order of computation. They get registers when the program is complete.
     """
 
-    def __init__(self, dtypes):
+    def __init__(self, dtypes: Sequence[str]) -> None:
         self.dtypes = {("operand", k): dtype for k, dtype in enumerate(dtypes)}
-        self.constants = {}
-        self.steps = []  # name of the instruction, its result, its operands
+        self.constants: dict[tuple[str, bytes], Pair] = {}
+        self.steps: list[Instruction] = []  # name of the instruction, its result, its operands
 
-    def emit(self, name, dtype, *operands):
+    def emit(self, name: str, dtype: str, *operands: Pair) -> Pair:
         value = ("result", len(self.steps))
         self.dtypes[value] = dtype
         self.steps.append((name, value, operands))
         return value
 
-    def dtype_of(self, value):
+    def dtype_of(self, value: Value) -> str:
         return _COMPLEX[self.dtypes[value.re]] if isinstance(value, Parts) else self.dtypes[value]
 
-    def operand(self, k):
+    def operand(self, k: int) -> Value:
         """Return the value of operand `k`: converted to float32 if it is float16, `Parts` if it is complex."""
         value, dtype = ("operand", k), self.dtypes["operand", k]
         if is_complex(dtype):
             return self.split(value, dtype)
         return self.convert(value, "float32") if dtype == "float16" else value
 
-    def split(self, value, dtype):
+    def split(self, value: Pair, dtype: str) -> Parts:
         return Parts(*[self.emit("%s_%s" % (part, dtype), PARTS[dtype], value) for part in ("Real", "Imag")])
 
-    def join(self, value):
+    def join(self, value: Parts) -> Pair:
         """Emit the complex number that has the given parts, in its memory layout."""
         dtype = self.dtype_of(value)
         return self.emit("Complex_" + dtype, dtype, *value)
 
-    def constant(self, dtype, data):
+    def constant(self, dtype: str, data: Any) -> Value:
         """Return the value of a constant. A float16 constant becomes a float32 with the same value."""
         if is_complex(dtype):
             data = np.asarray(data, dtype=dtype)
@@ -67,7 +77,7 @@ class Writer:
         self.dtypes[value] = dtype
         return value
 
-    def convert(self, value, dtype):
+    def convert(self, value: Value, dtype: str) -> Value:
         if is_complex(dtype):
             parts = value if isinstance(value, Parts) else Parts(value, self.constant(PARTS[dtype], 0))
             return Parts(*[self.convert(part, PARTS[dtype]) for part in parts])
@@ -78,7 +88,7 @@ class Writer:
         source = self.dtypes[value]
         return value if source == dtype else self.emit(conversion(source, dtype), dtype, value)
 
-    def apply(self, op, operands, dtypes, out):
+    def apply(self, op: Any, operands: list[Value], dtypes: Sequence[str], out: str) -> Value:
         """Emit the steps that compute a scalar op.
 
         Parameters
@@ -112,7 +122,7 @@ class Writer:
         elif kind in (IsNan, IsInf) and is_discrete(wide[0]):
             result = self.convert(self.constant("bool", False), target)
         else:
-            dtype = operand_dtype(op, wide, computed)
+            dtype: Any = operand_dtype(op, wide, computed)
             name = dtype and name_of(op, dtype)
             if name is None or name not in instruction_module().instructions:
                 raise Unsupported
@@ -121,16 +131,16 @@ class Writer:
             result = self.emit("round_to_half", "float32", result)
         return result
 
-    def of_complex(self, op, operands, computed):
+    def of_complex(self, op: Any, operands: list[Value], computed: str) -> Parts:
         """Emit an instruction on joined complex numbers; return the parts of its result."""
-        name = name_of(op, computed)
+        name: Any = name_of(op, computed)
         if not is_complex(computed) or name not in instruction_module().instructions:
             raise Unsupported
         return self.split(
             self.emit(name, computed, *[self.join(self.convert(v, computed)) for v in operands]), computed
         )
 
-    def _instruction(self, op, name, dtype, operands, computed, target):
+    def _instruction(self, op: Any, name: str, dtype: str, operands: list[Value], computed: str, target: str) -> Value:
         if isinstance(op, Switch):
             operands = [self.convert(operands[0], "bool"), *[self.convert(v, dtype) for v in operands[1:]]]
         else:
@@ -146,7 +156,7 @@ class Writer:
         return self.convert(self.convert(result, computed), target)
 
 
-def needed(writer, outputs):
+def needed(writer: Writer, outputs: list[Value]) -> list[Value]:
     """Remove the steps whose results are unused, such as parts of complex numbers.
 
     Steps with integer results remain, because they detect divisions by zero.
@@ -171,7 +181,7 @@ def needed(writer, outputs):
     return _numbered(writer, kept[::-1], outputs)
 
 
-def chain(writer, outputs, fixed):
+def chain(writer: Writer, outputs: list[Value], fixed: Set[Pair]) -> list[Value]:
     """Replace pairs of steps by one step if there is an instruction for both.
 
     Parameters
@@ -191,7 +201,7 @@ def chain(writer, outputs, fixed):
     return _numbered(writer, combine_steps(writer.steps, kept, lambda v: v[0] == "constant" or v in fixed), outputs)
 
 
-def _numbered(writer, steps, outputs):
+def _numbered(writer: Writer, steps: Sequence[Instruction], outputs: list[Value]) -> list[Value]:
     """Replace the steps of a writer, renumber the results accordingly, and return the renumbered outputs."""
     replaced = [value for _, value, _ in (*writer.steps, *steps)]
     del writer.steps[:]
@@ -206,10 +216,10 @@ def _numbered(writer, steps, outputs):
     return [renamed(v, names) for v in outputs]
 
 
-def single(value):
+def single(value: Value) -> tuple[Pair, ...]:
     """Return a tuple of the values of which a value consists: its parts, or itself."""
     return value if isinstance(value, Parts) else (value,)
 
 
-def renamed(value, names):
+def renamed(value: Value, names: dict[Pair, Pair]) -> Value:
     return Parts(*[names.get(v, v) for v in value]) if isinstance(value, Parts) else names.get(value, value)

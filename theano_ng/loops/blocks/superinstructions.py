@@ -5,9 +5,17 @@ once. The combination does not change any rounding: a product and a sum that are
 already (`scalar.contraction`).
 """
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Callable, Sequence, Set
+from typing import TYPE_CHECKING, Any
 
 from theano_ng.scalar.contraction import MulAdd, MulSub, SubMul
+
+if TYPE_CHECKING:
+    from theano_ng.loops.blocks.complex_steps import Pair
+    from theano_ng.loops.blocks.steps import Instruction
 
 # The C expression of each step, made from the names of its operands and their dtype.
 _SINGLE = {
@@ -20,11 +28,11 @@ _COMMUTATIVE = ("Add", "Mul", "MulAdd", "MulSub", "SubMul")
 _PLACES = "abcd"
 
 
-def _arity(name):
+def _arity(name: str) -> int:
     return 2 if name in ("Add", "Sub", "Mul") else 3
 
 
-def _pairs():
+def _pairs() -> dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
     """Return a dict: instruction -> (first step, second step, operands of the first, operands of the second).
 
     Among the operands of the second step, ``t`` is the result of the first.
@@ -43,14 +51,14 @@ def _pairs():
     return found
 
 
-def _names(n):
+def _names(n: int) -> tuple[str, ...]:
     return tuple(["x%d" % k for k in range(n)])
 
 
 PAIRS = _pairs()
 
 
-def _masks(name):
+def _masks(name: str) -> tuple[str, ...]:
     """Return the variants of an instruction. Each is a string with the letters of the operands that it reads once."""
     if name in PAIRS:
         n = _arity(PAIRS[name][0]) + _arity(PAIRS[name][1]) - 1 - (name == "horner")
@@ -58,7 +66,7 @@ def _masks(name):
     return {"Add": ("b",), "Mul": ("b",), "Sub": ("a", "b")}.get(name, ("bc", "c", "b"))
 
 
-def c_source(c_types):
+def c_source(c_types: dict[str, str]) -> list[str]:
     """Return the C source of the instructions.
 
     Parameters
@@ -81,7 +89,7 @@ def c_source(c_types):
                 n = _arity(name)
                 text = "z = %s;" % _SINGLE[name](_names(n), dtype)
             for mask in _masks(name):
-                loads = {True: [], False: []}
+                loads: dict[bool, list[str]] = {True: [], False: []}
                 for k, place in enumerate(_PLACES[:n]):
                     one = place in mask
                     loads[one].append(
@@ -94,7 +102,7 @@ def c_source(c_types):
     return lines
 
 
-def instruction_name(name, mask, dtype):
+def instruction_name(name: str, mask: str, dtype: str) -> str:
     return "%s_%s%s" % (name, mask + "_" if mask else "", dtype)
 
 
@@ -107,13 +115,13 @@ READ_ONCE = {
 }
 
 
-def _split(name):
+def _split(name: str) -> tuple[Any, Any]:
     """Return the operation and the dtype of an instruction on floats, or (None, None) for other instructions."""
     operation, _, dtype = name.rpartition("_")
     return (operation, dtype) if operation in _SINGLE and dtype in ("float32", "float64") else (None, None)
 
 
-def combine_steps(steps, kept, fixed):
+def combine_steps(steps: Sequence[Instruction], kept: Set[Pair], fixed: Callable[[Pair], bool]) -> list[Instruction]:
     """Combine pairs of steps to single steps.
 
     Parameters
@@ -129,7 +137,7 @@ def combine_steps(steps, kept, fixed):
     -------
     list
     """
-    uses = {}
+    uses: dict[Pair, list[int]] = {}
     for k, (_, _, operands) in enumerate(steps):
         for value in operands:
             uses.setdefault(value, []).append(k)
@@ -150,7 +158,9 @@ def combine_steps(steps, kept, fixed):
     return [_read_once(step, fixed) for k, step in enumerate(made) if k not in gone]
 
 
-def _pair(first, second, inner, outer, at):
+def _pair(
+    first: str, second: str, inner: tuple[Pair, ...], outer: tuple[Pair, ...], at: int
+) -> tuple[str, tuple[Pair, ...]] | None:
     """Return the instruction that combines two steps, and its operands; None if there is no such instruction."""
     others = [v for i, v in enumerate(outer) if i != at]
     if at == 1 and second in _COMMUTATIVE:
@@ -162,7 +172,7 @@ def _pair(first, second, inner, outer, at):
     return (name, (*inner, *others)) if name in PAIRS else None
 
 
-def _read_once(step, fixed):
+def _read_once(step: Instruction, fixed: Callable[[Pair], bool]) -> Instruction:
     """Return a variant of a step that reads operands once if they are the same for all elements, or the step itself."""
     name, value, operands = step
     operation, _, dtype = name.rpartition("_")

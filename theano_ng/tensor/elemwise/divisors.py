@@ -26,7 +26,7 @@ class Divisors(NamedTuple):
     """
 
     inputs: dict
-    computed: str
+    computed: str | None
 
     def __bool__(self):
         return bool(self.inputs or self.computed)

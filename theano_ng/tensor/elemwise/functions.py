@@ -5,6 +5,11 @@ decorated function below only provides the name, signature and docstring; the
 decorator replaces the function by the Elemwise.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -13,10 +18,24 @@ from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.op import Elemwise
 
-__all__ = []
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import DTypeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
+
+    P = ParamSpec("P")
+
+    class ElementwiseFunction(Elemwise, Generic[P]):
+        """An Elemwise that is called with the parameters of the function that it replaces."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> TensorVariable: ...
 
 
-def _scal_elemwise_with_nfunc(nfunc, nin, nout):
+__all__: list[str] = []
+
+
+def _scal_elemwise_with_nfunc(
+    nfunc: str | None, nin: int | None, nout: int | None
+) -> Callable[[Callable[P, TensorVariable]], ElementwiseFunction[P]]:
     """Return a decorator that replaces a function by an Elemwise.
 
     Parameters
@@ -33,7 +52,7 @@ def _scal_elemwise_with_nfunc(nfunc, nin, nout):
     """
     nfunc_spec = (nfunc, nin, nout) if nfunc else None
 
-    def construct(symbol):
+    def construct(symbol: Any) -> Any:
         name = symbol.__name__
         if name.endswith("_inplace"):
             scalar_name = name[: -len("_inplace")]
@@ -62,36 +81,36 @@ _scal_elemwise = _scal_elemwise_with_nfunc(None, None, None)
 
 
 @_scal_elemwise_with_nfunc("less", 2, 1)
-def lt(a, b):
+def lt(a: TensorLike, b: TensorLike) -> TensorVariable:
     """a < b, elementwise (bool)"""
 
 
 @_scal_elemwise_with_nfunc("greater", 2, 1)
-def gt(a, b):
+def gt(a: TensorLike, b: TensorLike) -> TensorVariable:
     """a > b, elementwise (bool)"""
 
 
 @_scal_elemwise_with_nfunc("less_equal", 2, 1)
-def le(a, b):
+def le(a: TensorLike, b: TensorLike) -> TensorVariable:
     """a <= b, elementwise (bool)"""
 
 
 @_scal_elemwise_with_nfunc("greater_equal", 2, 1)
-def ge(a, b):
+def ge(a: TensorLike, b: TensorLike) -> TensorVariable:
     """a >= b, elementwise (bool)"""
 
 
 @_scal_elemwise_with_nfunc("equal", 2, 1)
-def eq(a, b):
+def eq(a: TensorLike, b: TensorLike) -> TensorVariable:
     """a == b, elementwise (bool)"""
 
 
 @_scal_elemwise_with_nfunc("not_equal", 2, 1)
-def neq(a, b):
+def neq(a: TensorLike, b: TensorLike) -> TensorVariable:
     """a != b, elementwise (bool)"""
 
 
-def _named_elemwise(scalar_op, symbol, nfunc=None, nin=1, nout=1):
+def _named_elemwise(scalar_op: Any, symbol: str, nfunc: str | None = None, nin: int = 1, nout: int = 1) -> Elemwise:
     """Return an Elemwise whose Python name has a trailing underscore. `symbol` is the name without it."""
     return Elemwise(
         scalar_op, name="Elemwise{%s,no_inplace}" % symbol, nfunc_spec=(nfunc, nin, nout) if nfunc else None
@@ -102,7 +121,7 @@ isnan_ = _named_elemwise(scal.isnan, "isnan", "isnan")
 isinf_ = _named_elemwise(scal.isinf, "isinf", "isinf")
 
 
-def isnan(a):
+def isnan(a: TensorLike) -> TensorVariable:
     """Return True for each element that is NaN.
 
     Parameters
@@ -120,7 +139,7 @@ def isnan(a):
     return isnan_(a)
 
 
-def isinf(a):
+def isinf(a: TensorLike) -> TensorVariable:
     """Return True for each element that is infinite.
 
     Parameters
@@ -138,12 +157,12 @@ def isinf(a):
     return isinf_(a)
 
 
-def _all_false(a):
+def _all_false(a: TensorVariable) -> TensorVariable:
     return a.zeros_like(dtype="bool")
 
 
 @_scal_elemwise_with_nfunc("where", 3, 1)
-def switch(cond, ift, iff):
+def switch(cond: TensorLike, ift: TensorLike, iff: TensorLike) -> TensorVariable:
     """ift where cond is nonzero, else iff; both are evaluated"""
 
 
@@ -154,22 +173,22 @@ where = switch
 
 
 @_scal_elemwise_with_nfunc("bitwise_and", 2, 1)
-def and_(a, b):
+def and_(a: TensorLike, b: TensorLike) -> TensorVariable:
     """bitwise a & b"""
 
 
 @_scal_elemwise_with_nfunc("bitwise_or", 2, 1)
-def or_(a, b):
+def or_(a: TensorLike, b: TensorLike) -> TensorVariable:
     """bitwise a | b"""
 
 
 @_scal_elemwise_with_nfunc("bitwise_xor", 2, 1)
-def xor(a, b):
+def xor(a: TensorLike, b: TensorLike) -> TensorVariable:
     """bitwise a ^ b"""
 
 
 @_scal_elemwise_with_nfunc("invert", 1, 1)
-def invert(a):
+def invert(a: TensorLike) -> TensorVariable:
     """bitwise ~a"""
 
 
@@ -183,27 +202,27 @@ bitwise_not = invert
 
 
 @_scal_elemwise_with_nfunc("add", 2, 1)
-def add(a, *other_terms):
+def add(a: TensorLike, *other_terms: TensorLike) -> TensorVariable:
     """elementwise sum of any number of terms"""
 
 
 @_scal_elemwise_with_nfunc("subtract", 2, 1)
-def sub(a, b):
+def sub(a: TensorLike, b: TensorLike) -> TensorVariable:
     """elementwise a - b"""
 
 
 @_scal_elemwise_with_nfunc("multiply", 2, 1)
-def mul(a, *other_terms):
+def mul(a: TensorLike, *other_terms: TensorLike) -> TensorVariable:
     """elementwise product of any number of factors"""
 
 
 @_scal_elemwise_with_nfunc("true_divide", 2, 1)
-def true_div(a, b):
+def true_div(a: TensorLike, b: TensorLike) -> TensorVariable:
     """elementwise a / b; integers give floats"""
 
 
 @_scal_elemwise_with_nfunc("floor_divide", 2, 1)
-def int_div(a, b):
+def int_div(a: TensorLike, b: TensorLike) -> TensorVariable:
     """elementwise floor of a / b; integers divided by zero raise ZeroDivisionError"""
 
 
@@ -211,27 +230,27 @@ floor_div = int_div
 
 
 @_scal_elemwise_with_nfunc("mod", 2, 1)
-def mod(a, b):
+def mod(a: TensorLike, b: TensorLike) -> TensorVariable:
     """elementwise a % b, with the sign of b; integers modulo zero raise ZeroDivisionError"""
 
 
 @_scal_elemwise_with_nfunc("power", 2, 1)
-def pow(a, b):
+def pow(a: TensorLike, b: TensorLike) -> TensorVariable:
     """elementwise a ** b"""
 
 
 @_scal_elemwise_with_nfunc("negative", 1, 1)
-def neg(a):
+def neg(a: TensorLike) -> TensorVariable:
     """elementwise -a"""
 
 
 @_scal_elemwise_with_nfunc("reciprocal", 1, 1)
-def inv(a):
+def inv(a: TensorLike) -> TensorVariable:
     """elementwise 1.0 / a (a float)"""
 
 
 @_scal_elemwise_with_nfunc("abs", 1, 1)
-def abs_(a):
+def abs_(a: TensorLike) -> TensorVariable:
     """absolute value of a, elementwise; real for complex a
 
     Python's `abs` calls this function.
@@ -239,7 +258,7 @@ def abs_(a):
 
 
 @_scal_elemwise_with_nfunc("square", 1, 1)
-def sqr(a):
+def sqr(a: TensorLike) -> TensorVariable:
     """elementwise a * a"""
 
 
@@ -247,27 +266,27 @@ square = sqr
 
 
 @_scal_elemwise_with_nfunc("sqrt", 1, 1)
-def sqrt(a):
+def sqrt(a: TensorLike) -> TensorVariable:
     """elementwise square root of a"""
 
 
 @_scal_elemwise_with_nfunc("sign", 1, 1)
-def sgn(a):
+def sgn(a: TensorLike) -> TensorVariable:
     """elementwise sign of a: -1, 0 or 1 (NaN for NaN)"""
 
 
 @_scal_elemwise_with_nfunc("maximum", 2, 1)
-def maximum(x, y):
+def maximum(x: TensorLike, y: TensorLike) -> TensorVariable:
     """elementwise maximum; NaN if one of the two is NaN"""
 
 
 @_scal_elemwise_with_nfunc("minimum", 2, 1)
-def minimum(x, y):
+def minimum(x: TensorLike, y: TensorLike) -> TensorVariable:
     """elementwise minimum; NaN if one of the two is NaN"""
 
 
 @_scal_elemwise
-def clip(x, min, max):
+def clip(x: TensorLike, min: TensorLike, max: TensorLike) -> TensorVariable:
     """x limited to the interval [min, max]
 
     The three arguments broadcast.  With min > max the result is undefined.
@@ -275,7 +294,7 @@ def clip(x, min, max):
 
 
 @_scal_elemwise
-def second(a, b):
+def second(a: TensorLike, b: TensorLike) -> TensorVariable:
     """`b` broadcast to the shape of `a`; `fill` is the usual name"""
 
 
@@ -286,31 +305,31 @@ fill = second
 
 
 @_scal_elemwise_with_nfunc("ceil", 1, 1)
-def ceil(a):
+def ceil(a: TensorLike) -> TensorVariable:
     """smallest integer not below a (2.1 -> 3), as a float"""
 
 
 @_scal_elemwise_with_nfunc("floor", 1, 1)
-def floor(a):
+def floor(a: TensorLike) -> TensorVariable:
     """largest integer not above a (2.9 -> 2), as a float"""
 
 
 @_scal_elemwise_with_nfunc("trunc", 1, 1)
-def trunc(a):
+def trunc(a: TensorLike) -> TensorVariable:
     """a without its fractional part (-1.7 -> -1), as a float"""
 
 
 @_scal_elemwise_with_nfunc("around", 1, 1)
-def round_half_to_even(a):
+def round_half_to_even(a: TensorLike) -> TensorVariable:
     """nearest integer, halves to the even one: 0.5 -> 0, 2.5 -> 2"""
 
 
 @_scal_elemwise
-def round_half_away_from_zero(a):
+def round_half_away_from_zero(a: TensorLike) -> TensorVariable:
     """nearest integer, halves away from zero: 0.5 -> 1, -2.5 -> -3"""
 
 
-def round(a, mode=None):
+def round(a: TensorLike, mode: str | None = None) -> TensorVariable:
     """Round to the nearest integer, elementwise; the result for integers is a float.
 
     Parameters
@@ -335,7 +354,7 @@ def round(a, mode=None):
     raise ValueError("round: mode must be 'half_to_even' or 'half_away_from_zero', not %r" % (mode,))
 
 
-def iround(a, mode=None):
+def iround(a: TensorLike, mode: str | None = None) -> TensorVariable:
     """Return ``cast(round(a, mode), 'int64')``.
 
     Parameters
@@ -356,37 +375,37 @@ def iround(a, mode=None):
 
 
 @_scal_elemwise_with_nfunc("exp", 1, 1)
-def exp(a):
+def exp(a: TensorLike) -> TensorVariable:
     """e ** a, elementwise"""
 
 
 @_scal_elemwise_with_nfunc("exp2", 1, 1)
-def exp2(a):
+def exp2(a: TensorLike) -> TensorVariable:
     """2 ** a, elementwise"""
 
 
 @_scal_elemwise_with_nfunc("expm1", 1, 1)
-def expm1(a):
+def expm1(a: TensorLike) -> TensorVariable:
     """e ** a - 1, accurate for small a"""
 
 
 @_scal_elemwise_with_nfunc("log", 1, 1)
-def log(a):
+def log(a: TensorLike) -> TensorVariable:
     """natural logarithm"""
 
 
 @_scal_elemwise_with_nfunc("log2", 1, 1)
-def log2(a):
+def log2(a: TensorLike) -> TensorVariable:
     """logarithm of base 2"""
 
 
 @_scal_elemwise_with_nfunc("log10", 1, 1)
-def log10(a):
+def log10(a: TensorLike) -> TensorVariable:
     """logarithm of base 10"""
 
 
 @_scal_elemwise_with_nfunc("log1p", 1, 1)
-def log1p(a):
+def log1p(a: TensorLike) -> TensorVariable:
     """log(1 + a), accurate for small a"""
 
 
@@ -394,77 +413,77 @@ def log1p(a):
 
 
 @_scal_elemwise_with_nfunc("deg2rad", 1, 1)
-def deg2rad(a):
+def deg2rad(a: TensorLike) -> TensorVariable:
     """degrees to radians"""
 
 
 @_scal_elemwise_with_nfunc("rad2deg", 1, 1)
-def rad2deg(a):
+def rad2deg(a: TensorLike) -> TensorVariable:
     """radians to degrees"""
 
 
 @_scal_elemwise_with_nfunc("cos", 1, 1)
-def cos(a):
+def cos(a: TensorLike) -> TensorVariable:
     """cosine of a"""
 
 
 @_scal_elemwise_with_nfunc("arccos", 1, 1)
-def arccos(a):
+def arccos(a: TensorLike) -> TensorVariable:
     """arc cosine of a"""
 
 
 @_scal_elemwise_with_nfunc("sin", 1, 1)
-def sin(a):
+def sin(a: TensorLike) -> TensorVariable:
     """sine of a"""
 
 
 @_scal_elemwise_with_nfunc("arcsin", 1, 1)
-def arcsin(a):
+def arcsin(a: TensorLike) -> TensorVariable:
     """arc sine of a"""
 
 
 @_scal_elemwise_with_nfunc("tan", 1, 1)
-def tan(a):
+def tan(a: TensorLike) -> TensorVariable:
     """tangent of a"""
 
 
 @_scal_elemwise_with_nfunc("arctan", 1, 1)
-def arctan(a):
+def arctan(a: TensorLike) -> TensorVariable:
     """arc tangent of a"""
 
 
 @_scal_elemwise_with_nfunc("arctan2", 2, 1)
-def arctan2(a, b):
+def arctan2(a: TensorLike, b: TensorLike) -> TensorVariable:
     """angle of the point (b, a): arc tangent of a / b in the right quadrant"""
 
 
 @_scal_elemwise_with_nfunc("cosh", 1, 1)
-def cosh(a):
+def cosh(a: TensorLike) -> TensorVariable:
     """hyperbolic cosine of a"""
 
 
 @_scal_elemwise_with_nfunc("arccosh", 1, 1)
-def arccosh(a):
+def arccosh(a: TensorLike) -> TensorVariable:
     """inverse of cosh"""
 
 
 @_scal_elemwise_with_nfunc("sinh", 1, 1)
-def sinh(a):
+def sinh(a: TensorLike) -> TensorVariable:
     """hyperbolic sine of a"""
 
 
 @_scal_elemwise_with_nfunc("arcsinh", 1, 1)
-def arcsinh(a):
+def arcsinh(a: TensorLike) -> TensorVariable:
     """inverse of sinh"""
 
 
 @_scal_elemwise_with_nfunc("tanh", 1, 1)
-def tanh(a):
+def tanh(a: TensorLike) -> TensorVariable:
     """hyperbolic tangent of a"""
 
 
 @_scal_elemwise_with_nfunc("arctanh", 1, 1)
-def arctanh(a):
+def arctanh(a: TensorLike) -> TensorVariable:
     """inverse of tanh"""
 
 
@@ -472,103 +491,103 @@ def arctanh(a):
 
 
 @_scal_elemwise_with_nfunc("scipy.special.erf", 1, 1)
-def erf(a):
+def erf(a: TensorLike) -> TensorVariable:
     """error function"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.erfc", 1, 1)
-def erfc(a):
+def erfc(a: TensorLike) -> TensorVariable:
     """complementary error function, 1 - erf(a)"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.erfcx", 1, 1)
-def erfcx(a):
+def erfcx(a: TensorLike) -> TensorVariable:
     """scaled complementary error function, exp(a**2) * erfc(a)"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.erfinv", 1, 1)
-def erfinv(a):
+def erfinv(a: TensorLike) -> TensorVariable:
     """inverse of erf"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.erfcinv", 1, 1)
-def erfcinv(a):
+def erfcinv(a: TensorLike) -> TensorVariable:
     """inverse of erfc"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.gamma", 1, 1)
-def gamma(a):
+def gamma(a: TensorLike) -> TensorVariable:
     """gamma function"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.gammaln", 1, 1)
-def gammaln(a):
+def gammaln(a: TensorLike) -> TensorVariable:
     """logarithm of the absolute value of gamma(a)"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.psi", 1, 1)
-def psi(a):
+def psi(a: TensorLike) -> TensorVariable:
     """derivative of gammaln (digamma)"""
 
 
 @_scal_elemwise
-def tri_gamma(a):
+def tri_gamma(a: TensorLike) -> TensorVariable:
     """second derivative of gammaln"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.gammainc", 2, 1)
-def gammainc(a, x):
+def gammainc(a: TensorLike, x: TensorLike) -> TensorVariable:
     """regularized lower incomplete gamma function"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.gammaincc", 2, 1)
-def gammaincc(a, x):
+def gammaincc(a: TensorLike, x: TensorLike) -> TensorVariable:
     """regularized upper incomplete gamma function, 1 - gammainc(a, x)"""
 
 
 @_scal_elemwise
-def gammau(a, x):
+def gammau(a: TensorLike, x: TensorLike) -> TensorVariable:
     """upper incomplete gamma function (not regularized)"""
 
 
 @_scal_elemwise
-def gammal(a, x):
+def gammal(a: TensorLike, x: TensorLike) -> TensorVariable:
     """lower incomplete gamma function (not regularized)"""
 
 
 @_scal_elemwise
-def chi2sf(x, k):
+def chi2sf(x: TensorLike, k: TensorLike) -> TensorVariable:
     """survival function of the chi squared distribution with k degrees of
     freedom, at x"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.j0", 1, 1)
-def j0(x):
+def j0(x: TensorLike) -> TensorVariable:
     """Bessel function of the first kind of order 0"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.j1", 1, 1)
-def j1(x):
+def j1(x: TensorLike) -> TensorVariable:
     """Bessel function of the first kind of order 1"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.jv", 2, 1)
-def jv(v, x):
+def jv(v: TensorLike, x: TensorLike) -> TensorVariable:
     """Bessel function of the first kind of real order v"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.i0", 1, 1)
-def i0(x):
+def i0(x: TensorLike) -> TensorVariable:
     """modified Bessel function of the first kind of order 0"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.i1", 1, 1)
-def i1(x):
+def i1(x: TensorLike) -> TensorVariable:
     """modified Bessel function of the first kind of order 1"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.iv", 2, 1)
-def iv(v, x):
+def iv(v: TensorLike, x: TensorLike) -> TensorVariable:
     """modified Bessel function of the first kind of real order v"""
 
 
@@ -576,32 +595,32 @@ def iv(v, x):
 
 
 @_scal_elemwise_with_nfunc("real", 1, 1)
-def real(z):
+def real(z: TensorLike) -> TensorVariable:
     """real part of z; z itself if it is not complex"""
 
 
 @_scal_elemwise_with_nfunc("imag", 1, 1)
-def imag(z):
+def imag(z: TensorLike) -> TensorVariable:
     """imaginary part of z; zeros if z is not complex"""
 
 
 @_scal_elemwise_with_nfunc("angle", 1, 1)
-def angle(z):
+def angle(z: TensorLike) -> TensorVariable:
     """polar angle of z, in radians"""
 
 
 @_scal_elemwise
-def complex(real, imag):
+def complex(real: TensorLike, imag: TensorLike) -> TensorVariable:
     """complex number with these real and imaginary parts"""
 
 
 @_scal_elemwise_with_nfunc("conj", 1, 1)
-def conj(z):
+def conj(z: TensorLike) -> TensorVariable:
     """complex conjugate of z"""
 
 
 @_scal_elemwise
-def complex_from_polar(abs, angle):
+def complex_from_polar(abs: TensorLike, angle: TensorLike) -> TensorVariable:
     """complex number with this absolute value and angle"""
 
 
@@ -610,13 +629,13 @@ def complex_from_polar(abs, angle):
 tensor_copy = Elemwise(scal.identity)
 
 
-def _conversion(real_value, name):
+def _conversion(real_value: Elemwise, name: str) -> Elemwise:
     """Set the docstring of an Elemwise that casts to the dtype `name`, and return the Elemwise."""
     real_value.__doc__ = "Elementwise conversion to %s; see `cast`." % name
     return real_value
 
 
-def _convert_to(dtype):
+def _convert_to(dtype: str) -> Elemwise:
     return _conversion(Elemwise(getattr(scal, "convert_to_" + dtype)), dtype)
 
 
@@ -653,7 +672,7 @@ _cast_mapping = {
 }
 
 
-def cast(x, dtype):
+def cast(x: TensorLike, dtype: DTypeLike) -> TensorVariable:
     """Convert the elements of `x` to `dtype`, by value.
 
     Parameters
@@ -696,7 +715,7 @@ float32_rtol, float32_atol = 1e-5, 1e-5
 float64_rtol, float64_atol = 1.0000000000000001e-05, 1e-8
 
 
-def _get_atol_rtol(a, b):
+def _get_atol_rtol(a: Any, b: Any) -> tuple[float, float]:
     """Return the tolerances for the less precise of two dtypes."""
     dtypes = (str(a.dtype), str(b.dtype))
     if "float16" in dtypes:
@@ -706,7 +725,7 @@ def _get_atol_rtol(a, b):
     return float64_atol, float64_rtol
 
 
-def _allclose(a, b, rtol=None, atol=None):
+def _allclose(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
     """Call `numpy.allclose` on arrays, with default tolerances that depend on the dtypes.
 
     Parameters
@@ -723,7 +742,9 @@ def _allclose(a, b, rtol=None, atol=None):
     return np.allclose(a, b, atol=default_atol if atol is None else atol, rtol=default_rtol if rtol is None else rtol)
 
 
-def isclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
+def isclose(
+    a: TensorLike, b: TensorLike, rtol: float = 1.0e-5, atol: float = 1.0e-8, equal_nan: bool = False
+) -> TensorVariable:
     """Return True for each pair of elements with ``|a - b| <= atol + rtol * |b|``.
 
     Parameters
@@ -752,11 +773,13 @@ def isclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
     return result
 
 
-def _may_be_special(x):
+def _may_be_special(x: TensorVariable) -> bool:
     return x.dtype not in DISCRETE
 
 
-def allclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
+def allclose(
+    a: TensorLike, b: TensorLike, rtol: float = 1.0e-5, atol: float = 1.0e-8, equal_nan: bool = False
+) -> TensorVariable:
     """Return True if all elements are close; see :func:`isclose`.
 
     Parameters
@@ -776,7 +799,7 @@ def allclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
     return isclose(a, b, rtol, atol, equal_nan).all()
 
 
-def div_proxy(x, y):
+def div_proxy(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Divide as Python 2 does.
 
     For two integers, `config.int_division` selects the operation; the default is floor division.
@@ -796,7 +819,7 @@ def div_proxy(x, y):
     return int_div(x, y) if op is scal.int_div else true_div(x, y)
 
 
-def divmod(x, y):
+def divmod(x: TensorLike, y: TensorLike) -> tuple[TensorVariable, TensorVariable]:
     """Return ``(floor_div(x, y), mod(x, y))``, elementwise.
 
     Parameters
@@ -811,7 +834,7 @@ def divmod(x, y):
     return floor_div(x, y), mod_check(x, y)
 
 
-def mod_check(x, y):
+def mod_check(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Return ``mod(x, y)``, or raise for complex numbers.
 
     Raises
@@ -827,7 +850,7 @@ def mod_check(x, y):
     return mod(x, y)
 
 
-def power(x, y):
+def power(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Return ``pow(x, y)``, elementwise.
 
     Parameters
@@ -838,7 +861,7 @@ def power(x, y):
     return pow(x, y)
 
 
-def ceil_intdiv(a, b):
+def ceil_intdiv(a: TensorLike, b: TensorLike) -> TensorVariable:
     """Return the smallest integer not below a / b, for integers, without overflow.
 
     Parameters
@@ -856,7 +879,7 @@ def ceil_intdiv(a, b):
     return cast(neq(mod(a, b), 0), div.dtype) + div
 
 
-def smallest(*args):
+def smallest(*args: TensorLike) -> TensorVariable:
     """Return the elementwise minimum of several tensors.
 
     Parameters
@@ -867,7 +890,7 @@ def smallest(*args):
     return _extremum(args, minimum, "smallest")
 
 
-def largest(*args):
+def largest(*args: TensorLike) -> TensorVariable:
     """Return the elementwise maximum of several tensors.
 
     Parameters
@@ -878,7 +901,7 @@ def largest(*args):
     return _extremum(args, maximum, "largest")
 
 
-def _extremum(args, op, name):
+def _extremum(args: Sequence[TensorLike], op: Elemwise, name: str) -> TensorVariable:
     if not args:
         raise TypeError("%s needs at least one argument" % name)
     args = [as_tensor_variable(arg) for arg in args]

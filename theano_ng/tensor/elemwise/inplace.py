@@ -99,7 +99,7 @@ def _define(namespace):
 
 
 _define(globals())
-fill_inplace = second_inplace  # noqa: F821, defined by the call above
+fill_inplace = second_inplace  # type: ignore[name-defined]  # noqa: F821, defined by the call above
 
 
 def transpose_inplace(x, **kwargs):

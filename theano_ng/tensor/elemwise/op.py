@@ -1,6 +1,9 @@
 """Elementwise operations on tensors: `Elemwise`, which lifts a scalar op, and `DimShuffle`, which aligns dimensions."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +39,10 @@ from theano_ng.tensor.elemwise.perform import (
     evaluate_scalar_op,
 )
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["DimShuffle", "DimShufflePrinter", "Elemwise", "scalar_continuous", "scalar_one"]
 
@@ -86,6 +93,10 @@ class DimShuffle(NativeOp, COp):
     _f16_ok = True
     check_input = False
     __props__ = ("input_broadcastable", "new_order", "inplace")
+
+    if TYPE_CHECKING:
+
+        def __call__(self, _input: TensorLike) -> TensorVariable: ...
 
     def fails_on_values(self, node):
         return False
@@ -304,7 +315,7 @@ class Elemwise(NativeOp, OpenMPOp):
     __props__ = ("scalar_op", "inplace_pattern")
     _f16_ok = True
 
-    signatures = {}
+    signatures: dict[Any, Any] = {}
     """Elemwise -> function with the same parameters. Elemwise objects without an entry have those of the scalar op."""
     same_for_any_ndim = True
 
@@ -369,6 +380,10 @@ class Elemwise(NativeOp, OpenMPOp):
     __repr__ = __str__
 
     # -- graph -------------------------------------------------------------------------------------------------------
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *inputs: Any, **kwargs: Any) -> TensorVariable: ...
 
     def get_output_info(self, dim_shuffle, *inputs):
         """Return the dtypes and broadcast patterns of the outputs of a node, and its padded inputs.
@@ -475,7 +490,7 @@ class Elemwise(NativeOp, OpenMPOp):
 
     # -- derivatives -------------------------------------------------------------------------------------------------
 
-    shortcuts = {}
+    shortcuts: dict[type, Any] = {}
     """Class of scalar ops -> function of a node that returns a `gof.differentiate.Shortcut` or None."""
 
     def shortcut(self, node):

@@ -1,5 +1,10 @@
 """Search in sorted vectors, and conversions between flat indices and coordinates."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng.configdefaults import config
@@ -14,6 +19,10 @@ from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.indexing.selecting import _broadcast_shape
 from theano_ng.tensor.shaping.creation import _undefined_grads
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import ShapeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["SearchsortedOp", "searchsorted", "UnravelIndex", "unravel_index", "RavelMultiIndex", "ravel_multi_index"]
 
@@ -81,7 +90,7 @@ class SearchsortedOp(NativeOp, Op):
         return [None]
 
 
-def searchsorted(x, v, side="left", sorter=None):
+def searchsorted(x: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> TensorVariable:
     """Return the positions at which the elements of `v` would be inserted to keep `x` sorted.
 
     Parameters
@@ -168,7 +177,9 @@ class UnravelIndex(NativeOp, Op):
         return [None] * self.ndim
 
 
-def unravel_index(indices, dims, order="C", ndim=None):
+def unravel_index(
+    indices: TensorLike, dims: ShapeLike, order: str = "C", ndim: int | None = None
+) -> tuple[TensorVariable, ...]:
     """Convert flat indices to a tuple of coordinates.
 
     Parameters
@@ -269,7 +280,9 @@ class RavelMultiIndex(NativeOp, Op):
         return [None]
 
 
-def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+def ravel_multi_index(
+    multi_index: Sequence[TensorLike], dims: ShapeLike, mode: str = "raise", order: str = "C"
+) -> TensorVariable:
     """Convert a tuple of coordinates to flat indices.
 
     Parameters

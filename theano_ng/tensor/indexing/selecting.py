@@ -1,6 +1,9 @@
 """Ops that select elements: `nonzero` and related functions, `choose`, `default`."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +21,10 @@ from theano_ng.tensor.shaping.allocation import sum_over_repeated
 from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.shaping.joining import stack
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "Nonzero",
@@ -69,7 +76,7 @@ class Nonzero(NativeOp, Op):
 _nonzero = Nonzero()
 
 
-def nonzero(a, return_matrix=False):
+def nonzero(a: TensorLike, return_matrix: bool = False) -> Any:
     """Return the indices of the nonzero elements.
 
     Parameters
@@ -92,7 +99,7 @@ def nonzero(a, return_matrix=False):
     return stack(list(found), axis=0)
 
 
-def flatnonzero(a):
+def flatnonzero(a: TensorLike) -> TensorVariable:
     """Return the indices of the nonzero elements of the flattened tensor.
 
     Parameters
@@ -110,7 +117,7 @@ def flatnonzero(a):
     return nonzero(a.flatten(), return_matrix=False)[0]
 
 
-def nonzero_values(a):
+def nonzero_values(a: TensorLike) -> TensorVariable:
     """Return the nonzero elements of the flattened tensor.
 
     Parameters
@@ -270,7 +277,7 @@ def _broadcast_shape(shapes_and_flags):
     return tuple(result)
 
 
-def choose(a, choices, out=None, mode="raise"):
+def choose(a: TensorLike, choices: TensorLike, out: Any = None, mode: str = "raise") -> TensorVariable:
     """Build a tensor by selecting from `choices`, like `numpy.choose`.
 
     Parameters

@@ -3,6 +3,10 @@
 Indexing by arrays and masks is in `indexing.advanced`; its names are available here, too.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -75,6 +79,10 @@ from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.shaping.reshaping import Reshape, scalar_from_tensor
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT, SliceType, make_slice
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "AdvancedBooleanIncSubtensor",
@@ -565,7 +573,7 @@ def _as_index(idx):
     return idx
 
 
-def index_variable(x, args):
+def index_variable(x: TensorLike, args: Any) -> TensorVariable:
     """Return ``x[args]`` for a tensor variable, for every kind of index that NumPy supports.
 
     Parameters
@@ -624,7 +632,8 @@ def index_variable(x, args):
         taken = [idx for idx in args if idx is not None]
         everything = all(isinstance(idx, slice) and idx == slice(None) for idx in taken)
         part = x if everything and not _is_part(x) else index_variable(x, tuple(taken))
-        pattern, axis = [], 0
+        pattern: list[int | str] = []
+        axis = 0
         for idx in args:
             if idx is None:
                 pattern.append("x")
@@ -637,7 +646,7 @@ def index_variable(x, args):
     return Subtensor(indices)(x, *Subtensor.collapse(indices, lambda field: isinstance(field, Variable)))
 
 
-def take(a, indices, axis=None, mode="raise"):
+def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str = "raise") -> TensorVariable:
     """Return elements of a tensor along an axis, like `numpy.take`.
 
     Parameters
@@ -693,7 +702,9 @@ def _is_part(x):
     return x.owner is not None and isinstance(x.owner.op, (Subtensor, AdvancedSubtensor1, BaseAdvancedSubtensor))
 
 
-def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
+def set_subtensor(
+    x: TensorVariable, y: TensorLike, inplace: bool = False, tolerate_inplace_aliasing: bool = False
+) -> TensorVariable:
     """Return the tensor of which x is a part, with this part set to y.
 
     Parameters
@@ -721,7 +732,13 @@ def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
     return inc_subtensor(x, y, inplace, set_instead_of_inc=True, tolerate_inplace_aliasing=tolerate_inplace_aliasing)
 
 
-def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplace_aliasing=False):
+def inc_subtensor(
+    x: TensorVariable,
+    y: TensorLike,
+    inplace: bool = False,
+    set_instead_of_inc: bool = False,
+    tolerate_inplace_aliasing: bool = False,
+) -> TensorVariable:
     """Return the tensor of which x is a part, with y added to this part.
 
     An element that is indexed twice is incremented twice.
@@ -766,7 +783,8 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
             y = addbroadcast(y, i)
     if x.owner is None:
         raise TypeError("x must be the result of a subtensor operation")
-    op, inner = x.owner.op, x.owner.inputs[0]
+    op: Any = x.owner.op
+    inner: Any = x.owner.inputs[0]
     if isinstance(op, Subtensor):
         tolerated = [(0, 1)] if tolerate_inplace_aliasing else []
         return IncSubtensor(op.idx_list, inplace, set_instead_of_inc, destroyhandler_tolerate_aliased=tolerated)(

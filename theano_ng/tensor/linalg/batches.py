@@ -1,15 +1,24 @@
 """Products of batches of matrices."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from theano_ng.tensor.blas.ops import BatchedDot
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.linalg.products import _dot, _tensordot_as_dot, tensordot
 from theano_ng.tensor.shaping.allocation import alloc
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
+
 __all__ = ["batched_dot", "batched_tensordot", "matmul"]
 
 
-def matmul(a, b):
+def matmul(a: TensorLike, b: TensorLike) -> TensorVariable:
     """Return the matrix product in the sense of Python's ``@``: batches of matrices are broadcast.
 
     Parameters
@@ -42,7 +51,7 @@ def matmul(a, b):
     lengths = [b.shape[i] if a.broadcastable[i] else a.shape[i] for i in range(stack)]
     pattern = [a.broadcastable[i] and b.broadcastable[i] for i in range(stack)]
 
-    def flat(x):
+    def flat(x: TensorLike) -> TensorVariable:
         if any(x.broadcastable[i] and not pattern[i] for i in range(stack)):
             x = alloc(x, *lengths + [x.shape[-2], x.shape[-1]])
         return x.reshape((-1, x.shape[-2], x.shape[-1]), ndim=3)
@@ -52,7 +61,7 @@ def matmul(a, b):
     return patternbroadcast(product, pattern + [a.broadcastable[-2], b.broadcastable[-1]])
 
 
-def batched_dot(a, b):
+def batched_dot(a: TensorLike, b: TensorLike) -> TensorVariable:
     """Return the matrix products of corresponding slices of two batches.
 
     Parameters
@@ -80,7 +89,7 @@ def batched_dot(a, b):
     return BatchedDot()(a, b)
 
 
-def batched_tensordot(x, y, axes=2):
+def batched_tensordot(x: TensorLike, y: TensorLike, axes: int | Sequence[Sequence[int]] = 2) -> TensorVariable:
     """Return the :func:`tensordot` of corresponding slices of two batches.
 
     Parameters

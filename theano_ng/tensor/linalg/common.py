@@ -1,5 +1,9 @@
 """Helper functions of the Ops of linear algebra: conversion of inputs, and derivatives taken from expressions."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng import scalar
@@ -8,6 +12,10 @@ from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.differentiate import Lop, Rop
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import as_tensor_variable
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 LINALG_DTYPES = ("float32", "float64", "complex64", "complex128")
 _REAL = {"float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}
@@ -53,7 +61,7 @@ def as_matrix(op, x):
     return x
 
 
-def adjoint(x):
+def adjoint(x: TensorLike) -> TensorVariable:
     """Return the transposed matrix, conjugated if it is complex."""
     return (T.conj(x) if x.dtype.startswith("complex") else x).T
 
@@ -112,7 +120,7 @@ def pushforward(build, inputs, eval_points):
     return Rop(build(*points), *map(list, zip(*moving)))
 
 
-def matrix_dot(*args):
+def matrix_dot(*args: TensorLike) -> TensorVariable:
     r"""Return the product of several matrices.
 
     Given matrices :math:`A_0, A_1, .., A_N`, compute :math:`A_0 \cdot A_1 \cdot .. \cdot A_N` from left to right.

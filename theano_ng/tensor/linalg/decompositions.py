@@ -7,6 +7,10 @@ diagonal of R must not contain zeros. The signs of vectors are not determined by
 them, and they do not change in a neighborhood of the matrix.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
@@ -27,6 +31,10 @@ from theano_ng.tensor.linalg.common import (
 from theano_ng.tensor.linalg.inverses import matrix_inverse
 from theano_ng.tensor.linalg.solving import solve_lower_triangular, solve_upper_triangular
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 
 def _no_complex_gradient(op, x):
@@ -89,7 +97,11 @@ class Eig(Op):
         At run time, if the matrix is not square, contains NaN or infinities, or is real and has complex eigenvalues.
     """
 
-    __props__ = ()
+    __props__: tuple[str, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: TensorLike) -> list[TensorVariable]: ...
 
     def make_node(self, x):
         x = as_matrix(self, x)
@@ -278,7 +290,7 @@ class EighGrad(Op):
         return [shapes[0]]
 
 
-def eigh(a, UPLO="L"):
+def eigh(a: TensorLike, UPLO: str = "L") -> Any:
     """Return the eigenvalues (ascending) and eigenvectors (columns) of a symmetric or Hermitian matrix.
 
     Parameters
@@ -432,7 +444,7 @@ class QRIncomplete(Op):
         return [(T.minimum(m, n), n)]
 
 
-def qr(a, mode="reduced"):
+def qr(a: TensorLike, mode: str = "reduced") -> Any:
     """Return the QR decomposition of a matrix: ``a = dot(q, r)`` with q orthonormal and r upper-triangular.
 
     Parameters
@@ -575,7 +587,7 @@ class SVD(Op):
         return [(m, m), (k,), (n, n)] if self.full_matrices else [(m, k), (k,), (k, n)]
 
 
-def svd(a, full_matrices=1, compute_uv=1):
+def svd(a: TensorLike, full_matrices: int | bool = 1, compute_uv: int | bool = 1) -> Any:
     """Return the singular value decomposition, computed on the CPU: ``a = dot(u[:, :K] * s, vh[:K])``.
 
     Parameters

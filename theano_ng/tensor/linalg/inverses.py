@@ -1,5 +1,9 @@
 """Inverses of matrices. Users import these names from `theano_ng.tensor.nlinalg`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng.gof.graph import Apply
@@ -8,6 +12,10 @@ from theano_ng.gof.op import Op
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.linalg.common import adjoint, as_matrix, matrix_dot, store, with_pattern
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 LAPACK = "theano_ng.tensor.native.lapack:"
 
@@ -30,6 +38,10 @@ class MatrixInverse(NativeOp, Op):
 
     __module__ = "theano_ng.tensor.nlinalg"  # the documented path
     __props__ = ()
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: TensorLike) -> TensorVariable: ...
 
     def make_node(self, x):
         x = as_matrix(self, x)
@@ -90,6 +102,10 @@ class MatrixPinv(Op):
 
     __module__ = "theano_ng.tensor.nlinalg"
     __props__ = ()
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: TensorLike) -> TensorVariable: ...
 
     def make_node(self, x):
         x = as_matrix(self, x)

@@ -3,6 +3,10 @@
 Users import these names from `theano_ng.tensor.slinalg`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng.compile.ops import view_op
@@ -27,6 +31,10 @@ from theano_ng.tensor.linalg.solving import (
 )
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 # --- generalized eigenvalues -------------------------------------------------------------------------------------------------
 
@@ -204,7 +212,7 @@ class EigvalshGrad(Op):
         return [folded(T.dot(v * factor, adjoint(v)), self.lower) for factor in (gw, -gw * w)[: len(matrices)]]
 
 
-def eigvalsh(a, b, lower=True):
+def eigvalsh(a: TensorLike, b: TensorLike, lower: bool = True) -> TensorVariable:
     """Return the generalized eigenvalues of a Hermitian positive definite eigensystem.
 
     These are all numbers w for which ``a v = w b v`` has solutions.
@@ -229,7 +237,7 @@ def eigvalsh(a, b, lower=True):
 # --- functions ---------------------------------------------------------------------------------------------------------------
 
 
-def kron(a, b):
+def kron(a: TensorLike, b: TensorLike) -> TensorVariable:
     """Return the Kronecker product, like the former ``scipy.linalg.kron(a, b)``.
 
     Parameters
@@ -280,6 +288,10 @@ class Expm(Op):
     """
 
     __props__ = ()
+
+    if TYPE_CHECKING:
+
+        def __call__(self, A: TensorLike) -> TensorVariable: ...
 
     def make_node(self, A):
         A = scipy_matrix(self, A)

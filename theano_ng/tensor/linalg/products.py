@@ -1,5 +1,10 @@
 """Products of vectors, matrices and tensors."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -11,6 +16,10 @@ from theano_ng.tensor.dtypes import BLAS_DTYPES
 from theano_ng.tensor.elemwise.functions import mul
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["Dot", "_dot", "dot", "outer", "tensordot", "_tensordot_as_dot"]
 
@@ -100,7 +109,7 @@ class Dot(NativeOp, Op):
 _dot = Dot()
 
 
-def dot(a, b):
+def dot(a: TensorLike, b: TensorLike) -> TensorVariable:
     """Return the product of two tensors.
 
     Parameters
@@ -127,7 +136,7 @@ def dot(a, b):
     return _dot(a, b)
 
 
-def outer(x, y):
+def outer(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Return the outer product of two vectors. Other tensors are flattened first.
 
     Parameters
@@ -240,7 +249,7 @@ def _tensordot_as_dot(a, b, axes, dot, batched):
     return product
 
 
-def tensordot(a, b, axes=2):
+def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Any] = 2) -> TensorVariable:
     """Return the sum of products over any axes of two tensors.
 
     Parameters

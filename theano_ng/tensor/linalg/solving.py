@@ -1,6 +1,9 @@
 """Cholesky factors and linear systems. Users import these names from `theano_ng.tensor.slinalg`."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +14,10 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.optdb import register_loader
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.linalg.common import adjoint, as_linalg_inputs, as_matrix, pullback, store, with_pattern
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 LAPACK = "theano_ng.tensor.native.lapack:"
 STRUCTURES = (
@@ -132,6 +139,10 @@ class Cholesky(NativeOp, Op):
     """
 
     __props__ = ("lower", "destructive", "on_error")
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: TensorLike) -> TensorVariable: ...
 
     def __init__(self, lower=True, on_error="raise", destructive=False):
         if on_error not in ("raise", "nan"):
@@ -312,6 +323,10 @@ class Solve(NativeOp, Op):
 
     __props__ = ("A_structure", "lower", "overwrite_A", "overwrite_b")
     _CODES = {"symmetric": 1, "lower_triangular": 2, "upper_triangular": 3}
+
+    if TYPE_CHECKING:
+
+        def __call__(self, A: TensorLike, b: TensorLike) -> TensorVariable: ...
 
     def __init__(self, A_structure="general", lower=False, overwrite_A=False, overwrite_b=False):
         if A_structure not in STRUCTURES:

@@ -1,5 +1,9 @@
 """Activations that are short expressions, Ops that prepend a scalar to rows, and the two-level softmax."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -15,6 +19,10 @@ from theano_ng.tensor.nnet.blocksparse import sparse_block_dot
 from theano_ng.tensor.nnet.sigmoids import ScalarActivation, ScalarSoftsign, scalar_softsign, softsign  # noqa: F401, names of this module
 from theano_ng.tensor.nnet.softmax import softmax
 from theano_ng.tensor.shaping.creation import arange
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import IntLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 
 class ScalarRectifier(ScalarActivation):
@@ -48,7 +56,7 @@ def _like(value, x):
     return value
 
 
-def relu(x, alpha=0):
+def relu(x: TensorLike, alpha: TensorLike = 0) -> TensorVariable:
     """Compute the rectified linear unit: x where x is positive, alpha * x elsewhere.
 
     Parameters
@@ -64,7 +72,7 @@ def relu(x, alpha=0):
     return _rectifier(x) - as_tensor_variable(_like(alpha, x)) * _rectifier(-x)
 
 
-def elu(x, alpha=1):
+def elu(x: TensorLike, alpha: TensorLike = 1) -> TensorVariable:
     """Compute the exponential linear unit: x where x is positive, alpha * (exp(x) - 1) elsewhere.
 
     Clevert et al., 2015, arXiv:1511.07289.
@@ -75,7 +83,7 @@ def elu(x, alpha=1):
     return switch(x > 0, x, _like(alpha, x) * expm1(below))
 
 
-def selu(x):
+def selu(x: TensorLike) -> TensorVariable:
     """Compute the scaled exponential linear unit, whose constants keep mean 0 and variance 1.
 
     Klambauer et al., 2017, arXiv:1706.02515.
@@ -167,7 +175,18 @@ prepend_0_to_each_row = Prepend_scalar_constant_to_each_row(0.0)
 prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.0)
 
 
-def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, W2, b2, target=None):
+def h_softmax(
+    x: TensorLike,
+    batch_size: IntLike,
+    n_outputs: IntLike,
+    n_classes: IntLike,
+    n_outputs_per_class: IntLike,
+    W1: TensorLike,
+    b1: TensorLike,
+    W2: TensorLike,
+    b2: TensorLike,
+    target: TensorLike | None = None,
+) -> TensorVariable:
     """Compute a two-level softmax: first over classes of outputs, then over the outputs of each class.
 
     Parameters

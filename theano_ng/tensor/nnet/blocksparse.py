@@ -1,5 +1,9 @@
 """Products with selected blocks of a matrix, for layers of which only some blocks are computed."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng.configdefaults import config
@@ -11,6 +15,10 @@ from theano_ng.gof.optdb import register_loader
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.elemwise.functions import cast
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "SparseBlockGemv",
@@ -71,7 +79,7 @@ class _Blocks(NativeOp, Op):
     """
 
     __props__ = ("inplace",)
-    function = None
+    function: str | None = None
 
     def __init__(self, inplace=False):
         self.inplace = inplace
@@ -281,7 +289,9 @@ sparse_block_outer = SparseBlockOuter(False)
 sparse_block_outer_inplace = SparseBlockOuter(True)
 
 
-def sparse_block_dot(W, h, inputIdx, b, outputIdx):
+def sparse_block_dot(
+    W: TensorLike, h: TensorLike, inputIdx: TensorLike, b: TensorLike, outputIdx: TensorLike
+) -> TensorVariable:
     """Multiply vectors by selected blocks of a matrix, and add a bias; see :class:`SparseBlockGemv`.
 
     Parameters

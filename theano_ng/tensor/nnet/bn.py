@@ -1,5 +1,10 @@
 """The functions of batch normalization that users call. Their Ops are in `bn_ops`."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng.configdefaults import config
@@ -18,6 +23,10 @@ from theano_ng.tensor.nnet.bn_ops import (  # noqa: F401, names of this module
     in_dtype,
 )
 from theano_ng.tensor.shaping.broadcasting import addbroadcast
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 # Rules are imported when their names are used.
 __getattr__, __dir__, _ = lazy_names(
@@ -58,7 +67,9 @@ class BNComposite(Composite):
         return [dx, -dx, -(dgamma * gamma) / std, dgamma, top]
 
 
-def batch_normalization(inputs, gamma, beta, mean, std, mode="low_mem"):
+def batch_normalization(
+    inputs: TensorLike, gamma: TensorLike, beta: TensorLike, mean: TensorLike, std: TensorLike, mode: str = "low_mem"
+) -> TensorVariable:
     """Normalize by given statistics: ``(inputs - mean) * gamma / std + beta``.
 
     Parameters
@@ -162,15 +173,15 @@ class _Layout:
 
 
 def batch_normalization_train(
-    inputs,
-    gamma,
-    beta,
-    axes="per-activation",
-    epsilon=1e-4,
-    running_average_factor=0.1,
-    running_mean=None,
-    running_var=None,
-):
+    inputs: TensorLike,
+    gamma: TensorLike,
+    beta: TensorLike,
+    axes: str | int | Sequence[int] = "per-activation",
+    epsilon: TensorLike = 1e-4,
+    running_average_factor: TensorLike = 0.1,
+    running_mean: TensorLike | None = None,
+    running_var: TensorLike | None = None,
+) -> tuple[TensorVariable, ...]:
     """Normalize by the mean and the variance of the inputs themselves.
 
     Parameters
@@ -209,7 +220,7 @@ def batch_normalization_train(
         raise ValueError("running_mean and running_var must either both be given or both be None")
     epsilon = _prepare_epsilon(epsilon)
     layout = _Layout(inputs, axes, gamma, beta)
-    running = ()
+    running: tuple[TensorVariable, ...] = ()
     if running_mean is not None:
         running = (as_tensor_variable(running_mean), as_tensor_variable(running_var))
         for name, value in zip(("running_mean", "running_var"), running):
@@ -229,7 +240,15 @@ def batch_normalization_train(
     return (out, *[layout.back(value) for value in statistics])
 
 
-def batch_normalization_test(inputs, gamma, beta, mean, var, axes="per-activation", epsilon=1e-4):
+def batch_normalization_test(
+    inputs: TensorLike,
+    gamma: TensorLike,
+    beta: TensorLike,
+    mean: TensorLike,
+    var: TensorLike,
+    axes: str | int | Sequence[int] = "per-activation",
+    epsilon: TensorLike = 1e-4,
+) -> TensorVariable:
     """Normalize by given statistics: ``(inputs - mean) * gamma / sqrt(var + epsilon) + beta``.
 
     Parameters

@@ -1,5 +1,9 @@
 """Cross-entropies between distributions, with labels, and fused with softmax."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from theano_ng import compile
@@ -19,6 +23,10 @@ from theano_ng.tensor.nnet.softmax import _softmax, softmax_op, softmax_with_bia
 from theano_ng.tensor.shaping.creation import arange, zeros_like
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 
 def _check_labels(y, classes):
@@ -154,17 +162,21 @@ crossentropy_softmax_argmax_1hot_with_bias = CrossentropySoftmaxArgmax1HotWithBi
 crossentropy_softmax_1hot_with_bias_dx = CrossentropySoftmax1HotWithBiasDx()
 
 
-def crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs):
+def crossentropy_softmax_1hot_with_bias(
+    x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
+) -> list[TensorVariable]:
     """Return the cross-entropy of softmax(x + b) with labels, and softmax(x + b)."""
     return crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)[0:2]
 
 
-def crossentropy_softmax_1hot(x, y_idx, **kwargs):
+def crossentropy_softmax_1hot(x: TensorLike, y_idx: TensorLike, **kwargs: Any) -> list[TensorVariable]:
     """Return the cross-entropy of softmax(x) with labels, and softmax(x)."""
     return crossentropy_softmax_1hot_with_bias(x, zeros_like(x[0, :]), y_idx, **kwargs)
 
 
-def crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y_idx, **kwargs):
+def crossentropy_softmax_max_and_argmax_1hot_with_bias(
+    x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
+) -> tuple[TensorVariable, ...]:
     """Return the cross-entropy, softmax, the largest probability and its position, row by row.
 
     Returns
@@ -175,7 +187,9 @@ def crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y_idx, **kwargs):
     return xent, softmax, softmax[arange(argmax.shape[0]), argmax], argmax
 
 
-def crossentropy_softmax_max_and_argmax_1hot(x, y_idx, **kwargs):
+def crossentropy_softmax_max_and_argmax_1hot(
+    x: TensorLike, y_idx: TensorLike, **kwargs: Any
+) -> tuple[TensorVariable, ...]:
     """Do the same as `crossentropy_softmax_max_and_argmax_1hot_with_bias`, without a bias."""
     return crossentropy_softmax_max_and_argmax_1hot_with_bias(x, zeros_like(x[0, :]), y_idx, **kwargs)
 
@@ -279,7 +293,7 @@ class CrossentropyCategorical1Hot(RowOp):
 crossentropy_categorical_1hot = CrossentropyCategorical1Hot()
 
 
-def binary_crossentropy(output, target):
+def binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariable:
     """Return ``-(target * log(output) + (1 - target) * log(1 - output))``, elementwise.
 
     Parameters
@@ -292,7 +306,7 @@ def binary_crossentropy(output, target):
     return -(target * log(output) + (1.0 - target) * log(1.0 - output))
 
 
-def sigmoid_binary_crossentropy(output, target):
+def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariable:
     """Return ``binary_crossentropy(sigmoid(output), target)``, elementwise and stable for large absolute outputs."""
 
     def grad(inputs, out_grads):
@@ -306,7 +320,7 @@ def sigmoid_binary_crossentropy(output, target):
     return op(*inp)
 
 
-def categorical_crossentropy(coding_dist, true_dist):
+def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> TensorVariable:
     """Return the cross-entropy between distributions, row by row.
 
     Parameters
@@ -337,7 +351,7 @@ def categorical_crossentropy(coding_dist, true_dist):
     )
 
 
-def confusion_matrix(actual, pred):
+def confusion_matrix(actual: TensorLike, pred: TensorLike) -> list[TensorVariable]:
     """Count how often each actual label was predicted as each label.
 
     Parameters

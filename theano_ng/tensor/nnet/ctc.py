@@ -3,6 +3,10 @@
 The package has its own implementation: no other library is needed, and ``config.ctc.root`` is not read.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
@@ -14,6 +18,10 @@ from theano_ng.lazy import lazy_names
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["ConnectionistTemporalClassification", "ctc", "ctc_available", "ctc_present"]
 
@@ -28,14 +36,16 @@ def ctc_present():
     return True
 
 
-def ctc_available():
+def ctc_available() -> bool:
     """Return True: an implementation is always available."""
     return True
 
 
-ctc_present.msg = ctc_available.msg = None
-ctc_present.path = ctc_available.path = None
-ctc_present.avail = ctc_available.avail = True
+_functions: list[Any] = [ctc_present, ctc_available]
+for _function in _functions:
+    _function.msg = _function.path = None
+    _function.avail = True
+del _function, _functions
 
 
 def _one_example(frames, labels):
@@ -197,7 +207,7 @@ class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
         return found
 
 
-def ctc(activations, labels, input_lengths):
+def ctc(activations: TensorLike, labels: TensorLike, input_lengths: TensorLike) -> TensorVariable:
     """Return the cost of labels by connectionist temporal classification.
 
     The cost is the negative logarithm of the total probability of all alignments. An alignment is a sequence of

@@ -1,5 +1,9 @@
 """Ops that make windows of images the rows of a matrix, and the transpose of this map."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from theano_ng.configdefaults import config
@@ -12,6 +16,10 @@ from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import cast, int_div, switch
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["Images2Neibs", "images2neibs", "neibs2images"]
 
@@ -249,7 +257,7 @@ def _is_one(v):
         return False
 
 
-def images2neibs(ten4, neib_shape, neib_step=None, mode="valid"):
+def images2neibs(ten4: TensorLike, neib_shape: Any, neib_step: Any = None, mode: str = "valid") -> TensorVariable:
     """Return the windows of images as the rows of a matrix.
 
     Parameters
@@ -289,7 +297,7 @@ def images2neibs(ten4, neib_shape, neib_step=None, mode="valid"):
     return Images2Neibs(mode)(ten4, neib_shape, neib_step)
 
 
-def neibs2images(neibs, neib_shape, original_shape, mode="valid"):
+def neibs2images(neibs: TensorLike, neib_shape: Any, original_shape: Any, mode: str = "valid") -> TensorVariable:
     """Return the images whose windows, with the default step of `images2neibs`, are the rows of a matrix.
 
     Parameters

@@ -18,7 +18,7 @@ class RowOp(NativeOp, Op):
     """
 
     __props__ = ()
-    function = None
+    function: str | None = None
 
     def native_code(self, node):
         dtypes = {i.type.dtype for i in node.inputs if i.type.dtype.startswith(("float", "complex"))}

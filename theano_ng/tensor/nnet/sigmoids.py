@@ -1,5 +1,9 @@
 """Sigmoid, its approximations, softplus and softsign."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -10,6 +14,10 @@ from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.elemwise.functions import clip
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.saturating import logistic, read_function, readers
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 
 class ScalarActivation(UnaryMath):
@@ -114,7 +122,7 @@ ultra_fast_sigmoid_inplace = Elemwise(
 )
 
 
-def hard_sigmoid(x):
+def hard_sigmoid(x: TensorLike) -> TensorVariable:
     """Compute the cheapest approximation of the sigmoid: a line of slope 0.2 through (0, 1/2), clipped to [0, 1].
 
     Parameters

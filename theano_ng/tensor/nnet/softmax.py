@@ -1,5 +1,9 @@
 """Softmax over the rows of a matrix, its logarithm and its gradient."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng.gof.derivative import DisconnectedType
@@ -8,6 +12,10 @@ from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import exp
 from theano_ng.tensor.logarithms import Logarithm, log_of_op
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 
 def _softmax(x):
@@ -194,7 +202,7 @@ log_of_op[softmax_with_bias] = Logarithm(
 )
 
 
-def softmax(c):
+def softmax(c: TensorLike) -> TensorVariable:
     """Return the softmax of every row of a matrix; a vector counts as a matrix with one row.
 
     Parameters
@@ -215,11 +223,11 @@ def softmax(c):
     return softmax_op(c)
 
 
-def logsoftmax(c):
+def logsoftmax(c: TensorLike) -> TensorVariable:
     """Return the logarithm of `softmax`, without underflow."""
     return logsoftmax_op(c)
 
 
-def softmax_graph(c):
+def softmax_graph(c: TensorLike) -> TensorVariable:
     """Return the softmax of every row, as a graph of elementary operations."""
     return exp(c) / exp(c).sum(axis=-1, keepdims=True)

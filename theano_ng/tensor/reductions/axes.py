@@ -1,6 +1,9 @@
 """The axes of reductions: normalization of the argument, and restoring reduced dimensions."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,6 +12,10 @@ from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.type_other import NoneTypeT
 
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import Axis, TensorLike
+    from theano_ng.tensor.var import TensorVariable
+
 __all__ = ["check_and_normalize_axes", "makeKeepDims"]
 
 
@@ -16,7 +23,7 @@ def _is_none(axis):
     return axis is None or isinstance(axis, Variable) and isinstance(axis.type, NoneTypeT)
 
 
-def check_and_normalize_axes(x, axis):
+def check_and_normalize_axes(x: TensorLike, axis: Any) -> Any:
     """Return the axes of a reduction as a sorted list of non-negative integers.
 
     Parameters
@@ -42,7 +49,7 @@ def check_and_normalize_axes(x, axis):
     if isinstance(axis, Variable):
         if not isinstance(axis, Constant):
             raise TypeError("The axis of a reduction must be a constant, but it is the variable %s" % (axis,))
-        if axis.dtype not in DISCRETE:
+        if axis.dtype not in DISCRETE:  # type: ignore[attr-defined]
             raise TypeError("The axis of a reduction must be an integer, got %s" % (axis,))
         axis = axis.data
     # Ranges and sets are allowed, too. Iterators are not, since functions with keepdims read the axes twice.
@@ -73,7 +80,7 @@ def check_and_normalize_axes(x, axis):
     return sorted(set(result))
 
 
-def axes_or_none(x, axis):
+def axes_or_none(x: TensorLike, axis: Any) -> Any:
     """Return the axes like :func:`check_and_normalize_axes`, but None for None.
 
     Ops treat None as all axes. An empty list means no axis, as in NumPy.
@@ -83,13 +90,13 @@ def axes_or_none(x, axis):
     return check_and_normalize_axes(x, axis)
 
 
-def reduced_axes(x, axis):
+def reduced_axes(x: TensorLike, axis: Any) -> Any:
     """Return the sorted list of the axes of a reduction. None means all axes."""
     axes = axes_or_none(x, axis)
     return list(range(x.ndim)) if axes is None else axes
 
 
-def makeKeepDims(x, y, axis):
+def makeKeepDims(x: TensorLike, y: TensorVariable, axis: Axis) -> TensorVariable:
     """Restore the axes that a reduction removed as broadcastable ones.
 
     Parameters

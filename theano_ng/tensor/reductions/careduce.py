@@ -64,7 +64,7 @@ class CAReduce(NativeOp, Op):
     extremes. ``CAReduce(or_)`` is any, ``CAReduce(and_)`` is all, ``CAReduce(xor)`` is the parity of each bit.
     """
 
-    __props__ = ("scalar_op", "axis")
+    __props__: tuple[str, ...] = ("scalar_op", "axis")
     _f16_ok = True
 
     def fails_on_values(self, node):
@@ -310,7 +310,7 @@ class _Logical(CAReduce):
     """The base class of `All` and `Any`: the input is compared with 0, and the result is bool."""
 
     __props__ = ("axis",)
-    nfunc_spec = None
+    nfunc_spec: tuple[str, int, int] | None = None
     _scalar_op = None
 
     def __init__(self, axis=None):
@@ -377,10 +377,10 @@ class CAReduceDtype(CAReduce):
         the input. It is float64 if the result is a float and an integer accumulator could wrap around.
     """
 
-    __props__ = ("scalar_op", "axis", "dtype", "acc_dtype")
+    __props__: tuple[str, ...] = ("scalar_op", "axis", "dtype", "acc_dtype")
     # Input dtypes for which an accumulator of 64-bit integers could wrap around. If the result is a float, the
     # accumulator is float64 for these.
-    _wraps = ("int64", "uint64")
+    _wraps: frozenset[str] | tuple[str, ...] = ("int64", "uint64")
 
     def __init__(self, scalar_op, axis=None, dtype=None, acc_dtype=None):
         CAReduce.__init__(self, scalar_op, axis=axis)

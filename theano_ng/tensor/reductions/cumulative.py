@@ -1,5 +1,9 @@
 """Cumulative sums and products, and differences."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -16,6 +20,10 @@ from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import zeros
 from theano_ng.tensor.shaping.joining import join
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["CumOp", "CumsumOp", "CumprodOp", "cumsum", "cumprod", "DiffOp", "diff", "LinearRecurrence"]
 
@@ -223,7 +231,7 @@ class CumprodOp(Op):
         return CumOp(*args, mode="mul", **kwargs)
 
 
-def cumsum(x, axis=None):
+def cumsum(x: TensorLike, axis: int | None = None) -> TensorVariable:
     """Return the cumulative sum along an axis, like `numpy.cumsum`.
 
     Parameters
@@ -240,7 +248,7 @@ def cumsum(x, axis=None):
     return CumOp(axis=axis, mode="add")(x)
 
 
-def cumprod(x, axis=None):
+def cumprod(x: TensorLike, axis: int | None = None) -> TensorVariable:
     """Return the cumulative product along an axis, like `numpy.cumprod`.
 
     Parameters
@@ -326,7 +334,7 @@ class DiffOp(NativeOp, Op):
         return [tuple(shape)]
 
 
-def diff(x, n=1, axis=-1):
+def diff(x: TensorLike, n: int = 1, axis: int = -1) -> TensorVariable:
     """Return the n-th difference along an axis, like `numpy.diff`.
 
     Parameters

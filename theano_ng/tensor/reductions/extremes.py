@@ -1,6 +1,9 @@
 """Extremes and their indices: the Ops, and the functions max, min, argmax, argmin."""
 
+from __future__ import annotations
+
 import builtins
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +22,10 @@ from theano_ng.tensor.reductions.axes import makeKeepDims, reduced_axes
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import Axis, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["MaxAndArgmax", "Argmax", "Argmin", "max_and_argmax", "max", "min", "argmax", "argmin"]
 
@@ -204,7 +211,7 @@ class Argmin(Argmax):
         outs[0][0] = np.asarray(rows.argmin(axis=-1), dtype="int64")
 
 
-def max_and_argmax(a, axis=None, keepdims=False):
+def max_and_argmax(a: TensorLike, axis: Axis = None, keepdims: bool = False) -> list[TensorVariable]:
     """Return the maximum over the given axes, and its index.
 
     Parameters
@@ -229,7 +236,7 @@ def max_and_argmax(a, axis=None, keepdims=False):
     return [out, index]
 
 
-def max(x, axis=None, keepdims=False):
+def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return the maximum over the given axes.
 
     Parameters
@@ -251,7 +258,7 @@ def max(x, axis=None, keepdims=False):
     return makeKeepDims(x, out, axis) if keepdims else out
 
 
-def argmax(x, axis=None, keepdims=False):
+def argmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return the index of the maximum over the given axes.
 
     Parameters
@@ -282,7 +289,7 @@ def _reversed_order(x):
     return neg(x)
 
 
-def min(x, axis=None, keepdims=False):
+def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return the minimum over the given axes.
 
     Parameters
@@ -302,7 +309,7 @@ def min(x, axis=None, keepdims=False):
     return _reversed_order(max(_reversed_order(x), axis=axis, keepdims=keepdims))
 
 
-def argmin(x, axis=None, keepdims=False):
+def argmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return the index of the minimum over the given axes.
 
     Parameters

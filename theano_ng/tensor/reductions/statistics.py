@@ -1,6 +1,9 @@
 """Mean, variance, standard deviation, range and covariance."""
 
+from __future__ import annotations
+
 import builtins
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +21,10 @@ from theano_ng.tensor.reductions.extremes import max, min
 from theano_ng.tensor.reductions.sums import sum
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import Axis, DTypeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["Mean", "mean", "var", "std", "ptp", "cov"]
 
@@ -79,7 +86,14 @@ class Mean(CAReduce):
         ]
 
 
-def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None):
+def mean(
+    input: TensorLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    op: bool = False,
+    keepdims: bool = False,
+    acc_dtype: DTypeLike | None = None,
+) -> TensorVariable:
     """Return the mean over the given axes.
 
     Parameters
@@ -146,7 +160,9 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
     return s
 
 
-def var(input, axis=None, ddof=0, keepdims=False, corrected=False):
+def var(
+    input: TensorLike, axis: Axis = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
+) -> TensorVariable:
     """Return the variance over the given axes, computed by the two-pass algorithm.
 
     Parameters
@@ -202,7 +218,9 @@ def _count(input, axes, dtype):
     return count
 
 
-def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
+def std(
+    input: TensorLike, axis: Axis = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
+) -> TensorVariable:
     """Return the standard deviation over the given axes, the square root of :func:`var`.
 
     Parameters
@@ -230,7 +248,7 @@ def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
     return result
 
 
-def ptp(a, axis=None):
+def ptp(a: TensorLike, axis: Axis = None) -> TensorVariable:
     """Return the range of values (maximum minus minimum) along an axis.
 
     Parameters
@@ -258,7 +276,15 @@ def _observation_weights(fweights, aweights):
     return w
 
 
-def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
+def cov(
+    m: TensorLike,
+    y: TensorLike | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: TensorLike | None = None,
+    aweights: TensorLike | None = None,
+) -> TensorVariable:
     """Return the covariance matrix, like `numpy.cov`.
 
     Parameters
@@ -306,7 +332,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     w = _observation_weights(fweights, aweights)
     if w is None:
         center = mean(X, axis=1, keepdims=True)
-        fact = cast(X.shape[1], X.dtype) - ddof
+        fact: Any = cast(X.shape[1], X.dtype) - ddof
         weighted = X = X - center
     else:
         w_sum = sum(w)

@@ -1,13 +1,27 @@
 """The functions `sum`, `prod`, `all` and `any`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.reductions.axes import axes_or_none, makeKeepDims
 from theano_ng.tensor.reductions.careduce import All, Any, Prod, Sum
 
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import Axis, DTypeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
+
 __all__ = ["sum", "prod", "all", "any"]
 
 
-def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+def sum(
+    input: TensorLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    acc_dtype: DTypeLike | None = None,
+) -> TensorVariable:
     """Return the sum over the given axes.
 
     Parameters
@@ -33,7 +47,14 @@ def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
     return makeKeepDims(input, out, axis) if keepdims else out
 
 
-def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None, no_zeros_in_input=False):
+def prod(
+    input: TensorLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    acc_dtype: DTypeLike | None = None,
+    no_zeros_in_input: bool = False,
+) -> TensorVariable:
     """Return the product over the given axes.
 
     Parameters
@@ -63,7 +84,7 @@ def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None, no_zeros_
     return makeKeepDims(input, out, axis) if keepdims else out
 
 
-def all(x, axis=None, keepdims=False):
+def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return True (as a bool tensor) where all elements over the given axes are nonzero.
 
     Parameters
@@ -79,7 +100,7 @@ def all(x, axis=None, keepdims=False):
     return makeKeepDims(x, out, axis) if keepdims else out
 
 
-def any(x, axis=None, keepdims=False):
+def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return True (as a bool tensor) where at least one element over the given axes is nonzero.
 
     Parameters

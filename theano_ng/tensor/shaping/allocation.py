@@ -3,6 +3,10 @@
 The module also has `SumToShape`, which computes the gradient of a broadcast.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -14,6 +18,10 @@ from theano_ng.gof.params_type import ParamsType
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType, values_eq_approx_always_true
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import IntLike, ShapeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 # The names of `theano.tensor`.
 __all__ = ["Alloc", "AllocEmpty", "alloc", "alloc_validate_shape"]
@@ -35,7 +43,7 @@ _OVERWRITING = frozenset(
 )
 
 
-def alloc_validate_shape(shape):
+def alloc_validate_shape(shape: ShapeLike) -> Any:
     """Return sizes as 0-d integer tensors, and flags for those that are known to be 1.
 
     Parameters
@@ -86,6 +94,10 @@ class Alloc(NativeOp, Op):
 
     __props__ = ()
     _f16_ok = True
+
+    if TYPE_CHECKING:
+
+        def __call__(self, value: TensorLike, *shape: IntLike) -> TensorVariable: ...
 
     def validate_shape(self, shape):
         return alloc_validate_shape(shape)
@@ -157,6 +169,10 @@ class AllocEmpty(NativeOp, Op):
     __props__ = ("dtype",)
     _f16_ok = True
     params_type = ParamsType(typecode=scal.int32)
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *shape: IntLike) -> TensorVariable: ...
 
     def __init__(self, dtype):
         if not isinstance(dtype, str):

@@ -1,9 +1,18 @@
 """Functions that change the broadcast pattern of a tensor: which dimensions are known to have length 1."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng.compile.ops import rebroadcast
 from theano_ng.tensor.constant import as_tensor_variable
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["addbroadcast", "patternbroadcast", "unbroadcast"]
 
@@ -19,7 +28,7 @@ def _axes_of(who, x, axes):
     return [axis % x.ndim for axis in axes]
 
 
-def addbroadcast(x, *axes):
+def addbroadcast(x: TensorLike, *axes: int) -> TensorVariable:
     """Declare dimensions broadcastable.
 
     Parameters
@@ -41,7 +50,7 @@ def addbroadcast(x, *axes):
     return rebroadcast(x, {axis: True for axis in _axes_of("addbroadcast", x, axes)})
 
 
-def unbroadcast(x, *axes):
+def unbroadcast(x: TensorLike, *axes: int) -> TensorVariable:
     """Declare dimensions not broadcastable.
 
     Parameters
@@ -58,7 +67,7 @@ def unbroadcast(x, *axes):
     return rebroadcast(x, {axis: False for axis in _axes_of("unbroadcast", x, axes)})
 
 
-def patternbroadcast(x, broadcastable):
+def patternbroadcast(x: TensorLike, broadcastable: Sequence[bool]) -> TensorVariable:
     """Give a tensor a broadcast pattern.
 
     Parameters

@@ -1,5 +1,9 @@
 """Creation of tensors: zeros, ones, ranges, grids, diagonals, vectors of scalars."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -20,6 +24,10 @@ from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import and_, cast, ceil, eq, fill, gt, maximum, mul, sgn, switch
 from theano_ng.tensor.shaping.allocation import alloc
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import DTypeLike, IntLike, ShapeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "zeros",
@@ -76,7 +84,7 @@ def _shape_sequence(shape):
     return [variable[i] for i in range(get_vector_length(variable))]
 
 
-def zeros(shape, dtype=None):
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None) -> TensorVariable:
     """Return a tensor of zeros.
 
     Parameters
@@ -94,7 +102,7 @@ def zeros(shape, dtype=None):
     return _filled(0, shape, dtype)
 
 
-def ones(shape, dtype=None):
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> TensorVariable:
     """Return a tensor of ones.
 
     Parameters
@@ -112,7 +120,7 @@ def _filled(value, shape, dtype):
     return alloc(np.array(value, dtype=dtype), *_shape_sequence(shape))
 
 
-def zeros_like(model, dtype=None, opt=False):
+def zeros_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = False) -> TensorVariable:
     """Return a tensor of zeros with the shape of another tensor.
 
     Parameters
@@ -131,7 +139,7 @@ def zeros_like(model, dtype=None, opt=False):
     return _filled_like(0.0, model, dtype, opt)
 
 
-def ones_like(model, dtype=None, opt=False):
+def ones_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = False) -> TensorVariable:
     """Return a tensor of ones with the shape of another tensor.
 
     Parameters
@@ -167,7 +175,7 @@ class _IntegerParametrized(NativeOp, Op):
     """
 
     __props__ = ("dtype",)
-    native_name = None
+    native_name: str | None = None
     native_unchecked = (1,)
 
     def __init__(self, dtype=None):
@@ -239,7 +247,7 @@ def _is_constant(x, value):
         return False
 
 
-def eye(n, m=None, k=0, dtype=None):
+def eye(n: IntLike, m: IntLike | None = None, k: IntLike = 0, dtype: DTypeLike | None = None) -> TensorVariable:
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Parameters
@@ -257,7 +265,7 @@ def eye(n, m=None, k=0, dtype=None):
     return Eye(dtype)(n, n if m is None else m, k)
 
 
-def identity_like(x):
+def identity_like(x: TensorLike) -> TensorVariable:
     """Return ``eye`` with the shape and dtype of a matrix.
 
     Parameters
@@ -268,7 +276,7 @@ def identity_like(x):
     return eye(x.shape[0], x.shape[1], k=0, dtype=x.dtype)
 
 
-def tri(N, M=None, k=0, dtype=None):
+def tri(N: IntLike, M: IntLike | None = None, k: IntLike = 0, dtype: DTypeLike | None = None) -> TensorVariable:
     """Return a matrix with ones at and below the k-th diagonal, and zeros above.
 
     Parameters
@@ -289,7 +297,7 @@ def _mask(m, k):
     return tri(m.shape[0], m.shape[1], k=k, dtype="int8")
 
 
-def tril(m, k=0):
+def tril(m: TensorLike, k: IntLike = 0) -> TensorVariable:
     """Return `m` with zeros above its k-th diagonal.
 
     Parameters
@@ -307,7 +315,7 @@ def tril(m, k=0):
     return switch(_mask(m, k), m, constant(0, dtype=m.dtype))
 
 
-def triu(m, k=0):
+def triu(m: TensorLike, k: IntLike = 0) -> TensorVariable:
     """Return `m` with zeros below its k-th diagonal.
 
     Parameters
@@ -422,7 +430,7 @@ class ARange(NativeOp, Op):
         return [cast(result, self.dtype)]
 
 
-_arange = {}
+_arange: dict[str, ARange] = {}
 
 
 def _range_dtype(*dtypes):
@@ -445,7 +453,9 @@ def _range_dtype(*dtypes):
     return "uint64" if dtype.startswith("uint") else dtype
 
 
-def arange(start, stop=None, step=1, dtype=None):
+def arange(
+    start: TensorLike, stop: TensorLike | None = None, step: TensorLike = 1, dtype: DTypeLike | None = None
+) -> TensorVariable:
     """Return evenly spaced values from `start` to `stop`, excluding `stop`.
 
     Parameters
@@ -475,12 +485,12 @@ def arange(start, stop=None, step=1, dtype=None):
         start, stop = 0, start
     start, stop, step = (as_tensor_variable(x) for x in (start, stop, step))
     if dtype is None:
-        dtype = _range_dtype(start.dtype, stop.dtype, step.dtype)
+        name = _range_dtype(start.dtype, stop.dtype, step.dtype)
     else:
-        dtype = np.dtype(config.floatX if dtype == "floatX" else dtype).name
-    op = _arange.get(dtype)
+        name = np.dtype(config.floatX if dtype == "floatX" else dtype).name
+    op = _arange.get(name)
     if op is None:
-        op = _arange[dtype] = ARange(dtype)
+        op = _arange[name] = ARange(name)
     return op(start, stop, step)
 
 
@@ -552,6 +562,10 @@ class MakeVector(NativeOp, Op):
     """
 
     __props__ = ("dtype",)
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *inputs: TensorLike) -> TensorVariable: ...
 
     def __init__(self, dtype="int64"):
         self.dtype = np.dtype(dtype).name

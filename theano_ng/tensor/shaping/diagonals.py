@@ -1,5 +1,9 @@
 """Ops that extract diagonals, and that make tensors from diagonals."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from theano_ng.configdefaults import config
@@ -12,6 +16,10 @@ from theano_ng.tensor.elemwise.functions import maximum, minimum
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.creation import zeros_like
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["AllocDiag", "ExtractDiag", "diag", "diagonal", "numpy_diagonal_return_view"]
 
@@ -193,7 +201,7 @@ class AllocDiag(NativeOp, Op):
         return [tuple(whole[i] for i in self._order(len(whole)))]
 
 
-def diagonal(a, offset=0, axis1=0, axis2=1):
+def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
     """Return a diagonal of each plane of `a`, like `numpy.diagonal`, but as a copy.
 
     Parameters
@@ -210,7 +218,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     return ExtractDiag(offset, axis1, axis2)(a)
 
 
-def diag(v, k=0):
+def diag(v: TensorLike, k: int = 0) -> TensorVariable:
     """Return the k-th diagonal of a tensor, or a matrix with the vector `v` on its k-th diagonal.
 
     Parameters

@@ -1,6 +1,10 @@
 """Ops that join, split and rearrange tensors: join, split, stack, tile, roll, permutations of rows."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +29,10 @@ from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import MakeVector, arange
 from theano_ng.tensor.shaping.reshaping import shape_padaxis
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import IntLike, ShapeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "Join",
@@ -82,6 +90,10 @@ class Join(NativeOp, Op):
 
     __props__ = ("view",)
     check_input = False
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *axis_and_tensors: TensorLike) -> TensorVariable: ...
 
     def __init__(self, view=-1):
         self.view = view
@@ -187,7 +199,7 @@ class Join(NativeOp, Op):
 join_ = Join()
 
 
-def join(axis, *tensors_list):
+def join(axis: IntLike, *tensors_list: TensorLike) -> TensorVariable:
     """Concatenate tensors along an axis.
 
     Parameters
@@ -206,7 +218,7 @@ def join(axis, *tensors_list):
     return join_(axis, *tensors_list)
 
 
-def concatenate(tensor_list, axis=0):
+def concatenate(tensor_list: Sequence[TensorLike], axis: IntLike = 0) -> TensorVariable:
     """Concatenate a list of tensors along an axis; see `join`.
 
     Parameters
@@ -314,7 +326,7 @@ class Split(NativeOp, Op):
         return self(eval_points[0], *inputs[1:], return_list=True)
 
 
-def split(x, splits_size, n_splits, axis=0):
+def split(x: TensorLike, splits_size: TensorLike, n_splits: int, axis: IntLike = 0) -> Any:
     """Partition a tensor along an axis.
 
     Parameters
@@ -339,7 +351,7 @@ def _is_scalar(x):
 
 
 @register_conversion("sequence")
-def stack(*tensors, **kwargs):
+def stack(*tensors: TensorLike, **kwargs: Any) -> TensorVariable:
     """Join tensors along a new axis: ``stack([a, b, c], axis=0)``.
 
     Parameters
@@ -395,10 +407,10 @@ def stack(*tensors, **kwargs):
     if all(_is_scalar(x) for x in tensors):
         if axis not in (0, -1):
             raise IndexError("axis %s is out of bounds [-1, 1)" % (axis,))
-        tensors = [as_tensor_variable(x) for x in tensors]
+        tensors = tuple([as_tensor_variable(x) for x in tensors])
         return MakeVector(scal.upcast(*[x.dtype for x in tensors]))(*tensors)
 
-    tensors = [as_tensor_variable(x) for x in tensors]
+    tensors = tuple([as_tensor_variable(x) for x in tensors])
     ndim = tensors[0].ndim
     if any(x.ndim != ndim for x in tensors):
         raise TypeError(
@@ -407,7 +419,7 @@ def stack(*tensors, **kwargs):
     return join(axis, *[shape_padaxis(x, axis) for x in tensors])
 
 
-def stacklists(arg):
+def stacklists(arg: TensorLike) -> TensorVariable:
     """Stack nested lists of tensors, level by level.
 
     ``stacklists([[a, b], [c, d]])`` of scalars is a 2 x 2 matrix.
@@ -427,7 +439,7 @@ def stacklists(arg):
     return arg
 
 
-def horizontal_stack(*args):
+def horizontal_stack(*args: TensorLike) -> TensorVariable:
     """Join matrices of the same height along axis 1.
 
     Parameters
@@ -438,7 +450,7 @@ def horizontal_stack(*args):
     return _stack_matrices(1, args)
 
 
-def vertical_stack(*args):
+def vertical_stack(*args: TensorLike) -> TensorVariable:
     """Join matrices of the same width along axis 0.
 
     Parameters
@@ -535,7 +547,7 @@ class Tile(NativeOp, Op):
         return self(eval_points[0], inputs[1], return_list=True)
 
 
-def tile(x, reps, ndim=None):
+def tile(x: TensorLike, reps: ShapeLike, ndim: int | None = None) -> TensorVariable:
     """Repeat a tensor along its dimensions, like `numpy.tile`.
 
     Parameters
@@ -597,7 +609,7 @@ def tile(x, reps, ndim=None):
     return Tile(ndim)(x, reps)
 
 
-def roll(x, shift, axis=None):
+def roll(x: TensorLike, shift: TensorLike, axis: int | None = None) -> TensorVariable:
     """Roll elements along an axis. Elements that are shifted beyond the end reappear at the start.
 
     Parameters
@@ -699,7 +711,7 @@ class PermuteRowElements(NativeOp, Op):
 _permute_row_elements = PermuteRowElements()
 
 
-def permute_row_elements(x, y, inverse=0):
+def permute_row_elements(x: TensorLike, y: TensorLike, inverse: Any = 0) -> TensorVariable:
     """Permute the elements of each row of x by the rows of y; see `PermuteRowElements`.
 
     Parameters
@@ -717,7 +729,7 @@ def permute_row_elements(x, y, inverse=0):
     return _permute_row_elements(x, y, inverse)
 
 
-def inverse_permutation(perm):
+def inverse_permutation(perm: TensorLike) -> TensorVariable:
     """Return the inverses of permutations: ``inverse[perm[i]] == i`` in every row.
 
     Parameters

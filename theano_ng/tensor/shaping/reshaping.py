@@ -1,8 +1,12 @@
 """Ops that change shapes: reshape and flatten, new and swapped dimensions, conversions of scalars and 0-d tensors."""
 
+from __future__ import annotations
+
 import functools
 import operator
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +35,10 @@ from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.index_lists import ScalarInputsOp
 from theano_ng.tensor.shaping.broadcasting import addbroadcast, patternbroadcast
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import ShapeLike, TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "Flatten",
@@ -62,6 +70,10 @@ class TensorFromScalar(ScalarInputsOp, Op):
     """An Op that converts a scalar variable to a 0-d tensor."""
 
     __props__ = ()
+
+    if TYPE_CHECKING:
+
+        def __call__(self, s: Any) -> TensorVariable: ...
 
     def make_node(self, s):
         if not isinstance(getattr(s, "type", None), Scalar):
@@ -305,7 +317,7 @@ def _as_shape_vector(newshape):
     return vector
 
 
-def reshape(x, newshape, ndim=None):
+def reshape(x: TensorLike, newshape: ShapeLike, ndim: int | None = None) -> TensorVariable:
     """Return the elements of a tensor in another shape.
 
     Parameters
@@ -407,7 +419,7 @@ class Flatten(NativeOp, Op):
         return [None] if eval_points[0] is None else self(*eval_points, return_list=True)
 
 
-def is_flat(var, ndim=None, outdim=None):
+def is_flat(var: TensorLike, ndim: int | None = None, outdim: int | None = None) -> bool:
     """Return True if a variable has `ndim` dimensions (default 1), so that flattening it to `ndim` changes nothing."""
     return var.ndim == _flat_ndim("is_flat", ndim, outdim)
 
@@ -421,7 +433,7 @@ def _flat_ndim(who, ndim, outdim):
     return 1 if ndim is None else ndim
 
 
-def flatten(x, ndim=None, outdim=None):
+def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -> TensorVariable:
     """Merge the trailing dimensions of a tensor.
 
     Parameters
@@ -457,7 +469,7 @@ def flatten(x, ndim=None, outdim=None):
 # ---------------------------------------------------------------- new dimensions, order of dimensions
 
 
-def shape_padleft(t, n_ones=1):
+def shape_padleft(t: TensorLike, n_ones: int = 1) -> TensorVariable:
     """Add broadcastable dimensions on the left.
 
     Parameters
@@ -470,7 +482,7 @@ def shape_padleft(t, n_ones=1):
     return t.dimshuffle(["x"] * n_ones + list(range(t.ndim)))
 
 
-def shape_padright(t, n_ones=1):
+def shape_padright(t: TensorLike, n_ones: int = 1) -> TensorVariable:
     """Add broadcastable dimensions on the right.
 
     Parameters
@@ -483,7 +495,7 @@ def shape_padright(t, n_ones=1):
     return t.dimshuffle(list(range(t.ndim)) + ["x"] * n_ones)
 
 
-def shape_padaxis(t, axis):
+def shape_padaxis(t: TensorLike, axis: int) -> TensorVariable:
     """Add one broadcastable dimension.
 
     Parameters
@@ -501,12 +513,12 @@ def shape_padaxis(t, axis):
     ndim = t.ndim + 1
     if not -ndim <= axis < ndim:
         raise IndexError("axis {0} is out of bounds [-{1}, {1})".format(axis, ndim))
-    pattern = list(range(t.ndim))
+    pattern: list[int | str] = list(range(t.ndim))
     pattern.insert(axis % ndim, "x")
     return t.dimshuffle(pattern)
 
 
-def transpose(x, axes=None):
+def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> TensorVariable:
     """Reorder the dimensions.
 
     Parameters
@@ -532,7 +544,7 @@ def transpose(x, axes=None):
     return result
 
 
-def swapaxes(y, axis1, axis2):
+def swapaxes(y: TensorLike, axis1: int, axis2: int) -> TensorVariable:
     """Swap two dimensions. For a matrix and its two axes, this is the transpose.
 
     Parameters
@@ -554,7 +566,7 @@ def swapaxes(y, axis1, axis2):
     return y.dimshuffle(order)
 
 
-def moveaxis(x, source, destination):
+def moveaxis(x: TensorLike, source: int, destination: int) -> TensorVariable:
     """Move one dimension to another position. The others keep their order.
 
     Parameters
@@ -571,7 +583,7 @@ def moveaxis(x, source, destination):
     return x.dimshuffle(order)
 
 
-def rollaxis(x, axis, start=0):
+def rollaxis(x: TensorLike, axis: int, start: int = 0) -> TensorVariable:
     """Move a dimension to the position before another one; see `numpy.rollaxis`.
 
     Parameters

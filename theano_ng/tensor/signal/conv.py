@@ -1,7 +1,16 @@
 """Convolution of images without channels."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.nnet.convolution.legacy import convolved
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["conv2d"]
 
@@ -21,7 +30,15 @@ def _with_channel(x, shape, name):
     return x.dimshuffle(*(("x", "x", 0, 1) if x.ndim == 2 else (0, "x", 1, 2))), shape, x.ndim
 
 
-def conv2d(input, filters, image_shape=None, filter_shape=None, border_mode="valid", subsample=(1, 1), **kargs):
+def conv2d(
+    input: TensorLike,
+    filters: TensorLike,
+    image_shape: Sequence[Any] | None = None,
+    filter_shape: Sequence[Any] | None = None,
+    border_mode: str = "valid",
+    subsample: Sequence[int] = (1, 1),
+    **kargs: Any,
+) -> TensorVariable:
     """Convolve each image with each filter.
 
     Parameters

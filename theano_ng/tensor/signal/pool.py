@@ -6,9 +6,13 @@ last one may be cut. Elements of the margins are ignored, except in the divisor 
 contains NaN, its maximum is NaN. All elements that are equal to the maximum get its gradient.
 """
 
+from __future__ import annotations
+
 import math
 import sys
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +28,10 @@ from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.signal.pool_windows import as_window, check, known, shape_of_output, windows
 from theano_ng.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "pool_2d",
@@ -94,7 +102,17 @@ def _pool(name, ndim, input, ws, ignore_border, stride, pad, mode, ds, st, paddi
     return Pool(ignore_border, ndim=ndim, mode=mode)(input, ws, stride, pad)
 
 
-def pool_2d(input, ws=None, ignore_border=None, stride=None, pad=(0, 0), mode="max", ds=None, st=None, padding=None):
+def pool_2d(
+    input: TensorLike,
+    ws: Any = None,
+    ignore_border: bool | None = None,
+    stride: Any = None,
+    pad: Any = (0, 0),
+    mode: str = "max",
+    ds: Any = None,
+    st: Any = None,
+    padding: Any = None,
+) -> TensorVariable:
     """Pool a tensor over its last two axes.
 
     Parameters
@@ -133,7 +151,17 @@ def pool_2d(input, ws=None, ignore_border=None, stride=None, pad=(0, 0), mode="m
     return _pool("pool_2d", 2, input, ws, ignore_border, stride, pad, mode, ds, st, padding)
 
 
-def pool_3d(input, ws=None, ignore_border=None, stride=None, pad=(0, 0, 0), mode="max", ds=None, st=None, padding=None):
+def pool_3d(
+    input: TensorLike,
+    ws: Any = None,
+    ignore_border: bool | None = None,
+    stride: Any = None,
+    pad: Any = (0, 0, 0),
+    mode: str = "max",
+    ds: Any = None,
+    st: Any = None,
+    padding: Any = None,
+) -> TensorVariable:
     """Pool a tensor over its last three axes; see :func:`pool_2d`.
 
     Parameters
@@ -150,7 +178,7 @@ def pool_3d(input, ws=None, ignore_border=None, stride=None, pad=(0, 0, 0), mode
     return _pool("pool_3d", 3, input, ws, ignore_border, stride, pad, mode, ds, st, padding)
 
 
-def max_pool_2d_same_size(input, patch_size):
+def max_pool_2d_same_size(input: TensorLike, patch_size: Sequence[int]) -> TensorVariable:
     """Set all elements to zero except the maxima of patches, which do not overlap.
 
     Parameters
@@ -191,9 +219,9 @@ class _Pooling(NativeOp, OpenMPOp):
     """
 
     __props__ = ("ignore_border", "mode", "ndim")
-    modes = ("max", "sum", "average_inc_pad", "average_exc_pad")
-    function = None
-    native_dtypes = ("float16", "float32", "float64")
+    modes: tuple[str, ...] = ("max", "sum", "average_inc_pad", "average_exc_pad")
+    function: str | None = None
+    native_dtypes: tuple[str, ...] = ("float16", "float32", "float64")
     _f16_ok = True
 
     def __init__(self, ignore_border, mode="max", ndim=2, openmp=None):

@@ -3,6 +3,11 @@
 In earlier versions, `conv3d` consisted of two-dimensional convolutions and the Ops on diagonals in this module.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from theano_ng.compile import optdb
@@ -18,6 +23,10 @@ from theano_ng.tensor.nnet.convolution.abstract import AbstractConv3d
 from theano_ng.tensor.nnet.convolution.shapes import axis_modes
 from theano_ng.tensor.nnet.corr_shapes import Axis
 from theano_ng.tensor.shaping.creation import zeros
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = [
     "DiagonalSubtensor",
@@ -214,7 +223,13 @@ def _padded(signals, modes, lengths):
     return set_subtensor(zeros(shape, dtype=signals.dtype)[tuple(inside)], signals)
 
 
-def conv3d(signals, filters, signals_shape=None, filters_shape=None, border_mode="valid"):
+def conv3d(
+    signals: TensorLike,
+    filters: TensorLike,
+    signals_shape: Sequence[Any] | None = None,
+    filters_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+) -> TensorVariable:
     """Convolve films with flipped filters.
 
     Parameters

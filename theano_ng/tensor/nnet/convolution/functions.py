@@ -1,6 +1,10 @@
 """Functions that build graphs of convolutions."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.tensor.constant import as_tensor_variable
@@ -18,6 +22,10 @@ from theano_ng.tensor.nnet.convolution.shapes import is_int, known
 from theano_ng.tensor.shaping.creation import zeros
 from theano_ng.tensor.shaping.joining import stack
 
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
+
 __all__ = [
     "abstract_conv2d",
     "causal_conv1d",
@@ -34,17 +42,17 @@ __all__ = [
 
 
 def abstract_conv2d(
-    input,
-    filters,
-    input_shape=None,
-    filter_shape=None,
-    border_mode="valid",
-    subsample=(1, 1),
-    filter_flip=True,
-    filter_dilation=(1, 1),
-    num_groups=1,
-    unshared=False,
-):
+    input: TensorLike,
+    filters: TensorLike,
+    input_shape: Sequence[Any] | None = None,
+    filter_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> TensorVariable:
     """Convolve images with kernels: :func:`conv2d` without the arguments of earlier versions.
 
     The function is available as ``theano.tensor.nnet.abstract_conv.conv2d``.
@@ -56,19 +64,19 @@ def abstract_conv2d(
 
 
 def conv2d(
-    input,
-    filters,
-    input_shape=None,
-    filter_shape=None,
-    border_mode="valid",
-    subsample=(1, 1),
-    filter_flip=True,
-    image_shape=None,
-    filter_dilation=(1, 1),
-    num_groups=1,
-    unshared=False,
-    **kwargs,
-):
+    input: TensorLike,
+    filters: TensorLike,
+    input_shape: Sequence[Any] | None = None,
+    filter_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    image_shape: Sequence[Any] | None = None,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+    **kwargs: Any,
+) -> TensorVariable:
     """Convolve images with kernels.
 
     Parameters
@@ -148,16 +156,16 @@ def conv2d(
 
 
 def conv3d(
-    input,
-    filters,
-    input_shape=None,
-    filter_shape=None,
-    border_mode="valid",
-    subsample=(1, 1, 1),
-    filter_flip=True,
-    filter_dilation=(1, 1, 1),
-    num_groups=1,
-):
+    input: TensorLike,
+    filters: TensorLike,
+    input_shape: Sequence[Any] | None = None,
+    filter_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+    num_groups: int = 1,
+) -> TensorVariable:
     """Convolve images with kernels in three dimensions.
 
     Parameters
@@ -221,17 +229,17 @@ def _grad_wrt_inputs(op, convdim, output_grad, filters, input_shape, filter_shap
 
 
 def conv2d_grad_wrt_inputs(
-    output_grad,
-    filters,
-    input_shape,
-    filter_shape=None,
-    border_mode="valid",
-    subsample=(1, 1),
-    filter_flip=True,
-    filter_dilation=(1, 1),
-    num_groups=1,
-    unshared=False,
-):
+    output_grad: TensorLike,
+    filters: TensorLike,
+    input_shape: Sequence[Any] | None,
+    filter_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> TensorVariable:
     """Return the gradient of a convolution with respect to its images.
 
     Parameters
@@ -274,16 +282,16 @@ def conv2d_grad_wrt_inputs(
 
 
 def conv3d_grad_wrt_inputs(
-    output_grad,
-    filters,
-    input_shape,
-    filter_shape=None,
-    border_mode="valid",
-    subsample=(1, 1, 1),
-    filter_flip=True,
-    filter_dilation=(1, 1, 1),
-    num_groups=1,
-):
+    output_grad: TensorLike,
+    filters: TensorLike,
+    input_shape: Sequence[Any] | None,
+    filter_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+    num_groups: int = 1,
+) -> TensorVariable:
     """Return the gradient of a convolution in three dimensions with respect to its images.
 
     Parameters
@@ -322,17 +330,17 @@ def conv3d_grad_wrt_inputs(
 
 
 def conv2d_grad_wrt_weights(
-    input,
-    output_grad,
-    filter_shape,
-    input_shape=None,
-    border_mode="valid",
-    subsample=(1, 1),
-    filter_flip=True,
-    filter_dilation=(1, 1),
-    num_groups=1,
-    unshared=False,
-):
+    input: TensorLike,
+    output_grad: TensorLike,
+    filter_shape: Sequence[Any] | None,
+    input_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> TensorVariable:
     """Return the gradient of a convolution with respect to its kernels.
 
     Parameters
@@ -365,16 +373,16 @@ def conv2d_grad_wrt_weights(
 
 
 def conv3d_grad_wrt_weights(
-    input,
-    output_grad,
-    filter_shape,
-    input_shape=None,
-    border_mode="valid",
-    subsample=(1, 1, 1),
-    filter_flip=True,
-    filter_dilation=(1, 1, 1),
-    num_groups=1,
-):
+    input: TensorLike,
+    output_grad: TensorLike,
+    filter_shape: Sequence[Any] | None,
+    input_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+    num_groups: int = 1,
+) -> TensorVariable:
     """Return the gradient of a convolution in three dimensions with respect to its kernels.
 
     Parameters
@@ -398,17 +406,17 @@ def conv3d_grad_wrt_weights(
 
 
 def conv2d_transpose(
-    input,
-    filters,
-    output_shape,
-    filter_shape=None,
-    border_mode="valid",
-    input_dilation=(1, 1),
-    filter_flip=True,
-    filter_dilation=(1, 1),
-    num_groups=1,
-    unshared=False,
-):
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Sequence[Any] | None,
+    filter_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+    input_dilation: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> TensorVariable:
     """Compute the transposed convolution ("deconvolution") of images with kernels.
 
     It is the gradient of a convolution with respect to its images. Its input has the shape of the output of that
@@ -472,18 +480,18 @@ def _separable(
 
 
 def separable_conv2d(
-    input,
-    depthwise_filters,
-    pointwise_filters,
-    num_channels,
-    input_shape=None,
-    depthwise_filter_shape=None,
-    pointwise_filter_shape=None,
-    border_mode="valid",
-    subsample=(1, 1),
-    filter_flip=True,
-    filter_dilation=(1, 1),
-):
+    input: TensorLike,
+    depthwise_filters: TensorLike,
+    pointwise_filters: TensorLike,
+    num_channels: int,
+    input_shape: Sequence[Any] | None = None,
+    depthwise_filter_shape: Sequence[Any] | None = None,
+    pointwise_filter_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+) -> TensorVariable:
     """Convolve each channel with separate kernels, then mix the channels pixel by pixel.
 
     Parameters
@@ -520,18 +528,18 @@ def separable_conv2d(
 
 
 def separable_conv3d(
-    input,
-    depthwise_filters,
-    pointwise_filters,
-    num_channels,
-    input_shape=None,
-    depthwise_filter_shape=None,
-    pointwise_filter_shape=None,
-    border_mode="valid",
-    subsample=(1, 1, 1),
-    filter_flip=True,
-    filter_dilation=(1, 1, 1),
-):
+    input: TensorLike,
+    depthwise_filters: TensorLike,
+    pointwise_filters: TensorLike,
+    num_channels: int,
+    input_shape: Sequence[Any] | None = None,
+    depthwise_filter_shape: Sequence[Any] | None = None,
+    pointwise_filter_shape: Sequence[Any] | None = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+) -> TensorVariable:
     """Do the same as :func:`separable_conv2d`, in three dimensions.
 
     Parameters
@@ -566,16 +574,16 @@ def separable_conv3d(
 
 
 def causal_conv1d(
-    input,
-    filters,
-    filter_shape,
-    input_shape=None,
-    subsample=1,
-    filter_flip=True,
-    filter_dilation=1,
-    num_groups=1,
-    unshared=False,
-):
+    input: TensorLike,
+    filters: TensorLike,
+    filter_shape: Sequence[Any] | None,
+    input_shape: Sequence[Any] | None = None,
+    subsample: Any = 1,
+    filter_flip: bool = True,
+    filter_dilation: Any = 1,
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> TensorVariable:
     """Convolve series with kernels so that no output depends on later inputs.
 
     Zeros are added before the first element, and none after the last: output t depends on the inputs up to t. See A.
@@ -631,6 +639,7 @@ def causal_conv1d(
         filters = filters.dimshuffle(0, 1, "x", 2)
     imshp = None if input_shape is None else (*input_shape[:2], 1, input_shape[2])
     images = input.dimshuffle(0, 1, "x", 2)
+    border_mode: Any
     if length is None:
         # The padding depends on an unknown length: add the zeros to the images explicitly.
         before = (as_tensor_variable(filter_shape[-1]) - 1) * filter_dilation

@@ -1,6 +1,9 @@
 """Functions that enlarge images by bilinear interpolation."""
 
+from __future__ import annotations
+
 from math import gcd
+from typing import TYPE_CHECKING, Any
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Variable
@@ -12,6 +15,10 @@ from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.shaping.joining import join
 from theano_ng.tensor.shaping.reshaping import reshape
+
+if TYPE_CHECKING:
+    from theano_ng.tensor.aliases import TensorLike
+    from theano_ng.tensor.var import TensorVariable
 
 __all__ = ["bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling", "frac_bilinear_upsampling"]
 
@@ -29,7 +36,7 @@ def _checked_ratio(ratio):
     raise ValueError("the ratio must be an integer, got %s" % (ratio,))
 
 
-def bilinear_kernel_1D(ratio, normalize=True):
+def bilinear_kernel_1D(ratio: int, normalize: bool = True) -> TensorVariable:
     """Return the kernel that interpolates linearly between elements at a distance of `ratio`: a triangle.
 
     Parameters
@@ -57,7 +64,7 @@ def bilinear_kernel_1D(ratio, normalize=True):
     return kernel / cast(ratio, config.floatX) if normalize else kernel
 
 
-def bilinear_kernel_2D(ratio, normalize=True):
+def bilinear_kernel_2D(ratio: int, normalize: bool = True) -> TensorVariable:
     """Return the kernel that interpolates bilinearly between pixels at a distance of `ratio`.
 
     It is the outer product of :func:`bilinear_kernel_1D` with itself.
@@ -144,7 +151,7 @@ def _images(input):
     return cast(input, config.floatX) if input.dtype in DISCRETE else input
 
 
-def frac_bilinear_upsampling(input, frac_ratio):
+def frac_bilinear_upsampling(input: TensorLike, frac_ratio: Any) -> TensorVariable:
     """Enlarge images by a fraction, with bilinear interpolation.
 
     Parameters
@@ -172,8 +179,13 @@ def frac_bilinear_upsampling(input, frac_ratio):
 
 
 def bilinear_upsampling(
-    input, ratio=None, frac_ratio=None, batch_size=None, num_input_channels=None, use_1D_kernel=True
-):
+    input: TensorLike,
+    ratio: Any = None,
+    frac_ratio: Any = None,
+    batch_size: int | None = None,
+    num_input_channels: int | None = None,
+    use_1D_kernel: bool = True,
+) -> TensorVariable:
     """Enlarge images by bilinear interpolation.
 
     Parameters

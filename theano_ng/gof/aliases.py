@@ -1,0 +1,46 @@
+"""Names of types for annotations in this package. Checkers and editors read them; no module imports this one to run.
+
+The modules import these names under ``if TYPE_CHECKING``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+from theano_ng.gof.graph import Apply, Variable
+
+# A place for a value: a list of one element. A thunk reads the cells of its inputs and fills those of its outputs.
+Cell: TypeAlias = list[Any]
+Cells: TypeAlias = list[Cell]
+
+# The cell for the value of each variable.
+StorageMap: TypeAlias = dict[Variable, Cell]
+
+# For each variable, a list of one element: whether the variable is computed.
+ComputeMap: TypeAlias = dict[Variable, list[bool]]
+
+# Variables whose previous values must not become output buffers. True means all of them.
+Recycling: TypeAlias = Iterable[Variable] | Literal[True]
+
+# A use of a variable in a FunctionGraph: a node and the index of its input. For an output of the graph, the node is the
+# string "output"; callers compare with it before they use attributes of the node.
+Client: TypeAlias = tuple[Any, int]
+
+# A variable or a node.
+NodeOrVariable: TypeAlias = Apply | Variable
+
+
+# The result of a rule: the replacements of a node's outputs, or of other variables of the graph by variable. False if
+# there is nothing to do.
+Replacements: TypeAlias = Sequence[Any] | dict[Any, Any] | Literal[False] | None
+
+
+class Thunk(Protocol):
+    """A callable without arguments that computes a node: it reads cells and fills cells."""
+
+    inputs: list[Cell]
+    outputs: list[Cell]
+    lazy: bool
+
+    def __call__(self) -> Any: ...

@@ -1,0 +1,29 @@
+"""Names of types for annotations of functions of tensors. Checkers and editors read them; no module imports this one to
+run.
+
+The modules import these names under ``if TYPE_CHECKING``. Most arguments of functions are converted, so checkers accept
+every argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+# A tensor variable, or a value that `as_tensor_variable` converts: a number, an array, or a nested list of variables
+# and values.
+TensorLike: TypeAlias = Any
+
+# An integer, or an integer variable without dimensions.
+IntLike: TypeAlias = Any
+
+# The lengths of dimensions: a tuple or list of integers and integer variables, or an integer vector.
+ShapeLike: TypeAlias = Any
+
+# The axis or the axes over which a function works. None means all axes.
+Axis: TypeAlias = int | Sequence[int] | None
+
+# The dtype of an array, such as "float32", numpy.float32 or numpy.dtype("float32").
+DTypeLike: TypeAlias = str | type | np.dtype[Any]
