@@ -1,4 +1,5 @@
-"""The hierarchical model of `pymc3_nuts.py`, fitted by automatic differentiation variational inference (ADVI) of PyMC3."""
+"""The hierarchical model of `pymc3_nuts.py`, fitted by ADVI of PyMC3 (automatic differentiation variational inference).
+"""
 
 from support import Report
 
