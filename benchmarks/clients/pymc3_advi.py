@@ -1,5 +1,4 @@
-"""The hierarchical model of `pymc3_nuts.py`, fitted by ADVI of PyMC3 (automatic differentiation variational inference).
-"""
+"""The hierarchical model of `pymc3_nuts.py`, fitted by PyMC3's automatic differentiation variational inference (ADVI)."""
 
 from support import Report
 

@@ -34,7 +34,7 @@ def corpus(rng, count):
 
 
 def pairs(rng, codes, p_noise, count):
-    """Return `count` words, a neighbor of each word, and `NEGATIVES` words for each word that are drawn from `p_noise`."""
+    """Return `count` words, a neighbor of each word, and `NEGATIVES` words for each word, drawn from `p_noise`."""
     places = rng.randint(WINDOW, len(codes) - WINDOW, count)
     offsets = rng.randint(1, WINDOW + 1, count) * rng.choice([-1, 1], count)
     negatives = rng.choice(len(p_noise), (count, NEGATIVES), p=p_noise)

@@ -9,7 +9,7 @@ rng = np.random.default_rng(0)
 images = rng.standard_normal((400, 784)).astype(theano.config.floatX)
 labels = (images[:, 0] > 0).astype(theano.config.floatX)
 
-# An array in a shared variable is copied to the device once. Therefore shared variables hold data that every step reads.
+# An array in a shared variable is copied to the device once. Therefore the data of all steps are in shared variables.
 x, y = theano.shared(images, "x"), theano.shared(labels, "y")
 w, b = theano.shared(np.zeros(784, theano.config.floatX), "w"), theano.shared(np.zeros((), theano.config.floatX), "b")
 
