@@ -259,7 +259,7 @@ def peers(device, values):
 
 
 def finished(library, start, calls):
-    """Return a function that makes `calls` calls and waits for the last one."""
+    """Return a function that calls `start` `calls` times, and waits until the device has finished."""
 
     def run():
         for _ in range(calls):

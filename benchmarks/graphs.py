@@ -93,7 +93,7 @@ class Models:
                 yield name + ", " + rule, inputs, [cost], updates
 
     def rules(self, parameters, gradients):
-        """Yield (name, updates) for several training rules: gradient descent, momentum and others."""
+        """Yield (name, updates) for gradient descent, momentum, RMSprop and Adam."""
         T = self.T
         yield "descent", [(p, p - 0.1 * g) for p, g in zip(parameters, gradients)]
         momentum, squares, adam = [], [], []

@@ -1,4 +1,4 @@
-"""Run libraries and programs for Theano, and compare their results and times with those of Theano 1.0.5.
+"""Run libraries and programs for Theano, and compare the results and times with the results and times of Theano 1.0.5.
 
     python benchmarks/clients/check.py [--only NAME ...] [--small] [--record] [--table FILE]
 

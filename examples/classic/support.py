@@ -27,7 +27,8 @@ def digits(seed, test=397):
 
     Returns
     -------
-    two pairs (images, labels), for training and for the test: images of 64 pixels from 0 to 1 (float64), and labels (int32)
+    training, test : pair (images, labels)
+        Images of 64 pixels from 0 to 1 (float64), and labels (int32).
     """
     with np.load(os.path.join(HERE, "..", "data", "digits.npz")) as z:
         x, y = z["images"] / 16.0, z["labels"].astype("int32")
