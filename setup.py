@@ -15,22 +15,22 @@ from setuptools.command.build_ext import build_ext
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HAS_GLIBC = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
-# True if glibc's vector mathematics is available. gcc vectorizes loops over exp with it.
+# True if libmvec, glibc's library of vector functions, is available. gcc uses it to vectorize loops that call exp.
 HAS_MVEC = platform.machine() == "x86_64" and HAS_GLIBC
-# A header that selects versions of C library symbols that old systems have (manylinux_2_28).
+# A header that selects old versions of C library symbols, so that the extensions run on old systems (manylinux_2_28).
 OLD_SYMBOLS = os.path.join("theano_ng", "gof", "old_symbols.h")
 # Python's default flags contain -g, which costs a sixth of the compilation time and more than two thirds of the output
 # size. A -g in CFLAGS keeps the debug information.
 DEBUG_INFORMATION = [] if "-g" in os.environ.get("CFLAGS", "") else ["-g0"]
-# A call runs about 20 short functions. Without alignment, their random offsets in cache lines changed the time of a
-# call by 3 %.
+# A call of a compiled function runs about 20 short C functions. Without alignment, their offsets in cache lines vary
+# from build to build, which changed the time of a call by up to 3 %.
 ALIGNED = ["-falign-functions=64", "-falign-loops=32"]
 NATIVE = os.path.join("theano_ng", "tensor", "native")
 GPU = os.path.join("theano_ng", "gpuarray")
 SCAN = os.path.join("theano_ng", "scan")
 DEVICE, GPU_INCLUDE = os.path.join(GPU, "device"), os.path.join(GPU, "include")
 NATIVE_CODE = os.path.join("theano_ng", "gof", "_native.pyx")
-# Vectorized functions such as exp, which compiled kernels and the interpreter call.
+# The source file of vectorized functions such as exp, which compiled kernels and the interpreter call.
 VECTOR_MATH = os.path.join("theano_ng", "gof", "vector_math.c")
 HAS_MVEC_MACRO = [("TNG_HAS_MVEC", "1")] if HAS_MVEC else []
 GPUARRAY = os.path.join(GPU, "pygpu", "gpuarray.pyx")
@@ -78,15 +78,17 @@ def native_extensions():
         if name.endswith(".c"):
             native = extension("theano_ng.tensor.native." + name[:-2], os.path.join(NATIVE, name))
             if sys.platform.startswith("linux") and uses_threads(native.sources[0]):
-                # For config.openmp. Without OpenMP the loops stay sequential. gcc's library is loaded at run time
-                # (gomp.h).
+                # The flag config.openmp needs loops that are compiled with OpenMP. gcc's OpenMP library is loaded at
+                # run time (gomp.h), so --as-needed avoids linking it.
                 native.extra_compile_args.append("-fopenmp")
                 native.extra_link_args += ["-Wl,--as-needed", "-fopenmp"]
             yield native
 
 
 def block_extensions():
-    """Yield the interpreter of elementwise programs (tensor/native/blocks), once for each level of processors."""
+    """Yield an extension module with the interpreter of elementwise programs (tensor/native/blocks) for each level of
+    x86-64 processors.
+    """
     folder = os.path.join(NATIVE, "blocks")
     levels = {1: []}
     if platform.machine() == "x86_64":
@@ -95,7 +97,7 @@ def block_extensions():
         blocks = extension("theano_ng.tensor.native.blocks_v%d" % level, os.path.join(folder, "interpreter.c"))
         blocks.sources += [os.path.join(folder, "module.c"), VECTOR_MATH]
         blocks.define_macros += [("BLOCKS_LEVEL", str(level)), ("TNG_OWN_VECTOR_MATH", "1"), *HAS_MVEC_MACRO]
-        # The flags of compiled kernels (gof/compiler/toolchain.py).
+        # Compiled kernels have the same flags (gof/compiler/toolchain.py), so that both give the same bits.
         builtins = ["-fno-builtin-%s" % name for name in ("sin", "cos", "sinf", "cosf")]
         blocks.extra_compile_args += ["-fno-tree-sink", "-ffp-contract=off", "-fno-strict-aliasing", *builtins, *flags]
         yield blocks
@@ -108,9 +110,11 @@ def uses_threads(path):
 
 
 def compile_time(path, depth=3):
-    """Estimate the compilation time of a C file, in lines. Functions for several instruction sets count three times.
+    """Estimate the compilation time of a C file, in lines of code.
 
-    Included headers count too, down to a depth, because loops are defined in headers that are included once per type.
+    The lines of a file count three times if its functions are compiled for several instruction sets, and a tenth if
+    Cython generated the file. The lines of included headers are counted, too, down to `depth` levels, because loops are
+    defined in headers that are included once per type.
     """
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -153,11 +157,11 @@ def all_extensions():
 
 
 def included_files(extension):
-    """Return the C files that the sources of an extension include, directly or indirectly.
+    """Return the .c and .h files that the sources of an extension include, directly or indirectly.
 
-    A change of one of these files rebuilds the extension. A condition around an ``#include`` is ignored. The headers
-    of .pxd and .pxi files belong to the modules that use these files. (Cython itself notices changes of .pxd and .pxi
-    files.)
+    The extension is rebuilt if one of these files changes. A condition around an ``#include`` is ignored. The headers
+    that .pxd and .pxi files name are included in the result. The .pxd and .pxi files are not, because Cython itself
+    notices their changes.
     """
     folders = tuple(folder for folder in extension.include_dirs if not os.path.isabs(folder))
     # OLD_SYMBOLS is included by an argument of the compiler (-include).
@@ -172,7 +176,7 @@ def included_files(extension):
 
 @functools.cache
 def named_files(path, folders):
-    """Return the files of the package that a C or Cython file names, and the .pxd file of a .pyx file.
+    """Return the files of the package that a C or Cython file includes or cimports, and the .pxd file of a .pyx file.
 
     Parameters
     ----------
@@ -194,14 +198,15 @@ def named_files(path, folders):
     return found
 
 
-# An error in the code of Cython 3.3.1: if a list comprehension fails to append an object, the reference is released
-# twice. The appending function releases it, and then its caller releases it, when the memory may already be free.
+# The C code that Cython 3.3.1 generates contains an error: if a list comprehension fails to append an object, the
+# reference to the object is released twice, first by the appending function and then by its caller. At the second
+# release, the memory may already be free.
 GIVEN_BACK_TWICE = "    int result = PyList_Append(list, x);\n    Py_DECREF(x);\n"
 GIVEN_BACK_ONCE = "    int result = PyList_Append(list, x);\n    if (result == 0)\n        Py_DECREF(x);\n"
 
 
 def mend_appending(source):
-    """Correct the list comprehensions in C code that Cython has generated."""
+    """Correct the list comprehensions in the C file `source`, which Cython has generated."""
     with open(source, encoding="utf-8") as file:
         text = file.read()
     if GIVEN_BACK_TWICE in text:
@@ -210,9 +215,9 @@ def mend_appending(source):
 
 
 def arguments(extension):
-    """Return a text with everything that determines the commands of the compiler, except absolute paths.
+    """Return a text with all data on which the compiler commands of an extension depend, except absolute paths.
 
-    pip installs NumPy in a temporary folder, with another path for each build.
+    The path of NumPy is left out because pip installs NumPy in a temporary folder, whose path differs in each build.
     """
     names = "define_macros extra_compile_args libraries extra_link_args".split()
     values = {name: getattr(extension, name) for name in names}
@@ -223,7 +228,7 @@ def arguments(extension):
 
 
 def written(path, text):
-    """Write a text into a file unless the file contains it already; return the path."""
+    """Write a text into a file, unless the file already contains this text. Return the path."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
@@ -235,7 +240,7 @@ def written(path, text):
 
 
 class BuildExt(build_ext):
-    """build_ext that can build some modules only (`--only a.b,c.d`) and cythonizes just those."""
+    """The command build_ext, with an option to cythonize and build only some modules: `--only a.b,c.d`."""
 
     user_options = build_ext.user_options + [("only=", None, "comma-separated names of the extension modules to build")]
 
@@ -274,8 +279,9 @@ class BuildExt(build_ext):
     def build_extension(self, extension):
         """Build one extension, with its object files in a separate folder.
 
-        The same sources may be built several times, for different levels of processors. An extension is up to date if
-        it is newer than its sources, the files that they include, and the file of the arguments of the compiler.
+        The folder is separate because the same sources may be built several times, for different levels of processors.
+        An extension is up to date if it is newer than its sources, the files that they include, and the file
+        ``arguments.txt``, which contains the compiler arguments.
         """
         builder = copy.copy(self)
         builder.build_temp = os.path.join(self.build_temp, extension.name)
@@ -285,8 +291,8 @@ class BuildExt(build_ext):
     def copy_file(self, infile, outfile, *args, **kwargs):
         """Copy an extension module to its destination (--inplace) by a single rename.
 
-        A gradual write would let a process that starts meanwhile load an incomplete file. A write into the old file
-        would crash the processes that run it.
+        If the file were written gradually, a process that starts in the meantime could load an incomplete file. If the
+        old file were overwritten, processes that have loaded it would crash.
         """
         if not self.force and os.path.exists(outfile) and os.path.getmtime(outfile) >= os.path.getmtime(infile):
             return outfile, 0

@@ -1,7 +1,7 @@
 """Batch normalization in one thread: ``python benchmarks/batch_normalization.py``.
 
-Training (with running averages), training with gradient, and prediction are compared with NumPy, and with PyTorch if it
-can be imported.
+The script compares the times of training (with running averages), training with gradient, and prediction with NumPy,
+and with PyTorch if it can be imported.
 """
 
 import time
@@ -25,7 +25,7 @@ SHAPES = (32, 64, 56, 56), (32, 256, 14, 14), (64, 512, 7, 7), (256, 1024)
 
 
 def ours(ndim, axes):
-    """Return compiled functions: training, training and gradient, prediction."""
+    """Return three compiled functions: training, training with gradient, and prediction."""
     x, dy = (T.TensorType("float32", (False,) * ndim)() for _ in range(2))
     gamma, beta, mean, var = statistics = T.fvectors(4)
     outputs = batch_normalization_train(x, gamma, beta, axes, EPSILON, FACTOR, mean, var)
@@ -39,7 +39,7 @@ def ours(ndim, axes):
 
 
 def in_numpy(x, dy, gamma, beta, mean, var, axes):
-    """Return the functions of `ours`, written by hand in NumPy."""
+    """Return three functions in NumPy that compute the same as the functions of `ours`."""
     shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
     gamma, beta, mean, var = (v.reshape(shape) for v in (gamma, beta, mean, var))
     count = x.size // gamma.size
@@ -63,7 +63,10 @@ def in_numpy(x, dy, gamma, beta, mean, var, axes):
 
 
 def in_torch(*values):
-    """Return the functions of `ours` by PyTorch's kernels without autograd, or None for each if PyTorch is missing."""
+    """Return three functions that compute the same as the functions of `ours`, by PyTorch's kernels without autograd.
+
+    If PyTorch is missing, the elements of the result are None.
+    """
     if torch is None:
         return [None] * 3
     x, dy, gamma, beta, mean, var = map(torch.as_tensor, values)

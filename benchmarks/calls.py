@@ -1,6 +1,7 @@
 """The cost of a call with little computation: ``python benchmarks/calls.py``.
 
-It is compared with a Python function that does the same computation in NumPy on the same arrays.
+The call of a compiled function is compared with a Python function that does the same computation in NumPy on the same
+arrays.
 """
 
 import measure
@@ -18,7 +19,10 @@ def chain(x, length, maximum, tanh):
 
 
 def unfusable(x, length, tanh, cumsum):
-    """Return alternating elementwise operations, sums, broadcasting and cumulative sums."""
+    """Return a chain of operations that fusion cannot combine into one loop.
+
+    Elementwise operations, sums, broadcasting and cumulative sums alternate.
+    """
     for i in range(length):
         if i % 4 == 0:
             x = tanh(x)
@@ -81,7 +85,8 @@ def main():
         plain, trusting, filled = (theano.function([variable], output) for _ in range(3))
         np.testing.assert_allclose(plain(argument), reference(argument), rtol=1e-12)
         trusting.trust_input = True
-        # The input is already in its storage cell, so only the program between argument and result runs.
+        # The input is already in its cell. The call runs only the virtual machine, without the code of `Function` that
+        # processes arguments and results.
         filled.input_storage[0].storage[0] = argument
         times = measure.best(
             lambda: plain(argument), lambda: trusting(argument), filled.fn, lambda: reference(argument)

@@ -1,8 +1,9 @@
 """Convolution compared with PyTorch: ``python benchmarks/convolution.py [--torch PYTHON] [NAME ...]``.
 
-The forward pass, the gradient of the kernels and the gradient of the images are each one call of a compiled function.
-In PyTorch a gradient is one call of `convolution_backward` with a mask. All run in float32 in one thread. For each
-layer, the two systems take turns in separate processes.
+The script measures the forward pass, the gradient with respect to the kernels and the gradient with respect to the
+images. In this package, each of them is one call of a compiled function. In PyTorch, a gradient is one call of
+`convolution_backward` with a mask. All computations use float32 and one thread. For each layer, the two systems take
+turns in separate processes.
 """
 
 import argparse
@@ -19,7 +20,9 @@ ROUNDS = 3
 
 
 def layers():
-    """Name -> batch, channels, filters, image, kernel, stride, padding, dilation, groups."""
+    """Return a dict from the name of a layer to its batch size, numbers of channels and filters, shapes of image and
+    kernel, stride, padding, dilation and number of groups.
+    """
     table = [
         ("3x3, 64 to 64, 56x56", 8, 64, 64, (56, 56), 3, 1, 1, 1, 1),
         ("3x3, 256 to 256, 14x14", 8, 256, 256, (14, 14), 3, 1, 1, 1, 1),
@@ -43,7 +46,7 @@ def layers():
 
 
 def arrays(batch, channels, filters, image, kernel, stride, padding, dilation, groups):
-    """Return images, kernels, and a gradient of the output."""
+    """Return random images, kernels, and the gradient with respect to the output."""
     rng = np.random.RandomState(0)
     lengths = [(i + 2 * padding - (kernel - 1) * dilation - 1) // stride + 1 for i in image]
     shapes = (
@@ -55,13 +58,16 @@ def arrays(batch, channels, filters, image, kernel, stride, padding, dilation, g
 
 
 def products(layer):
-    """Return the number of multiplications and additions, which is equal for the three computations."""
+    """Return the number of multiplications and additions of a layer.
+
+    The number is the same for the forward pass and for each gradient.
+    """
     x, w, y = arrays(*layer)
     return 2 * y.size * w[0].size
 
 
 def of_package(layer):
-    """Return the three functions of this package."""
+    """Return three compiled functions: the forward pass and the two gradients."""
     import theano_ng as theano
     import theano_ng.tensor as T
     from theano_ng.tensor.nnet import corr, corr3d
@@ -101,7 +107,7 @@ def of_torch(layer):
 
 
 def run(which, name):
-    """Return the times in seconds of the three functions, measured in this process."""
+    """Measure the forward pass and the two gradients in this process, and return the times in seconds."""
     functions = {"package": of_package, "torch": of_torch}[which](layers()[name])
     return [measure.best(f, seconds=0.3, rounds=20, clock=time.process_time)[0] for f in functions]
 

@@ -1,6 +1,7 @@
 """Elementwise loops and reductions against NumPy: ``python benchmarks/elemwise.py``.
 
-The benchmark times the C thunk of one node, with a reused output and with a new output in each call.
+The benchmark measures the time of the C thunk of one node, once with a reused output array and once with a new output
+array in each call.
 """
 
 import measure

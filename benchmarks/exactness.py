@@ -1,12 +1,13 @@
-"""Compare the exactness of losses and their derivatives at saturated arguments with that of Theano 1.0.
+"""Compare the errors of losses and their derivatives at saturated arguments with the errors of Theano 1.0.
 
     python benchmarks/exactness.py /path/to/python3.8             # Python code; an interpreter with theano and mpmath
     python benchmarks/exactness.py /path/to/python3.8 c           # C code; plain logits, summed losses, derivatives
     python benchmarks/exactness.py /path/to/python3.8 all erfc    # all cases with this word
 
-The cases come from `theano_ng/tensor/tests/stability.py`, which computes the exact results. A result is printed if it
-is finite only in Theano 1.0. It is also printed if Theano 1.0 is more than twice as exact, and the error here exceeds
-two units in the last place. Such a result makes the exit status 1.
+The cases come from `theano_ng/tensor/tests/stability.py`, which computes the exact results. The script prints the
+results that are worse here than in Theano 1.0, and then ends with exit status 1. A result is worse if it is finite only
+in Theano 1.0, or if its error here is more than twice the error in Theano 1.0 and more than two units in the last
+place.
 """
 
 import argparse
@@ -25,7 +26,7 @@ ULPS = 2
 
 
 def table():
-    """Import the module `stability` without its package. Return the module and the losses."""
+    """Import the module `stability` without its package. Return the module and the list of losses."""
     modules = []
     for name in ("stability", "stability_softmax", "stability_elementwise"):
         spec = importlib.util.spec_from_file_location(name, os.path.join(TABLE, name + ".py"))
@@ -36,7 +37,7 @@ def table():
 
 
 def chosen(stability, losses, which):
-    """Return the cases of a run."""
+    """Return the cases that a run tests: some cases, all cases, or the cases for C code."""
     if which == "some":
         return stability.some_cases(losses)
     cases = stability.all_cases(losses)
@@ -51,9 +52,10 @@ def chosen(stability, losses, which):
 
 
 def answers(package, which, word):
-    """Return a dict from case names to errors in units in the last place, or to the name of an exception.
+    """Run the cases in one package.
 
-    A case has one error per matrix of logits.
+    Return a dict from the name of a case to a list of errors in units in the last place, one for each matrix of logits.
+    If the case raises an exception, the dict contains the name of the exception instead.
     """
     theano = importlib.import_module(package)
     importlib.import_module(package + ".tensor.nnet")
@@ -82,7 +84,7 @@ def asked(python, package, which, word, directory):
 
 
 def worse(ours, theirs):
-    """Yield rows (case, matrix of logits, error here, error in Theano 1.0) of results that are worse here."""
+    """Yield (case, number of the matrix of logits, error here, error in Theano 1.0) for results that are worse here."""
     for name, errors in ours.items():
         other = theirs[name]
         if isinstance(other, str):

@@ -3,9 +3,9 @@
     python benchmarks/gpu.py                            # on cuda0
     python benchmarks/gpu.py opencl0:0 --elements 1e6   # on a processor, by PoCL (pip install 'theano_ng[opencl]')
 
-All arrays are float32. The figures are wall-clock times, the shortest of several; a time ends when the device has
-finished. Rows that are limited by memory are compared with the bandwidth of a copy on the device in the same run. On a
-graphics card the peers are JAX, PyTorch and CuPy if they are installed; on a processor the peer is NumPy.
+All arrays are float32. Each figure is the shortest of several wall-clock times. A time ends when the device has
+finished. The bandwidth of each row is compared with the bandwidth of a copy on the device in the same run. On a
+graphics card, the times are compared with JAX, PyTorch and CuPy if they are installed; on a processor, with NumPy.
 """
 
 import argparse
@@ -34,9 +34,10 @@ READY = (
 
 
 class Ours:
-    """The rows of the tables by this package. Each method returns a function that starts a computation.
+    """The computations of the tables, in this package.
 
-    `wait` waits for the end of all computations.
+    Each method returns a function that starts a computation. The method `wait` waits until the device has finished all
+    computations.
     """
 
     name = "theano_ng"
@@ -244,7 +245,10 @@ class Jax(Numpy):
 
 
 def peers(device, values):
-    """Return the peers that are installed and find the card. Print the name of each other peer with the reason."""
+    """Return the other libraries that are installed and can use the device.
+
+    For each library that cannot be used, print its name and the reason.
+    """
     side, found = int(len(values) ** 0.5), []
     for kind in (Jax, Torch, Cupy) if device.startswith("cuda") else (Numpy,):
         try:
@@ -255,7 +259,7 @@ def peers(device, values):
 
 
 def finished(library, start, calls):
-    """Return a function that makes `calls` calls and waits for the last one."""
+    """Return a function that calls `start` `calls` times, and waits until the device has finished."""
 
     def run():
         for _ in range(calls):
@@ -266,7 +270,7 @@ def finished(library, start, calls):
 
 
 def seconds(libraries, row, limit):
-    """Return the time of a call of a row for each library."""
+    """Return the time in seconds of the computation `row`, for each library."""
     starts = [getattr(library, row)() for library in libraries]
     runs = [finished(library, start, 5) for library, start in zip(libraries, starts)]
     return [t / 5 for t in measure.best(*runs, seconds=limit)]

@@ -4,11 +4,11 @@
     python benchmarks/graphs.py /path/to/python3.8 time word   # also times, for graphs with this word in their name
     python benchmarks/graphs.py /path/to/python3.8 family      # the families of benchmarks/scaling.py, of 3 and 10 steps
 
-There are three kinds of graphs: models as in programs for Theano, with gradients and updates; random graphs of
-elementwise operations, products, reductions, views and indexing, with gradients; and the families of unrolled programs.
-Graphs that Theano 1.0 does not compile within a minute are left out. A graph is printed if the package has more nodes
-(for a family, more than 1.1 times as many) or takes 1.1 times as long. The exit status is 1 if a graph is slower, or if
-`REASONS` has no reason for its additional nodes. Nodes inside loops count.
+The script compares three kinds of graphs: typical models of programs for Theano, with gradients and updates; random
+graphs of elementwise operations, products, reductions, views and indexing, with gradients; and families of unrolled
+programs. Graphs that Theano 1.0 does not compile within a minute are left out. A graph is printed if it has more nodes
+in this package (for a family, more than 1.1 times as many) or takes more than 1.1 times as long. The exit status is 1
+if a graph is slower, or if `REASONS` contains no reason for its additional nodes. Nodes inside loops are counted, too.
 """
 
 import importlib
@@ -30,7 +30,7 @@ MORE = 1.1
 STEPS = (3, 10)
 PATIENCE = 60
 """Limit in CPU seconds for a graph. For some families the time of Theano 1.0 doubles with each step."""
-# Name of a graph with more nodes than in Theano 1.0 -> reason.
+# Name of a graph that has more nodes than in Theano 1.0 -> the reason.
 REASONS = {
     "convolution, cost": "Without a compiler Theano 1.0 leaves the abstract convolution as it is.",
     "random 46, gradient": "Both lengths of a gradient that is given to rows in reversed order are checked; Theano 1.0 checks the first.",
@@ -72,7 +72,7 @@ REASONS = {
 
 
 class Models:
-    """An iterable of (name, inputs, outputs, updates) for models as in programs for Theano."""
+    """An iterable of (name, inputs, outputs, updates) for typical models of programs for Theano."""
 
     def __init__(self, theano):
         self.theano, self.T = theano, theano.tensor
@@ -93,7 +93,7 @@ class Models:
                 yield name + ", " + rule, inputs, [cost], updates
 
     def rules(self, parameters, gradients):
-        """Yield (name, updates) for several optimizers."""
+        """Yield (name, updates) for gradient descent, momentum, RMSprop and Adam."""
         T = self.T
         yield "descent", [(p, p - 0.1 * g) for p, g in zip(parameters, gradients)]
         momentum, squares, adam = [], [], []
@@ -171,7 +171,10 @@ class Models:
 
 
 class Randoms:
-    """An iterable of (name, inputs, outputs, updates) for random graphs, which are equal in all versions of Python."""
+    """An iterable of (name, inputs, outputs, updates) for random graphs.
+
+    The random choices are the same in all versions of Python.
+    """
 
     def __init__(self, theano, count):
         self.T, self.count = theano.tensor, count
@@ -194,7 +197,10 @@ class Randoms:
             yield name + ", gradient", inputs, [cost] + T.grad(cost, inputs, disconnected_inputs="ignore"), []
 
     def step(self, pool):
-        """Return a random operation on variables of the pool. All matrices have shape (4, 4), all vectors length 4."""
+        """Return the result of a random operation on random variables of `pool`.
+
+        All matrices have the shape (4, 4), and all vectors the length 4.
+        """
         T, r = self.T, self.random.random()
         x = self.pick(pool)
         if r < 0.35:
@@ -263,7 +269,10 @@ class Families:
 
 
 class TookTooLong(BaseException):
-    """The exception after the time limit. It is not an Exception, because rewriting continues after an Exception."""
+    """The exception that is raised when the time limit for a graph is over.
+
+    It is not a subclass of Exception, because rewriting catches Exception and continues.
+    """
 
 
 def too_long(signum, frame):
@@ -290,7 +299,7 @@ def value_for(variable):
 
 
 def seconds(f, values):
-    """Return the time in seconds of the shortest of several calls."""
+    """Return the shortest time of a call of `f`, in CPU seconds."""
     repeat = 1
     while True:
         start = time.process_time()
@@ -309,7 +318,9 @@ def seconds(f, values):
 
 
 def child(package, timed, word):
-    """Write the numbers of nodes and the times in seconds as JSON to the standard output."""
+    """Compile all graphs in one package. Write the numbers of nodes and the times in seconds as JSON to the standard
+    output.
+    """
     out, sys.stdout = sys.stdout, sys.stderr
     theano = importlib.import_module(package)
     importlib.import_module(package + ".tensor")

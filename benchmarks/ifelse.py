@@ -13,7 +13,9 @@ from theano_ng.ifelse import ifelse
 
 
 def cases():
-    """Yield tuples: name, argument, type of the variables, the two branches as functions."""
+    """Yield tuples (name, argument, type of the variables, function for the first branch, function for the second
+    branch).
+    """
     yield "0-d", np.asarray(0.5), T.dscalar, lambda x: T.exp(x) * 2 + 1, lambda y: T.sin(y) * 3 - 1
     yield "10 numbers", np.linspace(0, 1, 10), T.dvector, lambda x: T.exp(x) * 2 + 1, lambda y: T.sin(y) * 3 - 1
     yield "the branches are inputs", np.linspace(0, 1, 10), T.dvector, lambda x: x, lambda y: y

@@ -1,6 +1,7 @@
 """Interpreted functions compared with compiled functions and NumPy: ``python benchmarks/interpreter.py``.
 
-Compiled and interpreted versions of each function take turns. Arguments are not checked, and results are new arrays.
+The compiled version and the interpreted version of each function take turns. Arguments are not checked, and results
+are new arrays.
 """
 
 import measure

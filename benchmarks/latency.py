@@ -1,10 +1,10 @@
-"""Latencies for a user in CPU seconds, compilers included: import, and build + compile + first call with an empty and a
-filled cache.
+"""Waiting times of a user: the import, and the time until a function is ready, with an empty and a filled cache.
 
     python benchmarks/latency.py
 
-Each figure is the median over new processes. The import is compared with the import of NumPy, which it includes. The
-time until a function is ready is compared with the time of the compiler for one small file.
+The times are CPU seconds, with compilers included. A function is ready after building its graph, compiling it and
+calling it once. Each figure is the median over new processes. The import is compared with the import of NumPy, which it
+includes. The time until a function is ready is compared with the time that the compiler takes for one small file.
 """
 
 import json

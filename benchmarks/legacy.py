@@ -1,4 +1,4 @@
-"""Compare the types, shapes, values and exceptions of expressions with those of Theano 1.0.
+"""Compare the types, shapes, values and exceptions of expressions in this package and in Theano 1.0.
 
     python benchmarks/legacy.py /path/to/python3.8            # an interpreter that can `import theano`
     python benchmarks/legacy.py /path/to/python3.8 reductions # one group
@@ -131,7 +131,10 @@ REASONS = {
 
 
 def sample(dtype, shape):
-    """Return numbers that every dtype can represent. Some are special for certain functions."""
+    """Return an array of small numbers that every dtype of this kind can represent.
+
+    Zeros, ones and negative numbers are special values of some functions.
+    """
     numbers = np.array([0, 1, 2, 3, 1, 5, 0, 2, 4, 1, 3, 6]) if dtype != "bool" else np.array([0, 1, 1, 0, 1, 0] * 2)
     if dtype[0] in "fc":
         numbers = numbers * 0.5 - 0.75
@@ -143,9 +146,10 @@ def sample(dtype, shape):
 
 
 class Expressions:
-    """The cases for one of the two packages. Each group is a method that yields tuples.
+    """The cases, with the variables of one of the two packages.
 
-    A tuple contains the name, a function that builds the outputs, the input variables and the input values.
+    Each method for a group of cases yields tuples. A tuple contains the name of a case, a function that builds the
+    outputs, the input variables and the input values.
     """
 
     def __init__(self, theano):
@@ -158,7 +162,10 @@ class Expressions:
             importlib.import_module("%s.tensor.%s" % (theano.__name__, name))
 
     def inputs(self, *kinds):
-        """Return variables and values. A kind is (dtype, shape), optionally with the broadcast pattern of the type."""
+        """Return input variables and their values.
+
+        Each element of `kinds` is (dtype, shape) or (dtype, shape, broadcast pattern of the type).
+        """
         variables = [
             self.T.TensorType(dtype, pattern[0] if pattern else [False] * len(shape))()
             for dtype, shape, *pattern in kinds
@@ -326,9 +333,10 @@ class Expressions:
                 )
 
     def texts(self, texts, names, *kinds):
-        """Yield a case for each expression in a text with semicolons.
+        """Yield cases for each expression in `texts`, which separates expressions by semicolons.
 
-        The one-letter `names` of the inputs match `kinds`.
+        Each letter of `names` is the name of an input in the expressions. `kinds` contains the kind of each input; its
+        dtype is replaced by float64, float32 and int8 if it is None.
         """
         for text in texts.split(";"):
             text = text.strip()
@@ -373,7 +381,7 @@ class Expressions:
     def inplace(self):
         """Yield cases of Ops that work in place.
 
-        They overwrite computed values, because a function protects its inputs.
+        The Ops overwrite intermediate results, because a function does not let them overwrite its inputs.
         """
         names = [name + "_inplace" for name in UNARY + BINARY if name not in ("clip", "dot", "outer", "tensordot")]
         module = self.overwriting
@@ -436,7 +444,7 @@ class Expressions:
         )  # fmt: skip
 
     def calls(self):
-        """Yield cases of values that are passed to functions."""
+        """Yield cases in which values of many kinds are passed to functions as arguments."""
         given = (True, 1, -1, 300, 0.5, 1.0, 1e300, 1j, "a", None, [1], [[1, 2], [3, 4]], [1, 0.5], [], np.int8(1), np.float32(0.5), np.float64(0.1), np.array([1.5], "float32"),
                  np.array(3), np.array([True]), np.zeros((2, 2, 2)), np.array(["a"]), np.array([None]))  # fmt: skip
         for dtype in DTYPES:
@@ -460,7 +468,7 @@ GROUPS = [name for name in vars(Expressions) if name[0] != "_" and name not in (
 
 
 def declared(shape, pattern):
-    """Return a shape as text. An exclamation mark follows each length that is declared broadcastable."""
+    """Return a shape as text, with an exclamation mark after the length of each broadcastable dimension."""
     return str([("%d!" if flag else "%d") % n for n, flag in zip(shape, pattern)]).replace("'", "")
 
 
@@ -471,7 +479,7 @@ def shown(value):
 
 
 def plain(value):
-    """Convert a result to JSON: dtype, shape and numbers."""
+    """Convert a result to a list that JSON can represent: dtype, shape and numbers."""
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
     value = np.asarray(value)
@@ -486,7 +494,11 @@ def plain(value):
 
 
 def answer(theano, build, variables, values):
-    """Run a case and return its answer: types and values of its results, or the stage and the name of an exception."""
+    """Run a case and return its answer.
+
+    The answer contains the types and the values of the results. If an exception is raised, the answer contains the
+    stage (building, compiling or calling) and the name of the exception instead.
+    """
     stage = "building"
     try:
         outputs = build()
@@ -510,7 +522,7 @@ def answer(theano, build, variables, values):
 
 
 def child(package, groups):
-    """Write all answers as JSON to the standard output."""
+    """Run the cases of some groups in one package, and write all answers as JSON to the standard output."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     out, sys.stdout = sys.stdout, sys.stderr  # other output must not be mixed with the answers
@@ -525,7 +537,7 @@ def child(package, groups):
 
 
 def described(answer):
-    """Return an answer without its numbers, as text."""
+    """Return the types in an answer, or its stage and exception, as text."""
     kind, *rest = answer
     return "value " + " ".join(rest[0]) if kind == "value" else " ".join(answer)
 

@@ -33,7 +33,8 @@ def _batch(function, repeats, clock):
 def best(*functions, seconds=0.4, rounds=9, clock=time.perf_counter):
     """Return the shortest time of a call of each function, in seconds.
 
-    The functions take turns, so that a disturbance of the machine affects all of them and the ratios stay right.
+    The functions take turns, so that other work on the machine affects all functions, and the ratios of their times
+    stay right.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def best(*functions, seconds=0.4, rounds=9, clock=time.perf_counter):
     rounds : int
         Number of batches into which this time is divided.
     clock : callable
-        With `time.process_time`, the time of other processes is not counted.
+        The clock. `time.process_time` does not count the time of other processes.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The timed models: symbolic training steps, equivalent steps in NumPy, and their matrix products alone."""
+"""Models whose training steps are measured: symbolic steps, equivalent steps in NumPy, and only the matrix products."""
 
 import functools
 
@@ -26,7 +26,7 @@ def data(name):
 
 
 def compiled_step(name):
-    """Return the step as a compiled function of inputs and labels, and its shared variables."""
+    """Return the training step as a compiled function of inputs and labels, and the list of its shared variables."""
     import theano_ng as theano
     import theano_ng.tensor as T
 
@@ -45,7 +45,7 @@ def compiled_step(name):
 
 
 class NumpyStep:
-    """The step written by hand, with the optimizations of a careful NumPy programmer."""
+    """The training step in NumPy, written by hand, with temporary arrays reused where possible."""
 
     def __init__(self, name):
         self.parameters = [value.copy() for value in data(name)[2]]
@@ -81,10 +81,10 @@ class NumpyStep:
 
 
 def products_only(name):
-    """Return a function that computes only the matrix products of a step, into existing arrays.
+    """Return a function that computes only the matrix products of a training step, into existing arrays.
 
-    Its time is the limit of the machine. NumPy's BLAS computes the products. The compiled step uses SciPy's BLAS, which
-    may be slightly faster or slower.
+    The time of this function is the limit of the machine. NumPy's BLAS computes the products. The compiled step uses
+    SciPy's BLAS, which may be slightly faster or slower.
     """
     x, _, parameters = data(name)
     weights = parameters[::2]

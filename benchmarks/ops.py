@@ -1,9 +1,9 @@
 """Single operations compared with NumPy, JAX and PyTorch: ``python benchmarks/ops.py [WORD ...] [options]``.
 
-A row is a graph of one operation, compiled in the default mode. The call of the compiled function, which returns a new
-array, is timed in CPU time. It takes turns with the equivalent call in NumPy and, if they are installed, in jitted JAX
-and in PyTorch. The rows are defined in the files ``ops_<group>.py`` in this folder. Each file has a function ``rows()``
-that yields `Row`s::
+A row of the table is a graph of one operation, compiled in the default mode. The script measures the CPU time of a call
+of the compiled function, which returns a new array. The call takes turns with the equivalent call in NumPy and, if they
+are installed, in jitted JAX and in PyTorch. The rows are defined in the files ``ops_<group>.py`` in this folder. Each
+file has a function ``rows()`` that yields `Row`s::
 
     from ops import Row, SIZES, count, layouts
 
@@ -13,7 +13,8 @@ that yields `Row`s::
                 yield Row("exp %s %s" % (count(n), layout), tensor.exp, np.exp, [x], jax=lambda jnp, x: jnp.exp(x),
                           torch=lambda torch, x: torch.exp(x))
 
-WORDs select rows. A row is selected if all words occur in its group and name.
+WORDs select rows: a row is selected if each word occurs in its group or its name. If a word is the name of a group,
+only the rows of such groups are selected.
 """
 
 import argparse
@@ -60,7 +61,7 @@ class Row:
 
 
 def count(n):
-    """1000 -> 1e3."""
+    """Return a number of elements as text: ``1e3`` for 1000."""
     return "1e%d" % round(np.log10(n))
 
 
@@ -77,7 +78,7 @@ def layouts(x):
 
 
 def groups():
-    """Return the names of all groups: the names of the files of rows."""
+    """Return the names of all groups, which are the parts `<group>` of the file names ``ops_<group>.py``."""
     return sorted(path.stem[4:] for path in pathlib.Path(__file__).parent.glob("ops_*.py"))
 
 
@@ -119,7 +120,10 @@ def torch_function(row):
 
 
 def time_row(row, seconds):
-    """Return the times in seconds of a call in theano_ng, NumPy, JAX and PyTorch; None for a peer that is missing."""
+    """Return the times in seconds of a call in theano_ng, NumPy, JAX and PyTorch.
+
+    The time of JAX or PyTorch is None if it is not installed, or if the row has no function for it.
+    """
     import theano_ng as theano
     from theano_ng import tensor
 
@@ -137,7 +141,7 @@ def time_row(row, seconds):
 
 
 def summarize(results):
-    """Print a table with a line for each operation, that is, for each group and first word of a row's name."""
+    """Print a table with one line for each operation. Rows of a group with the same first word are one operation."""
     table = measure.Table(
         "By operation", "operation", "rows", "time / NumPy: median", "worst", "row", "time / best: worst", "row"
     )
@@ -180,7 +184,7 @@ def main():
         for _ in range(2):
             ours, numpy, *peers = time_row(row, arguments.seconds)
             best = min(filter(None, [numpy, *peers]))
-            # Differences below a twentieth are noise.
+            # Differences of less than a twentieth are noise.
             behind = ours > 1.05 * numpy or ours * 0.9 > 1.05 * best
             if not (behind and arguments.slow):
                 break

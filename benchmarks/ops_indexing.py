@@ -23,7 +23,7 @@ def _put(x, index, y):
 
 
 def _rows(rng):
-    """Yield gathers and scatters of rows of 1 to 512 elements."""
+    """Yield `Row`s for gathers and scatters of matrix rows of 1 to 512 elements."""
     for length in (1, 8, 64, 512):
         for n in (10**3, 10**5, 10**6):
             if n * length > 10**8:
@@ -66,7 +66,7 @@ def _rows(rng):
 
 
 def _places(rng):
-    """Yield gathers and scatters of single elements of a matrix, by two index vectors, and of its columns."""
+    """Yield `Row`s for gathers and scatters of single elements of a matrix, by two index vectors, and of columns."""
     x = rng.rand(1000, 1001).astype("float32")
     for n in (10**3, 10**5, 10**6):
         i, j, y = rng.randint(0, 1000, n), rng.randint(0, 1001, n), rng.rand(n).astype("float32")

@@ -1,7 +1,7 @@
 """Rows of ``ops.py``: reductions along every axis, cumulative sums, softmax.
 
-JAX copies its arguments to C order, so rows of other layouts have no JAX function. This package sums float32 in
-float64, the peers in float32.
+JAX copies its arguments to C order, so rows of other layouts have no JAX function. This package sums float32 elements
+in float64, while JAX and PyTorch sum them in float32.
 """
 
 import numpy as np
@@ -9,7 +9,8 @@ from ops import SIZES, Row, count, square
 
 from theano_ng import tensor
 
-#: name -> functions of theano_ng, of NumPy and jax.numpy, and of PyTorch. Each takes an array and an axis.
+#: Name of a reduction -> its functions in theano_ng, in NumPy and jax.numpy, and in PyTorch. Each function takes an
+#: array and an axis.
 REDUCTIONS = {
     "sum": (tensor.sum, lambda np, x, axis: np.sum(x, axis), lambda torch, x, axis: torch.sum(x, axis)),
     "prod": (tensor.prod, lambda np, x, axis: np.prod(x, axis), lambda torch, x, axis: torch.prod(x, axis)),

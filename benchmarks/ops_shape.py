@@ -47,7 +47,7 @@ def _of_arrays(dtype, n):
         yield "roll axis %d" % axis, lambda a, k=axis: tensor.roll(a, 7, k), lambda a, k=axis: np.roll(a, 7, k), [x]
     yield "join vectors", lambda a, b: tensor.join(0, a, b), lambda a, b: np.concatenate([a, b]), [flat, flat]
     yield "roll vector", lambda a: tensor.roll(a, -5), lambda a: np.roll(a, -5), [flat]
-    # A compiled function returns a copy of a view.
+    # The outputs of compiled functions are never views, so the NumPy functions of views copy, too.
     yield "transpose copy", lambda a: a.T, lambda a: np.ascontiguousarray(a.T), [x]
     yield "flatten F", lambda a: a.flatten(), lambda a: a.flatten(), [np.asfortranarray(x)]
     cube = x[:, : columns // 4 * 4].reshape(rows, -1, 4)
@@ -89,9 +89,10 @@ def _of_arrays(dtype, n):
 
 
 def _of_numbers(dtype, n):
-    """Yield (name, build, reference, values) for operations that take only lengths.
+    """Yield (name, build, reference, values) for operations whose inputs are only lengths.
 
-    The reference uses np.full instead of np.zeros, whose work is delayed until the first write to its memory pages.
+    The reference uses np.full instead of np.zeros, because the operating system provides the memory pages of np.zeros
+    only when they are first accessed, after the time measurement.
     """
     rows, columns = (np.int64(size) for size in square(n))
     yield "zeros", lambda n, m: tensor.zeros((n, m), dtype), lambda n, m: np.full((n, m), 0, dtype), [rows, columns]

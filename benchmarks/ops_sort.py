@@ -19,17 +19,19 @@ def best(x, k, axis=-1):
 
 
 def sorting(axis=-1):
-    """Return the sort functions of the peers."""
+    """Return the functions for `sort` in JAX and PyTorch, as arguments of `Row`."""
     return dict(jax=lambda jnp, x: jnp.sort(x, axis), torch=lambda torch, x: torch.sort(x, dim=axis))
 
 
 def index_sorting(axis=-1):
-    """Return the argsort functions of the peers. The argsort of this package and of JAX is stable."""
+    """Return the functions for `argsort` in JAX and PyTorch, as arguments of `Row`. They are stable, as in this
+    package.
+    """
     return dict(jax=lambda jnp, x: jnp.argsort(x, axis), torch=lambda torch, x: torch.argsort(x, dim=axis, stable=True))
 
 
 def selecting(k, axis=-1):
-    """Return the topk functions of the peers. JAX has one for the last axis only."""
+    """Return the functions for `topk` in JAX and PyTorch, as arguments of `Row`. JAX supports only the last axis."""
 
     def top_k(jnp, x):
         import jax
@@ -44,7 +46,7 @@ def unique_parts(x):
 
 
 def lines(n):
-    """Yield rows for vectors."""
+    """Yield `Row`s for vectors of n elements."""
     x = RNG.randn(n)
     for dtype in ("float64", "float32", "int64", "int32", "float16", "int8", "complex64"):
         if dtype[0] == "i" and dtype != "int8":
@@ -112,7 +114,7 @@ def lines(n):
 
 
 def tables(n):
-    """Yield rows for matrices in several layouts."""
+    """Yield `Row`s for matrices of n elements, in several layouts."""
     for layout, x in layouts(RNG.randn(*square(n))):
         for axis in (0, 1):
             name = "axis %d %s %s" % (axis, count(n), layout)

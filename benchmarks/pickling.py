@@ -4,10 +4,10 @@
     python benchmarks/pickling.py tree gemv                 # other families of theano_ng/tests/graph_families.py
     python benchmarks/pickling.py --sizes 500 20000 --mode FAST_COMPILE
 
-The figures are CPU seconds (the shorter of two runs) and bytes. They are related to the number of nodes of the
-expression before rewriting, including the gradient. A pickle contains the expression and the rewritten graph. The last
-column has the costs of the expression alone, for comparison. Loading and copying include linking. An exponent of 1
-means proportional, 2 means quadratic.
+The figures are CPU seconds (the minimum of two runs) and bytes. Figures per node, and exponents, refer to the number of
+nodes of the expression before rewriting, including the gradient. The pickle of a function contains the expression and
+the rewritten graph. For comparison, the last column contains the costs of pickling only the expression. Loading and
+copying include linking. An exponent of 1 means that a cost is proportional to the number of nodes; 2 means quadratic.
 """
 
 import argparse
@@ -25,7 +25,7 @@ USUAL = ("elementwise", "gemv", "layers", "inc_subtensor", "conditionals", "op_f
 
 
 def seconds(function):
-    """Return the CPU time of a call, the shorter of two, and its result."""
+    """Return the CPU time of a call (the minimum of two calls), and the result of the call."""
     shortest = float("inf")
     for _ in range(2):
         gc.collect()
@@ -36,7 +36,10 @@ def seconds(function):
 
 
 def costs(theano, inputs, outputs, mode):
-    """Return the seconds to pickle, load and copy a function and to pickle its expression; bytes of both pickles."""
+    """Return the times to pickle, load and copy a function and to pickle its expression, and the sizes of both pickles.
+
+    The times are in seconds, the sizes in bytes.
+    """
     function = theano.function(inputs, outputs, mode=mode, on_unused_input="ignore")
     dumping, written = seconds(lambda: pickle.dumps(function, pickle.HIGHEST_PROTOCOL))
     loading, _ = seconds(lambda: pickle.loads(written))

@@ -1,7 +1,8 @@
 """Pooling in two dimensions and its gradient, compared with PyTorch: ``python benchmarks/pooling.py [PYTHON]``.
 
-PYTHON is an interpreter that has PyTorch. As in a training step, the gradient of a maximum gets the maximum as an
-input. PyTorch's forward pass stores the index of the maximum instead. Therefore "both" is the cost of a step.
+PYTHON is an interpreter that has PyTorch. In this package, the gradient of maximum pooling gets the maxima as an input,
+as in a training step. In PyTorch, the forward pass stores the indices of the maxima for the backward pass. Therefore
+only the sum of both times, "both", can be compared: it is the time of pooling in a training step.
 """
 
 import json
@@ -21,7 +22,7 @@ def image(name):
 
 
 def ours(name, mode, window):
-    """Return the forward and backward pass, as functions without arguments."""
+    """Return functions without arguments for the forward pass and the backward pass in this package."""
     import numpy as np
 
     import theano_ng as theano
@@ -37,7 +38,7 @@ def ours(name, mode, window):
 
 
 def torch(name, mode, window):
-    """Return the forward and backward pass in PyTorch."""
+    """Return functions without arguments for the forward pass and the backward pass in PyTorch."""
     import torch
 
     torch.set_num_threads(1)
@@ -49,7 +50,7 @@ def torch(name, mode, window):
 
 
 def times(system):
-    """Return the times of forward and backward pass in milliseconds, for each case."""
+    """Return the times of the forward pass and the backward pass in milliseconds, for each case."""
     return [[1e3 * t for t in best(*system(*case), clock=cpu_seconds)] for case in CASES]
 
 

@@ -1,7 +1,7 @@
 """The cost of random numbers: ``python benchmarks/random_numbers.py``.
 
-It is compared with NumPy's fastest generator, which gives other numbers. `RandomStreams` is compared with the generator
-that it calls.
+`MRG_RandomStreams` is compared with NumPy's fastest generator, which gives other numbers. `RandomStreams` is compared
+with the NumPy generator that it calls.
 """
 
 import measure

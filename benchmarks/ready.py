@@ -1,8 +1,8 @@
 """The time from an expression to its first result, with an empty cache: ``python benchmarks/ready.py [PYTHON]``.
 
-The figures are wall times in new processes, after the imports; the shortest time of several processes counts. There are
-four cases. With tiered=off the function waits for the compiler. With tiered=auto it is interpreted until the compiler
-is done. The third case has no compiler. The fourth is JAX, in an interpreter that has it.
+Each figure is the minimum of the wall-clock times of several new processes, without the imports. There are four cases.
+With tiered=off, the function waits for the compiler. With tiered=auto, it is interpreted until the compiler has
+finished. In the third case, there is no compiler. The fourth case is JAX, in PYTHON, an interpreter that has it.
 """
 
 import json
@@ -149,7 +149,7 @@ def logits(ops, program, x, parameters):
 
 
 def child(system, program):
-    """Run one program in a new process; print the time in seconds and the result."""
+    """Run one program in this process, and print the time in seconds and the result."""
     ops, (inputs, parameters) = {"ours": Ours, "jax": Jax}[system](), values(program)
     start = time.perf_counter()
     result = ops.run(program, inputs, parameters)
@@ -163,7 +163,7 @@ def child(system, program):
 
 
 def ready(python, system, program, flags=""):
-    """Return the time in seconds of a program in a new process, and its result."""
+    """Run a program in a new process. Return its time in seconds and its result."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with tempfile.TemporaryDirectory() as cache:
         flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "base_compiledir=" + cache, flags]))

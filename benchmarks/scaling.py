@@ -8,10 +8,11 @@
     python benchmarks/scaling.py softmax --profile          # a profile of the largest size
 
 Each graph is measured alone and with its gradient. Times are CPU seconds of this process for rewriting and linking,
-without the C compiler. The shorter of two runs counts. An exponent of 1 means proportional to the operands of all
-nodes, 2 means quadratic. Exponents above 1.2 are marked, and make the exit status 1. Sums of more than 31 operands stay
-chains. Therefore the exponent of a long sum is larger once, where its length passes 31. Nodes are counted before any
-rewriting, including the nodes of the gradient. The graph cache is off.
+without the C compiler: the minimum of two runs. An exponent of 1 means that the time is proportional to the number of
+operands of all nodes; 2 means quadratic. Exponents above 1.2 are marked, and make the exit status 1. Rewriting does not
+merge a chain of additions with more than 31 operands into one node. Therefore the exponent of a long sum is larger
+between the two sizes where its length exceeds 31. The numbers of nodes are the numbers before rewriting, including the
+nodes of the gradient. The graph cache is off.
 """
 
 import argparse
@@ -147,7 +148,7 @@ class Graphs:
 
 
 def seconds(graph):
-    """Return the CPU seconds of the shortest of several runs."""
+    """Return the minimum of the CPU times of several runs, in seconds."""
     return min(map(seconds_of_one_run, [graph] * RUNS))
 
 

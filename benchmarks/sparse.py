@@ -15,7 +15,7 @@ from theano_ng import sparse
 
 
 def entries_of_products(a, b, g):
-    """Return the gradient of a product at the entries of a csr matrix, computed with NumPy."""
+    """Return the gradient of a product with respect to the entries of a csr matrix, computed with NumPy."""
     rows = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr))
     return np.einsum("ij,ij->i", g[rows], b[a.indices])
 

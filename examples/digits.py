@@ -1,8 +1,8 @@
 """Train two classifiers on handwritten digits: multinomial logistic regression, and a network with two hidden layers.
 
-Shared variables hold the data and the parameters. A step takes the indices of a minibatch, and `givens` replace the
-inputs by the rows of the data with these indices. The same steps are written by hand in NumPy, for comparison. The
-script fails if the results disagree or if the network is not accurate.
+Shared variables hold the data and the parameters. A training step takes the indices of a minibatch, and `givens`
+replaces the inputs by the rows of the data with these indices. For comparison, the same steps are written by hand in
+NumPy. The script fails if the results of both versions differ, or if the network is not accurate enough.
 
     python examples/digits.py [--out FOLDER] [--epochs N] [--seed N]
 """
@@ -25,7 +25,7 @@ BATCH, RATE, MOMENTUM, L2 = 100, 0.1, 0.9, 1e-4
 MODELS = {"logistic regression": [64, 10], "network 64-128-64-10": [64, 128, 64, 10]}
 TESTED = 397  # number of images for the test
 MIN_ACCURACY = 0.95  # required accuracy of the network
-TOLERANCE = 1e-6  # between compiled and NumPy steps
+TOLERANCE = 1e-6  # maximum difference between the results of compiled steps and NumPy steps
 
 
 def load(seed):
@@ -48,14 +48,14 @@ def initial_parameters(sizes, seed):
 
 
 class NumpyModel:
-    """The training step written by hand."""
+    """The model in NumPy, with a training step that is written by hand."""
 
     def __init__(self, parameters):
         self.parameters = [p.copy() for p in parameters]
         self.velocities = [np.zeros_like(p) for p in parameters]
 
     def step(self, x, y):
-        """Do one minibatch step with momentum; return the cost before the step."""
+        """Do one training step with momentum on a minibatch. Return the cost before the step."""
         ps = self.parameters
         activations = [x]
         for i in range(0, len(ps) - 2, 2):
@@ -83,7 +83,7 @@ class NumpyModel:
 
 
 def build(sizes, train_set, test_set, seed):
-    """Return the compiled step, cost and error functions, and the parameters.
+    """Compile the functions of a model.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def cold_and_warm(name, seed):
 
 
 def steps_per_second(step, batches, seconds=0.7):
-    """Return how often `step` runs per second."""
+    """Return the number of calls of `step` per second."""
     count, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         for batch in batches:
@@ -161,7 +161,10 @@ def minibatches(n, rng):
 
 
 def agreement(train, parameters, reference, train_set, seed):
-    """Return the largest difference between compiled and NumPy costs and parameters in ten common steps."""
+    """Run ten training steps by the compiled function and in NumPy.
+
+    Return the largest difference between their costs and parameters.
+    """
     worst = 0.0
     for rows in minibatches(len(train_set[0]), np.random.RandomState(seed))[:10]:
         compiled, by_hand = float(train(rows)), reference.step(train_set[0][rows], train_set[1][rows])
@@ -185,7 +188,10 @@ def progress(name, epoch, epochs, cost, error):
 
 
 def train_model(name, epochs, seed):
-    """Train one model, print its times and results, and return (passed, curves, train function)."""
+    """Train one model, and print its times and results.
+
+    Return whether the results are right, the curves of cost and error, and the compiled training step.
+    """
     train_set, test_set = load(seed)
     cold, warm = cold_and_warm(name, seed)
     print("\n%s\n  compile time: %.2f s with an empty cache, %.2f s with a filled one" % (name, cold, warm))

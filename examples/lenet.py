@@ -39,7 +39,7 @@ def initial_parameters(rng):
 
 
 def build(rng):
-    """Return the compiled functions and the parameters.
+    """Compile the functions of the network.
 
     Returns
     -------
@@ -73,7 +73,10 @@ def build(rng):
 
 
 def shifted(images, rng):
-    """Return the images, each shifted by up to one pixel vertically and horizontally. New pixels are empty."""
+    """Return a copy of images in which each image is shifted by up to one pixel vertically and horizontally.
+
+    New pixels are 0.
+    """
     padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (SIDE, SIDE), (2, 3))
     down, right = rng.integers(0, 3, (2, len(images)))

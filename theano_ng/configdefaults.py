@@ -74,7 +74,8 @@ AddConfigVar(
 )
 AddConfigVar(
     "warn_float64",
-    "What to do when a TensorVariable with dtype float64 is created.",
+    "The action when a TensorVariable of dtype float64 is created: ignore it, warn, raise an error, or start the "
+    "debugger.",
     EnumStr("ignore", "warn", "raise", "pdb"),
     in_c_key=False,
 )
@@ -144,8 +145,8 @@ class ContextsParam(ConfigParam):
 
 AddConfigVar(
     "device",
-    "Default device for computations, in lower case. 'cuda' lets the driver select a GPU; 'cuda0', 'cuda1' ... select "
-    "a particular one.",
+    "Default device for computations, in lower case. 'cuda' lets the driver select a GPU; 'cuda0', 'cuda1' ... "
+    "select this GPU.",
     DeviceParam("cpu", allow_override=False),
     in_c_key=False,
 )
@@ -174,8 +175,8 @@ AddConfigVar(
 )
 AddConfigVar(
     "assert_no_cpu_op",
-    "What to do when an op stays on the CPU in the graph of a function that is moved to a GPU; no effect when device "
-    "is cpu.",
+    "The action when an Op stays on the CPU in the graph of a function that is moved to a GPU; no effect when "
+    "device is cpu.",
     EnumStr("ignore", "warn", "raise", "pdb"),
     in_c_key=False,
 )
@@ -205,7 +206,7 @@ AddConfigVar(
 AddConfigVar(
     "gpuarray.sync",
     "Wait for the end of every kernel. Then profiles contain the time of each kernel, and an error names the node "
-    "that caused it. Slow. Enabled by default where the environment variable CUDA_LAUNCH_BLOCKING is 1.",
+    "that caused it. Slow. By default, True if the environment variable CUDA_LAUNCH_BLOCKING is 1.",
     BoolParam(lambda: os.environ.get("CUDA_LAUNCH_BLOCKING", "0") == "1", allow_override=False),
     in_c_key=False,
 )
@@ -457,22 +458,22 @@ AddConfigVar(
 )
 AddConfigVar(
     "tiered",
-    "When functions run on an interpreter until their kernels are compiled. auto: unless the kernels are in the "
-    "cache; on: always at first; off: never, calls wait for the compiler.",
+    "Run functions on an interpreter until their kernels are compiled. auto: only if the kernels are not in the "
+    "cache; on: always; off: never, so that calls wait for the compiler.",
     EnumStr("auto", "on", "off"),
     in_c_key=False,
 )
 AddConfigVar(
     "kernel_folder",
-    "A folder. The source code of each kernel that a function uses is written there, with the program of its loop in "
-    "front. Empty: nothing is written.",
+    "A folder into which the source code of each kernel that a function uses is written, after the program of its "
+    "loop. If empty, nothing is written.",
     StrParam(""),
     in_c_key=False,
 )
 AddConfigVar("optimizer_verbose", "Print every rewrite that is applied.", BoolParam(False), in_c_key=False)
 AddConfigVar(
     "on_opt_error",
-    "What to do when a rewrite raises an exception: skip it with a warning, raise, start the debugger, or skip it "
+    "The action when a rewrite raises an exception: skip it with a warning, raise, start the debugger, or skip it "
     "silently.",
     EnumStr("warn", "raise", "pdb", "ignore"),
     in_c_key=False,
@@ -486,14 +487,14 @@ for _name, _what in (("excluding", "excluded from"), ("including", "included in"
     )
 AddConfigVar(
     "on_unused_input",
-    "What to do about an input of a function that neither an output nor an update needs, unless the function's "
+    "The action for an input of a function that neither an output nor an update needs, unless the function's "
     "argument on_unused_input specifies it.",
     EnumStr("raise", "warn", "ignore"),
     in_c_key=False,
 )
 AddConfigVar(
     "on_shape_error",
-    "What to do when infer_shape of a node raises: warn and use the default, or raise.",
+    "The action when the infer_shape of a node raises an exception: warn and use the default shape, or raise.",
     EnumStr("warn", "raise"),
     in_c_key=False,
 )
@@ -505,7 +506,7 @@ AddConfigVar(
 )
 AddConfigVar(
     "check_stack_trace",
-    "What to do about rewrites that lose the creation trace of a variable.",
+    "The action for rewrites that lose the stack trace of the creation of a variable.",
     EnumStr("off", "log", "warn", "raise"),
     in_c_key=False,
 )
@@ -616,7 +617,8 @@ AddConfigVar("pickle_test_value", "Pickle test values together with variables.",
 
 AddConfigVar(
     "cxx",
-    "The C++ compiler: a full path or a name. If empty, nothing is compiled, and Python implementations run.",
+    "The C++ compiler: a full path or a name. If empty, nothing is compiled: elementwise operations are "
+    "interpreted, and Ops with their own C code run their Python implementations.",
     StrParam(default_cxx),
     in_c_key=False,
 )
@@ -902,20 +904,21 @@ AddConfigVar(
 
 AddConfigVar(
     "exception_verbosity",
-    "'low' names apply nodes briefly; 'high' describes them with their inputs, one input an indented line.",
+    "The length of error messages. 'high' adds the graph of the failing node and the memory in use to the error of "
+    "a node, and prints nodes with their inputs, one indented line for each input.",
     EnumStr("low", "high"),
     in_c_key=False,
 )
 AddConfigVar(
     "traceback.limit",
-    "Number of levels of the user's stack that are stored for each variable.",
+    "Number of stack frames of the user's program that are stored for each variable.",
     IntParam(8),
     in_c_key=False,
 )
 AddConfigVar(
     "traceback.compile_limit",
-    "Number of stack levels that are stored for variables that are created during compilation; with 0 they have only "
-    "the traces of the variables that they replace.",
+    "Number of stack frames that are stored for variables that are created during compilation; with 0 they have "
+    "only the traces of the variables that they replace.",
     IntParam(0),
     in_c_key=False,
 )
@@ -968,7 +971,7 @@ AddConfigVar(
 
 AddConfigVar(
     "DebugMode.patience",
-    "How many times DebugMode rewrites a graph to detect rewrites that are not deterministic.",
+    "The number of times that DebugMode rewrites a graph to detect rewrites that are not deterministic.",
     IntParam(10, _positive),
     in_c_key=False,
 )
@@ -977,7 +980,7 @@ AddConfigVar("DebugMode.check_py", "Run Python implementations where they exist.
 AddConfigVar("DebugMode.check_finite", "Raise an error for NaN and infinity.", BoolParam(True), in_c_key=False)
 AddConfigVar(
     "DebugMode.check_strides",
-    "What to do when C and Python implementations return different strides: 0 ignore, 1 warn, 2 raise.",
+    "The action when C and Python implementations return different strides: 0 ignore, 1 warn, 2 raise.",
     IntParam(1, lambda i: i in (0, 1, 2)),
     in_c_key=False,
 )
@@ -1015,7 +1018,7 @@ AddConfigVar(
 )
 AddConfigVar(
     "NanGuardMode.action",
-    "What NanGuardMode does when it finds such a value: raise, warn and continue, or start the debugger.",
+    "The action when NanGuardMode finds a value that it reports: raise, warn and continue, or start the debugger.",
     EnumStr("raise", "warn", "pdb"),
     in_c_key=False,
 )
@@ -1121,8 +1124,8 @@ AddConfigVar(
 )
 AddConfigVar(
     "tensor.insert_inplace_optimizer_validate_nb",
-    "In the elementwise in-place pass, validate the graph after every such number of nodes; -1 validates after each "
-    "replacement.",
+    "The elementwise in-place pass validates the graph once for every group of this many nodes; -1 validates it "
+    "after each replacement.",
     IntParam(-1, lambda i: i == -1 or i > 0),
     in_c_key=False,
 )

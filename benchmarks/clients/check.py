@@ -1,13 +1,14 @@
-"""Run libraries and programs for Theano, and compare their results and times with those of Theano 1.0.5.
+"""Run libraries and programs for Theano, and compare the results and times with the results and times of Theano 1.0.5.
 
     python benchmarks/clients/check.py [--only NAME ...] [--small] [--record] [--table FILE]
 
-Each client has a separate virtual environment in `build/clients`, with packages from PyPI in the versions below. This
-package comes from the interpreter that runs this file. Programs and libraries run unchanged, by
-``theano_ng-run --numpy-names``. Lasagne also runs as an ordinary package, changed only by ``theano_ng-port``. If an
-interpreter of Python 3.8 is found (by ``OLD_PYTHON``, on the path, by pyenv or by uv), Theano 1.0.5 runs the same
-programs in it. Otherwise the results are compared with those in `recorded.json`, which ``--record`` writes.
-`compare.py` defines the tolerances. The exit status is 1 if a result differs or a program fails.
+A client is a library or program for Theano. Each client has a separate virtual environment in `build/clients`, with
+packages from PyPI in the versions that `CLIENTS` defines. This package is taken from the interpreter that runs this
+file. ``theano_ng-run --numpy-names`` runs programs and libraries unchanged. Lasagne is also tested after
+``theano_ng-port`` has changed its source code. If an interpreter of Python 3.8 is found (by ``OLD_PYTHON``, on the
+path, by pyenv or by uv), Theano 1.0.5 runs the same programs in it. Otherwise the results are compared with the results
+in `recorded.json`, which ``--record`` writes. `compare.py` defines the tolerances. The exit status is 1 if a result
+differs or a program fails.
 """
 
 import argparse
@@ -30,10 +31,12 @@ BUILD = os.path.join(ROOT, "build", "clients")
 LIMIT = 1800  # time limit in seconds for a program
 
 Client = collections.namedtuple("Client", "name programs packages old_packages ported")
-"""A client: its name; its programs; its packages for this Python and for Python 3.8, both installed without
-dependencies; and the packages that also run after ``theano_ng-port`` alone. Keras and PyMC3 use names without a
-successor (`inspect.getargspec`, `numpy.asscalar`). ``theano_ng-port`` only lists such names; they must be changed by
-hand."""
+"""A library or program for Theano.
+
+`packages` are the packages that are installed for this Python, `old_packages` the packages for Python 3.8, both without
+their dependencies. `ported` are the packages that also run without ``theano_ng-run`` after ``theano_ng-port`` has
+changed them. Keras and PyMC3 are not among them, because they use removed names without a successor
+(`inspect.getargspec`, `numpy.asscalar`). ``theano_ng-port`` only lists such names; they must be changed by hand."""
 
 OF_OLD_THEANO = ["numpy==1.19.5", "scipy==1.5.4", "six==1.17.0", "Theano==1.0.5"]
 OF_PYMC3 = ["patsy==1.0.3", "tqdm==4.67.1", "python-dateutil==2.9.0.post0", "pytz==2025.2", "six==1.17.0"]
@@ -79,8 +82,7 @@ def say(text):
 
 
 def environment(name, python, packages, neighbour=None):
-    """Return the interpreter of a virtual environment with some packages. The environment is created if it does not
-    exist.
+    """Return the path of the interpreter of a virtual environment. Create the environment if it does not exist.
 
     Parameters
     ----------
@@ -146,7 +148,10 @@ def find_old_python():
 
 
 def blas_of_old_theano():
-    """Return the flag that makes Theano 1.0.5 use OpenBLAS. If OpenBLAS cannot be linked, Theano calls NumPy."""
+    """Return the flag that makes Theano 1.0.5 use OpenBLAS.
+
+    If OpenBLAS cannot be linked, the flag is empty, and Theano calls NumPy.
+    """
     command = ["g++", "-shared", "-x", "c++", os.devnull, "-o", os.devnull, "-lopenblas"]
     linked = shutil.which("g++") and subprocess.run(command, capture_output=True).returncode == 0
     return ",blas.ldflags=-lopenblas" if linked else ",blas.ldflags="
@@ -182,7 +187,9 @@ def measure(command, program, flags, small):
 
 
 def ported(client, interpreter):
-    """Return a folder with the packages in `Client.ported` and the client's programs, changed by ``theano_ng-port``."""
+    """Copy the packages in `Client.ported` and the client's programs into a folder, and change them by
+    ``theano_ng-port``. Return the folder.
+    """
     folder = os.path.join(BUILD, client.name + "-ported")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)

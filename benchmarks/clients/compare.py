@@ -9,7 +9,10 @@ It is relative to the larger number, and for projections of arrays to the norm o
 """
 
 Horizon = collections.namedtuple("Horizon", "rows later reason")
-"""The number of rows without amplified rounding errors, the relative tolerances of later rows, and the reason."""
+"""The limits of the comparison of a program that amplifies rounding errors.
+
+`rows` is the number of first rows, which are compared with `TOLERANCE`. `later` maps the names of numbers to the
+relative tolerances of the later rows. `reason` is the reason for these tolerances."""
 
 HORIZONS = {
     "lstm_text": Horizon(
@@ -33,9 +36,9 @@ HORIZONS = {
         " of their standard errors",
     ),
 }
-"""Programs whose last results depend on the last bit of the first ones.
+"""The programs that amplify rounding errors, so that later results depend on the last bits of the first results.
 
-The results of all other programs are compared with `TOLERANCE`.
+All results of other programs are compared with `TOLERANCE`.
 """
 
 
@@ -49,7 +52,7 @@ def differences(program, run, other, small=False):
     run, other : dict
         The results that the program wrote with ``--json``.
     small : bool
-        Whether these were short runs, to which no horizon applies.
+        Whether these were short runs, to which no `Horizon` applies.
 
     Returns
     -------

@@ -1,8 +1,9 @@
-"""Keras' functional interface: an embedding and an LSTM for words, and a dense layer with batch normalization for
-numbers, are merged.
+"""Keras' functional interface: a network with two inputs.
 
-The task is to decide whether a sequence has more words of one kind than of the other, after an offset is added. The
-trained model is saved and loaded, and must give equal predictions.
+The first input is a sequence of words, which an embedding and an LSTM process. The second input consists of numbers,
+which a dense layer with batch normalization processes. Both results are merged. The task is to decide whether the
+sequence contains more words of one kind than of the other kind, after the first number was added to the difference. The
+trained model is saved and loaded, and the loaded model must give equal predictions.
 """
 
 from support import Report

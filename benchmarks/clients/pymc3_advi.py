@@ -1,4 +1,4 @@
-"""The hierarchical model of `pymc3_nuts.py`, fitted by automatic differentiation variational inference (ADVI) of PyMC3."""
+"""The hierarchical model of `pymc3_nuts.py`, fitted by the variational inference of PyMC3 (ADVI)."""
 
 from support import Report
 

@@ -1,6 +1,6 @@
 """A hierarchical model of PyMC3, sampled by NUTS: the means of eight groups have a common distribution.
 
-The first draws are printed one by one, then means and deviations over all draws.
+The program prints each of the first draws, and then the means and standard deviations of all draws.
 """
 
 from support import Report

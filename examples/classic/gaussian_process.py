@@ -1,6 +1,6 @@
-"""Regression by a Gaussian process whose three parameters are learned from the likelihood of the data.
+"""Regression by a Gaussian process. Its three parameters are found by maximizing the likelihood of the data.
 
-The likelihood and its gradients are computed with a Cholesky factor and triangular systems of `slinalg`.
+The likelihood and its gradients are computed by a Cholesky decomposition and triangular systems of `slinalg`.
 """
 
 from support import Report
@@ -14,7 +14,7 @@ POINTS, RATE, MOMENTUM = 60, 0.02, 0.8
 
 
 def kernel(a, b, log_width, log_scale):
-    """Return exp(2 log_scale - |a - b|^2 / (2 width^2)) for all pairs."""
+    """Return the covariance exp(2 log_scale - |a - b|^2 / (2 width^2)) for all pairs of elements of `a` and `b`."""
     distances = T.sqr(a.dimshuffle(0, "x") - b.dimshuffle("x", 0))
     return T.exp(2 * log_scale - 0.5 * distances * T.exp(-2 * log_width))
 

@@ -1,7 +1,7 @@
 """Hybrid Monte Carlo: samples from a curved density in two dimensions by Hamiltonian dynamics.
 
-The leapfrog steps are a `scan`. `theano.clone` substitutes new positions into the expression of the gradient.
-Positions, the step size and the acceptance rate are shared variables, which the sampling function updates.
+A `scan` computes the leapfrog steps. `theano.clone` substitutes new positions into the expression of the gradient.
+The positions, the step size and the acceptance rate are shared variables, which the sampling function updates.
 """
 
 from support import Report
@@ -15,7 +15,10 @@ CHAINS, LEAPS, TARGET = 50, 20, 0.95
 
 
 def energy(q):
-    """Return the negative log density of each row, up to a constant: a Gaussian that is bent along a parabola."""
+    """Return the negative log density at each row of `q`, up to a constant.
+
+    The density is a Gaussian density that is bent along a parabola.
+    """
     return 0.5 * (q[:, 0] / 2.0) ** 2 + 0.5 * (q[:, 1] - 0.5 * q[:, 0] ** 2 + 2.0) ** 2
 
 
@@ -35,7 +38,7 @@ class Sampler(object):
         return q, p - step * self.gradient_at(q)
 
     def propose(self, q, p):
-        """Return position and momentum after `LEAPS` leaps.
+        """Return the position and the momentum after `LEAPS` leapfrog steps, and the updates of the loop.
 
         The first and the last half-step of the momentum are outside the loop.
         """
@@ -47,7 +50,7 @@ class Sampler(object):
         return qs[-1], ps[-1] + 0.5 * step * self.gradient_at(qs[-1]), updates
 
     def function(self):
-        """Return a function that moves all chains and returns the positions and the mean energy."""
+        """Return a compiled function that does one step of all chains, and returns positions and the mean energy."""
         p = self.streams.normal(size=self.q.shape)
         new_q, new_p, updates = self.propose(self.q, p)
         lost = energy(self.q) + 0.5 * T.sqr(p).sum(1) - energy(new_q) - 0.5 * T.sqr(new_p).sum(1)

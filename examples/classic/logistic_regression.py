@@ -1,7 +1,7 @@
 """Multinomial logistic regression on handwritten digits, by gradient descent in minibatches.
 
-Shared variables hold the data. A step takes the index of a minibatch, and `givens` replace the inputs by the rows of
-the minibatch.
+Shared variables hold the data. A training step takes the index of a minibatch, and `givens` replaces the inputs by the
+rows of the minibatch.
 """
 
 from support import Report, digits, tiles

@@ -1,8 +1,7 @@
-"""A language model of characters: a long short-term memory in a `scan`, trained on sentences of a small grammar. It
-then generates text.
+"""A language model of characters: a long short-term memory in a `scan`, trained on sentences of a small grammar.
 
-Gradients are clipped by their norm, and steps are scaled by a running average of their squares. The text is generated
-by another scan, in which a multinomial of `MRG_RandomStreams` draws each character.
+Gradients are clipped by their norm, and training steps are scaled by a running average of the squared gradients. After
+training, the model generates text: in a second scan, `multinomial` of `MRG_RandomStreams` draws each character.
 """
 
 from support import Report
@@ -30,7 +29,10 @@ def weights(rng, *shape):
 
 
 class LSTM(object):
-    """A long short-term memory. The input, forget and output gates and the candidate are columns of one matrix."""
+    """A long short-term memory.
+
+    The columns of `E` and `U` belong to the input gate, the forget gate, the output gate and the candidate.
+    """
 
     def __init__(self, rng, letters, hidden):
         floatX = theano.config.floatX
@@ -54,7 +56,10 @@ class LSTM(object):
         return T.zeros((n, self.hidden), theano.config.floatX)
 
     def cost(self, letters):
-        """Return the mean cross-entropy of a letter given the preceding letters (`letters`: time x batch, integers)."""
+        """Return the mean cross-entropy of each letter, given the preceding letters.
+
+        `letters` is an integer matrix with the axes (time, batch).
+        """
         (h, _), _ = theano.scan(
             self.step, sequences=self.E[letters[:-1]] + self.b, outputs_info=[self.state(letters.shape[1])] * 2
         )
@@ -62,7 +67,7 @@ class LSTM(object):
         return T.nnet.categorical_crossentropy(p, letters[1:].flatten()).mean()
 
     def write(self, streams, first, n_steps):
-        """Return generated letters, and the updates of the random streams."""
+        """Return `n_steps` generated letters that follow `first`, and the updates of the random streams."""
 
         def step(letter, h, cell):
             h, cell = self.step(self.E[letter] + self.b, h, cell)

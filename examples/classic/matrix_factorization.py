@@ -1,8 +1,7 @@
-"""Factorization of a matrix with few known entries: ratings of films by users. A few numbers describe each user and
-each film.
+"""Factorization of a matrix with few known entries: ratings of films by users.
 
-A step changes only the rows of the users and films in its minibatch. The gradient is computed with respect to these
-rows, and `inc_subtensor` adds to them.
+A short vector describes each user and each film. A training step changes only the vectors of the users and films in its
+minibatch. The gradient is computed with respect to these vectors, and `inc_subtensor` updates them.
 """
 
 from support import Report
@@ -16,9 +15,9 @@ BATCH, RATE, PENALTY, NOISE = 200, 10.0, 0.01, 0.2
 
 
 def ratings(rng):
-    """Return users, films and ratings: entries of a low-rank matrix with noise, each at most once.
+    """Return arrays of users, films and ratings: the indices and values of entries of a low-rank matrix with noise.
 
-    The last tenth is for the test.
+    Each entry occurs at most once. The last tenth of the ratings is for the test.
     """
     table = rng.normal(size=(USERS, TRUE_RANK)).dot(rng.normal(size=(TRUE_RANK, FILMS))) / np.sqrt(TRUE_RANK)
     chosen = rng.permutation(USERS * FILMS)[:KNOWN]

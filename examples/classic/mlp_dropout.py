@@ -41,7 +41,7 @@ def network(x, layers, streams=None):
 
 
 def training_updates(cost, layers, rate):
-    """Return updates with momentum. Columns of weights that become longer than `MAX_NORM` are scaled down."""
+    """Return updates by gradient descent with momentum. Scale down columns of weights whose norm exceeds `MAX_NORM`."""
     updates = []
     for w, b in layers:
         for p, g in zip((w, b), T.grad(cost, [w, b])):

@@ -1,7 +1,7 @@
 """A restricted Boltzmann machine, trained by persistent contrastive divergence.
 
-The Gibbs chain is a `scan` whose steps draw from `RandomStreams`. scan returns the updates of the streams, which the
-training function needs. The gradient treats the end of the chain as a constant.
+A `scan` runs the Gibbs chain; its steps draw from `RandomStreams`. `scan` returns the updates of the streams, which
+must be passed to the training function. The gradient treats the last sample of the chain as a constant.
 """
 
 from support import Report, digits, tiles
@@ -31,7 +31,7 @@ class RBM(object):
         return self.streams.binomial(size=p.shape, n=1, p=p, dtype=theano.config.floatX)
 
     def gibbs(self, h):
-        """Do one Gibbs step from hidden units to visible units and back.
+        """Do one Gibbs step, which draws visible units from hidden units, and then hidden units from visible units.
 
         Return the probabilities and samples of the visible units, and samples of the hidden units.
         """
@@ -40,7 +40,10 @@ class RBM(object):
         return p_v, v, self.draw(T.nnet.sigmoid(T.dot(v, self.W) + self.h_bias))
 
     def training(self, x, chain, rate):
-        """Return the difference of free energies, the probabilities of the last visible units, and the updates."""
+        """Return the cost, the probabilities of the visible units at the end of the chain, and the updates.
+
+        The cost is the difference between the mean free energies of the data and of the samples of the chain.
+        """
         (p_v, v, h), updates = theano.scan(self.gibbs, outputs_info=[None, None, chain], n_steps=STEPS)
         end = v[-1]
         cost = T.mean(self.free_energy(x)) - T.mean(self.free_energy(end))

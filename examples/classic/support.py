@@ -1,4 +1,4 @@
-"""The common part of the programs in this folder: the digits, the printed table, and the report of results and times.
+"""The code that the programs in this folder share: the digits, the printed table, and the report of results and times.
 
 The module does not import Theano. It runs under Python 3.5 or newer with NumPy 1.9 or newer.
 """
@@ -15,7 +15,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def spent():
-    """Return the CPU seconds of this process and of its compilers. Other work on the machine hardly changes them."""
+    """Return the CPU seconds of this process and of its compiler processes.
+
+    Other work on the machine hardly changes these times.
+    """
     return sum(os.times()[:4])
 
 
@@ -24,7 +27,8 @@ def digits(seed, test=397):
 
     Returns
     -------
-    two pairs (images, labels), for training and for the test: images of 64 pixels from 0 to 1 (float64), and labels (int32)
+    training, test : pair (images, labels)
+        Images of 64 pixels from 0 to 1 (float64), and labels (int32).
     """
     with np.load(os.path.join(HERE, "..", "data", "digits.npz")) as z:
         x, y = z["images"] / 16.0, z["labels"].astype("int32")
@@ -34,15 +38,15 @@ def digits(seed, test=397):
 
 
 def checksum(value):
-    """Return two numbers that distinguish arrays: the norm, and the product with a vector that favors no element."""
+    """Return a checksum of an array: its norm, and its inner product with a fixed vector."""
     flat = np.asarray(value, "float64").ravel()
     return [float(np.sqrt((flat**2).sum())), float(flat.dot(np.cos(1.0 + np.arange(flat.size))))]
 
 
 def tiles(images, across, shape=(8, 8)):
-    """Combine images into one, with `across` images per row.
+    """Combine images into one image, with `across` images in each row.
 
-    Each image is scaled to 0..1. The pixels between images are NaN, which matplotlib draws white.
+    The pixels of each image are scaled to 0..1. The pixels between the images are NaN, which matplotlib draws white.
     """
     images = np.asarray(images, "float64").reshape((-1,) + shape)
     down = -(-len(images) // across)
@@ -55,9 +59,9 @@ def tiles(images, across, shape=(8, 8)):
 
 
 class Report:
-    """The results of one run: rows of a table, checksums of arrays, and CPU seconds.
+    """The results of one run: rows of a table, checksums of arrays, and times in CPU seconds.
 
-    The times are those until the first step is done, and the median of the later steps.
+    The times are the time until the end of the first step, and the median time of the later steps.
 
     Attributes
     ----------

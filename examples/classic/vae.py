@@ -2,7 +2,7 @@
 plane.
 
 The encoder computes the mean and the standard deviation of the latent variables. A sample is mean + deviation * noise,
-so the gradient flows through both. The steps are those of Adam.
+so the gradient flows through the mean and the standard deviation. The optimizer is Adam.
 """
 
 from support import Report, digits, tiles
@@ -26,10 +26,10 @@ def affine(x, params):
 
 
 def adam(cost, params, rate, b1=0.9, b2=0.999, epsilon=1e-8):
-    """Return the updates of Adam.
+    """Return the updates of the optimizer Adam.
 
-    Steps are scaled by running averages of the gradients and of their squares. Both averages are corrected for their
-    start at zero.
+    The steps are computed from running averages of the gradients and of their squares. Both averages start at zero; the
+    factor `size` corrects the bias of this start.
     """
     floatX = theano.config.floatX
     t = theano.shared(np.asarray(0, floatX), "t")

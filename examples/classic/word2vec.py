@@ -1,7 +1,8 @@
 """Word vectors learned from neighboring words: skip-grams with negative sampling.
 
-The corpus is drawn from a grammar of topics, so that vectors of words of a topic become similar. A step reads rows of
-two matrices by advanced indexing, and adds gradients to these rows with `inc_subtensor`.
+The words of each sentence of the corpus are drawn from one topic, so that the vectors of words of a topic become
+similar. A training step reads rows of two matrices by advanced indexing, and adds gradients to these rows with
+`inc_subtensor`.
 """
 
 from support import Report
@@ -22,7 +23,7 @@ COMMON = "the and of with".split()
 
 
 def corpus(rng, count):
-    """Return the words of random sentences. A sentence has words of one topic, mixed with common words."""
+    """Return the words of `count` random sentences. A sentence consists of words of one topic and common words."""
     words = []
     for _ in range(count):
         topic = TOPICS[sorted(TOPICS)[rng.randint(len(TOPICS))]]
@@ -33,7 +34,7 @@ def corpus(rng, count):
 
 
 def pairs(rng, codes, p_noise, count):
-    """Return words, neighbors of these words, and negative words drawn with the power 3/4 of their frequency."""
+    """Return `count` words, a neighbor of each word, and `NEGATIVES` words for each word, drawn from `p_noise`."""
     places = rng.randint(WINDOW, len(codes) - WINDOW, count)
     offsets = rng.randint(1, WINDOW + 1, count) * rng.choice([-1, 1], count)
     negatives = rng.choice(len(p_noise), (count, NEGATIVES), p=p_noise)

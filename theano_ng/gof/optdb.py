@@ -567,7 +567,7 @@ class _WrapperDB(DB):
 
     def __init__(self, db):
         if not isinstance(db, DB):
-            raise TypeError("%s wraps a DB, got %r" % (type(self).__name__, db))
+            raise TypeError("%s expected a DB that it wraps, got %r" % (type(self).__name__, db))
         super().__init__()
         self.db = db
         self._table = db._table

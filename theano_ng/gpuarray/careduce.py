@@ -276,7 +276,9 @@ class GpuCAReduceCuda(_GpuReduction):
         """
         mask = node.op.reduce_mask
         if N not in (1, 2, 3) or mask != (0,) + (1,) * N:
-            raise ValueError("reduce_mask is %s, but it must be one 0 followed by %r times 1" % (mask, N))
+            raise ValueError(
+                "reduce_mask is %s; expected one 0 followed by N ones, where N is 1, 2 or 3, but N is %r" % (mask, N)
+            )
         sio.write(_call_of_native(node, name, x, z, fail))
 
 

@@ -622,7 +622,8 @@ class MRG_RandomStreams:
         )
         if size is not None:
             raise ValueError(
-                "size is the number of rows of pvals; n is the number of elements that are chosen from each row"
+                "multinomial_wo_replacement does not accept size: it draws one sample for each row of pvals. Pass n, the "
+                "number of elements that are chosen from each row"
             )
         return self.choice(size=n, a=None, replace=False, p=pvals, ndim=ndim, dtype=dtype, nstreams=nstreams, **kwargs)
 

@@ -96,8 +96,8 @@ def _fit(op, given, inner, n_leading):
     if kind.dtype != wanted.dtype:
         if not np.can_cast(kind.dtype, wanted.dtype):
             raise TypeError(
-                "Argument %s given to the loop %s has dtype %s, and %s in its step has dtype %s; cast the argument, or give the step "
-                "another one" % (given, op.name, kind.dtype, inner, wanted.dtype)
+                "Argument %s given to the loop %s has dtype %s, and %s in its step has dtype %s; cast the argument, or pass a "
+                "variable of the right dtype" % (given, op.name, kind.dtype, inner, wanted.dtype)
             )
         given = cast(given, wanted.dtype)
     for axis, (theirs, ours) in enumerate(zip(kind.broadcastable, pattern)):
@@ -163,17 +163,17 @@ def _compare(op, number, initial, row, out):
             "previous time-step, then the initial state in scan should be a matrix of shape (1, d). The first dimension of this matrix "
             "corresponds to the number of previous time-steps that scan uses in each of its iterations. In order to solve this issue if the "
             "two variables currently have the same dimensionality, you can increase the dimensionality of the variable in the initial state "
-            "of scan by using dimshuffle or shape_padleft. In the loop %s this is the state %s: its row before step 0 has %d dimension(s), "
-            "what a step returns for it has %d; with the tap -1 alone that row is what `outputs_info` has, and the dimension of steps above is "
-            "added by scan."
+            "of scan by using dimshuffle or shape_padleft. In the loop %s this is the state %s: its row before step 0 has %d dimension(s), but "
+            "the value that a step returns for it has %d. If -1 is the only tap, `outputs_info` contains this row itself, and scan adds the "
+            "leading dimension of the steps."
             % (initial, number, wanted.ndim + 1, kind.ndim, op.name, _described(row), wanted.ndim, kind.ndim)
         )
     # If only the output of a step is known to have length 1, the length is checked at run time, like other lengths.
     if any(mine and not theirs for mine, theirs in zip(wanted.broadcastable, kind.broadcastable)):
         raise TypeError(
             _inconsistent(op, row, out)
-            + " One of them is known to be 1 long where the other is not; use theano.tensor.{patternbroadcast,unbroadcast,addbroadcast} on the "
-            "initial state or on what the step returns."
+            + " A dimension is known to have length 1 in one of these types, but not in the other; use "
+            "theano.tensor.{patternbroadcast,unbroadcast,addbroadcast} on the initial state or on the result of the step."
         )
 
 

@@ -157,8 +157,9 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
         )
     if kwargs:
         raise TypeError(
-            "numpy.%s on the symbolic variable %s does not support %s, because the variable has no value yet; assign "
-            "the result, and use switch and cast" % (name, self, ", ".join("%s=" % key for key in sorted(kwargs)))
+            "numpy.%s on the symbolic variable %s does not support %s, because the variable has no value yet. Use the "
+            "result instead of out=, theano_ng.tensor.switch instead of where=, and theano_ng.tensor.cast instead of dtype="
+            % (name, self, ", ".join("%s=" % key for key in sorted(kwargs)))
         )
     first = isinstance(inputs[0], Variable)
     if name in ("equal", "not_equal") and not first and np.ndim(inputs[0]) == 0:

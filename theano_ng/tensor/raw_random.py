@@ -322,7 +322,7 @@ def random_integers_helper(random_state, low, high, size):
     low, high = (x.reshape(shape) for x, shape in zip((low, high), shapes))
     every, *indices = broadcasting_indices(tuple(size), *shapes)
     if (low > high).any():
-        raise ValueError("low >= high: the lower bound of integers exceeds the upper one")
+        raise ValueError("low >= high: the lower bound of the integers exceeds the upper bound")
     out = np.empty(size, "int64")
     for where, at_low, at_high in zip(every, *indices):
         out[where] = random_state.randint(int(low[at_low]), int(high[at_high]) + 1, dtype="int64")
@@ -466,7 +466,7 @@ def multinomial_helper(random_state, n, pvals, size):
     """
     n, pvals = np.asarray(n), np.asarray(pvals, "float64")
     if pvals.ndim == 0:
-        raise ValueError("pvals must have at least one dimension, the one of the probabilities")
+        raise ValueError("pvals must have at least one dimension: its last axis contains the probabilities")
     if size is None:
         size = np.broadcast_shapes(n.shape, pvals.shape[:-1])
     size = tuple(size)
@@ -530,7 +530,9 @@ def multinomial(
         pvals = p_vals
     n, pvals = as_tensor_variable(n), as_tensor_variable(pvals)
     if pvals.ndim == 0:
-        raise TypeError("pvals must have at least one dimension, the one of the probabilities, got %s" % pvals.type)
+        raise TypeError(
+            "pvals must have at least one dimension (its last axis contains the probabilities), got %s" % pvals.type
+        )
     # `size` broadcasts with n and with the probabilities of a single category.
     ndim, size, bcast = infer_ndim_bcast(ndim, size, n, pvals.T[0].T)
     outtype = TensorType(dtype, bcast + (pvals.type.broadcastable[-1],))

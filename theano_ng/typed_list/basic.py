@@ -389,7 +389,8 @@ class Extend(_InplaceListOp):
         self._list(toAppend, "toAppend")
         if toAppend.type != x.type:
             raise TypeError(
-                "Extend: both lists must have one type, %s; toAppend is %s" % (x.type, _described(toAppend))
+                "Extend: both lists must have the same type; x has type %s, toAppend is %s"
+                % (x.type, _described(toAppend))
             )
         return Apply(self, [x, toAppend], [x.type()])
 

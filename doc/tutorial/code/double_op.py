@@ -1,11 +1,11 @@
-"""Operations that double a tensor, written in C: the text inside the class, and in a file of its own."""
+"""Two operations in C that double a vector. The C code is in the class, or in a separate file."""
 
 import theano_ng as theano
 from theano_ng import tensor as T
 
 
 class DoubleInC(theano.Op):
-    """Twice a vector of floating point numbers."""
+    """An operation that doubles a vector of floating point numbers."""
 
     __props__ = ()
 
@@ -44,7 +44,7 @@ class DoubleInC(theano.Op):
 
 
 class DoubleFromFile(theano.gof.COp):
-    """The same; the C code is in double_op.c beside this file."""
+    """An operation that doubles a vector of floating point numbers. Its C code is in double_op.c in the same folder."""
 
     __props__ = ()
 

@@ -1,4 +1,4 @@
-"""Logistic regression; run it with device=cuda, device=opencl0:0, or without a device."""
+"""Logistic regression, which runs with device=cuda, with device=opencl0:0, and without a device."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ rng = np.random.default_rng(0)
 images = rng.standard_normal((400, 784)).astype(theano.config.floatX)
 labels = (images[:, 0] > 0).astype(theano.config.floatX)
 
-# Arrays in shared variables are moved once: what a program uses again and again belongs there.
+# An array in a shared variable is copied to the device once. Therefore the data of all steps are in shared variables.
 x, y = theano.shared(images, "x"), theano.shared(labels, "y")
 w, b = theano.shared(np.zeros(784, theano.config.floatX), "w"), theano.shared(np.zeros((), theano.config.floatX), "b")
 

@@ -11,27 +11,31 @@ SCHEMA = 2
 _INTRODUCTION = """Rewriting rules, and how far each was checked
 =============================================
 
-Written by ``make oracle``; do not edit. `theano_ng.audit.rewrites` builds graphs to which a rule may apply: from the example in the docstring
-of the rule, from examples of other rules with the same Ops, and from small expressions around its Ops. It varies these graphs: it uses
-the same variable twice, exchanges parts, replaces numbers, and puts constants such as NaN, -0.0 and the limits of a dtype in the place
-of inputs. It tries all dtypes and ranks, axes of length zero, and graphs with inner variables or inputs among their outputs. The Python
-implementations of the Ops compute the graph before the rule and the graph after it. A float result may change as long as it is as near
-to the true value as the rounding errors of the graph before allow; the true value is computed with more digits. Any other difference
-is listed in the last column, or is a fault.
+This page is written by ``make oracle``; do not edit it. `theano_ng.audit.rewrites` builds graphs to which a rule may
+apply: from the example in the docstring of the rule, from examples of other rules with the same Ops, and from small
+expressions that contain the Ops of the rule. It varies these graphs: it uses the same variable for two inputs,
+exchanges parts, replaces numbers, and replaces inputs by constants such as NaN, -0.0 and the limits of a dtype. It
+tries all dtypes and ranks, axes of length zero, and graphs whose outputs include intermediate variables or inputs. The
+Python implementations of the Ops compute the original graph and the rewritten graph. A rule may change a float in the
+result as long as the new value is as near to the true value as the rounding errors of the original graph allow; the
+true value is computed with more digits. Any other difference is listed in the last column as an exception, or is a
+fault.
 
 proved
-    The equation of each example was proved for every dtype to which the rule applies. z3 proves ``bits``, for integers of all widths as
-    bit vectors, and ``IEEE``, for floats with all roundings. sympy proves ``polynomials``, for integers that are only added and
-    multiplied; ``reals`` and ``positive reals``, wherever both sides are defined; and ``complex numbers``.
+    The equation of each example was proved for every dtype to which the rule applies. The third column names the
+    theories. z3 proves ``bits``, for integers of all widths as bit vectors, and ``IEEE``, for floats with all
+    roundings. sympy proves ``polynomials``, for integers that are only added and multiplied; ``reals`` and ``positive
+    reals``, wherever both sides are defined; and ``complex numbers``.
 exhausted
-    Each example was proved, or computed for all values that the third column names, for each kind of dtype to which the rule applies. The
-    kinds are integers, unsigned integers, booleans, floats, complex numbers, and mixtures of them. Where each element of a result depends
-    on one element of each input, the values are all values, or all pairs of values, of a small dtype; E5M2 is a float format with 256
-    values of eight bits. For complex numbers, and for three or more variables, they are all combinations of the special values nearest
-    to one, with NaN, infinities and zeros. For other graphs, they are all lengths of each axis, all values of integer scalars, and
+    Each example was proved, or was computed for all values that the third column names, for each kind of dtype to which
+    the rule applies. The kinds are integers, unsigned integers, booleans, floats, complex numbers, and mixtures of
+    them. If each element of a result depends on one element of each input, these values are all values, or all pairs of
+    values, of a small dtype. E5M2 is a float format with 256 values of eight bits. For complex numbers, and for three
+    or more variables, they are all combinations of some special values: values whose magnitudes are near 1, NaN,
+    infinities and zeros. For other graphs, they are all combinations of lengths of axes, values of integer scalars and
     patterns of sparse matrices, in the dtypes of the example and with random elements.
 sampled
-    Only a part of these values was computed; the third column gives the reason.
+    Only some of these values were computed. The third column gives the reason.
 
 """
 

@@ -279,7 +279,7 @@ class DebugMode(Mode):
     check_c_code = _Setting("check_c", "Whether C code runs.")
     check_py_code = _Setting("check_py", "Whether `perform` runs.")
     check_isfinite = _Setting("check_finite", "Whether NaN and infinities raise an error.")
-    require_matching_strides = _Setting("check_strides", "What to do if strides differ: 0 nothing, 1 warn, 2 raise.")
+    require_matching_strides = _Setting("check_strides", "The action if strides differ: 0 nothing, 1 warn, 2 raise.")
     check_preallocated_output = _Setting(
         "check_preallocated_output",
         "Kinds of memory that output cells contain before a node runs.",
@@ -314,7 +314,7 @@ class DebugMode(Mode):
     def function_maker(self, i, o, m, *args, **kwargs):
         """Return the maker of a function of this mode. `m` must be this mode."""
         if m is not self:
-            raise ValueError("the function has another mode: %s" % (m,))
+            raise ValueError("this DebugMode cannot make a function for another mode: %s" % (m,))
         return _Maker(i, o, self, *args, **kwargs)
 
     def __getstate__(self):

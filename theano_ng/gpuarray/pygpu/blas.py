@@ -82,7 +82,9 @@ def _result(given, overwrite, shape, like, beta):
     """Return the array that receives a result: the given array, a copy of it, or a new array."""
     if given is None:
         if beta != 0:
-            raise ValueError("beta is %s, but no array was given that it multiplies" % beta)
+            raise ValueError(
+                "beta is %s, but the array that beta multiplies is missing: pass the array, or beta=0" % beta
+            )
         return gpuarray.empty(shape, like.dtype, context=like.context, cls=type(like))
     if given.shape != tuple(shape):
         raise ValueError("the result has shape %s, expected %s" % (tuple(shape), given.shape))

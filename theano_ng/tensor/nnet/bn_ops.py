@@ -86,7 +86,7 @@ class _OverAxes(Op):
         x, epsilon, *others = (as_tensor_variable(v) for v in (x, epsilon, *others))
         dtype = upcast(x.dtype, *[v.dtype for v in others])
         if dtype.startswith("complex"):
-            raise TypeError("%s: complex numbers have no variance of this kind, got %s" % (name, dtype))
+            raise TypeError("%s: batch normalization does not support complex numbers, got %s" % (name, dtype))
         if not dtype.startswith("float"):
             dtype = upcast(dtype, config.floatX)
         if any(not 0 <= a < x.ndim for a in self.axes):
@@ -339,7 +339,7 @@ class AbstractBatchNormTrainGrad(_OverAxes):
         x, scale, x_mean, x_invstd, epsilon = self._arguments(x, epsilon, scale, x_mean, x_invstd)
         dtype = upcast(x.dtype, dy.dtype)
         if dtype.startswith("complex"):
-            raise TypeError("%s: complex numbers have no variance of this kind, got dy %s" % (self, dy.type))
+            raise TypeError("%s: batch normalization does not support complex numbers, got dy %s" % (self, dy.type))
         x, dy, scale, x_mean, x_invstd = (in_dtype(v, dtype) for v in (x, dy, scale, x_mean, x_invstd))
         return Apply(self, [x, dy, scale, x_mean, x_invstd, epsilon], [x.type(), scale.type(), scale.type()])
 

@@ -342,7 +342,8 @@ def _builder(pattern, new):
     unknown = {*wanted} - {"node", "op", "out", *_names_in(pattern)}
     if unknown:
         raise ValueError(
-            "%s has the parameters %s, which %s does not bind" % (new, sorted(unknown), term_text(pattern))
+            "%s has the parameters %s, which are not names of the pattern %s; other possible parameters are node, op and out"
+            % (new, sorted(unknown), term_text(pattern))
         )
     return lambda bindings: new(*map(bindings.__getitem__, wanted))
 

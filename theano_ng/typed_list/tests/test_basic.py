@@ -601,7 +601,7 @@ class TestErrors(unittest.TestCase):
             (lambda: lists.length([1]), r"Length: x must be a typed list .*got \[1\] of type list"),
             (lambda: lists.reverse(m), "Reverse"),
             (lambda: lists.extend(x, v), "toAppend must be a typed list"),
-            (lambda: lists.extend(x, single), "(?s)both lists must have one type.*y of type .*float32"),
+            (lambda: lists.extend(x, single), "(?s)both lists must have the same type.*y of type .*float32"),
             (lambda: x[1.5], "position must be an integer scalar or a slice, got 1.5"),
             (lambda: x[v], "got v of type"),
             (lambda: x[None], "got None"),

@@ -56,7 +56,9 @@ def _gaps(length, logical, top_aligned=True):
     step = -(-logical // length)
     offset = 0 if top_aligned else (logical - length * step + step - 1) % step
     if len(range(offset, logical, step)) != length:
-        raise ValueError("%d elements cannot be distributed evenly over %d" % (length, logical))
+        raise ValueError(
+            "ConvOp: %d elements cannot be distributed evenly over the logical length %d" % (length, logical)
+        )
     return offset, step
 
 
