@@ -9,7 +9,7 @@ def elemwise_program(node, divisors, fold=None, check_divisors_first=False):
 
     >>> from theano_ng import tensor as T
     >>> from theano_ng.tensor.elemwise.divisors import integer_divisors
-    >>> node = (T.dmatrix("x") * T.drow("y")).owner
+    >>> node = (T.dmatrix("x") * T.dcol("y")).owner
     >>> print(elemwise_program(node, integer_divisors(node)))
     v0 = load float64
     v1 = load float64, once if its stride is 0
