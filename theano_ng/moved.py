@@ -1,11 +1,11 @@
 """Import paths of modules whose code is in another module, or that do not exist.
 
-The documentation names modules (``theano.tensor.subtensor``) whose code is now divided among several files. Pickles
-name the modules that defined their classes at the time of pickling. Both kinds of paths are keys of `MOVED`. An import
-of a key gives the module of the value, or a module with the names of several modules. `MISSING` lists features that do
-not exist yet. An import of a name that belongs to such a feature raises an error that names the feature. The row is
-deleted when the feature is added. Paths that Theano 1.0 had already given up are also keys of `FORMER`: their import
-warns and names the current path. The import system uses these tables only for modules that it does not find.
+The documentation of Theano and its pickles name modules (``theano.tensor.subtensor``) whose code is in other modules
+here. Their paths are keys of `MOVED`. An import of a key gives the module of the value, or a module with the names of
+several modules. `MISSING` lists features that do not exist yet. An import of a name that belongs to such a feature
+raises an error that names the feature. The row is deleted when the feature is added. Paths that Theano 1.0 had already
+given up are also keys of `FORMER`: their import warns and names the current path. The import system uses these tables
+only for modules that it does not find.
 """
 
 import functools
@@ -16,7 +16,6 @@ import warnings
 from importlib.machinery import ModuleSpec
 
 MOVED = {
-    # classic modules
     "tensor.subtensor": "tensor.indexing.subtensor",
     "tensor.inplace": "tensor.elemwise.inplace",
     "tensor.xlogx": "tensor.elemwise.xlogx",
@@ -51,63 +50,9 @@ MOVED = {
     "sandbox.softsign": "tensor.nnet.activations",
     "sandbox.neighbours": "tensor.nnet.neighbours",
     "sandbox.blocksparse": "tensor.nnet.blocksparse",
-    # named by pickles, and by scripts that an earlier version installed
-    "scan.front": "scan.builder",
-    "sparse.rows": "sparse.from_rows",
-    "tensor.nnet.convolution.front": "tensor.nnet.convolution.functions",
-    "gof.compilers": "gof.compiler.toolchain",
-    "gof.gxx": "gof.compiler.gxx",
-    "gof.kernelcache": "gof.compiler.kernelcache",
-    "gof.modulecache": "gof.compiler.modulecache",
-    "gof.trust": "gof.compiler.trust",
-    "gof.cache_cli": "gof.compiler.cache_cli",
-    "gof.cc_blocks": "gof.codegen.blocks",
-    "gof.cc_linkers": "gof.codegen.linkers",
-    "gof.modulecode": "gof.codegen.modulecode",
-    "gof.alias_classes": "gof.destroy.alias_classes",
-    "gof.dynamic_order": "gof.destroy.dynamic_order",
-    "gof.inplace_order": "gof.destroy.inplace_order",
-    "gof.failures": "gof.destroy.failures",
-    "compile.debug_checks": "compile.debugmode.checks",
-    "compile.debug_errors": "compile.debugmode.errors",
-    "compile.debug_guards": "compile.debugmode.guards",
-    "compile.debug_run": "compile.debugmode.run",
-    "compile.debug_tracking": "compile.debugmode.tracking",
-    "compile.function_object": "compile.functions.object",
-    "compile.function_inputs": "compile.functions.inputs",
-    "compile.function_copy": "compile.functions.copying",
-    "compile.aliasing": "compile.functions.aliasing",
-    "gof.cop": "gof.op.c_files",
-    "gof.openmp_op": "gof.op.openmp",
-    "gof.cdata_type": "gof.type.cdata",
-    "gof.enum_type": "gof.type.enums",
-    "tensor.elemwise_ops": "tensor.elemwise.functions",
-    "tensor.elemwise_kernel": "tensor.elemwise.kernel",
-    "tensor.elemwise_perform": "tensor.elemwise.perform",
-    "tensor.careduce": "tensor.reductions.careduce",
-    "tensor.reduction_axes": "tensor.reductions.axes",
-    "tensor.sums": "tensor.reductions.sums",
-    "tensor.statistics": "tensor.reductions.statistics",
-    "tensor.extremes": "tensor.reductions.extremes",
-    "tensor.reduce_elemwise": "tensor.reductions.fused",
-    "tensor.cumulative": "tensor.reductions.cumulative",
-    "tensor.blas_ops": "tensor.blas.ops",
-    "tensor.blas_table": "tensor.blas.table",
-    "tensor.advanced_subtensor": "tensor.indexing.advanced",
-    "tensor.subtensor_code": "tensor.indexing.code",
-    "tensor.indices": "tensor.indexing.positions",
-    "tensor.selecting": "tensor.indexing.selecting",
-    "tensor.linear": "tensor.linalg.products tensor.linalg.batches",
-    "tensor.decompositions": "tensor.linalg.decompositions",
-    "tensor.solving": "tensor.linalg.solving",
-    "tensor.matrix_functions": "tensor.linalg.matrix_functions",
-    "tensor.lapack_table": "tensor.linalg.lapack",
-    "tensor.joining": "tensor.shaping.joining",
-    "tensor.allocation": "tensor.shaping.allocation",
     "sandbox.gpuarray": "gpuarray",
-    "tensor.creation": "tensor.shaping.creation tensor.shaping.diagonals",
 }
-"""Old or classic path below the package -> path of the module with the code, or several paths, separated by blanks."""
+"""Classic path below the package -> path of the module with the code, or several paths, separated by blanks."""
 
 FORMER = {
     "sandbox.softsign": "theano_ng.tensor.nnet",

@@ -16,9 +16,9 @@ from theano_ng.sparse import fields
 from theano_ng.tensor import extra_ops, nlinalg, slinalg
 from theano_ng.tensor import subtensor as sub
 from theano_ng.tensor.indexing.selecting import Choose, Nonzero
-from theano_ng.tensor.joining import Join
 from theano_ng.tensor.nnet import neighbours
 from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_op, softmax_with_bias
+from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.signal import pool
 from theano_ng.tensor.sort import argsort, sort
 from theano_ng.tensor.tests.single_node import run_node

@@ -13,11 +13,10 @@ from theano_ng.tensor import extra_ops
 from theano_ng.tensor import subtensor as sub
 from theano_ng.tensor.counting import Unique
 from theano_ng.tensor.indexing.selecting import Choose, Nonzero
-from theano_ng.tensor.joining import Join
 from theano_ng.tensor.nnet.convolution import convmm
 from theano_ng.tensor.nnet.softmax import softmax_op
 from theano_ng.tensor.shaping.allocation import alloc, sum_to_shape
-from theano_ng.tensor.shaping.joining import PermuteRowElements, Tile
+from theano_ng.tensor.shaping.joining import Join, PermuteRowElements, Tile
 from theano_ng.tensor.sort import argsort, sort, topk
 
 try:

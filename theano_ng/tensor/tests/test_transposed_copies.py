@@ -11,9 +11,8 @@ from theano_ng.compile.ops import deep_copy_op
 from theano_ng.gof.native import make_native_thunk
 from theano_ng.tensor import extra_ops
 from theano_ng.tensor import subtensor as sub
-from theano_ng.tensor.joining import Join
 from theano_ng.tensor.shaping.allocation import alloc
-from theano_ng.tensor.shaping.joining import PermuteRowElements, Tile
+from theano_ng.tensor.shaping.joining import Join, PermuteRowElements, Tile
 from theano_ng.tensor.tests.single_node import run_node
 
 DTYPES = ("uint8", "int16", "int32", "float32", "int64", "complex64", "complex128")
