@@ -54,7 +54,8 @@ class OpFromGraph(Op):
 
     Raises
     ------
-    If inputs or outputs are not variables, if arguments of `function` are invalid, or if overrides have other types.
+    TypeError
+        If inputs or outputs are not variables, if arguments of `function` are invalid, or if overrides have other
         types.
     MissingInputError
         If the outputs depend on another variable.
@@ -238,7 +239,7 @@ class OpFromGraph(Op):
         return self._lop_op(self._default_gradient_types())[0]
 
     def get_rop_op(self):
-        """Return the Op that computes directional derivatives of the outputs, given the inputs and a direction for each input."""
+        """Return the Op that computes directional derivatives of the outputs from inputs and a direction for each."""
         return self._rop_op([v.type for v in self.local_inputs])[0]
 
     def _default_gradient_types(self):

@@ -29,7 +29,10 @@ import numpy as np
 
 
 class Access(enum.IntEnum):
-    """The way in which a loop accesses an operand. native/elemwise_params.h and the interpreter use the same numbers."""
+    """The way in which a loop accesses an operand.
+
+    native/elemwise_params.h and the interpreter use the same numbers.
+    """
 
     #: The loop reads or writes one element in each iteration.
     VARYING = 0

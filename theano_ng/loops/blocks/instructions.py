@@ -188,7 +188,7 @@ def _body(op: Any, dtypes: Sequence[str], out: str) -> str:
 
 @functools.cache
 def instruction_module() -> Any:
-    """Return the module of instructions for this processor: the module with the widest SIMD vectors that it supports."""
+    """Return the module of instructions with the widest SIMD vectors that this processor supports."""
     name = "theano_ng.tensor.native.blocks_v%d"
     for level in range(processor_level(), 1, -1):
         try:
