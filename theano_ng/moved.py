@@ -1,11 +1,11 @@
 """Import paths of modules whose code is in another module, or that do not exist.
 
 The documentation names modules (``theano.tensor.subtensor``) whose code is now divided among several files. Pickles
-name the modules that defined their classes at the time of pickling. Both kinds of paths are keys of `MOVED`. An import
-of a key gives the module of the value, or a module with the names of several modules. `MISSING` lists features that do
-not exist yet. An import of a name that belongs to such a feature raises an error that names the feature. The row is
-deleted when the feature is added. Paths that Theano 1.0 had already given up are also keys of `FORMER`: their import
-warns and names the current path. The import system uses these tables only for modules that it does not find.
+name the modules that defined their classes when the pickles were written. Both kinds of paths are keys of `MOVED`.
+Importing a key returns the module of the value, or a module with the names of several modules. `MISSING` lists features
+that do not exist yet. Importing a name of such a feature raises an error that names the feature. Its row is deleted
+when the feature is added. Paths that were already deprecated in Theano 1.0 are also keys of `FORMER`: importing them
+shows a warning with the current path. The import system uses these tables only for modules that it does not find.
 """
 
 import functools
@@ -144,14 +144,14 @@ PROBED = frozenset({"gpuarray.ctc", "gpuarray.dnn", "gpuarray.fft", "gpuarray.li
 
 @functools.cache
 def _chapters():
-    """Module or name of `MISSING` -> chapter."""
+    """Return a dict: module or name in `MISSING` -> name of the missing feature."""
     return {path: chapter for chapter, paths in MISSING.items() for path in paths.split()}
 
 
 def missing(path):
     """Return the reason why a module or name below the package does not exist.
 
-    The result is None if the name belongs to no row of `MISSING` or `REMOVED`.
+    Return None if the name belongs to no row of `MISSING` or `REMOVED`.
     """
     above, chapters = path, _chapters()
     while above:
@@ -164,7 +164,7 @@ def missing(path):
 
 
 def not_built(path, folders):
-    """Return an error message for an extension module that is not built, or None.
+    """Return an error message for an extension module that is not built. Return None in other cases.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def not_built(path, folders):
 
 
 class MovedModules:
-    """Finder and loader of the modules named in `MOVED`.
+    """A finder and loader of the modules that are named in `MOVED`.
 
     It raises ImportError for the modules named in `MISSING`, and for extension modules that are not built.
     """
@@ -204,7 +204,8 @@ class MovedModules:
             return ModuleSpec(fullname, MovedModules, origin=MOVED[inner])
         reason = missing(inner) or not_built(inner, path or ())
         if reason is not None:
-            # Not ModuleNotFoundError: `from package import name` would catch it and raise an error without the reason.
+            # Do not raise ModuleNotFoundError: `from package import name` would catch it and raise an error without the
+            # reason.
             raise ImportError(reason, name=fullname)
         return None
 
@@ -232,12 +233,12 @@ class MovedModules:
 
 
 def warn_of_former(name):
-    """Warn that a module has moved and name its current path. The DeprecationWarning points to the line of the import.
+    """Warn that a module has moved, and name its current path. The DeprecationWarning points to the line of the import.
 
     Parameters
     ----------
     name : str
-        ``__name__`` of a module in `FORMER`. This function is called when the module is loaded.
+        The ``__name__`` of a module in `FORMER`. This function is called when the module is loaded.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None and (
@@ -257,12 +258,12 @@ def warn_of_former(name):
 
 
 def former_modules(package):
-    """Return the function ``__getattr__`` of a package, with which modules that moved out of it stay its attributes.
+    """Return the function ``__getattr__`` of a package. It makes modules that moved out of the package its attributes.
 
     Parameters
     ----------
     package : str
-        ``__name__`` of the package.
+        The ``__name__`` of the package.
     """
     inner = package.partition(".")[2]
 
@@ -283,7 +284,7 @@ def only_probes(module):
     Parameters
     ----------
     module : str
-        ``__name__`` of the module.
+        The ``__name__`` of the module.
     """
     return [], functools.partial(_raise_no_attribute, module)
 
@@ -293,22 +294,23 @@ def _raise_no_attribute(module, name):
 
 
 def unavailable(name, module):
-    """Return the function by which programs ask whether a module in `PROBED` is usable.
+    """Return the function by which programs ask if a module in `PROBED` is usable.
 
     Parameters
     ----------
     name : str
     module : str
-        ``__name__`` of the module.
+        The ``__name__`` of the module.
 
     Returns
     -------
     callable
-        It takes the name of a context, or nothing, and returns False. Its attribute `msg` is the reason, and `avail` is False.
+        The function takes the name of a context or no argument, and returns False. Its attribute `msg` is the reason,
+        and its attribute `avail` is False.
     """
 
     def probe(context_name=None):
-        """Return False: this version lacks the feature; the attribute `msg` of this function is the reason."""
+        """Return False, because this version lacks the feature. The attribute `msg` of this function is the reason."""
         return False
 
     probe.__name__ = probe.__qualname__ = name
@@ -319,8 +321,9 @@ def unavailable(name, module):
 
 
 def no_attribute(module, name):
-    """Return the AttributeError for a name that a module lacks, because a feature is missing or the name does not
-    exist.
+    """Return the AttributeError for a name that a module lacks.
+
+    The message gives the reason if the name belongs to a missing or removed feature.
 
     Parameters
     ----------
@@ -333,19 +336,19 @@ def no_attribute(module, name):
 def keep_names(package):
     """Protect names of a package that are also names of modules that moved out of it.
 
-    Without this, an import of such a module would replace the attribute of the package.
+    Without this protection, an import of such a module would replace the attribute of the package.
 
     Parameters
     ----------
     package : str
-        ``__name__`` of the package, which calls this function after its names are defined.
+        The ``__name__`` of the package, which calls this function after its names are defined.
     """
     inner, names = package.partition(".")[2], vars(sys.modules[package])
     for path, home in MOVED.items():
         parent, _, name = path.rpartition(".")
         if parent == inner and name in names and not isinstance(names[name], type(sys)):
-            # The import system sets the attribute of the package for modules that it loads, not for modules in
-            # sys.modules.
+            # The import system sets the attribute of the package for modules that it loads, but not for modules that
+            # are already in sys.modules.
             sys.modules["%s.%s" % (package, name)] = importlib.import_module("%s.%s" % (__package__, home))
 
 
@@ -371,9 +374,9 @@ def keep_functions(package, names):
     Parameters
     ----------
     package : str
-        ``__name__`` of the package.
+        The ``__name__`` of the package.
     names : str
-        Names of the functions, separated by blanks.
+        The names of the functions, separated by blanks.
     """
     module = sys.modules[package]
     module._functions = frozenset(names.split())
@@ -381,14 +384,14 @@ def keep_functions(package, names):
 
 
 def lend_modules(package, function):
-    """Make the modules of a package attributes of the function that has the name of the package.
+    """Make the modules of a package attributes of a function that has the same name as the package.
 
     ``import package.module as m`` then finds the modules as attributes of the function.
 
     Parameters
     ----------
     package : str
-        ``__name__`` of the package.
+        The ``__name__`` of the package.
     function : function
     """
     module = sys.modules[package]
@@ -400,11 +403,11 @@ def lend_modules(package, function):
 
 
 class ServedModules:
-    """Finder and loader of the modules of packages under another name.
+    """A finder and loader of the modules of a package under another name.
 
-    Programs and pickles that use the name `theano` need only ``sys.modules["theano"] = theano_ng``. An import of
-    ``theano.tensor`` then gives the module ``theano_ng.tensor``, not a second copy. The same holds for the modules of a
-    package that has a row in `MOVED`.
+    Programs and pickles that use the name `theano` need only ``sys.modules["theano"] = theano_ng``. Importing
+    ``theano.tensor`` then returns the module ``theano_ng.tensor``, not a second copy of it. The same holds for the
+    modules of a package that has a row in `MOVED`.
     """
 
     @staticmethod
@@ -429,15 +432,15 @@ class ServedModules:
         spec = module.__spec__
         found = importlib.import_module(spec.origin)
         package = spec.name.partition(".")[0]
-        # Register all loaded modules at once. A module that the import system loads becomes an attribute of its
-        # package, and would replace a function of the same name.
+        # Register all loaded modules now. A module that the import system loads becomes an attribute of its package,
+        # and would replace a function of the same name.
         for name in [name for name in sys.modules if name.startswith(__package__ + ".")]:
             sys.modules.setdefault(package + name[len(__package__) :], sys.modules[name])
         sys.modules[spec.name] = found
 
 
 def install():
-    """Install the finders for the tables of this module and for other names of the package.
+    """Install the finder for the tables of this module, and the finder for other names of the package.
 
     The package calls this once.
     """
