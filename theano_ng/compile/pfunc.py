@@ -291,7 +291,7 @@ def rebuild_collect_shared(
 
 
 def clone_with_replacements(outputs, replace=None, strict=True, share_inputs=True):
-    """Copy the graph of some outputs, and replace variables in the copy. The parameters are those of `theano_ng.clone`.
+    """Copy the graph of some outputs, and replace variables in the copy. It has the parameters of `theano_ng.clone`.
 
     All replacements are made at once: no variable is replaced in the replacing expressions.
 

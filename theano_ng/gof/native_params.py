@@ -47,7 +47,7 @@ class Record:
         self.name = name
         self.offsets = {}
         self.tail = self.row = None
-        self._lengths = {}  # lengths of the fields before `n_tail`; None for a single word
+        self._lengths = {}  # lengths of the fields before `n_tail`. The length is None for a single word
         offset = 0
         for field in text.split(", ") if text else ():
             param, bracket, length = field.partition("[")

@@ -251,12 +251,11 @@ class DebugMode(Mode):
     Compiling a function, or calling it, raises a subclass of `DebugModeError`:
 
     - `BadThunkOutput`: two runs of a node on the same inputs computed different values, or returned the same memory.
-    The
-      runs use Python code and C code, or they are the first and the second run of the same code, or runs with and
+      The runs use Python code and C code, or they are the first and the second run of the same code, or runs with and
       without preallocated memory for the output;
     - `AddressError`, a subclass of `BadThunkOutput`: a node wrote outside of the memory in the cell of an output, or
-    between
-      its elements. Only memory that DebugMode allocated is checked (`check_preallocated_output`): it has guard margins;
+      between its elements. Only memory that DebugMode allocated is checked (`check_preallocated_output`): it has guard
+      margins;
     - `BadOptimization`: a rewrite replaced a variable by a variable that has a different value. Elements may differ if
       the old graph turned finite values into NaN or infinities. Rules with an attribute ``ignores_nonfinite = True``
       may change the results for NaN and infinities in the inputs. Rounding differences are accepted (for details see

@@ -248,7 +248,7 @@ class _Judge:
       ignores them: a rule with an attribute ``ignores_nonfinite = True`` (``x * 0 -> 0``, ``x == x -> True``) is
       checked only where all values that the old graph computes or starts from are finite.
     - Differences that follow from an accepted difference, because a later rewrite inside one of the two graphs caused
-    it.
+      it.
     - Rounding. If two graphs differ, they are computed again, with a relative error of one or two units in the last
       place in each intermediate result. If these errors change an element as much as the two graphs differ, the
       difference is accepted, because the element is not more precise: ``1 / (1 - p)`` near p = 1.

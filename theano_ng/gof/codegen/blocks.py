@@ -57,7 +57,7 @@ class CodeBlock:
     Parameters
     ----------
     declare : str
-        Declarations. The inner blocks see them too.
+        Declarations. The inner blocks see them, too.
     behavior : str
         The code of the block.
     cleanup : str

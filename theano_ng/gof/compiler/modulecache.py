@@ -414,7 +414,7 @@ class ModuleCache:
         lock = UnitLock(os.path.join(self.dirname, "lock-" + name))
         work = None
         try:
-            module = self._load(folder, name)  # again: another process may have published it
+            module = self._load(folder, name)  # another process may have published it meanwhile
             if module is not None:
                 self.stats[1] += 1
                 return module
@@ -513,7 +513,7 @@ class ModuleCache:
         unversioned_min_age : float, optional
             See `clear_unversioned`.
         clear_base_files : bool
-            Whether to call `clear_base_files` too.
+            Whether to call `clear_base_files`, too.
         delete_if_problem : bool
             Whether to delete also entries that cannot be read.
         """

@@ -92,7 +92,7 @@ class AliasClasses:
         self.add_view(out, viewed)
 
     def _is_below(self, r, top):
-        """Return True if `r` is `top`, or a view of it, directly or indirectly."""
+        """Return True if `r` is `top`, or a direct or indirect view of `top`."""
         if top not in self.view_o:
             return r is top
         view_i = self.view_i

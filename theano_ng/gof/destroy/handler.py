@@ -352,10 +352,10 @@ class DestroyHandler(toolbox.Bookkeeper):
     def _settle(self):
         """Check the touched nodes before another destroyer is added.
 
-        `validate` keeps the changes that it refused. The refused replacement is undone afterwards, and the next one may
-        be refused as well. Without this check, each of a long sequence of refused replacements would be checked
-        together with all previous ones. Nodes that are still being imported are skipped; they are touched when their
-        import is complete.
+        `validate` keeps the changes that it refused. The refused replacement is undone afterwards, and the next
+        replacement may be refused as well. Without this check, each of a long sequence of refused replacements would be
+        checked together with all previous replacements. Nodes that are still being imported are skipped. They are
+        touched when their import is complete.
         """
         try:
             edges = self._check_touched_classes() if self.destroyers else []

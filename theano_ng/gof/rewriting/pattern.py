@@ -144,8 +144,7 @@ class PatternSub(LocalOptimizer):
     A pattern is one of
 
     - a tuple ``(op, pattern, ...)``: the result of an Op on arguments that match the patterns. `op` is an Op, a class
-    of
-      Ops or an `OpPattern`;
+      of Ops or an `OpPattern`;
     - a string: any variable; the same string elsewhere must match the same variable (or an equal constant);
     - a `Rest`: all remaining arguments;
     - an int or float, or a Constant: an equal constant;
