@@ -128,7 +128,7 @@ An import of the key warns.
 """
 
 REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Theano 1.0 had removed"}
-"""Module that exists only to answer whether it is usable -> the removed part to which its other names belonged."""
+"""Module of Theano 1.0 of which only a test of availability exists -> a description of the removed feature."""
 
 MISSING = {
     "linear algebra on GPUs": "gpuarray.blas gpuarray.linalg gpuarray.fft",
@@ -136,10 +136,10 @@ MISSING = {
     "random numbers on GPUs": "gpuarray.multinomial gpuarray.rng_mrg gpuarray.sort",
     "cuDNN": "gpuarray.cudnn_defs gpuarray.dnn gpuarray.dnn_opt",
 }
-"""Chapter (a feature that does not exist yet) -> the classic modules and names of that feature, separated by blanks."""
+"""A feature that does not exist yet -> the modules and names that it has in Theano 1.0, separated by blanks."""
 
 PROBED = frozenset({"gpuarray.ctc", "gpuarray.dnn", "gpuarray.fft", "gpuarray.linalg"})
-"""Modules of `MISSING` that exist only so that programs can ask whether they are usable. They have no other names."""
+"""Modules in `MISSING` that contain only a function by which programs ask if the module is usable."""
 
 
 @functools.cache

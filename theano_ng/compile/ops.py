@@ -160,7 +160,7 @@ view_op = ViewOp()
 class OutputGuard(ViewOp):
     """A ViewOp that declares that it destroys its input. So no in-place Op may overwrite an output of the function.
 
-    Only the rule that attaches the destroy handler inserts it.
+    This package does not insert the Op: the feature `Supervisor` protects outputs.
     """
 
     destroy_map = {0: [0]}

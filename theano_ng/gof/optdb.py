@@ -16,11 +16,11 @@ from theano_ng.gof.provenance import is_registered_by_package
 from theano_ng.gof.utils import integer_types
 from theano_ng.lazy import lazy_names
 
-# The classic module has these names as attributes. They are imported names there.
+# The module `optdb` of Theano 1.0 imports these names, so programs use them as its attributes.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.gof": "opt"})
 
 REGISTERS_FOR_CALLERS = True
-"""See `own.is_registered_by_package`."""
+"""See `provenance.is_registered_by_package`."""
 
 _generation = 0
 """The number of registrations in all databases.

@@ -183,7 +183,7 @@ class LoopProgram(NamedTuple):
         return found
 
     def with_access(self, access: Access) -> LoopProgram:
-        """Return the program with another access for all inputs that are MAYBE_BROADCAST."""
+        """Return a copy of the program in which all inputs that are MAYBE_BROADCAST have the given access."""
         return self._replace(
             inputs=tuple([x._replace(access=access) if x.access == Access.MAYBE_BROADCAST else x for x in self.inputs])
         )

@@ -115,7 +115,7 @@ class Job:
     def ended(self):
         """Return True if the process has ended.
 
-        After a fork, the process has another parent. Return True then if `_TIMEOUT` has passed.
+        After a fork, the process is a child of another process. Return True then if `_TIMEOUT` has passed.
         """
         if self.pid is None:
             return time.monotonic() - self.started > _TIMEOUT

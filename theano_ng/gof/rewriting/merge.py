@@ -227,7 +227,7 @@ def _is_circle(pairs: Sequence[Any]) -> bool:
 
 
 MAX_TRACES = 8
-"""The maximal number of stack traces of a merged node."""
+"""The maximum number of stack traces of a merged node."""
 
 
 class MergeOptimizer(Optimizer):
