@@ -352,7 +352,7 @@ class ParamsType(Type):
         if strict and not is_params:
             raise TypeError("%s: expected a Params (strict), got %r" % (self, data))
         if strict and data.__dict__["__params_type__"] != self:
-            raise TypeError("expected Params of %s, got those of %s" % (self, data.__dict__["__params_type__"]))
+            raise TypeError("expected Params of %s, got Params of %s" % (self, data.__dict__["__params_type__"]))
         filtered = {}
         changed = not is_params or data.__dict__["__params_type__"] is not self
         for field, kind in zip(self.fields, self.types):

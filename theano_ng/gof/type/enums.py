@@ -218,7 +218,7 @@ class EnumType(Type, dict):
         return bool(a == b or (a != a and b != b))
 
     def values_eq_approx(self, a: Any, b: Any) -> bool:
-        # Neighbouring constants may be close to each other, and integers are never approximate.
+        # Neighboring constants may be close to each other, and integers are never approximate.
         if isinstance(a, int) and isinstance(b, int):
             return a == b
         return self.values_eq(a, b) or abs(a - b) <= 1e-8 * max(abs(a), abs(b)) < float("inf")
