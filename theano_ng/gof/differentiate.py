@@ -36,8 +36,8 @@ An Op may offer it in a method ``shortcut(node)``, which returns a Shortcut or N
 inputs : list of Variable
     Variables that determine the output. They need not be inputs of the node.
 passed : list of Variable
-    The variables between `inputs` and the output. If the gradient of one of these variables is requested, the shortcut is not
-    used.
+    The variables between `inputs` and the output. The shortcut is not used if the gradient of one of these
+    variables is requested.
 gradients : function of Variable -> list of Variable
     A function that takes the gradient of the output and returns the gradients of `inputs`, summed over all paths
     through `passed`.

@@ -516,8 +516,8 @@ def toposort(prereqs_d):
         done += 1
     if len(ready) != len(waiting):
         raise ValueError(
-            "the elements cannot be sorted: the constraints contain a cycle, or an element that is not a key of the dict; "
-            "elements that could not be sorted: %s" % [x for x, count in waiting.items() if count][:5]
+            "the elements cannot be sorted: the constraints contain a cycle, or an element that is not a key of the "
+            "dict; elements that could not be sorted: %s" % [x for x, count in waiting.items() if count][:5]
         )
     return ready
 
