@@ -5,7 +5,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Paths of the package in this checkout, of the extensions below, and of the files that pages of the tutorial import.
+# The paths of the package in this checkout, of the extensions below, and of files that pages of the tutorial import.
 sys.path[:0] = [os.path.dirname(HERE), HERE, os.path.join(HERE, "tutorial", "code")]
 
 from theano_ng.version import short_version  # noqa: E402, found by the path above
@@ -25,14 +25,14 @@ extensions = [
 exclude_patterns = ["_build"]
 root_doc = "index"
 default_role = "code"
-# Every reference must have a target, except references in docstrings that come from Python and NumPy.
+# Every reference must have a target, except references to Python and NumPy objects in docstrings.
 nitpicky = True
 nitpick_ignore_regex = [("py:class", r"numpy\..*|v, remove specified key.*|None\.  (Update|Remove) .*")]
 
 autosummary_generate = False
 autodoc_typehints = "none"  # docstrings describe the types of parameters
 numpydoc_show_class_members = False
-# The same options as in theano_ng/tests/test_doc.py.
+# These options are also used in theano_ng/tests/test_doc.py.
 doctest_default_flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 doctest_global_setup = "import numpy as np"
 

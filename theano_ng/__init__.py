@@ -1,4 +1,4 @@
-"""A compiler for symbolic expressions on n-d arrays: it differentiates, rewrites, compiles to C and runs them.
+"""A compiler for symbolic expressions on n-d arrays. It differentiates, rewrites, compiles and runs expressions.
 
 The package has the names of Theano 1.0: ``import theano_ng as theano``.
 """
@@ -100,7 +100,7 @@ from theano_ng.tensor.constant import get_scalar_constant_value
 gof.ports.scan.fill("theano_ng.scan.builder:scan")
 gof.ports.sparse_from_rows.fill("theano_ng.sparse.from_rows:sparse_from_rows")
 
-# Rewriting rules of modules whose Ops only rewrites put into graphs.
+# These modules contain rewriting rules for Ops that only rewrites insert into graphs.
 for _module in ("opt_crossentropy", "opt_sigm"):
     gof.optdb.register_loader("theano_ng.tensor.nnet." + _module)
 del _module
@@ -113,7 +113,7 @@ if _with_devices:
 PY3 = True
 theano = sys.modules[__name__]  # `from theano import theano` works in old listings
 
-# Names that few programs use are imported on first access.
+# Names that few programs use are imported when they are first accessed.
 __getattr__, __dir__, _lazy = _lazy_names(
     __name__,
     {
@@ -126,7 +126,7 @@ __getattr__, __dir__, _lazy = _lazy_names(
 
 
 def dot(l, r):
-    """Return the product of two values, computed by ``l.__dot__`` or ``r.__rdot__``.
+    """Return the product of two values. The method ``l.__dot__`` or ``r.__rdot__`` computes it.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def dot(l, r):
 
 
 def sparse_grad(var):
-    """Return an equal variable whose gradient with respect to the indexed variable is sparse.
+    """Return a variable with the same value, through which the gradient of the indexed variable is a sparse matrix.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def sparse_grad(var):
     Raises
     ------
     TypeError
-        For any other variable.
+        If `var` is not such a result.
     """
     if var.owner is None or not isinstance(var.owner.op, tensor.AdvancedSubtensor1):
         raise TypeError("Sparse gradient is only implemented for AdvancedSubtensor1, the result of x[integer_vector]")

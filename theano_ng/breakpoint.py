@@ -9,21 +9,21 @@ from theano_ng.tensor.constant import as_tensor_variable
 
 
 class PdbBreakpoint(Op):
-    """An identity that starts a debugger if a condition is true.
+    """An identity Op that starts a debugger if a condition is true.
 
-    The debugger is the first installed one of pudb, ipdb and pdb.
+    The debugger is pudb, ipdb or pdb: the first of them that is installed.
 
     Parameters
     ----------
     name : str
-        Name that is printed when the debugger starts.
+        The name that is printed when the debugger starts.
 
     Notes
     -----
     The Op is called as ``PdbBreakpoint(name)(condition, v1, ..., vn)``. The condition is a scalar, and the values may
-    be of any type. The call returns a list of the `n` values, or the value itself if `n` is 1.
+    be of any type. The call returns a list of the `n` values. If `n` is 1, it returns the value itself.
 
-    At least one of the outputs must be used; otherwise the node is not part of the function. Rewrites do not match
+    At least one of the outputs must be used. Otherwise the node is not part of the function. Rewrites do not match
     patterns across the node. Therefore a function with a breakpoint can be slower, need more memory, and be numerically
     less stable.
 

@@ -1,4 +1,4 @@
-"""The common part of all commands: they end quietly if the reader of their output is gone.
+"""The common part of all commands: a command ends quietly if the reader of its output has ended.
 
 An example is ``theano_ng-cache list | head``.
 """
@@ -8,13 +8,13 @@ import os
 import select
 import sys
 
-CLOSED_PIPE = 141  # 128 + SIGPIPE: the exit status in shells of a program that the signal ends
+CLOSED_PIPE = 141  # 128 + SIGPIPE: the exit status that shells report for a program that this signal has ended
 
 
 def command(main):
     """Decorate a command's entry point, ``main(argv=None)``, which returns the exit status.
 
-    When the reader of the standard output is gone, the command prints nothing further, and its exit status is
+    If the reader of the standard output has ended, the command prints nothing further, and its exit status is
     `CLOSED_PIPE`.
     """
 
@@ -24,7 +24,7 @@ def command(main):
             try:
                 return main(argv)
             finally:
-                # Flush here rather than when Python ends, also if argparse ends the program.
+                # Flush here, not when Python ends. This is also needed if argparse ends the program.
                 sys.stdout.flush()
         except BrokenPipeError:
             if not _is_closed():
@@ -37,7 +37,7 @@ def command(main):
 def _is_closed():
     """Return True if the standard output is a pipe without a reader.
 
-    In that case discard the output that is still buffered.
+    If so, discard the output that is still buffered.
     """
     try:
         output = sys.stdout.fileno()

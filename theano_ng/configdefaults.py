@@ -61,7 +61,7 @@ def floatX_convert(s):
 
 
 class FloatXParam(EnumStr):
-    """The flag floatX. Its value may also be given as the number of bits."""
+    """The flag floatX. Its value may also be a number of bits."""
 
     def _filter(self, value):
         return super()._filter(floatX_convert(value))
@@ -105,7 +105,10 @@ AddConfigVar(
 
 
 class DeviceParam(ConfigParam):
-    """A flag for a device: cpu, cuda*, opencl*. For a name of the removed backend, the error suggests a new name."""
+    """A flag for a device: cpu, cuda*, opencl*.
+
+    If the value is a name of the removed backend, the error suggests a name.
+    """
 
     def __init__(self, default, *options, **kwargs):
         self.default = default
@@ -125,7 +128,7 @@ class DeviceParam(ConfigParam):
 
 
 class ContextsParam(ConfigParam):
-    """``name->device;name->device``: GPU contexts."""
+    """A flag for GPU contexts: ``name->device;name->device``."""
 
     def __init__(self):
         super().__init__("", self._filter, False)
@@ -243,16 +246,20 @@ def mark_active_gpu():
 
 
 def parent_with_gpu():
-    """Return the process id of the `multiprocessing` parent if the parent has opened a device, else None."""
+    """Return the process id of the `multiprocessing` parent if the parent has opened a device.
+
+    Otherwise return None.
+    """
     process = sys.modules.get("multiprocessing.process")
     parent = process.parent_process() if process else None
     return parent.pid if parent is not None and os.environ.get(_ACTIVE_GPU) == str(parent.pid) else None
 
 
 def get_cuda_root():
-    """Return the folder of the CUDA tools, or ''.
+    """Return the folder of the CUDA tools, or '' if it is not found.
 
-    It is CUDA_ROOT, or else the parent of the folder on PATH that contains nvcc.
+    It is the environment variable CUDA_ROOT. If this is not set, it is the parent of the folder on PATH that contains
+    nvcc.
     """
     root = os.getenv("CUDA_ROOT")
     if root:
@@ -267,7 +274,7 @@ def default_cuda_include():
 
 
 def default_dnn_base_path():
-    """Return the CUDA root if it contains the cuDNN header, else ''."""
+    """Return the CUDA root if it contains the header of cuDNN. Otherwise return ''."""
     root = config.cuda.root
     return root if root and os.path.exists(os.path.join(root, "include", "cudnn.h")) else ""
 
@@ -401,7 +408,7 @@ AddConfigVar(
 
 
 def filter_mode(val):
-    """Return `val` if it is a Mode or the name of a mode, also a name registered by `register_mode`."""
+    """Return `val` if it is a Mode or the name of a mode. Names that `register_mode` registered are accepted, too."""
     if not isinstance(val, str) or val in _MODES:
         return val
     modes = sys.modules.get("theano_ng.compile.mode")  # a higher layer, not yet imported when flags are first read
@@ -411,7 +418,7 @@ def filter_mode(val):
 
 
 def filter_vm_lazy(val):
-    """Convert None, True or False, or its text, to the value."""
+    """Convert None, True, False, or a text of such a value to the value."""
     if val in ("None", None):
         return None
     if val in ("False", "0", False):
@@ -422,7 +429,7 @@ def filter_vm_lazy(val):
 
 
 def find_program(*names):
-    """Return the full path of the first of the given programs that is on PATH, or ''."""
+    """Return the full path of the first of the given programs that is on PATH. Return '' if none is."""
     for name in names:
         for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
             path = os.path.join(folder, name)
@@ -432,7 +439,7 @@ def find_program(*names):
 
 
 def default_cxx():
-    """Return the full path of the C++ compiler, or '' if none is installed."""
+    """Return the full path of the C++ compiler. Return '' if no compiler is installed."""
     return find_program("clang++") if sys.platform == "darwin" else find_program("g++", "c++", "clang++")
 
 
@@ -729,14 +736,14 @@ def python_int_bitwidth():
 
 
 def short_platform(r=None, p=None):
-    """Return the platform name with a shortened release number of the operating system, such as ``Linux-6.1--x86_64``.
+    """Return the platform name with a shortened release number of the system, such as ``Linux-6.1--x86_64``.
 
     Parameters
     ----------
     r : str, optional
-        Release of the operating system. Default: the release on this machine.
+        The release of the operating system. By default, the release on this machine.
     p : str, optional
-        Platform name. Default: the name of this machine's platform.
+        The platform name. By default, the platform name of this machine.
     """
     r = os.uname().release if r is None else r
     p = _platform_text() if p is None else p
@@ -826,7 +833,7 @@ compiledir_format_keys = (
 
 
 def filter_compiledir_format(text):
-    """Return the text if it is a %-format whose keys are all in `compiledir_format_keys`; else raise ValueError."""
+    """Return the text if it is a %-format whose keys are all in `compiledir_format_keys`. Else raise ValueError."""
     try:
         text % dict.fromkeys(compiledir_format_keys, 0)
     except KeyError as unknown:
@@ -993,7 +1000,7 @@ AddConfigVar(
 
 
 def is_valid_check_preallocated_output_param(param):
-    """Return True if every word of a ':'-separated text is a kind of preallocated memory."""
+    """Return True if every word of a text is a kind of preallocated memory. Colons separate the words."""
     valid = ("initial", "previous", "c_contiguous", "f_contiguous", "strided", "wrong_size", "ALL", "")
     return isinstance(param, str) and all(word in valid for word in param.split(":"))
 
@@ -1052,16 +1059,16 @@ AddConfigVar(
 
 
 def split_version(version):
-    """``"0.8.2rc1"`` -> (0, 8, 2)."""
+    """Return a version as a tuple of int: ``"0.8.2rc1"`` becomes (0, 8, 2)."""
     import re
 
     return tuple(int(re.match(r"\d*", part).group() or 0) for part in version.split("."))
 
 
 def warn_default(version):
-    """Return True if warn.ignore_bug_before asks for warnings about a bug that `version` fixed.
+    """Return True if warn.ignore_bug_before enables warnings about a bug that `version` fixed.
 
-    That is the case if the flag names an earlier version.
+    This is the case if the flag is "None" or names an earlier version.
     """
     limit = config.warn.ignore_bug_before
     if limit == "None":
@@ -1103,7 +1110,7 @@ AddConfigVar(
 
 
 def good_seed_param(seed):
-    """Return True for 'random' and for the text of an integer."""
+    """Return True for 'random' and for the text of an integer. Raise ValueError for any other text."""
     if seed == "random":
         return True
     int(seed)

@@ -1,18 +1,19 @@
 """The flag system: typed and documented flags.
 
-The value of a flag comes from an assignment in code, from THEANO_FLAGS, from .theanorc or from the default, in this
-order of precedence.
+The value of a flag is an assignment in code, the setting in THEANO_FLAGS, the setting in .theanorc, or the default. The
+first of these that exists is used.
 
-Values are stored in the instance dictionary of the section that owns them, so that reading ``config.floatX`` costs one
-attribute access. At the first read of a flag, `TheanoConfigParser.__getattr__` finds, checks and stores its value.
+Values are stored in the instance dictionary of the section that owns the flags, so that reading ``config.floatX`` costs
+one attribute access. At the first read of a flag, `TheanoConfigParser.__getattr__` finds, checks and stores its value.
 
 Flags of other packages
 -----------------------
 A package defines its flags with `AddConfigVar`, in a section with the name of the package:
 ``AddConfigVar("mypackage.verbose", "...", BoolParam(False))``. THEANO_FLAGS and the configuration files may then
 contain ``mypackage.verbose``, although the flag is defined only when ``mypackage`` is imported. If the section of an
-unknown name is an importable package outside the standard library, the setting is kept. It is checked when the package
-defines the flag. Any other unknown name is an error when theano_ng is imported, so that misspelled names are noticed.
+unknown name is an importable package outside of the standard library, the setting is kept. It is checked when the
+package defines the flag. For any other unknown name, importing theano_ng raises an error, so that misspelled names are
+noticed.
 """
 
 import functools
@@ -41,7 +42,7 @@ class TheanoConfigError(ValueError):
 
 
 def parse_config_string(config_string, issue_warnings=True):
-    """Parse ``"name=value,name=value"``. The right-most definition of a name counts.
+    """Parse ``"name=value,name=value"``. If a name occurs several times, the last value counts.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def parse_config_string(config_string, issue_warnings=True):
         The settings. Values with commas are quoted: ``gcc.cxxflags='-Wl,-z,now'``. Blanks around names and values are
         ignored.
     issue_warnings : bool
-        If True, an item that is not ``name=value`` is an error. If False, such items are ignored.
+        If True, raise an error for an item that is not ``name=value``. If False, ignore such items.
 
     Returns
     -------
@@ -89,7 +90,7 @@ def parse_config_string(config_string, issue_warnings=True):
 
 
 def config_files_from_theanorc():
-    """Return the paths in THEANORC (colon-separated, ~ and variables expanded), by default ~/.theanorc."""
+    """Return the paths in THEANORC, with ~ and variables expanded. By default, the path is ~/.theanorc."""
     if sys.platform == "win32":
         default = os.pathsep.join(("~/.theanorc", "~/.theanorc.txt"))
     else:
@@ -99,9 +100,9 @@ def config_files_from_theanorc():
 
 
 def _read_theanorc():
-    """Return all flags of the configuration files by dotted name. The prefix is the section, unless that is [global].
+    """Return a dict of all flags in the configuration files. A key is the section and the name; [global] is omitted.
 
-    A later file overrides an earlier one, and within a file the last definition counts. `_file_of` records the file of
+    A later file overrides an earlier file. Within a file, the last definition counts. `_file_of` records the file of
     each flag for messages.
     """
     flags = {}
@@ -137,7 +138,7 @@ _config_vars = {}
 
 
 def fetch_val_for_key(key, delete_key=False):
-    """Return the text that THEANO_FLAGS, or else a configuration file, sets a flag to.
+    """Return the text to which THEANO_FLAGS or a configuration file sets a flag. THEANO_FLAGS has precedence.
 
     Raises
     ------
@@ -155,7 +156,7 @@ def _source_of(name):
 
 
 def nearest_flags(name):
-    """Return a question with the flags whose names are close to `name`, for error messages; '' if there are none."""
+    """Return a question with the flags whose names are similar to `name`, for error messages. Return '' if none is."""
     import difflib
 
     known = list(_config_vars)
@@ -166,7 +167,7 @@ def nearest_flags(name):
 
 
 def check_unknown_flags():
-    """Raise an exception if THEANO_FLAGS or a configuration file has a flag that is not defined, now or later.
+    """Raise an error if THEANO_FLAGS or a configuration file sets a flag that no package defines now or later.
 
     Raises
     ------
@@ -199,11 +200,11 @@ class ConfigParam:
     default : object or callable
         The default value. A callable is called at the first read of a flag that has no setting.
     filter : callable, optional
-        A function that converts a text or value, and raises ValueError for an invalid one.
+        A function that converts a text or a value. It raises ValueError if the text or value is invalid.
     allow_override : bool
         If False, a program cannot assign the flag.
     accepts : object, optional
-        Description of the accepted values in ``print(config)``.
+        A description of the accepted values, for ``print(config)``.
     """
 
     def __init__(self, default, filter=None, allow_override=True, accepts="any value"):
@@ -327,17 +328,17 @@ _as_bool.__name__ = "bool"
 
 
 def BoolParam(default, is_valid=None, allow_override=True):
-    """A flag whose value is True or False (also 1, 0, yes, no ...)."""
+    """Return a flag whose value is True or False (also 1, 0, yes, no ...)."""
     return TypedParam(default, _as_bool, is_valid, allow_override=allow_override)
 
 
 class TheanoConfigParser:
-    """A section of flags; the root section is ``theano_ng.config``.
+    """A section of flags. The root section is ``theano_ng.config``.
 
     Raises
     ------
     AttributeError
-        If a flag that does not exist is read or assigned. The message has the most similar names.
+        If a flag that does not exist is read or assigned. The message contains the most similar names.
     TheanoConfigError
         If a value is not accepted.
     """
@@ -370,7 +371,7 @@ class TheanoConfigParser:
         param.is_default = False
 
     def __delattr__(self, name):
-        """Delete an assigned value. The next read returns the value of the environment or the default."""
+        """Delete an assigned value. The next read returns the setting in the environment, or the default."""
         param = self._params.get(name)
         if param is None:
             raise AttributeError("there is no flag %r%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
@@ -444,10 +445,10 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
     Parameters
     ----------
     name : str
-        Dotted name. Sections are created as needed. Other packages use a section with the name of the package: only
-        then may the environment set the flag (see the docstring of this module).
+        The dotted name. Sections are created as needed. Other packages use a section with the name of the package:
+        otherwise the environment cannot set the flag (see the docstring of this module).
     doc : str
-        Documentation of the flag, printed by ``print(config)``.
+        The documentation of the flag. ``print(config)`` prints it.
     configparam : ConfigParam
     root : TheanoConfigParser
         The section to which `name` is relative.
@@ -459,7 +460,7 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
     AttributeError
         If the flag already exists.
     TheanoConfigError
-        If the environment sets the flag to a value that it does not accept. Then the flag is not defined.
+        If the environment sets the flag to a value that the flag does not accept. The flag is then not defined.
     """
     if not isinstance(configparam, ConfigParam):
         raise TypeError("AddConfigVar needs a ConfigParam, not %r" % (configparam,))
@@ -473,7 +474,7 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
         raise AttributeError("This name is already taken: %s" % name)
     configparam.fullname = section._prefix + last
     configparam.section, configparam.doc, configparam.in_c_key = section, doc, in_c_key
-    # An invalid value in the environment is an error at once. Computed defaults are computed at the first read.
+    # Raise an error for an invalid value in the environment now. Computed defaults are computed at the first read.
     if (
         not callable(configparam.default)
         or configparam.fullname in THEANO_FLAGS_DICT
@@ -509,7 +510,7 @@ def _config_print(thing, buf, print_doc=True):
 
 
 def get_config_hash():
-    """Return a hash of the values of all flags that compiled C code depends on."""
+    """Return a hash of the values of all flags on which compiled C code depends."""
     lines = [
         "%s = %s" % (p.fullname, _value_of(p)) for p in sorted(_config_var_list, key=lambda p: p.fullname) if p.in_c_key
     ]
@@ -517,9 +518,9 @@ def get_config_hash():
 
 
 def flags_in_effect():
-    """Return names and values of the flags that are not at their defaults.
+    """Return the names and values of the flags that do not have their default values.
 
-    Flags that only select folders, the compiler or profiling are left out.
+    Flags that only select folders, the compiler or profiling are omitted.
 
     Returns
     -------
@@ -536,24 +537,24 @@ def flags_in_effect():
 
 
 class change_flags(FlagBlock):
-    """A context manager and decorator that sets flags, and restores them afterwards, also after an exception.
+    """A context manager and decorator that sets flags, and restores them at the end, also after an exception.
 
-    Blocks may be nested, and one instance may be entered several times. For a decorated generator or coroutine the
-    flags have effect only while its code runs. They have no effect in the consumer between two items.
+    Blocks may be nested, and one instance may be entered several times. In a decorated generator or coroutine, the
+    flags are set only while its code runs. They are not set in the consumer between two items.
 
     Parameters
     ----------
     args : dict or sequence of (name, value)
-        Flags with dotted names.
+        Flags with dotted names, and their values.
     **kwargs
-        Flags whose names have no dot.
+        Flags whose names have no dot, and their values.
 
     Raises
     ------
     AttributeError
         If a flag does not exist.
     TheanoConfigError
-        If a flag cannot be changed while the program runs, or if it does not accept the value. The second error is
+        If a flag cannot be changed while the program runs, or if it does not accept the value. The error for a value is
         raised on entry, and then no flag is changed.
 
     Examples
@@ -601,7 +602,7 @@ class change_flags(FlagBlock):
 
 
 def _drive(flags, inner):
-    """Run a generator or coroutine with `flags` in effect only while its code runs."""
+    """Run a generator or coroutine. `flags` are set only while its code runs."""
     resume, argument = inner.send, None
     try:
         while True:

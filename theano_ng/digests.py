@@ -1,4 +1,4 @@
-"""Digests for names and keys, without OpenSSL, which would take longer to load than any other module that is needed."""
+"""Digests for names and keys that need no OpenSSL. Loading OpenSSL would take longer than loading any other module."""
 
 try:
     from _blake2 import blake2b as _blake2b
@@ -12,8 +12,8 @@ def blake2b(data=b"", size=20):
     Parameters
     ----------
     data : bytes
-        Data that is hashed at once.
+        The data that are hashed at once.
     size : int
-        Length of the digest in bytes.
+        The length of the digest in bytes.
     """
     return _blake2b(data, digest_size=size)

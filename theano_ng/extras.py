@@ -20,9 +20,9 @@ def require(module, what):
     Parameters
     ----------
     module : str
-        For instance ``"sympy.utilities.codegen"``.
+        The path of the module, such as ``"sympy.utilities.codegen"``.
     what : str
-        Name of the part that needs the module. The error message begins with it.
+        The name of the part that needs the module. The error message begins with it.
 
     Raises
     ------
@@ -39,14 +39,14 @@ def require(module, what):
 
 
 def missing(package, what):
-    """Return the message that a part needs a package, with the command that installs it.
+    """Return a message that a part of theano_ng needs a package, and the command that installs the package.
 
     Parameters
     ----------
     package : str
-        Import name, a key of `EXTRAS`.
+        The import name, a key of `EXTRAS`.
     what : str
-        Name of the part that needs the package.
+        The name of the part that needs the package.
     """
     name, extra = EXTRAS[package]
     return "%s needs the package %s, which cannot be imported: pip install 'theano_ng[%s]'" % (what, name, extra)

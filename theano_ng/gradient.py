@@ -1,6 +1,6 @@
 """Differentiation of expressions: `grad`, `Lop`, `Rop`, `jacobian` and `hessian`.
 
-The module also has the functions and types with which Ops state that a derivative does not exist.
+The module also contains the functions and types by which Ops declare that a derivative does not exist.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __docformat__ = "restructuredtext en"
 
 def __getattr__(name):
     if name == "grad_time":
-        # `differentiate` updates its variable, so a copy would be outdated.
+        # `differentiate` updates its variable, so a copy in this module would be outdated.
         return differentiate.grad_time
     raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
@@ -65,20 +65,21 @@ def jacobian(
     consider_constant: Sequence[Variable] | None = None,
     disconnected_inputs: str = "raise",
 ) -> Any:
-    """Return the Jacobian of a vector with respect to one or several variables. A scan computes its rows.
+    """Return the Jacobian of a vector with respect to one or several variables. A scan computes the rows.
 
     Parameters
     ----------
     expression : Variable
-        A vector. For a scalar the result is that of `grad`.
+        A vector. For a scalar, the result is the result of `grad`.
     wrt : Variable, list or tuple of Variable
     consider_constant, disconnected_inputs
-        As for `grad`.
+        The parameters of `grad`.
 
     Returns
     -------
     Variable, list or tuple
-        One Jacobian per variable, in a container like `wrt`. Element ``[i, ...]`` is the gradient of ``expression[i]``.
+        One Jacobian for each variable, in a container like `wrt`. Row ``[i, ...]`` is the gradient of
+        ``expression[i]``.
     """
     if not isinstance(expression, Variable):
         raise TypeError("jacobian expects a Variable as `expression`, got %s" % type(expression))
@@ -117,7 +118,7 @@ def jacobian(
 
 
 def _read_more_than_once(variables: Sequence[Variable] | None) -> Any:
-    """Return an iterator as a list, for several calls of `grad`; return any other value unchanged."""
+    """Return an iterator as a list, so that several calls of `grad` can read it. Return any other value unchanged."""
     return list(variables) if isinstance(variables, Iterator) else variables
 
 
@@ -133,13 +134,13 @@ def hessian(
     wrt : Variable, list or tuple of Variable
         Vectors.
     consider_constant, disconnected_inputs
-        As for `grad`.
+        The parameters of `grad`.
 
     Returns
     -------
     Variable, list or tuple
-        One matrix per vector, in a container like `wrt`. Mixed derivatives of different elements of `wrt` are not
-        included.
+        One matrix for each vector, in a container like `wrt`. The result does not contain mixed derivatives with
+        respect to different elements of `wrt`.
     """
     if not isinstance(cost, Variable) or cost.type.ndim != 0:
         raise TypeError("hessian expects a 0 dimensional Variable as `cost`, got %s" % (cost,))
@@ -150,7 +151,7 @@ def hessian(
         if not isinstance(r, Variable) or r.type.ndim != 1:
             raise TypeError("hessian expects 1 dimensional variables as `wrt`, got %s" % (r,))
         first = grad(cost, r, consider_constant=consider_constant, disconnected_inputs=disconnected_inputs)
-        # Disconnected inputs are ignored, because the gradient of a linear cost does not depend on the variable.
+        # Ignore disconnected inputs, because the gradient of a linear cost does not depend on the variable.
         matrix, updates = ports.scan(
             lambda i, y, x: grad(y[i], x, consider_constant=consider_constant, disconnected_inputs="ignore"),
             sequences=arange(first.shape[0]),

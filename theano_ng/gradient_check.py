@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class GradientError(Exception):
-    """The exception for a symbolic gradient that differs from the numeric gradient.
+    """Error: a symbolic gradient differs from the numeric gradient.
 
     Parameters
     ----------
     arg : int
-        Position of the argument.
+        The position of the argument.
     err_pos : int
-        Flat index of the element in the argument.
+        The flat index of the element in the argument.
     shape : tuple of int
-        Shape of the argument.
+        The shape of the argument.
     val1, val2 : float
         The symbolic and the numeric gradient of this element.
     abs_err, rel_err : float
@@ -59,26 +59,26 @@ class GradientError(Exception):
 
 
 class numeric_grad:
-    """The gradient of a function by central differences.
+    """The gradient of a function, computed by central differences.
 
     Parameters
     ----------
     f : callable
         A function from arrays to a scalar.
     pt : ndarray or list of ndarray
-        The point of the gradient: the arguments of `f`. Real or complex floating point.
+        The point at which the gradient is computed: the arguments of `f`. The dtypes are floating point or complex.
     eps : float, optional
-        Half the distance between the two points of a difference. The default suits the least precise of the dtypes.
+        Half the distance between the two points of a difference. The default depends on the least precise dtype.
     out_type : str, optional
-        dtype of the output, if it is less precise than the inputs.
+        The dtype of the output, if it is less precise than the inputs.
 
     Attributes
     ----------
     gf : ndarray or list of ndarray
-        The gradients, one per array of `pt`.
+        The gradients, one for each array in `pt`.
     """
 
-    # dtype -> the step at which the error of the difference quotient and the rounding error balance.
+    # dtype -> the step for which the error of the difference quotient and the rounding error are about equal.
     type_eps = {
         "float64": 1e-7,
         np.dtype("float64"): 1e-7,
@@ -113,7 +113,7 @@ class numeric_grad:
             flat, out = p.reshape(-1), gradient.reshape(-1)
             for i in range(flat.size):
                 old = flat[i]
-                # The sums are rounded, so the quotient uses the actual difference of the two points.
+                # ``old + eps`` and ``old - eps`` are rounded, so divide by the actual difference of the two points.
                 flat[i] = old + eps
                 above, f_above = flat[i], np.asarray(f(*points))
                 flat[i] = old - eps
@@ -140,7 +140,7 @@ class numeric_grad:
         return abs_err, abs_err / np.maximum(abs(a) + abs(b), [1e-8])
 
     def abs_rel_errors(self, g_pt):
-        """Return the absolute and relative errors of a gradient compared with this one.
+        """Return the absolute and relative errors of a gradient, compared with the gradient in this object.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class numeric_grad:
         Raises
         ------
         ValueError
-            If the numbers of arrays or any shapes differ.
+            If the numbers of arrays or their shapes differ.
         """
         gf = self.gf if isinstance(self.gf, list) else [self.gf]
         if len(g_pt) != len(gf):
@@ -166,7 +166,7 @@ class numeric_grad:
         return errors
 
     def max_err(self, g_pt, abs_tol, rel_tol):
-        """Find the element at which a gradient differs most from this one.
+        """Find the element at which a gradient differs most from the gradient in this object.
 
         Parameters
         ----------
@@ -176,9 +176,9 @@ class numeric_grad:
         Returns
         -------
         (int, int, float, float)
-            Position of the argument, flat index of the element, its absolute error and its relative error. The element
-            is the one with the greatest ``min(abs_err / abs_tol, rel_err / rel_tol)``. If that value exceeds 1, both
-            tolerances are exceeded.
+            The position of the argument, the flat index of the element, its absolute error and its relative error. The
+            element has the greatest ``min(abs_err / abs_tol, rel_err / rel_tol)``. If this value exceeds 1, both errors
+            exceed their tolerances.
         """
         best = None
         for arg, (abs_err, rel_err) in enumerate(self.abs_rel_errors(g_pt)):
@@ -197,7 +197,7 @@ class numeric_grad:
 
 
 def mode_not_slow(mode):
-    """Return the mode for reference values: FAST_RUN instead of FAST_COMPILE and DebugMode, else the mode itself.
+    """Return the mode for reference values: FAST_RUN instead of FAST_COMPILE and DebugMode, otherwise the mode itself.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def _floating_points(pt):
 def _random_projection(rng, shape, dtype):
     """Return random factors between 0.5 and 1.5.
 
-    They are not near zero, so that every element of the gradient has an effect.
+    The factors are not near zero, so that every element of the gradient has an effect on the comparison.
     """
     return np.asarray((rng.rand(*shape) if hasattr(rng, "rand") else rng.random(shape)) + 0.5, dtype)
 
@@ -254,37 +254,39 @@ def verify_grad(
     cast_to_output_type: bool = False,
     no_debug_ref: bool = True,
 ) -> None:
-    """Compare a symbolic gradient with finite differences; raise an exception if they differ.
+    """Compare a symbolic gradient with finite differences. Raise an error if they differ.
 
     Parameters
     ----------
     fun : callable
         A function from variables to one variable, for instance an Op.
     pt : list of ndarray
-        The point of the gradient: float16, float32 or float64 arrays. A single array is treated as a list of one array.
+        The point at which the gradient is computed: float16, float32 or float64 arrays. A single array is accepted,
+        too.
     n_tests : int
-        Number of random projections ``sum(u * fun)`` whose gradients are compared.
+        The number of random projections ``sum(u * fun)`` whose gradients are compared.
     rng : numpy.random.RandomState
-        Source of the random projections. The module `numpy.random` is accepted too.
+        The source of the random projections. The module `numpy.random` is accepted, too.
     eps : float, optional
-        Step; see `numeric_grad`. For a linear function a greater step is as exact: prefer it to greater tolerances.
+        The step; see `numeric_grad`. For a linear function, a greater step is as exact: prefer it to greater
+        tolerances.
     out_type : str, optional
-        dtype of the output, for complex outputs and for outputs that are less precise than the inputs.
+        The dtype of the output, for complex outputs and for outputs that are less precise than the inputs.
     abs_tol, rel_tol : float, optional
-        Tolerances. The default depends on the dtypes. It is an error if both are exceeded.
+        The tolerances. The defaults depend on the dtypes. An error is raised if both tolerances are exceeded.
     mode : Mode or str, optional
-        Compilation mode of the functions.
+        The mode in which the functions are compiled.
     cast_to_output_type : bool
-        If True, the projection of a float32 output has dtype float32. In all other cases it is float64.
+        If True, the projection of a float32 output has dtype float32. In all other cases, the projection is float64.
     no_debug_ref : bool
-        If True, the reference is computed without DebugMode.
+        If True, the reference values are computed without DebugMode.
 
     Raises
     ------
     GradientError
         If the gradients differ.
     TypeError
-        For a missing rng, points that are not floating point, and a list as output.
+        If rng is missing, if points are not floating point arrays, or if the output is a list.
     """
     pt = _floating_points(pt)
     if rng is None:
@@ -327,7 +329,7 @@ def verify_grad(
     for test in range(n_tests):
         if test:
             projection.set_value(_random_projection(rng, value.shape, projected), borrow=True)
-        # The arguments are copied, because the function may overwrite them.
+        # Copy the arguments, because the function may overwrite them.
         numeric = numeric_grad(lambda *points: cost_fn(*[p.copy() for p in points]), pt, eps, out_type)
         analytic = [np.asarray(g) for g in grad_fn(*[p.copy() for p in pt])]
         arg, pos, abs_err, rel_err = numeric.max_err(analytic, abs_tol, rel_tol)

@@ -1,4 +1,4 @@
-"""Identity ops that change the gradient that is propagated through them.
+"""Identity Ops that change the gradient that is propagated through them.
 
 They are documented as members of `theano_ng.gradient`.
 """
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class ConsiderConstant(ViewOp):
-    """Identity with a gradient of zero."""
+    """An identity Op with a gradient of zero."""
 
     def grad(self, args, g_outs):
         return [g_out.zeros_like() for g_out in g_outs]
 
 
 class ZeroGrad(ViewOp):
-    """Identity whose gradients are zeros, in forward mode too."""
+    """An identity Op whose gradients are zeros, also in forward mode."""
 
     def grad(self, args, g_outs):
         return [g_out.zeros_like() for g_out in g_outs]
@@ -36,13 +36,13 @@ class ZeroGrad(ViewOp):
 
 
 class UndefinedGrad(ViewOp):
-    """Identity whose gradient is undefined."""
+    """An identity Op whose gradient is undefined."""
 
     def grad(self, args, g_outs):
         return [grad_undefined(self, 0, args[0])]
 
     def connection_pattern(self, node):
-        # The input is connected, so that a request for the gradient is an error instead of zero.
+        # Declare the input as connected, so that `grad` raises an error instead of returning zero.
         return [[True]]
 
     def R_op(self, inputs, eval_points):
@@ -50,7 +50,7 @@ class UndefinedGrad(ViewOp):
 
 
 class DisconnectedGrad(ViewOp):
-    """Identity that disconnects its input from the cost."""
+    """An identity Op that disconnects its input from the cost."""
 
     def grad(self, args, g_outs):
         return disconnected_gradients(len(g_outs))
@@ -63,7 +63,7 @@ class DisconnectedGrad(ViewOp):
 
 
 class GradClip(ViewOp):
-    """Identity that clips the gradient.
+    """An identity Op that clips the gradient.
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ class GradClip(ViewOp):
         self.clip_upper_bound = clip_upper_bound
 
     def grad(self, args, g_outs):
-        # Bounds that are not exact in float32 would make the gradient float64.
+        # Cast the result, because bounds that float32 cannot hold exactly would make the gradient float64.
         return [cast(clip(g_out, self.clip_lower_bound, self.clip_upper_bound), g_out.type.dtype) for g_out in g_outs]
 
 
 class GradScale(ViewOp):
-    """Identity that scales the gradient.
+    """An identity Op that scales the gradient.
 
     Parameters
     ----------
@@ -111,7 +111,9 @@ disconnected_grad_ = DisconnectedGrad()
 
 
 def consider_constant(x: TensorLike) -> TensorVariable:
-    """Return `x` with a gradient of zero. Deprecated: use `zero_grad` or `disconnected_grad`.
+    """Return a variable with the value of `x`, whose gradient with respect to `x` is zero.
+
+    Deprecated: use `zero_grad` or `disconnected_grad`.
 
     Parameters
     ----------
@@ -120,14 +122,16 @@ def consider_constant(x: TensorLike) -> TensorVariable:
     Returns
     -------
     Variable
-        Equal to x.
+        A variable with the value of `x`.
     """
     warnings.warn("consider_constant() is deprecated, use zero_grad() or disconnected_grad() instead.", stacklevel=2)
     return consider_constant_(as_tensor_variable(x))
 
 
 def zero_grad(x: TensorLike) -> TensorVariable:
-    """Return `x` with a gradient of zero. `x` stays connected to the cost.
+    """Return a variable with the value of `x`, whose gradient with respect to `x` is zero.
+
+    `x` stays connected to the cost.
 
     Parameters
     ----------
@@ -136,13 +140,15 @@ def zero_grad(x: TensorLike) -> TensorVariable:
     Returns
     -------
     Variable
-        Equal to x.
+        A variable with the value of `x`.
     """
     return zero_grad_(x)
 
 
 def undefined_grad(x: TensorLike) -> TensorVariable:
-    """Return `x` with an undefined gradient: a gradient through the result is an error.
+    """Return a variable with the value of `x`, whose gradient with respect to `x` is undefined.
+
+    `grad` raises an error if it needs the gradient.
 
     Parameters
     ----------
@@ -151,13 +157,15 @@ def undefined_grad(x: TensorLike) -> TensorVariable:
     Returns
     -------
     Variable
-        Equal to x.
+        A variable with the value of `x`.
     """
     return undefined_grad_(x)
 
 
 def disconnected_grad(x: TensorLike) -> TensorVariable:
-    """Return `x` disconnected from the cost: no gradient is propagated to it. This is cheaper than `zero_grad`.
+    """Return a variable with the value of `x`, through which `grad` propagates no gradient to `x`.
+
+    Through this variable, `x` is not connected to the cost. This is cheaper than `zero_grad`.
 
     Parameters
     ----------
@@ -166,13 +174,15 @@ def disconnected_grad(x: TensorLike) -> TensorVariable:
     Returns
     -------
     Variable
-        Equal to x.
+        A variable with the value of `x`.
     """
     return disconnected_grad_(x)
 
 
 def grad_clip(x: TensorLike, lower_bound: float, upper_bound: float) -> TensorVariable:
-    """Return `x` with a gradient that is clipped elementwise. The computation of `x` itself has no extra cost.
+    """Return a variable with the value of `x`. `grad` clips the gradient that it propagates to `x`, elementwise.
+
+    The computation of the value has no extra cost.
 
     Parameters
     ----------
@@ -182,7 +192,7 @@ def grad_clip(x: TensorLike, lower_bound: float, upper_bound: float) -> TensorVa
     Returns
     -------
     Variable
-        Equal to x.
+        A variable with the value of `x`.
 
     Examples
     --------
@@ -198,7 +208,9 @@ def grad_clip(x: TensorLike, lower_bound: float, upper_bound: float) -> TensorVa
 
 
 def grad_scale(x: TensorLike, multiplier: float) -> TensorVariable:
-    """Return `x` with a gradient that is multiplied by a number. A negative multiplier reverses the gradient.
+    """Return a variable with the value of `x`. `grad` multiplies the gradient that it propagates to `x` by a number.
+
+    A negative multiplier reverses the sign of the gradient.
 
     Parameters
     ----------
@@ -208,7 +220,7 @@ def grad_scale(x: TensorLike, multiplier: float) -> TensorVariable:
     Returns
     -------
     Variable
-        Equal to x.
+        A variable with the value of `x`.
     """
     return GradScale(multiplier)(x)
 

@@ -1,7 +1,7 @@
-"""The lazy conditional: ``ifelse(condition, then, else)`` computes one branch only.
+"""The lazy conditional: ``ifelse(condition, then, else)`` computes only one branch.
 
-The linkers `vm` and `cvm` are lazy; other linkers compute both branches. `tensor.switch` is the elementwise
-conditional, which computes both.
+Only the linkers `vm` and `cvm` are lazy; other linkers compute both branches. The elementwise conditional is
+`tensor.switch`, which computes both branches.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def _common_type(t, f):
-    """Return the type that the values of both branches fit, or None."""
+    """Return the type that values of both branches have. Return None if there is no such type."""
     if t == f:
         return t
     if not all(hasattr(kind, "broadcastable") for kind in (t, f)) or t.ndim != f.ndim:
@@ -62,19 +62,20 @@ def _common_type(t, f):
 
 
 class IfElse(Op):
-    """The Op of `ifelse`. Its inputs are the condition, the values of the then branch, and the values of the else
-    branch.
+    """The Op of `ifelse`.
+
+    Its inputs are the condition, the values of the then branch, and the values of the else branch.
 
     Parameters
     ----------
     n_outs : int
-        Number of values per branch.
+        The number of values in each branch.
     as_view : bool
         If True, return the values of the branch themselves instead of copies. A rewrite sets this parameter.
     gpu : bool
         If True, the values are on the GPU.
     name : str, optional
-        Name in printed graphs.
+        The name in printed graphs.
     """
 
     __props__ = ("n_outs", "as_view", "gpu", "name")
@@ -87,7 +88,8 @@ class IfElse(Op):
         self.gpu = gpu
         self.name = name
         if as_view:
-            # The destroy handler knows only one viewed input per output. `cond_make_inplace` checks the else branch.
+            # The destroy handler accepts only one viewed input for each output. `cond_make_inplace` checks the else
+            # branch.
             self.view_map = {i: [i + 1] for i in range(n_outs)}
 
     def __eq__(self, other):
@@ -138,8 +140,8 @@ class IfElse(Op):
         return node.inputs[1 : 1 + self.n_outs], node.inputs[1 + self.n_outs :]
 
     def _taken(self, value, first):
-        # The view_map names the then branch as the viewed input, so only values of the then branch are returned without
-        # a copy.
+        # The view_map declares the then branch as the viewed input, so return only values of the then branch without a
+        # copy.
         return value if self.as_view and first == 1 else _copy(value)
 
     def perform(self, node, inputs, output_storage):
@@ -148,13 +150,15 @@ class IfElse(Op):
             cell[0] = self._taken(value, first)
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
-        """Return a lazy thunk. Each call returns the positions of the inputs that it needs next, and [] when it is
-        done.
+        """Return a lazy thunk. Each call of the thunk returns the positions of the inputs that it needs next.
+
+        The result is [] if the outputs are computed.
 
         Parameters
         ----------
         impl : {None, 'c', 'py'}
-            For None and 'c' the thunk is a `LazyBranch`, which the compiled virtual machine evaluates without Python.
+            If it is None or 'c', the thunk is a `LazyBranch`, which the compiled virtual machine evaluates without
+            Python.
 
         Returns
         -------
@@ -254,16 +258,16 @@ def _zeros_for(x, g):
 
 
 def ifelse(condition: TensorLike, then_branch: TensorLike, else_branch: TensorLike, name: str | None = None) -> Any:
-    """Return the values of one of two branches, chosen by a condition. Only the chosen branch is computed.
+    """Return the values of one of two branches. A condition selects the branch. Only this branch is computed.
 
     Parameters
     ----------
     condition : scalar variable or number
-        0 means false, any other value means true.
+        0 means false. Any other value means true.
     then_branch, else_branch : variable, number, or list or tuple of these
-        The values for a true and for a false condition. Both branches have the same length and types.
+        The values if the condition is true, and if it is false. Both branches have the same length and the same types.
     name : str, optional
-        Name in printed graphs.
+        The name in printed graphs.
 
     Returns
     -------
@@ -291,7 +295,7 @@ def ifelse(condition: TensorLike, then_branch: TensorLike, else_branch: TensorLi
         literal = not isinstance(t, Variable) or not isinstance(f, Variable)
         t, f = (x if isinstance(x, Variable) else as_tensor_variable(x) for x in (t, f))
         if isinstance(t.type, TensorType) != isinstance(f.type, TensorType):
-            # One branch may be a tensor on another device.
+            # One branch may be on another device.
             if isinstance(t.type, TensorType):
                 f = t.type.filter_variable(f)
             else:
@@ -321,9 +325,9 @@ def ifelse(condition: TensorLike, then_branch: TensorLike, else_branch: TensorLi
 class _Memory:
     """The alias classes of a graph: sets of variables that may share memory.
 
-    Variables are joined by view maps, and by conditionals that return a branch without a copy. A view map names one
-    input per output, so the destroy handler does not know about the else branch. One variable of each class represents
-    the class. The sets `_destroyed`, `_given` and `_output` contain such representatives.
+    Variables are joined by view maps, and by conditionals that return a branch without a copy. A view map declares only
+    one input for each output, so the destroy handler does not know about the else branch. One variable of each class
+    represents the class. The sets `_destroyed`, `_given` and `_output` contain such representatives.
     """
 
     def __init__(self, fgraph):
@@ -373,7 +377,7 @@ class _Memory:
                 self._join(out, variable)
 
     def may_return_branch(self, node):
-        """Return True if a conditional may return its branch itself instead of a copy."""
+        """Return True if a conditional may return the values of its branch themselves instead of copies."""
         results = list(map(self._find, node.outputs))
         branches = [self._find(r) for branch in node.op.branches(node) for r in branch]
         if any(c in self._destroyed for c in results + branches):
@@ -407,8 +411,8 @@ def cond_make_inplace(node):
     exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))
 
     The rule does not apply if the result or a branch is overwritten. It also does not apply if an output could share
-    memory with an input. The rule checks this itself: a view map names one input per output, so the destroy handler
-    does not protect the else branch.
+    memory with an input. The rule checks this itself: a view map declares only one input for each output, so the
+    destroy handler does not protect the else branch.
     """
     if node.op.as_view or not _Memory(node.fgraph).may_return_branch(node):
         return False
@@ -416,7 +420,7 @@ def cond_make_inplace(node):
 
 
 class CondMakeInplace(Optimizer):
-    """Optimizer that applies `cond_make_inplace` to all conditionals. It computes the alias classes only once.
+    """An optimizer that applies `cond_make_inplace` to all conditionals. It computes the alias classes only once.
 
     exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))          [fast_run, inplace]
     """
@@ -443,7 +447,7 @@ class CondMakeInplace(Optimizer):
 optdb.register("cond_make_inplace", CondMakeInplace(), 95, "fast_run", "inplace")
 
 
-# Ops through which a conditional may be lifted.
+# The Ops through which a conditional may be lifted.
 _ACCEPTABLE_OPS = (
     Shape,
     SpecifyShape,
@@ -500,7 +504,7 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
 
 
 def _merge_nested(node, branch):
-    """Replace inputs of one branch that are conditionals on the same condition by the values of their own branch."""
+    """Replace an input of one branch that is a conditional on the same condition by its value on the same side."""
     op = node.op
     inputs = list(node.inputs)
     for i in range(1 + branch * op.n_outs, 1 + (branch + 1) * op.n_outs):
@@ -545,7 +549,7 @@ def _depends_on(node, other):
 
 
 def _merged(*nodes):
-    """Merge conditionals with the same condition into one; return pairs (old output, new output)."""
+    """Merge conditionals with the same condition into one conditional. Return pairs (old output, new output)."""
     names = [node.op.name or "?" for node in nodes]
     branches = [node.op.branches(node) for node in nodes]
     op = IfElse(
@@ -582,8 +586,8 @@ class CondMerge(Optimizer):
         for condition, count in counts.items():
             if count < 2:
                 continue
-            # The level of a variable is the largest number of conditionals with this condition on a path to it. Two
-            # conditionals on the same level do not depend on each other, and merging whole levels creates no cycle. The
+            # The level of a variable is the maximum number of conditionals with this condition on a path to it. Two
+            # conditionals on the same level do not depend on each other, so merging whole levels creates no cycle. The
             # merge changes the graph, so the levels are computed again for the next condition.
             level, groups = {}, {}
             for node in fgraph.toposort():
@@ -594,7 +598,7 @@ class CondMerge(Optimizer):
                 level.update(dict.fromkeys(node.outputs, depth))
             pairs = [pair for nodes in groups.values() if len(nodes) > 1 for pair in _merged(*nodes)]
             # A branch value may be an output of another merged conditional. Replace outer conditionals first, so that
-            # the inner ones are replaced in the new nodes too.
+            # the inner conditionals are replaced in the new nodes, too.
             fgraph.replace_all_validate(pairs[::-1], reason="cond_merge")
 
 

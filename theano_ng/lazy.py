@@ -1,11 +1,11 @@
-"""Lazy names of a package: each name is imported from the module that defines it on first access."""
+"""Lazy names of a package: on first access, a name is imported from the module that defines it."""
 
 import importlib
 import sys
 
 from theano_ng.moved import PROBED, missing, no_attribute
 
-# Names that the classic modules imported for their own use. Ops of other authors import them from these modules, as in
+# Names that the classic modules imported for their own use. Ops by other authors import them from these modules, as in
 # `from theano.tensor.basic import Apply, grad_undefined`.
 CLASSIC_IMPORTS = {
     "theano_ng": "compile gof printing scalar tensor",
@@ -33,7 +33,7 @@ CLASSIC_IMPORTS = {
 
 
 def lazy_names(module, homes, modules=""):
-    """Return the functions ``__getattr__`` and ``__dir__`` for the lazy names of a module, and these names.
+    """Return the functions ``__getattr__`` and ``__dir__`` for the lazy names of a module, and a list of these names.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def lazy_names(module, homes, modules=""):
         The ``__name__`` of the module.
     homes : dict of str to str
         Path of a module -> the names to import from it, separated by blanks. An entry ``alias=name`` imports `name`
-        under the name `alias`. Names of missing features (`moved.MISSING`) are left out.
+        under the name `alias`. Names of missing features (`moved.MISSING`) are omitted.
     modules : str
         Names of submodules of the package, separated by blanks. A submodule that does not exist is a missing attribute.
 

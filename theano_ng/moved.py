@@ -1,11 +1,11 @@
 """Import paths of modules whose code is in another module, or that do not exist.
 
 The documentation of Theano and its pickles name modules (``theano.tensor.subtensor``) whose code is in other modules
-here. Their paths are keys of `MOVED`. An import of a key gives the module of the value, or a module with the names of
-several modules. `MISSING` lists features that do not exist yet. An import of a name that belongs to such a feature
-raises an error that names the feature. The row is deleted when the feature is added. Paths that Theano 1.0 had already
-given up are also keys of `FORMER`: their import warns and names the current path. The import system uses these tables
-only for modules that it does not find.
+here. Their paths are keys of `MOVED`. Importing a key returns the module of the value, or a module with the names of
+several modules. `MISSING` lists features that do not exist yet. Importing a name of such a feature raises an error that
+names the feature. Its row is deleted when the feature is added. Paths that were already deprecated in Theano 1.0 are
+also keys of `FORMER`: importing them shows a warning with the current path. The import system uses these tables only
+for modules that it does not find.
 """
 
 import functools
@@ -73,7 +73,7 @@ An import of the key warns.
 """
 
 REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Theano 1.0 had removed"}
-"""Module that exists only to answer whether it is usable -> the removed part to which its other names belonged."""
+"""Module of Theano 1.0 of which only a test of availability exists -> a description of the removed feature."""
 
 MISSING = {
     "linear algebra on GPUs": "gpuarray.blas gpuarray.linalg gpuarray.fft",
@@ -81,22 +81,22 @@ MISSING = {
     "random numbers on GPUs": "gpuarray.multinomial gpuarray.rng_mrg gpuarray.sort",
     "cuDNN": "gpuarray.cudnn_defs gpuarray.dnn gpuarray.dnn_opt",
 }
-"""Chapter (a feature that does not exist yet) -> the classic modules and names of that feature, separated by blanks."""
+"""A feature that does not exist yet -> the modules and names that it has in Theano 1.0, separated by blanks."""
 
 PROBED = frozenset({"gpuarray.ctc", "gpuarray.dnn", "gpuarray.fft", "gpuarray.linalg"})
-"""Modules of `MISSING` that exist only so that programs can ask whether they are usable. They have no other names."""
+"""Modules in `MISSING` that contain only a function by which programs ask if the module is usable."""
 
 
 @functools.cache
 def _chapters():
-    """Module or name of `MISSING` -> chapter."""
+    """Return a dict: module or name in `MISSING` -> name of the missing feature."""
     return {path: chapter for chapter, paths in MISSING.items() for path in paths.split()}
 
 
 def missing(path):
     """Return the reason why a module or name below the package does not exist.
 
-    The result is None if the name belongs to no row of `MISSING` or `REMOVED`.
+    Return None if the name belongs to no row of `MISSING` or `REMOVED`.
     """
     above, chapters = path, _chapters()
     while above:
@@ -109,7 +109,7 @@ def missing(path):
 
 
 def not_built(path, folders):
-    """Return an error message for an extension module that is not built, or None.
+    """Return an error message for an extension module that is not built. Return None in other cases.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def not_built(path, folders):
 
 
 class MovedModules:
-    """Finder and loader of the modules named in `MOVED`.
+    """A finder and loader of the modules that are named in `MOVED`.
 
     It raises ImportError for the modules named in `MISSING`, and for extension modules that are not built.
     """
@@ -149,7 +149,8 @@ class MovedModules:
             return ModuleSpec(fullname, MovedModules, origin=MOVED[inner])
         reason = missing(inner) or not_built(inner, path or ())
         if reason is not None:
-            # Not ModuleNotFoundError: `from package import name` would catch it and raise an error without the reason.
+            # Do not raise ModuleNotFoundError: `from package import name` would catch it and raise an error without the
+            # reason.
             raise ImportError(reason, name=fullname)
         return None
 
@@ -177,12 +178,12 @@ class MovedModules:
 
 
 def warn_of_former(name):
-    """Warn that a module has moved and name its current path. The DeprecationWarning points to the line of the import.
+    """Warn that a module has moved, and name its current path. The DeprecationWarning points to the line of the import.
 
     Parameters
     ----------
     name : str
-        ``__name__`` of a module in `FORMER`. This function is called when the module is loaded.
+        The ``__name__`` of a module in `FORMER`. This function is called when the module is loaded.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None and (
@@ -202,12 +203,12 @@ def warn_of_former(name):
 
 
 def former_modules(package):
-    """Return the function ``__getattr__`` of a package, with which modules that moved out of it stay its attributes.
+    """Return the function ``__getattr__`` of a package. It makes modules that moved out of the package its attributes.
 
     Parameters
     ----------
     package : str
-        ``__name__`` of the package.
+        The ``__name__`` of the package.
     """
     inner = package.partition(".")[2]
 
@@ -228,7 +229,7 @@ def only_probes(module):
     Parameters
     ----------
     module : str
-        ``__name__`` of the module.
+        The ``__name__`` of the module.
     """
     return [], functools.partial(_raise_no_attribute, module)
 
@@ -238,22 +239,23 @@ def _raise_no_attribute(module, name):
 
 
 def unavailable(name, module):
-    """Return the function by which programs ask whether a module in `PROBED` is usable.
+    """Return the function by which programs ask if a module in `PROBED` is usable.
 
     Parameters
     ----------
     name : str
     module : str
-        ``__name__`` of the module.
+        The ``__name__`` of the module.
 
     Returns
     -------
     callable
-        It takes the name of a context, or nothing, and returns False. Its attribute `msg` is the reason, and `avail` is False.
+        The function takes the name of a context or no argument, and returns False. Its attribute `msg` is the reason,
+        and its attribute `avail` is False.
     """
 
     def probe(context_name=None):
-        """Return False: this version lacks the feature; the attribute `msg` of this function is the reason."""
+        """Return False, because this version lacks the feature. The attribute `msg` of this function is the reason."""
         return False
 
     probe.__name__ = probe.__qualname__ = name
@@ -264,8 +266,9 @@ def unavailable(name, module):
 
 
 def no_attribute(module, name):
-    """Return the AttributeError for a name that a module lacks, because a feature is missing or the name does not
-    exist.
+    """Return the AttributeError for a name that a module lacks.
+
+    The message gives the reason if the name belongs to a missing or removed feature.
 
     Parameters
     ----------
@@ -278,19 +281,19 @@ def no_attribute(module, name):
 def keep_names(package):
     """Protect names of a package that are also names of modules that moved out of it.
 
-    Without this, an import of such a module would replace the attribute of the package.
+    Without this protection, an import of such a module would replace the attribute of the package.
 
     Parameters
     ----------
     package : str
-        ``__name__`` of the package, which calls this function after its names are defined.
+        The ``__name__`` of the package, which calls this function after its names are defined.
     """
     inner, names = package.partition(".")[2], vars(sys.modules[package])
     for path, home in MOVED.items():
         parent, _, name = path.rpartition(".")
         if parent == inner and name in names and not isinstance(names[name], type(sys)):
-            # The import system sets the attribute of the package for modules that it loads, not for modules in
-            # sys.modules.
+            # The import system sets the attribute of the package for modules that it loads, but not for modules that
+            # are already in sys.modules.
             sys.modules["%s.%s" % (package, name)] = importlib.import_module("%s.%s" % (__package__, home))
 
 
@@ -316,9 +319,9 @@ def keep_functions(package, names):
     Parameters
     ----------
     package : str
-        ``__name__`` of the package.
+        The ``__name__`` of the package.
     names : str
-        Names of the functions, separated by blanks.
+        The names of the functions, separated by blanks.
     """
     module = sys.modules[package]
     module._functions = frozenset(names.split())
@@ -326,14 +329,14 @@ def keep_functions(package, names):
 
 
 def lend_modules(package, function):
-    """Make the modules of a package attributes of the function that has the name of the package.
+    """Make the modules of a package attributes of a function that has the same name as the package.
 
     ``import package.module as m`` then finds the modules as attributes of the function.
 
     Parameters
     ----------
     package : str
-        ``__name__`` of the package.
+        The ``__name__`` of the package.
     function : function
     """
     module = sys.modules[package]
@@ -345,11 +348,11 @@ def lend_modules(package, function):
 
 
 class ServedModules:
-    """Finder and loader of the modules of packages under another name.
+    """A finder and loader of the modules of a package under another name.
 
-    Programs and pickles that use the name `theano` need only ``sys.modules["theano"] = theano_ng``. An import of
-    ``theano.tensor`` then gives the module ``theano_ng.tensor``, not a second copy. The same holds for the modules of a
-    package that has a row in `MOVED`.
+    Programs and pickles that use the name `theano` need only ``sys.modules["theano"] = theano_ng``. Importing
+    ``theano.tensor`` then returns the module ``theano_ng.tensor``, not a second copy of it. The same holds for the
+    modules of a package that has a row in `MOVED`.
     """
 
     @staticmethod
@@ -374,15 +377,15 @@ class ServedModules:
         spec = module.__spec__
         found = importlib.import_module(spec.origin)
         package = spec.name.partition(".")[0]
-        # Register all loaded modules at once. A module that the import system loads becomes an attribute of its
-        # package, and would replace a function of the same name.
+        # Register all loaded modules now. A module that the import system loads becomes an attribute of its package,
+        # and would replace a function of the same name.
         for name in [name for name in sys.modules if name.startswith(__package__ + ".")]:
             sys.modules.setdefault(package + name[len(__package__) :], sys.modules[name])
         sys.modules[spec.name] = found
 
 
 def install():
-    """Install the finders for the tables of this module and for other names of the package.
+    """Install the finder for the tables of this module, and the finder for other names of the package.
 
     The package calls this once.
     """

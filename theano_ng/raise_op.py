@@ -1,4 +1,4 @@
-"""Ops that raise an exception at run time: always (Raise), or if a condition is false (CheckAndRaise, Assert)."""
+"""Ops that raise an error at run time: always (Raise), or if a condition is false (CheckAndRaise, Assert)."""
 
 from theano_ng.gof import ports
 from theano_ng.gof.derivative import DisconnectedType
@@ -10,13 +10,13 @@ __all__ = ["Raise", "CheckAndRaise", "Assert", "assert_op"]  # noqa: F822, __get
 
 
 class Raise(Op):
-    """An Op that raises an exception when its value is computed: ``Raise(msg, exc)(x)``.
+    """An Op that raises an error when its value is computed: ``Raise(msg, exc)(x)``.
 
     Parameters
     ----------
     msg : str
     exc : exception class
-        Default NotImplementedError.
+        By default, NotImplementedError.
     """
 
     __props__ = ("msg", "exc")
@@ -26,7 +26,7 @@ class Raise(Op):
         self.exc = exc
 
     def __hash__(self):
-        # Hash the name of the exception class: the hash must not depend on the address of the class.
+        # Hash the name of the error class: the hash must not depend on the address of the class.
         return hash((type(self).__qualname__, self.msg, self.exc.__module__, self.exc.__qualname__))
 
     def __str__(self):
@@ -49,14 +49,14 @@ class Raise(Op):
 
 
 class ConditionalOp(Op):
-    """Base class of Ops that return a view of their first input if all other inputs, the conditions, are true.
+    """The base class of Ops that return a view of their first input if all other inputs, the conditions, are true.
 
     Subclasses define `perform`, which raises an exception if a condition is false.
 
     Attributes
     ----------
     not_scalar : str
-        Format of the error for a condition that is not a scalar, with the keys `op` and `type`.
+        The format of the error for a condition that is not a scalar, with the keys `op` and `type`.
     """
 
     view_map = {0: [0]}
@@ -87,8 +87,9 @@ class ConditionalOp(Op):
 
 
 class CheckAndRaise(ConditionalOp):
-    """An Op that returns its first input, or raises an exception if a condition is false:
-    ``CheckAndRaise(exc, msg)(x, *conds)``.
+    """An Op that returns its first input if all conditions are true: ``CheckAndRaise(exc, msg)(x, *conds)``.
+
+    It raises an error if a condition is false.
 
     Parameters
     ----------

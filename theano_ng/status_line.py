@@ -1,4 +1,4 @@
-"""A terminal line that shows what a program is doing. Each new text replaces the line; other output clears it first."""
+"""A terminal line that shows what a program is doing. Each new text replaces the line."""
 
 import sys
 
@@ -9,9 +9,9 @@ class StatusLine:
     Parameters
     ----------
     stream : file, optional
-        Default: the standard error stream.
+        By default, the standard error stream.
     enabled : bool, optional
-        Whether to draw the line. Default: True if the stream is a terminal.
+        Whether to draw the line. By default, True if the stream is a terminal.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class StatusLine:
         self._drawn = 0
 
     def show(self, text):
-        """Replace the text on the line. A text longer than the line is cut."""
+        """Replace the text of the line. Cut a text that is longer than the line."""
         if not self.enabled:
             return
         import shutil
@@ -34,7 +34,7 @@ class StatusLine:
         self._drawn = len(text)
 
     def clear(self):
-        """Clear the line before other output is printed."""
+        """Clear the line. This is necessary before other output is printed."""
         if self._drawn:
             self._write("\r" + " " * self._drawn + "\r")
             self._drawn = 0

@@ -14,14 +14,14 @@ class OrderedUpdates(OrderedDict):
     Parameters
     ----------
     *key, **kwargs
-        The arguments of `dict`.
+        Arguments of `dict`.
 
     Raises
     ------
     TypeError
         If a key is not a shared variable.
     KeyError
-        If dicts are joined that have different values for a variable.
+        If two dicts with different values for a variable are joined.
     """
 
     def __init__(self, *key: Any, **kwargs: Any) -> None:
@@ -40,7 +40,7 @@ class OrderedUpdates(OrderedDict):
         Parameters
         ----------
         other : dict or iterable of pairs, optional
-            The new entries. Iterators are accepted too.
+            The new entries. Iterators are accepted, too.
 
         Raises
         ------

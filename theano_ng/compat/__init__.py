@@ -1,4 +1,4 @@
-"""Names that old code imports to support several versions of Python. Here they have their values of Python 3."""
+"""Names that old code imports to support several versions of Python. They have their values for Python 3."""
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, ValuesView
@@ -65,7 +65,7 @@ class DefaultOrderedDict(OrderedDict):
     default_factory : callable, optional
         The function that returns the value of a missing key.
     *args, **kwargs
-        As for `dict`.
+        Arguments of `dict`.
     """
 
     def __init__(self, default_factory=None, *args, **kwargs):

@@ -82,7 +82,7 @@ from theano_ng.moved import former_modules
 register_mode_class("DebugMode", "theano_ng.compile.debugmode")
 register_mode_class("NanGuardMode", "theano_ng.compile.nanguardmode")
 
-# Loaded on first use: rarely used modes and builders, and a documented name that is defined in a higher layer (tensor).
+# These names are loaded on first use: modes and builders that are rarely used, and a name that a higher layer defines.
 _lent, __dir__, _ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""The class `OpFromGraph`: an Op made from a graph, with the derivatives of the graph or with given derivatives."""
+"""The class `OpFromGraph`: an Op made from a graph. Its derivatives are derivatives of the graph, or are given."""
 
 from theano_ng.compile.inner_graph import InnerGraph
 from theano_ng.compile.mode import optdb
@@ -14,7 +14,7 @@ __all__ = ["OpFromGraph", "inline_ofg_expansion"]
 
 
 def _is_default(override):
-    """Return True if an override is 'default': it keeps the derivative of the graph."""
+    """Return True if an override is 'default', which keeps the derivative of the graph."""
     return isinstance(override, str) and override == "default"
 
 
@@ -25,45 +25,46 @@ class OpFromGraph(Op):
     ----------
     inputs : list of Variable
     outputs : list of Variable
-        Variables that depend on `inputs`, constants and shared variables only. Shared variables become inputs of each
+        Variables that depend only on `inputs`, constants and shared variables. Shared variables become inputs of each
         node automatically.
     inline : bool
         If True, rewriting replaces each node by the graph, and the compiled function does not contain the Op. If False,
-        the graph is compiled once, and each node calls that function.
+        the graph is compiled once, and each node calls the compiled function.
     lop_overrides, grad_overrides : 'default', OpFromGraph, callable, Variable, None, or list of these
-        The derivative. At most one of the two may differ from 'default'.
+        The gradient. At most one of the two parameters may differ from 'default'.
 
         - 'default': the derivative of the graph.
         - callable: ``f(inputs, output_gradients)`` for `grad_overrides`, ``f(inputs, outputs, output_gradients)`` for
-          `lop_overrides`. The arguments are lists of variables. It returns the gradients of the inputs, None for zero.
-          An OpFromGraph is called with the same variables as separate arguments.
+          `lop_overrides`. The arguments are lists of variables. The callable returns the gradients of the inputs. None
+          stands for zero. An OpFromGraph is called with the same variables as separate arguments.
         - a variable of NullType: the gradient does not exist. A variable of DisconnectedType, or None: the inputs are
           not connected to the outputs.
-        - a list or tuple of these, one for each input; then a callable returns one variable.
+        - a list or tuple of such overrides, one for each input. A callable in the list returns one variable.
     rop_overrides : 'default', OpFromGraph, callable, Variable, None, or list of these
-        The derivative of the R operator. Callables have the arguments ``(inputs, eval_points)``; a list has one entry
+        The derivative of the R operator. Callables have the arguments ``(inputs, eval_points)``. A list has one entry
         for each output. None, also as a result of a callable, means that an output has no derivative.
     connection_pattern : list of list of bool, optional
-        ``connection_pattern[input][output]``: whether the output has a derivative with respect to the input. By default
-        it follows from the graph and the overrides.
+        ``connection_pattern[input][output]`` is True if the output has a derivative with respect to the input. By
+        default, it is determined from the graph and the overrides.
     name : str, optional
         The name in printed graphs.
     **kwargs
-        Arguments for `theano_ng.function`, which compiles the graph if `inline` is False; without `updates` and
-        `givens`.
+        Arguments of `theano_ng.function`, which compiles the graph if `inline` is False. `updates` and `givens` are not
+        allowed.
 
     Raises
     ------
     TypeError
-        For inputs and outputs that are not variables, for invalid arguments of `function`, and for overrides of other
+        If inputs or outputs are not variables, if arguments of `function` are invalid, or if overrides have other
         types.
     MissingInputError
-        When the outputs depend on another variable.
+        If the outputs depend on another variable.
 
     Notes
     -----
-    A shared variable with updates (as random streams have) keeps its value: the graph reads it, but does not update it.
-    The node computes gradients with respect to shared variables itself, so overrides need not return them.
+    A shared variable with updates (such as the variables of random streams) keeps its value: the graph reads it, but
+    does not update it. The node computes gradients with respect to shared variables itself, so overrides need not
+    return them.
 
     Examples
     --------
@@ -75,7 +76,7 @@ class OpFromGraph(Op):
     >>> fn(1., 2., 3.).tolist()
     12.0
 
-    A function with another gradient than that of its graph:
+    A function whose gradient differs from the gradient of its graph:
 
     >>> def scaled(inputs, gradients):
     ...     return [gradients[0] * 3, gradients[0] * 5]
@@ -129,7 +130,7 @@ class OpFromGraph(Op):
 
     @staticmethod
     def _checked_overrides(overrides, count, what):
-        """Check overrides, and return them; convert a tuple to a list."""
+        """Check overrides and return them. Convert a tuple to a list."""
         if isinstance(overrides, tuple):
             overrides = list(overrides)
         each = overrides if isinstance(overrides, list) else [overrides]
@@ -188,7 +189,7 @@ class OpFromGraph(Op):
         Parameters
         ----------
         *inputs : Variable or value
-            The inputs. The shared variables, or variables that replace them, may follow.
+            The inputs. The shared variables, or variables that replace them, may follow the inputs.
         """
         n = len(self.input_types)
         if len(inputs) not in (n, len(self.local_inputs)):
@@ -199,7 +200,7 @@ class OpFromGraph(Op):
         return Apply(self, given, [t() for t in self.output_types])
 
     def infer_shape(self, node, shapes):
-        """Return the shapes of the outputs in terms of the shapes of the inputs, and of their values if necessary."""
+        """Return the shapes of the outputs as expressions of the shapes and, if necessary, the values of the inputs."""
         return self.inner_graph.infer_shape(node.inputs, shapes)
 
     def prepare_node(self, node, storage_map, compute_map, impl):
@@ -207,31 +208,34 @@ class OpFromGraph(Op):
         self.inner_graph.compiled()
 
     def perform(self, node, inputs, outputs):
-        # The results of the inner function belong to its caller, so no copies are needed.
+        # The results of the inner function belong to its caller, so they need not be copied.
         for cell, value in zip(outputs, self.inner_graph(*inputs)):
             cell[0] = value
 
     # -- derivatives
 
     def set_grad_overrides(self, grad_overrides):
-        """Replace the gradient; see the parameter of the constructor."""
+        """Replace the override of the gradient; see the parameter of the constructor."""
         self.grad_overrides = self._checked_overrides(grad_overrides, len(self.input_types), "grad_overrides")
         self.lop_overrides = "default"
         self._forget()
 
     def set_lop_overrides(self, lop_overrides):
-        """Replace the L operator; see the parameter of the constructor."""
+        """Replace the override of the L operator; see the parameter of the constructor."""
         self.lop_overrides = self._checked_overrides(lop_overrides, len(self.input_types), "lop_overrides")
         self.grad_overrides = "default"
         self._forget()
 
     def set_rop_overrides(self, rop_overrides):
-        """Replace the R operator; see the parameter of the constructor."""
+        """Replace the override of the R operator; see the parameter of the constructor."""
         self.rop_overrides = self._checked_overrides(rop_overrides, len(self.output_types), "rop_overrides")
         self._forget()
 
     def get_lop_op(self):
-        """Return the Op that computes the gradients of the inputs from inputs, outputs and all output gradients."""
+        """Return the Op that computes the gradients of the inputs.
+
+        Its inputs are inputs, outputs and output gradients.
+        """
         return self._lop_op(self._default_gradient_types())[0]
 
     def get_rop_op(self):
@@ -246,13 +250,13 @@ class OpFromGraph(Op):
         ]
 
     def _wrap(self, inputs, terms, what):
-        """Make an Op for derivatives, and a plan to find each term among its outputs.
+        """Make an Op that computes derivatives, and a plan that locates each term among the outputs of the Op.
 
         Returns
         -------
         (OpFromGraph, list)
-            The plan has an entry for each term: the index of an output of the Op; for terms that are None, or of
-            NullType or DisconnectedType, the term itself.
+            The plan has one entry for each term: the index of an output of the Op. The entry is the term itself if the
+            term is None, or has NullType or DisconnectedType.
         """
         outputs, plan = [], []
         for term in terms:
@@ -272,9 +276,9 @@ class OpFromGraph(Op):
         return [values[entry] if isinstance(entry, int) else entry if entry is None else entry.type() for entry in plan]
 
     def _lop_op(self, gradient_types):
-        """Return the Op of the gradient, and its plan.
+        """Return the Op that computes the gradient, and its plan.
 
-        A None in `gradient_types` means that an output has no gradient.
+        None in `gradient_types` means that an output has no gradient.
         """
         key = tuple(gradient_types)
         if key not in self._lop_ops:
@@ -312,8 +316,8 @@ class OpFromGraph(Op):
         return terms
 
     def _default_gradients(self, wrt, gradients):
-        # A known gradient replaces the whole gradient of its variable. A view of each output is used, because the
-        # gradient of an output that is an input, or that other outputs depend on, has additional terms.
+        # A known gradient replaces the whole gradient of its variable. Use a view of each output, because an output
+        # that is also an input, or on which other outputs depend, has additional terms in its gradient.
         known = {view_op(out): g for out, g in zip(self.local_outputs, gradients) if g is not None}
         return grad(
             cost=None,
@@ -330,7 +334,7 @@ class OpFromGraph(Op):
 
     @staticmethod
     def _call(override, arguments, count):
-        """Return the result of an override for lists of variables: a list of `count` variables or None."""
+        """Call an override with lists of variables. Return its result as a list of `count` variables or None."""
         if override is None:
             return [None] * count
         if isinstance(override, Variable):
@@ -346,7 +350,7 @@ class OpFromGraph(Op):
         return list(result)
 
     def L_op(self, inputs, outputs, output_grads):
-        """Return the gradients of the inputs, including those for shared variables."""
+        """Return the gradients of the inputs and of the shared variables."""
         usable = [None if is_absent(g) else g for g in output_grads]
         op, plan = self._lop_op([None if g is None else g.type for g in usable])
         return self._fill(op, plan, list(inputs) + list(outputs) + [g for g in usable if g is not None])
@@ -386,7 +390,7 @@ class OpFromGraph(Op):
         return [term if isinstance(one, str) else self._call(one, arguments, 1)[0] for term, one in zip(terms, wanted)]
 
     def R_op(self, inputs, eval_points):
-        """Return the directional derivatives of the outputs; None for an output without a derivative."""
+        """Return the directional derivatives of the outputs. Return None for an output without a derivative."""
         usable = [None if p is None or is_absent(p) else p for p in eval_points]
         if all(p is None for p in usable):
             return [None] * len(self.output_types)
@@ -395,7 +399,7 @@ class OpFromGraph(Op):
         return [None if term is not None and is_disconnected(term) else term for term in terms]
 
     def connection_pattern(self, node):
-        """Return a table that shows which outputs have derivatives with respect to which inputs.
+        """Return a table in which ``[input][output]`` is True if the output has a derivative with respect to the input.
 
         The rows for shared variables are last.
         """

@@ -1,4 +1,4 @@
-"""The function `clone`: a copy of a graph with some of its variables replaced."""
+"""The function `clone`, which copies a graph and replaces some of its variables."""
 
 from theano_ng.compile.pfunc import clone_with_replacements
 
@@ -12,29 +12,30 @@ def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not
     ----------
     output : Variable, Out, or list, tuple or dict of them
     replace : dict or list of pairs, optional
-        Each variable with the variable (or value) that replaces it in the copy. All replacements are made at once:
+        Variable -> the variable (or value) that replaces it in the copy. All replacements are made at once:
         ``[(x, y), (y, x)]`` swaps, and ``{x: x - step}`` replaces `x` by the difference of the original `x` and `step`.
     strict : bool
         If True, a replacement must have the type of the variable that it replaces, or a subtype, as a row is a matrix.
-        If False, other types are permitted, which the copied nodes must accept. A warning is given if the new number of
-        dimensions makes a node compute another function: for example, a product of vectors becomes one of matrices.
+        If False, other types are permitted if the copied nodes accept them. A warning is shown if the new number of
+        dimensions makes a node compute another function: for example, a product of vectors becomes a product of
+        matrices.
     share_inputs : bool
-        Whether the copy has the same input variables; otherwise they are copied. The copy of a shared variable uses the
-        same container, so the two always have the same value.
+        Whether the copy has the same input variables. If False, they are copied. The copy of a shared variable uses the
+        same container, so both variables always have the same value.
     copy_inputs : bool, optional
         The former name of `share_inputs`.
 
     Returns
     -------
-    Like `output`
-        Tuples become lists.
+    like `output`
+        The copies, in the structure of `output`. A tuple becomes a list.
 
     Raises
     ------
     TypeError
-        When a replacement has the wrong type.
+        If a replacement has the wrong type.
     AssertionError
-        When a variable is replaced twice.
+        If a variable is replaced twice.
 
     Examples
     --------

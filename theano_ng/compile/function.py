@@ -50,12 +50,12 @@ def function_dump(
     extra_tag_to_remove : list of str, optional
         Names of tags that are not pickled.
 
-    The other parameters are those of `function`.
+    The other parameters are the parameters of `function`.
 
     Raises
     ------
     pickle.PicklingError
-        When an argument cannot be pickled. The message names the part that cannot.
+        If an argument cannot be pickled. The message names the part that cannot be pickled.
     """
     import pickle
 
@@ -90,7 +90,7 @@ def _caller_name(depth=2):
 
 
 def _collected(pairs):
-    """Return pairs as a list if they come as another iterable: an iterator, for instance, can be read only once."""
+    """Return pairs as a list if they are another iterable, because an iterator can be read only once."""
     return pairs if isinstance(pairs, (list, tuple, dict)) or not isinstance(pairs, Iterable) else list(pairs)
 
 
@@ -117,27 +117,29 @@ def function(
     outputs : Variable, Out, or list, tuple or dict of them, optional
         The outputs. The callable returns a value, a list of values, or a dictionary with the keys of `outputs`.
     mode : str or Mode, optional
-        The mode that rewrites and runs the graph; by default config.mode.
+        The mode that rewrites and runs the graph. By default, config.mode.
     updates : dict or list of (shared variable, expression), optional
-        New values of shared variables. They are computed from the old values, and stored after each call.
+        New values of shared variables. They are computed from the old values and stored after each call.
     givens : dict or list of (variable, variable), optional
         Replacements that are made in a copy of the graph before the compilation.
     no_default_updates : bool or list of Variable
-        If True, shared variables without an explicit update keep their values; if a list, those in the list do.
+        If True, shared variables without an explicit update keep their values. If it is a list, only the variables in
+        the list keep their values.
     accept_inplace : bool
         Whether the given graph may contain in-place operations.
     name : str, optional
         The name of the function in profiles and error messages.
     rebuild_strict : bool
-        If False, replacements of another type are permitted. A warning is given if a different number of dimensions
+        If False, replacements of another type are permitted. A warning is shown if a different number of dimensions
         makes a node compute another function.
     allow_input_downcast : bool, optional
-        If True, arguments are silently converted to less precise types. None permits this for Python floats only, if
-        the input has the dtype floatX.
+        If True, arguments are converted to less precise types without a warning. None permits this only for Python
+        floats, and only if the input has the dtype floatX.
     profile : bool, str or ProfileStats, optional
-        Whether to profile the calls, or the profile to use. It is the function's attribute `profile`.
+        Whether to profile the calls, or the profile to use. The function has the profile as its attribute `profile`.
     on_unused_input : {"raise", "warn", "ignore"}, optional
-        The action for inputs that the outputs do not need. Default: the flag on_unused_input, whose default is "raise".
+        The action for inputs on which no output depends. By default, the flag on_unused_input, whose default is
+        "raise".
 
     Returns
     -------
@@ -146,7 +148,7 @@ def function(
     Raises
     ------
     UnusedInputError, MissingInputError, TypeError, ValueError, RuntimeError
-        For invalid inputs, updates, givens or outputs. Nothing has been changed then.
+        If inputs, updates, givens or outputs are invalid. Nothing is changed then.
     """
     if name is None:
         name = _caller_name()

@@ -9,7 +9,7 @@ from theano_ng.gof.type import Type
 
 
 class FromFunctionOp(Op):
-    """An Op that calls a Python function, without gradient. `as_op` makes it.
+    """An Op that calls a Python function. It has no gradient. `as_op` makes it.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class FromFunctionOp(Op):
 
     def make_node(self, *inputs):
         if len(inputs) == len(self.itypes):
-            # Values become constants of the declared type. Variables must already have this type.
+            # Convert values to constants of the declared type. Variables must already have this type.
             inputs = [
                 x if isinstance(x, Variable) else itype.filter_variable(x) for x, itype in zip(inputs, self.itypes)
             ]
@@ -97,7 +97,7 @@ def as_op(itypes, otypes, infer_shape=None):
     itypes, otypes : Type or list of Type
         The types of the function's arguments and results.
     infer_shape : callable, optional
-        ``infer_shape(node, input_shapes)`` returns a list with one shape tuple per output.
+        ``infer_shape(node, input_shapes)`` returns a list with one shape tuple for each output.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def as_op(itypes, otypes, infer_shape=None):
     Raises
     ------
     TypeError
-        When the types are not Types, or infer_shape cannot be called.
+        If `itypes` or `otypes` contains an object that is not a Type, or if infer_shape is not callable.
     """
     checked = []
     for what, types in (("itypes", itypes), ("otypes", otypes)):

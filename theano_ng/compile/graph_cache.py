@@ -3,8 +3,8 @@
 The key of an entry is a hash of everything that determines the result of rewriting: the original graph (structure, Ops,
 types, constants, names), the permissions for inputs and outputs (mutable, borrow), the mode's query, and the flags that
 differ from their defaults. An entry is valid as long as the files of this package do not change. A graph is not cached
-if its result depends on anything else: Ops of other packages, rules registered by users, or test values. An entry that
-cannot be read is treated as missing.
+if the result depends on anything else: Ops of other packages, rules that users registered, or test values. An entry
+that cannot be read is ignored, as if it were missing.
 """
 
 import functools
@@ -34,23 +34,23 @@ MAGIC = b"theano_ng graph 2\n"
 DIGEST = 20  # bytes of checksums and fingerprints
 MAX_CONSTANT_BYTES = 1 << 20  # graphs with larger constants are not cached
 
-_NO_CODE = frozenset(("__pycache__", "audit", "tests"))  # folders that no function depends on
+_NO_CODE = frozenset(("__pycache__", "audit", "tests"))  # folders of which no function depends
 _fingerprint = None
 
 
 class Uncacheable(Exception):
-    """A part of a function cannot be described in a cache key.
+    """Error: a part of a function cannot be described in a cache key.
 
-    By default a key describes an object by its class and state. An object for which that is too much or too little has
-    a method ``describe_for_cache(key, depth)``. It returns a text for the object, made with ``key.text(part, depth)``
-    and ``key.inner_graph(inputs, outputs)``.
+    By default, a key describes an object by its class and state. If this describes too much or too little, the object
+    has a method ``describe_for_cache(key, depth)``. It returns a text for the object, which it builds with
+    ``key.text(part, depth)`` and ``key.inner_graph(inputs, outputs)``.
     """
 
 
 def package_fingerprint():
     """Return a digest of the names, sizes and times of the package's files (without tests and audit).
 
-    It is part of every entry, so entries become invalid when the code changes.
+    The digest is part of every entry, so entries become invalid when the code changes.
     """
     global _fingerprint
     if _fingerprint is None:
@@ -94,7 +94,10 @@ class _Key:
         return blake2b("\0".join(self.parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def text(self, value, depth=0):
-        """Return a text for a value. In all processes, two texts are equal if and only if the values are equal."""
+        """Return a text for a value.
+
+        Two texts are equal if and only if the values are equal, also in different processes.
+        """
         cls = type(value)
         if cls in _LITERAL_CLASSES:
             return "%s:%r" % (cls.__name__, value)
@@ -154,8 +157,8 @@ class _Key:
             return "%s{%s}" % (self._home(cls), value.describe_for_cache(self, depth))
         props = getattr(cls, "__props__", None)
         if props is not None:
-            # An Op's name and its `openmp` setting are not in `__props__`, but cached graphs have to preserve them: the
-            # name is printed, and the user chose the setting.
+            # An Op's name and its attribute `openmp` are not in `__props__`, but cached graphs must preserve them: the
+            # name is printed, and the user chose the value of `openmp`.
             beside = getattr(value, "__dict__", {})
             state = [(name, getattr(value, name)) for name in props] + [beside.get("name"), bool(beside.get("openmp"))]
         elif hasattr(cls, "__getstate__") and cls.__getstate__ is not getattr(object, "__getstate__", None):
@@ -166,7 +169,10 @@ class _Key:
 
     @staticmethod
     def _home(thing):
-        """Return the name of a class or function; raise Uncacheable if not of this package or _STABLE_PACKAGES."""
+        """Return the name of a class or function.
+
+        Raise Uncacheable unless this package or a stable package defines it.
+        """
         name = "%s.%s" % (getattr(thing, "__module__", None), thing.__qualname__)
         if not (is_from_package(thing) or name.startswith(_STABLE_PACKAGES)) or "<" in name:
             raise Uncacheable(thing)
@@ -175,8 +181,8 @@ class _Key:
     def inner_graph(self, inputs, outputs):
         """Return a text for a graph inside an Op.
 
-        An entry contains inner graphs unchanged, with the stack traces of their variables. So these are part of the
-        text.
+        An entry contains inner graphs unchanged, with the stack traces of their variables. Therefore the traces are
+        part of the text.
         """
         inner = _Key()
         inner._known, inner._alive = self._known, self._alive
@@ -185,12 +191,12 @@ class _Key:
         return blake2b("\0".join(inner.parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def graph(self, inputs, outputs):
-        """Add descriptions of the inputs and of all nodes that the outputs depend on.
+        """Add descriptions of the inputs, and of all nodes on which the outputs depend.
 
         Returns
         -------
         list of Variable
-            All variables of the graph, in the order of the numbers that the description gives them.
+            All variables of the graph. The description numbers the variables in this order.
         """
         numbers, order, parts = {}, [], self.parts
         constant_bytes = 0
@@ -273,7 +279,7 @@ class CachedGraph:
     path : str
         The path of the entry's file.
     order : list of Variable
-        The variables of the graph before rewriting, by number.
+        The variables of the graph before rewriting, in the order of their numbers.
     """
 
     def __init__(self, path, order, n_inputs, update_mapping):
@@ -285,7 +291,7 @@ class CachedGraph:
     # -- reading
 
     def load(self):
-        """Return the rewritten graph as a FunctionGraph, or None if no readable entry exists."""
+        """Return the rewritten graph as a FunctionGraph. Return None if no readable entry exists."""
         try:
             content = _pending_entries.get(self.path)
             if content is None:
@@ -330,7 +336,7 @@ class CachedGraph:
     # -- writing
 
     def save(self, fgraph):
-        """Schedule the storage of a rewritten graph. A graph that cannot be pickled is silently not stored."""
+        """Schedule the storage of a rewritten graph. If the graph cannot be pickled, do nothing."""
         try:
             body = pickle.dumps(self._record(fgraph), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:  # an Op or constant that cannot be pickled
@@ -343,7 +349,7 @@ class CachedGraph:
             raise
 
     def _record(self, fgraph):
-        # Id of a stack trace -> number of the original variable that has it. Rewrites pass the same trace objects on.
+        # Id of a stack trace -> number of the original variable that has it. Rewrites copy the same trace objects.
         sources = {
             id(trace): i
             for i, variable in reversed(list(enumerate(self.order)))
@@ -381,7 +387,7 @@ class CachedGraph:
 
 
 def _add_rewriting(key, mode, features):
-    """Add to a key everything that determines the result of rewriting, except for the graph, its inputs and outputs."""
+    """Add to a key everything that determines the result of rewriting, except the graph, its inputs and its outputs."""
     _checked_environment(mode, features)
     query = mode._optimizer
     key.add(
@@ -399,7 +405,7 @@ def _add_rewriting(key, mode, features):
 def identity(mode, inner_graph, features):
     """Return a digest that identifies the result of rewriting a graph inside an Op.
 
-    Two graphs have the same digest if rewriting gives the same graph for both, and if their variables were created on
+    Two graphs have the same digest if rewriting yields the same graph for both, and if their variables were created on
     the same lines of the program.
 
     Parameters
@@ -412,7 +418,7 @@ def identity(mode, inner_graph, features):
     Returns
     -------
     str or None
-        The digest; None if the graph or the mode cannot be part of a key.
+        The digest. None if the graph or the mode cannot be part of a key.
     """
     key = _Key()
     try:
@@ -424,7 +430,7 @@ def identity(mode, inner_graph, features):
 
 
 def find(mode, inputs, outputs, accept_inplace, features):
-    """Return the cache entry for a function's rewritten graph, whether or not the entry exists.
+    """Return the cache entry for a function's rewritten graph. The entry need not exist on disk.
 
     Parameters
     ----------
@@ -438,7 +444,7 @@ def find(mode, inputs, outputs, accept_inplace, features):
     Returns
     -------
     CachedGraph or None
-        None when the function cannot be cached.
+        None if the function cannot be cached.
     """
     if not config.cache_graphs:
         return None

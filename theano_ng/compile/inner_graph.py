@@ -13,7 +13,7 @@ __all__ = ["InnerGraph", "substitute"]
 
 
 def substitute(outputs, replacements):
-    """Copy a graph with other inputs. The graphs of the replacements are not copied.
+    """Copy a graph with other inputs. The graphs of the replacing variables are not copied.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def substitute(outputs, replacements):
 def _with_own_constants(outputs, replacements):
     """Copy a graph with other inputs and with copies of its constants.
 
-    Constants are copied because a variable can belong to one FunctionGraph only, whereas rewriting inserts the outputs
+    Constants are copied because a variable can belong to only one FunctionGraph, whereas rewriting inserts the outputs
     into the graphs of several functions.
     """
     read = [v for node in io_toposort(list(replacements), outputs) for v in node.inputs]
@@ -43,12 +43,12 @@ def _with_own_constants(outputs, replacements):
 
 
 class InnerGraph:
-    """The graph inside an Op: its variables, and a compiled function for each mode in which it was called.
+    """The graph inside an Op: its variables, and one compiled function for each mode in which it was called.
 
     The graph is a copy that belongs to the Op. Later changes to the given variables do not affect it, and its own
-    variables are never changed. It is compiled at the first call. If `compile.mode.inner_mode` returns another mode, it
-    is compiled again in that mode: DebugMode checks the nodes inside this way. Pickles and deep copies hold the graph,
-    but not its functions, which are compiled again.
+    variables are never changed. The graph is compiled at the first call. If `compile.mode.inner_mode` returns another
+    mode, the graph is compiled again in that mode: this is how DebugMode checks inner nodes. Pickles and deep copies
+    contain the graph, but not its functions, which are compiled again.
 
     Two instances are equal if they compute the same function in the same way: they have equal graphs, equal types of
     inputs, the same shared variables and equal arguments of `function`. Names and stack traces are not compared.
@@ -56,11 +56,11 @@ class InnerGraph:
     Parameters
     ----------
     inputs : list of Variable
-        Free variables; constants and shared variables are not permitted.
+        Free variables. Constants and shared variables are not permitted.
     outputs : list of Variable
-        Variables that depend on `inputs`, constants and shared variables only.
+        Variables that depend only on `inputs`, constants and shared variables.
     arguments : dict, optional
-        Arguments for `theano_ng.function`, without `updates` and `givens`.
+        Arguments for `theano_ng.function`. `updates` and `givens` are not allowed.
     op_name : str
         The name of the Op's class, for error messages.
 
@@ -69,20 +69,21 @@ class InnerGraph:
     inputs : list of Variable
         The copies of the given inputs, then a variable for each element of `shared`.
     given : list of Variable
-        The variables that `inputs` replace. After a copy or a pickle these are `inputs` themselves.
+        The variables that `inputs` replace. In a copy or a loaded pickle, they are `inputs` themselves.
     outputs : list of Variable
     shared : list of SharedVariable
-        The shared variables that the given outputs depend on. They are inputs here: the caller passes their values.
+        The shared variables on which the given outputs depend. In this graph they are inputs: the caller passes their
+        values.
     arguments : dict
     functions : dict
-        `Mode.inner_key` (None for the graph's own mode) -> the function compiled in this mode.
+        `Mode.inner_key` (None for the graph's own mode) -> the function that was compiled in this mode.
 
     Raises
     ------
     TypeError
-        For inputs and outputs that are not permitted, and for arguments that `function` does not accept.
+        If inputs or outputs are not permitted, or if `function` does not accept the arguments.
     MissingInputError
-        When the outputs depend on another variable.
+        If the outputs depend on another variable.
 
     Examples
     --------
@@ -153,7 +154,7 @@ class InnerGraph:
         Parameters
         ----------
         inputs, outputs : list of Variable
-            The variables of a graph that has no other user; the last inputs represent `shared`.
+            The variables of a graph that is used nowhere else. The last inputs represent `shared`.
         shared : list of SharedVariable
         arguments : dict
         """
@@ -169,7 +170,7 @@ class InnerGraph:
         Parameters
         ----------
         **arguments
-            Replacements for arguments of `function`.
+            Arguments of `function` that replace the arguments of this graph.
         """
         inputs = [v.clone() for v in self.inputs]
         return self.of_parts(inputs, self.on(inputs), list(self.shared), {**self.arguments, **arguments})
@@ -196,7 +197,7 @@ class InnerGraph:
         return len(self.inputs) - len(self.shared)
 
     def on(self, inputs):
-        """Return a copy of the outputs that is computed from other input variables; constants are copied too.
+        """Return a copy of the outputs that depends on other input variables. Constants are copied, too.
 
         Parameters
         ----------
@@ -210,7 +211,7 @@ class InnerGraph:
         return _with_own_constants(self.outputs, dict(zip(self.inputs, inputs)))
 
     def infer_shape(self, inputs, shapes):
-        """Return the shapes of the outputs in terms of the shapes of the inputs, and of their values if necessary.
+        """Return the shapes of the outputs as expressions of the shapes and, if necessary, the values of the inputs.
 
         Constants are copied, as in `on`.
 
@@ -219,13 +220,13 @@ class InnerGraph:
         inputs : list of Variable
             For each element of `self.inputs`, a variable of its type.
         shapes : list of tuple, or None
-            The lengths of each input: variables or arguments of `ShapeFeature.unpack`; None for an input without a
-            shape.
+            The lengths of each input: variables, or arguments of `ShapeFeature.unpack`. None stands for an input
+            without a shape.
 
         Returns
         -------
         list of tuple of Variable, or None
-            The lengths of each output; None for an output without a shape.
+            The lengths of each output. None stands for an output without a shape.
         """
         feature = ports.shape_feature()
         FunctionGraph([], []).attach_feature(feature)
@@ -250,17 +251,17 @@ class InnerGraph:
     def describe_for_cache(self, key, depth):
         """Return a text that describes the graph in a cache key; see `graph_cache`."""
         if self._text is None:
-            # The text is kept: otherwise a graph with nested graphs would be traversed again for each key.
+            # Keep the text: otherwise a graph with nested graphs would be traversed again for each key.
             self._text = key.inner_graph(self.inputs, self.outputs)
         return "%s %s %s" % (self._text, key.text(self.shared, depth), key.text(self.arguments, depth))
 
     @property
     def fn(self):
-        """The function in the graph's own mode; None if it has not been compiled yet."""
+        """The function in the graph's own mode. It is None if it has not been compiled yet."""
         return self.functions.get(None)
 
     def compiled(self):
-        """Return the function that computes the outputs, in the mode of `inner_mode` or in the graph's own mode."""
+        """Return the compiled function for the mode that `inner_mode` returns, or for the graph's own mode."""
         mode = inner_mode()
         key = None if mode is None else mode.inner_key()
         found = self.functions.get(key)
@@ -287,7 +288,7 @@ class InnerGraph:
         Parameters
         ----------
         *values : array_like
-            The values of `inputs`, those of shared variables included.
+            The values of `inputs`, including the values of shared variables.
         """
         return self.compiled()(*values)
 
@@ -299,9 +300,9 @@ class InnerGraph:
     # -- identity
 
     def _identity(self):
-        """Return a hashable key that equal graphs share.
+        """Return a hashable key. Equal graphs have equal keys.
 
-        It describes the graph with numbers in place of variables, in the order in which the outputs need them.
+        The key describes the graph by numbers instead of variables, in the order in which the outputs need them.
         """
         if self._key is None:
             numbers = {v: i for i, v in enumerate(self.inputs)}
@@ -339,7 +340,10 @@ class InnerGraph:
 
 
 def _leaves(inputs, outputs):
-    """Return the inputs, and the variables without an owner, that the outputs depend on; do not walk past inputs."""
+    """Return the inputs, and the variables without an owner, on which the outputs depend.
+
+    Do not search beyond inputs.
+    """
     blocked = set(inputs)
     reached, todo, leaves = set(), list(reversed(outputs)), []
     while todo:
@@ -355,7 +359,7 @@ def _leaves(inputs, outputs):
 
 
 def _hashable(value):
-    """Return an argument of `function` as part of a key: the value itself, or its identity if it is not hashable."""
+    """Return a part of a key for an argument of `function`: the value itself, or its id if it is not hashable."""
     try:
         hash(value)
     except TypeError:

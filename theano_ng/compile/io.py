@@ -9,7 +9,7 @@ from theano_ng.gof.link import Container
 
 
 class InputError(TypeError, ValueError, AssertionError):
-    """An input's specification contradicts itself. The three base classes exist because programs catch any of them."""
+    """Error: the specification of an input is contradictory. Programs catch any of the three base classes."""
 
 
 class SymbolicInput:
@@ -20,15 +20,15 @@ class SymbolicInput:
     variable : Variable
         The variable of the graph.
     name : object, optional
-        The hashable key of the input; an identifier string can be used as keyword argument in calls.
+        The key of the input, which must be hashable. A string that is an identifier can be a keyword argument in calls.
     update : Variable or value, optional
-        The expression whose value replaces the input's value after each call.
+        An expression. Its value replaces the value of the input after each call.
     mutable : bool, optional
-        Whether the function may change the argument in place; by default True if an update is given.
+        Whether the function may change the argument in place. By default, True if an update is given.
     strict : bool
         If True, refuse arguments of another type instead of converting them.
     allow_downcast : bool, optional
-        If True, permit lossy conversion; if None, only of Python floats to floatX.
+        If True, permit lossy conversions. If None, permit them only from Python floats to floatX.
     autoname : bool
         If True and `name` is None, use the variable's name.
     implicit : bool
@@ -37,7 +37,7 @@ class SymbolicInput:
     Raises
     ------
     TypeError
-        When `variable` is not a variable, `name` is not hashable, or `update` does not have the variable's type.
+        If `variable` is not a variable, `name` is not hashable, or `update` does not have the variable's type.
     """
 
     def __init__(
@@ -87,19 +87,20 @@ class In(SymbolicInput):
     variable, name, update, mutable, strict, allow_downcast, autoname
         See `SymbolicInput`.
     value : object or Container, optional
-        The default value. With `update` it is the initial state, which persists as long as the function exists.
+        The default value. If `update` is given, it is the initial state, which persists as long as the function exists.
     implicit : bool, optional
-        If True, callers cannot give a value; by default True if `value` is a Container.
+        If True, callers cannot give a value. By default, True if `value` is a Container.
     borrow : bool, optional
-        Whether the function may keep and overwrite the argument's memory instead of a copy; by default as `mutable`.
+        Whether the function may keep and overwrite the argument's memory instead of a copy. By default, the value of
+        `mutable`.
     shared : bool
-        Whether the value is that of a shared variable.
+        Whether the value belongs to a shared variable.
 
     Raises
     ------
     InputError
-        When an input is mutable but not borrowed, or implicit without a value. InputError is a TypeError, a ValueError
-        and an AssertionError.
+        If an input is mutable but not borrowed, or is implicit but has no value. InputError is a TypeError, a
+        ValueError and an AssertionError.
     """
 
     def __init__(
@@ -144,7 +145,8 @@ class SymbolicOutput:
     borrow : bool
         Whether a call may return memory that a later call overwrites.
     return_internal_type : bool
-        Whether a call may return an object of the type that functions use. On a CPU this makes no difference.
+        Whether a call may return an object of the type that functions use internally. On a CPU, this makes no
+        difference.
     """
 
     return_internal_type = False  # the value for old pickles, which do not have this attribute

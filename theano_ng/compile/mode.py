@@ -1,4 +1,4 @@
-"""Modes, each a pair of optimizer and linker; the database `optdb` of rewrites with its phases."""
+"""Modes, which are pairs of an optimizer and a linker, and `optdb`, the database of rewrites in phases."""
 
 import contextlib
 import importlib
@@ -49,14 +49,14 @@ def register_linker(name, linker):
     Raises
     ------
     ValueError
-        When the name is taken.
+        If the name is already used.
     """
     _add_name(predefined_linkers, "Linker", name, linker)
 
 
 # --------------------------------------------------------------- optimizers
 
-# Without a C compiler, the databases themselves leave out the rules that are tagged cxx_only.
+# If there is no C compiler, the databases exclude the rules with the tag cxx_only.
 OPT_NONE = Query(include=[])
 OPT_MERGE = Query(include=["merge"])
 OPT_FAST_RUN = Query(include=["fast_run"])
@@ -99,7 +99,7 @@ def register_optimizer(name, opt):
     Raises
     ------
     ValueError
-        When the name is taken.
+        If the name is already used.
     """
     _add_name(predefined_optimizers, "Optimizer", name, opt)
 
@@ -107,7 +107,7 @@ def register_optimizer(name, opt):
 class AddDestroyHandler(gof_opt.Optimizer):
     """An optimizer that attaches the destroy handler, which orders in-place operations and rejects invalid ones.
 
-    After this phase each replacement is validated. Inputs that the user did not permit to be overwritten are protected
+    After this phase, each replacement is validated. Inputs that the user did not permit to be overwritten are protected
     by the `Supervisor` that `function` attaches.
     """
 
@@ -124,12 +124,12 @@ class AddDestroyHandler(gof_opt.Optimizer):
 
 
 class AddNoOutputFromInplace(gof_opt.Optimizer):
-    """An optimizer that attaches `NoOutputFromInplace`: outputs of the graph must not be results of in-place Ops.
+    """An optimizer that attaches `NoOutputFromInplace`, which forbids that in-place Ops compute outputs of the graph.
 
     Parameters
     ----------
     first_output_idx, last_output_idx : int, int or None
-        The range of the outputs that are checked.
+        The bounds of the slice of outputs that are checked.
     """
 
     def __init__(self, first_output_idx=0, last_output_idx=None):
@@ -163,7 +163,7 @@ class PrintCurrentFunctionGraph(gof_opt.Optimizer):
     Parameters
     ----------
     header : str
-        The text printed before the graph.
+        The text that is printed before the graph.
     """
 
     def __init__(self, header):
@@ -178,7 +178,8 @@ class PrintCurrentFunctionGraph(gof_opt.Optimizer):
 
 optdb = gof_optdb.SequenceDB()
 
-# Registered without tags, so no query includes it: FunctionMaker attaches the check if config.check_stack_trace is set.
+# This optimizer has no tags, so no query selects it: FunctionMaker attaches the check if config.check_stack_trace is
+# set.
 optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1)
 
 optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge")
@@ -194,7 +195,7 @@ optdb.register(
 )
 optdb.register("merge1.1", gof_opt.MergeOptimizer(), 0.65, "fast_run", "fast_compile", "merge")
 
-# Rules that bring the graph into canonical form. New nodes are visited in the same pass, because canonical forms build
+# Rules that convert the graph to canonical form. New nodes are visited in the same pass, because canonical forms build
 # on each other.
 optdb.register(
     "canonicalize", gof_optdb.EquilibriumDB(ignore_newtrees=False), 1, "fast_run", "fast_compile", "canonicalize_db"
@@ -204,7 +205,7 @@ optdb["canonicalize"].register("merge", gof_opt.MergeOptimizer(), "fast_run", "f
 optdb.register("merge1.2", gof_opt.MergeOptimizer(), 1.2, "fast_run", "fast_compile", "merge")
 optdb.register("Print1.21", PrintCurrentFunctionGraph("Post-canonicalize"), 1.21)
 
-# Rules that replace expressions by equal ones with better numerical stability.
+# Rules that replace expressions by equal expressions with better numerical stability.
 optdb.register("stabilize", gof_optdb.EquilibriumDB(), 1.5, "fast_run")
 optdb.register("Print1.51", PrintCurrentFunctionGraph("Post-stabilize"), 1.51)
 
@@ -214,7 +215,8 @@ optdb.register("specialize", gof_optdb.EquilibriumDB(), 2, "fast_run", "fast_com
 # Rules that replace canonical forms by forms that are faster to compute.
 optdb.register("uncanonicalize", gof_optdb.EquilibriumDB(), 3, "fast_run")
 
-# Rules that introduce the special Ops of a device. They follow the transfer of graphs to the GPU at position 48.5.
+# Rules that introduce Ops for the device on which a node runs. They run after `gpuarray_opt` (position 48.5), which
+# moves nodes to a device.
 optdb.register("specialize_device", gof_optdb.EquilibriumDB(), 48.6, "fast_compile", "fast_run")
 
 optdb.register("merge2", gof_opt.MergeOptimizer(), 49, "fast_run", "merge")
@@ -248,21 +250,21 @@ class Mode:
     Parameters
     ----------
     linker : str or Linker, optional
-        A name in `predefined_linkers` or an instance. Default: `config.linker`.
+        A name in `predefined_linkers`, or a Linker. By default, `config.linker`.
     optimizer : str, Query, Optimizer or None
-        A name in `predefined_optimizers`, a Query, or an Optimizer. Default: `config.optimizer`.
+        A name in `predefined_optimizers`, a Query, or an Optimizer. By default, `config.optimizer`.
 
     Attributes
     ----------
     linker : Linker
     optimizer : Optimizer
-        The Optimizer itself. If the mode was made with a Query, the database evaluates it at each access.
+        The Optimizer. If the mode was created with a Query, the database evaluates the Query at each access.
     provided_linker, provided_optimizer
         The arguments of the constructor.
 
     Notes
     -----
-    ``including``, ``excluding`` and ``requiring`` return new modes; a mode is not changed.
+    ``including``, ``excluding`` and ``requiring`` return new modes and do not change the mode.
     """
 
     def __init__(self, linker=None, optimizer="default"):
@@ -292,13 +294,13 @@ class Mode:
 
     @property
     def optimizer(self):
-        """The optimizer; if it was given as a Query, the result of that query on `optdb`."""
+        """The optimizer. If it was given as a Query, the result of this query on `optdb`."""
         if isinstance(self._optimizer, Query):
             return optdb.query(self._optimizer)
         return self._optimizer
 
     def get_linker_optimizer(self, linker, optimizer):
-        """Return the linker and the optimizer for names; objects are returned unchanged.
+        """Return the linker and the optimizer for names. Objects are returned unchanged.
 
         Parameters
         ----------
@@ -335,17 +337,17 @@ class Mode:
         return self.clone(optimizer=opt.including(*tags))
 
     def register(self, *optimizations):
-        """Return a new mode with additional optimizers, given as pairs (optimizer, position)."""
+        """Return a new mode with additional optimizers: pairs (optimizer, position)."""
         _, opt = self._query()
         return self.clone(optimizer=opt.register(*optimizations))
 
     def excluding(self, *tags):
-        """Return a new mode without the optimizations that have these names or tags."""
+        """Return a new mode that excludes the optimizations with these names or tags."""
         _, opt = self._query()
         return self.clone(optimizer=opt.excluding(*tags))
 
     def requiring(self, *tags):
-        """Return a new mode that uses only optimizations with all of these tags."""
+        """Return a new mode that uses only optimizations with all these tags."""
         _, opt = self._query()
         return self.clone(optimizer=opt.requiring(*tags))
 
@@ -357,7 +359,7 @@ class Mode:
         link_kwargs : dict, optional
             Arguments for ``linker.clone``.
         optimizer : optional
-            The optimizer of the new mode. Default: the optimizer of this mode.
+            The optimizer of the new mode. By default, the optimizer of this mode.
         **kwargs
             Arguments for the constructor of a subclass.
         """
@@ -369,15 +371,15 @@ class Mode:
         return type(self)(linker=new_linker, optimizer=optimizer, **kwargs)
 
 
-# FAST_COMPILE applies few rewrites and runs Python code only. It uses the VM, so that lazy Ops are evaluated lazily.
+# FAST_COMPILE applies few rewrites and runs only Python code. It uses the VM, so that lazy Ops are evaluated lazily.
 FAST_COMPILE = Mode(vm.VM_Linker(use_cloop=False, c_thunks=False), "fast_compile")
 FAST_RUN = Mode("cvm", "fast_run")
 
 
 class _Modes(dict):
-    """A dict of modes by name, with the modes of `_lazy_modes`, which are made at access with the current flags.
+    """A dict from names to modes. The modes in `_lazy_modes` are created at access, with the current flags.
 
-    As long as the flags do not change, the same object is returned, so that attributes set on it are kept.
+    While the flags do not change, an access returns the same object, so that attributes that were set on it are kept.
     """
 
     def __init__(self, **modes):
@@ -406,7 +408,7 @@ _lazy_modes = {"Mode": lambda: Mode(linker=config.linker, optimizer=config.optim
 
 
 def register_mode_class(name, module):
-    """Register a class of modes under its name. The mode is an instance made with the optimizer of the flags.
+    """Register a class of modes under its name. The mode is an instance that uses the optimizer of `config.optimizer`.
 
     Parameters
     ----------
@@ -424,7 +426,7 @@ _inner = threading.local()
 
 @contextlib.contextmanager
 def inner_functions(mode):
-    """Let Ops with an inner function compile and run it in `mode`, in this thread.
+    """Make Ops with an inner function compile and run it in `mode`, inside the context and in this thread.
 
     DebugMode uses this context to check the nodes of inner functions.
     """
@@ -442,18 +444,19 @@ def inner_mode():
 
 
 def get_mode(orig_string):
-    """Return the mode with a name.
+    """Return the mode with the given name.
 
     Parameters
     ----------
     orig_string : str, Mode or None
-        The name of the mode. A Mode is returned unchanged. None: the default mode of the configuration. Only to the
-        default mode the flags `config.optimizer_including`, `optimizer_excluding` and `optimizer_requiring` apply.
+        The name of the mode. A Mode is returned unchanged. None stands for the default mode of the configuration. The
+        flags `config.optimizer_including`, `optimizer_excluding` and `optimizer_requiring` apply only to the default
+        mode.
 
     Raises
     ------
     Exception
-        When no mode has that name.
+        If no mode has this name.
     """
     if orig_string is None:
         string = config.mode
@@ -504,6 +507,6 @@ def register_mode(name, mode):
     Raises
     ------
     ValueError
-        When the name is taken.
+        If the name is already used.
     """
     _add_name(predefined_modes, "Mode", name, mode)

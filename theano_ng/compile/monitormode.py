@@ -15,18 +15,20 @@ class MonitorMode(Mode):
     Parameters
     ----------
     pre_func, post_func : callable, optional
-        Called before and after a node as ``f(i, node, fn)``: position in the program, Apply node, thunk. ``fn.inputs``
-        and ``fn.outputs`` are lists of cells: ``fn.inputs[0][0]`` is the first input's value.
+        Functions that are called before and after a node: ``f(i, node, fn)`` with the position in the program, the
+        Apply node and its thunk. ``fn.inputs`` and ``fn.outputs`` are lists of cells: ``fn.inputs[0][0]`` is the value
+        of the first input.
     optimizer : str, Query or Optimizer
-        "default": the optimizer of config.optimizer.
+        "default" stands for the optimizer of config.optimizer.
     linker : str, optional
-        The name of an ordinary linker; MonitorMode still uses its own linker. "py" runs Python code, all other names
-        run C code where it exists.
+        The name of an ordinary linker. MonitorMode still uses its own linker. For "py" it runs Python code. For all
+        other names it runs C code where C code exists.
 
     Notes
     -----
     Intermediate values are not freed, so that the user's functions can read all cells. The flags optimizer_including,
-    optimizer_excluding and optimizer_requiring do not apply; use the methods `including`, `excluding` and `requiring`.
+    optimizer_excluding and optimizer_requiring have no effect; use the methods `including`, `excluding` and
+    `requiring`.
     """
 
     def __init__(self, pre_func=None, post_func=None, optimizer="default", linker=None):
@@ -71,9 +73,9 @@ class MonitorMode(Mode):
 
 
 def detect_nan(i, node, fn):
-    """Print a node if one of its outputs contains a NaN; for use as `post_func` of MonitorMode.
+    """Print a node if one of its outputs contains a NaN. The function can be the `post_func` of a MonitorMode.
 
-    Values that are not numeric arrays, e.g. random states, are skipped.
+    Values that are not numeric arrays, such as random states, are skipped.
     """
     import numpy
 

@@ -21,7 +21,7 @@ def flatten(l):
     Returns
     -------
     list
-        For an object that is neither a list nor a tuple, a list with that object.
+        The elements. For an object that is neither a list nor a tuple, a list with this object.
     """
     result, todo = [], [l]
     while todo:
@@ -34,7 +34,7 @@ def flatten(l):
 
 
 def _numbers(arr):
-    """Return the elements of a value as a floating point or complex array, or None if it has another dtype."""
+    """Return the elements of a value as a floating point or complex array. Return None if it has another dtype."""
     if isinstance(arr, (np.random.RandomState, np.random.Generator, slice)) or arr is None:
         return None
     if not isinstance(arr, (np.ndarray, np.generic)):
@@ -75,8 +75,8 @@ def contains_nan(arr, node=None, var=None):
     var : Variable, optional
         The variable that has the value.
     """
-    # A sum is NaN if an element is NaN, or if it adds infinities of both signs. The sum is tested first, so that
-    # usually no array of flags is allocated.
+    # A sum is NaN if an element is NaN, or if it adds infinities of both signs. Compute the sum first, because then
+    # usually no array of flags has to be allocated.
     if not _is_numeric_value(arr, var):
         return False
     arr = _numbers(arr)
@@ -106,28 +106,28 @@ class NanGuardMode(Mode):
     Parameters
     ----------
     nan_is_error : bool, optional
-        Whether NaN is an error; by default `config.NanGuardMode.nan_is_error`.
+        Whether NaN is an error. By default, `config.NanGuardMode.nan_is_error`.
     inf_is_error : bool, optional
-        Whether infinities are errors; by default `config.NanGuardMode.inf_is_error`. Use False for programs that start
-        a maximum from ``-inf``.
+        Whether infinities are errors. By default, `config.NanGuardMode.inf_is_error`. Use False for programs that begin
+        a maximum with ``-inf``.
     big_is_error : bool, optional
-        Whether absolute values above 1e10 are errors; by default `config.NanGuardMode.big_is_error`.
+        Whether absolute values above 1e10 are errors. By default, `config.NanGuardMode.big_is_error`.
     optimizer : str, Query or Optimizer
-        "default": the optimizer of `config.optimizer`.
+        "default" stands for the optimizer of `config.optimizer`.
     linker
         Not used. The parameter exists so that methods of `Mode` can make copies.
 
     Notes
     -----
-    The functions raise AssertionError, with the node and the line of the user's program that created its output. If
-    `config.NanGuardMode.action` is "warn", they warn and continue; if it is "pdb", they start the debugger. Inputs and
-    constants are checked when a function starts, then the outputs of each node. A variable ``v`` with
-    ``v.tag.nan_guard_mode_check = False`` is exempt, and so are its replacements by rewrites. Memory that was never
-    written can contain any bits, so the output of AllocEmpty is exempt too; the tag ``alloc_empty_to_zeros`` fills it
-    with zeros.
+    The functions raise an AssertionError that names the node and the line of the user's program that created its
+    output. If `config.NanGuardMode.action` is "warn", they warn and continue. If it is "pdb", they start the debugger.
+    Inputs and constants are checked when a function starts. The outputs of each node are checked after the node. A
+    variable ``v`` with ``v.tag.nan_guard_mode_check = False`` is not checked, and neither are its replacements by
+    rewrites. Memory that was never written can contain any bits, so the output of AllocEmpty is not checked either.
+    With the tag ``alloc_empty_to_zeros``, it is filled with zeros.
 
-    After an error, shared variables have their values from before the call: those that are updated in place are copied
-    in every call.
+    After an error, shared variables have the values that they had before the call: values that are updated in place are
+    copied in every call.
     """
 
     def __init__(self, nan_is_error=None, inf_is_error=None, big_is_error=None, optimizer="default", linker=None):
@@ -171,7 +171,7 @@ class NanGuardMode(Mode):
 
     @staticmethod
     def _act(message):
-        """Report an error as `config.NanGuardMode.action` demands: raise, warn, or start the debugger."""
+        """Report an error as `config.NanGuardMode.action` specifies: raise, warn, or start the debugger."""
         action = config.NanGuardMode.action
         if action == "raise":
             raise AssertionError(message)

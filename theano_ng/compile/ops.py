@@ -1,7 +1,7 @@
-"""Ops for variables of any Type: deep copies, views, shapes, shape and broadcast assertions, wrapped Python functions.
+"""Ops for variables of any Type: copies, views, shapes, assertions about shapes, and wrapped Python functions.
 
-This module does not depend on particular Types. A Type supplies C code for these Ops with the `register_*_c_code`
-functions (as text, the documented way) or with `gof.native.register_native_code` (for code of this package).
+This module does not depend on particular Types. The C code of these Ops for a Type is registered with the functions
+`register_*_c_code` (as text, which is the documented way) or, in this package, with `gof.native.register_native_code`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ del _made
 
 integer_types = (int,)
 
-# Type classes whose values DeepCopyOp treats as arrays; the package tensor adds TensorType.
+# Type classes whose values DeepCopyOp copies as arrays. The package tensor adds TensorType.
 expandable_types = ()
 
-# Type classes whose values are immutable and are copied in C by assignment; the package tensor adds Scalar.
+# Type classes whose values are immutable. In C code they are copied by assignment. The package tensor adds Scalar.
 value_types = ()
 
 
-# The dtypes that sizes may have.
+# The dtypes that the lengths of a shape may have.
 _SIZE_DTYPES = frozenset(kind + bits for kind in ("int", "uint") for bits in ("8", "16", "32", "64"))
 
 
@@ -50,9 +50,9 @@ def _size(n):
 
 
 class _RegisteredCode(NativeOp):
-    """Base class of Ops whose C code depends on the Type class of the first input.
+    """The base class of Ops whose C code depends on the Type class of the first input.
 
-    The C code is the text that `register_*_c_code` has registered, or else the native code registered for the Type.
+    The C code is the text that `register_*_c_code` has registered, or native code that is registered for the Type.
     Each subclass has a dict `c_code_and_version` from Type class to (code, ..., version).
     """
 
@@ -92,12 +92,12 @@ class _RegisteredCode(NativeOp):
         return NativeOp.c_init_code_struct(self, node, name, sub)
 
     def c_code_cache_version(self):
-        """Return the versions of all registered texts; an empty tuple, with a warning, if one has no version."""
+        """Return the versions of all registered texts. If a text has no version, warn and return an empty tuple."""
         versions = [self._version(typ) for typ in sorted(self.c_code_and_version, key=lambda typ: typ.__qualname__)]
         return (2, *versions) if all(versions) else ()
 
     def c_code_cache_version_apply(self, node):
-        # Only the text for the node's Type matters: texts for other Types are not in the code of this node.
+        # Only the text for the node's Type matters: the code of this node does not contain texts for other Types.
         if self._registered_text(node) is None:
             return (2,)
         version = self._version(type(node.inputs[0].type))
@@ -106,7 +106,7 @@ class _RegisteredCode(NativeOp):
     def _version(self, typ):
         """Return the name of a Type class and the version of its text.
 
-        If the text was registered without a version, warn and return an empty tuple.
+        If the text was registered without a version, show a warning and return an empty tuple.
         """
         version = self.c_code_and_version[typ][-1]
         if not version:
@@ -120,7 +120,7 @@ class _RegisteredCode(NativeOp):
 
 
 class ViewOp(_RegisteredCode, Op):
-    """An Op that returns a view of its input with the same value. It is used internally and in tests of views."""
+    """An Op that returns a view of its input with the same value. It is used internally, and in tests of views."""
 
     same_for_any_ndim = True
     view_map = {0: [0]}
@@ -158,9 +158,9 @@ view_op = ViewOp()
 
 
 class OutputGuard(ViewOp):
-    """A view Op that declares that it destroys its input, so that no in-place Op may overwrite a function's output.
+    """A ViewOp that declares that it destroys its input. So no in-place Op may overwrite an output of the function.
 
-    Only the destroy handler inserts it.
+    This package does not insert the Op: the feature `Supervisor` protects outputs.
     """
 
     destroy_map = {0: [0]}
@@ -177,16 +177,16 @@ def register_view_op_c_code(type, code, version=()):
     ----------
     type : Type class (not an instance)
     code : str
-        C code with ``%(iname)s``, ``%(oname)s`` for the names of input and output, ``%(fail)s`` for the error exit.
+        C code. ``%(iname)s`` and ``%(oname)s`` are the names of input and output, ``%(fail)s`` leaves after an error.
     version : int or tuple
-        The version of the code, which is part of the compile cache's key. Without it, every process compiles the code
-        again.
+        The version of the code. It is part of the keys of the compile cache. Without a version, every process compiles
+        the code again.
     """
     ViewOp.c_code_and_version[type] = (code, version)
 
 
 class DeepCopyOp(_RegisteredCode, Op):
-    """An Op that copies a value, so that an output shares no memory with inputs, constants or shared variables."""
+    """An Op that copies a value. It ensures that outputs share no memory with inputs, constants or shared variables."""
 
     same_for_any_ndim = True
     c_code_and_version: dict[type, Any] = {}
@@ -211,7 +211,7 @@ class DeepCopyOp(_RegisteredCode, Op):
         if isinstance(node.inputs[0].type, CDataType):
             outs[0][0] = value  # data behind a C pointer cannot be copied; the capsule is reference-counted
         elif isinstance(value, np.ndarray) and isinstance(node.inputs[0].type, expandable_types):
-            # A copy of a numpy.memmap is in memory, so it becomes an ordinary ndarray.
+            # The copy of a numpy.memmap is not mapped to a file, so it becomes an ordinary ndarray.
             outs[0][0] = np.array(value, order="C", subok=False)
         elif hasattr(value, "copy") and not isinstance(value, (list, dict, set)):
             outs[0][0] = value.copy()
@@ -314,7 +314,7 @@ def register_shape_c_code(type, code, version=()):
 
 
 class Shape_i(_RegisteredCode, Op):
-    """An Op that returns one entry of a variable's shape, as an int64 0-d tensor. It is not differentiable.
+    """An Op that returns the length of one dimension of a variable, as an int64 0-d tensor. It is not differentiable.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ class Shape_i(_RegisteredCode, Op):
         return False
 
     def __init__(self, i):
-        # Convert NumPy integers to int, because they are printed and hashed differently.
+        # Convert NumPy integers to int, because NumPy integers are printed and hashed differently.
         self.i = int(i)
 
     def __str__(self):
@@ -351,7 +351,10 @@ class Shape_i(_RegisteredCode, Op):
 
     @property
     def params_type(self):
-        """A ParamsType with the field `i`, for native code. A text registered for a Type contains the number itself."""
+        """A ParamsType with the field `i`, for native code.
+
+        A text that is registered for a Type contains the number itself.
+        """
         params_type = Shape_i._params_type
         if params_type is None:
             params_type = Shape_i._params_type = ParamsType(i=int64)
@@ -390,7 +393,7 @@ class Shape_i(_RegisteredCode, Op):
 
 
 def shape_i_op(i):
-    """Return the Shape_i Op of dimension `i`, always the same object for a dimension."""
+    """Return the Shape_i Op of dimension `i`. It is always the same object."""
     op = shape_i_op.cache.get(i)
     if op is None:
         op = shape_i_op.cache[i] = Shape_i(i)
@@ -401,29 +404,29 @@ shape_i_op.cache = {}  # type: ignore[attr-defined]
 
 
 def shape_i(var, i, fgraph=None):
-    """Return ``var.shape[i]``, as a known expression of the graph's ShapeFeature if possible.
+    """Return ``var.shape[i]``. If possible, return an expression that the graph's ShapeFeature knows.
 
-    Rewrites should use this function. The Shape Ops that they would insert otherwise have to be removed by other
-    rewrites, and then a phase needs more passes to reach its fixed point.
+    Rewrites should use this function. Other rewrites would have to remove the Shape Ops that they would insert
+    otherwise, and a phase would need more passes until the graph does not change any longer.
 
     Parameters
     ----------
     var : Variable
     i : int
     fgraph : FunctionGraph, optional
-        The graph whose ShapeFeature is used if `var` belongs to no graph yet.
+        The graph whose ShapeFeature is used if `var` does not belong to a graph yet.
 
     Returns
     -------
     Variable
-        int64 0-d tensor.
+        An int64 0-d tensor.
     """
     if fgraph is None:
         fgraph = getattr(var, "fgraph", None)
     feature = getattr(fgraph, "shape_feature", None)
     if feature is not None:
         if var not in feature.shape_of and var.owner is not None:
-            # Register the nodes that are not in the graph yet with the feature, inputs first.
+            # Register the nodes that are not in the graph yet in the feature, inputs first.
             stack = [(var.owner, False)]
             while stack:
                 node, ready = stack.pop()
@@ -450,7 +453,7 @@ def register_shape_i_c_code(typ, code, check_input, version=()):
     code : str
         C code with ``%(iname)s``, ``%(oname)s``, ``%(i)s``, ``%(fail)s``.
     check_input : str
-        C code, inserted before `code`, that checks that the input has the dimension ``%(i)s``.
+        C code that checks that the input has dimension ``%(i)s``. It is inserted before `code`.
     version : int or tuple
         The version of the code, which is part of the compile cache's key.
     """
@@ -458,7 +461,7 @@ def register_shape_i_c_code(typ, code, check_input, version=()):
 
 
 class Rebroadcast(_RegisteredCode, Op):
-    """An Op that changes the broadcastable flags of some dimensions, and returns a view.
+    """An Op that changes the broadcastable flags of some dimensions. It returns a view.
 
     ``Rebroadcast((0, True), (1, False))(x)`` makes axis 0 broadcastable and axis 1 not broadcastable.
 
@@ -469,9 +472,9 @@ class Rebroadcast(_RegisteredCode, Op):
     Raises
     ------
     TypeError
-        When the arguments are not pairs of an integer and a bool.
+        If the arguments are not pairs of an integer and a bool.
     ValueError
-        When two pairs contradict each other, or when the variable lacks an axis. At run time: when the length of a
+        If two pairs contradict each other, or if the variable has no such axis. At run time, if the length of a
         dimension that was made broadcastable is not 1.
     """
 
@@ -559,12 +562,12 @@ class Rebroadcast(_RegisteredCode, Op):
 
 
 def rebroadcast(x, flags):
-    """Return `x` with the broadcastable flags of the dict {axis: flag}; `x` itself if it already has them."""
+    """Return `x` with the broadcastable flags in the dict {axis: flag}. Return `x` itself if it already has them."""
     changes = [(axis, flag) for axis, flag in flags.items() if x.broadcastable[axis] != flag]
     if not changes:
         return x
     if x.owner is not None and type(x.owner.op) is Rebroadcast:
-        # Two changes of a flag that cancel are dropped. The run time check of the length is dropped with them.
+        # Omit two changes of a flag that cancel. The check of the length at run time is then omitted, too.
         source = x.owner.inputs[0]
         changes = {**x.owner.op.axis, **dict(changes)}
         changes = [(axis, flag) for axis, flag in changes.items() if source.broadcastable[axis] != flag]
@@ -588,15 +591,15 @@ def register_rebroadcast_c_code(typ, code, version=()):
 
 
 class SpecifyShape(_RegisteredCode, Op):
-    """An Op that adds a shape known to the user to the graph, and returns a view of its input.
+    """An Op that adds a shape that the user knows to the graph. It returns a view of its input.
 
-    The shape must be complete: one entry per dimension. It is checked at run time only if the Op remains in the
-    rewritten graph. If only the shape of the result is used, rewriting usually removes the Op.
+    The shape must be complete, with one entry for each dimension. It is checked at run time only if the Op remains in
+    the rewritten graph. If only the shape of the result is used, rewriting usually removes the Op.
 
     Raises
     ------
     AssertionError
-        When the number of sizes differs from the number of dimensions, or the sizes are not integers. At run time: when
+        If the number of sizes differs from the number of dimensions, or if the sizes are not integers. At run time, if
         the input does not have the specified shape.
     """
 
@@ -670,7 +673,7 @@ class SpecifyShape(_RegisteredCode, Op):
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
-            # The R operator of a constant is zero, which None represents.
+            # The tangent of a constant is zero, which None represents.
             return [None]
         return self(eval_points[0], *inputs[1:], return_list=True)
 
@@ -698,8 +701,8 @@ def register_specify_shape_c_code(typ, code, version=(), c_support_code_apply=No
     ----------
     typ : Type class (not an instance)
     code : str
-        C code with ``%(iname)s``, ``%(oname)s``, ``%(shape)s``, ``%(fail)s`` that checks the shape and the length of
-        ``%(shape)s``, and returns a view of the input.
+        C code that checks the shape and the length of ``%(shape)s``, and returns a view of the input. It contains
+        ``%(iname)s``, ``%(oname)s``, ``%(shape)s``, ``%(fail)s``.
     version : int or tuple
         The version of the code, which is part of the compile cache's key.
     c_support_code_apply : str, optional

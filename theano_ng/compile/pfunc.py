@@ -1,4 +1,7 @@
-"""The step from `function` to FunctionMaker: it makes shared variables, updates and givens explicit in the graph."""
+"""The step between `function` and FunctionMaker.
+
+It makes shared variables, updates and givens explicit in the graph.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from theano_ng.gof.traversal import postorder
 
 
 def iter_over_pairs(pairs):
-    """Return the pairs of a dictionary or of an iterable of pairs; raise ValueError for other elements."""
+    """Return the pairs of a dict or of an iterable of pairs. Raise ValueError if an element is not a pair."""
     if isinstance(pairs, dict):
         return pairs.items()
     pairs = list(pairs)  # an iterator can be read only once
@@ -32,9 +35,9 @@ _warned: set[Any] = set()  # (Op, types, file, line) of the warnings that have b
 
 
 def _warn_of_changed_rank(node, inputs):
-    """Warn if an Op computes another function because its inputs have other numbers of dimensions after a replacement.
+    """Warn if an Op computes another function because a replacement changed the number of dimensions of its inputs.
 
-    The warning is issued once per process for an Op, its types and a line of the user's program.
+    The warning is shown once in a process for an Op, its types and a line of the user's program.
 
     Returns
     -------
@@ -82,9 +85,9 @@ class _Rebuild:
         self.without_default = (
             set(no_default_updates) if isinstance(no_default_updates, (list, tuple)) else bool(no_default_updates)
         )
-        self.clone_d = {}  # original variable to its copy or replacement, for outputs and updates
-        self.replacement_d = {}  # original variable to its copy, for the expressions that replace variables
-        self.leaves = {}  # variable without an owner to its copy, for both kinds of expressions
+        self.clone_d = {}  # original variable -> its copy or replacement, for outputs and updates
+        self.replacement_d = {}  # original variable -> its copy, for the expressions that replace variables
+        self.leaves = {}  # variable without an owner -> its copy, for both kinds of expressions
         self.update_d = {}
         self.update_expr = []
         self.shared_inputs = []
@@ -97,7 +100,10 @@ class _Rebuild:
         )
 
     def record_shared(self, variable):
-        """Record a shared variable, and its default update unless it has another update or default updates are off."""
+        """Record a shared variable.
+
+        Add its default update unless it has another update or default updates are disabled.
+        """
         if variable in self._seen_shared:
             return
         self._seen_shared.add(variable)
@@ -126,11 +132,11 @@ class _Rebuild:
         return variable
 
     def __call__(self, variable):
-        """Return the copy of an output, with its graph."""
+        """Return the copy of an output, and copy its graph."""
         return self._copy(variable, self.clone_d)
 
     def replacement(self, variable):
-        """Return the copy of an expression that replaces a variable, with its graph."""
+        """Return the copy of an expression that replaces a variable, and copy its graph."""
         return self._copy(variable, self.replacement_d)
 
     def _copy(self, variable, clone_d):
@@ -142,7 +148,7 @@ class _Rebuild:
             inputs = [clone_d[i] for i in node.inputs]
             twin = clone_d[node] = node.clone_with_new_inputs(inputs, strict=self.rebuild_strict)
             if not (self.rebuild_strict or self.warned):
-                # One warning is enough: later nodes differ because of the first node.
+                # One warning is enough: later nodes differ because this node differs.
                 self.warned = _warn_of_changed_rank(node, inputs)
             for old, new in zip(node.outputs, twin.outputs):
                 clone_d.setdefault(old, new)
@@ -150,7 +156,7 @@ class _Rebuild:
 
 
 def _check_replacement(old, new, rebuild_strict):
-    """Check that a value or variable may replace a variable, and return it as a variable."""
+    """Check that a value or variable may replace a variable. Return it as a variable."""
     if not isinstance(old, Variable):
         raise TypeError("givens: only variables can be replaced, not %r of type %s" % (old, type(old).__name__))
     if not isinstance(new, Variable):
@@ -168,7 +174,7 @@ def _check_replacement(old, new, rebuild_strict):
 
 
 def check_update(target, expression, update_d):
-    """Check an update, and return its expression converted to the type of its target.
+    """Check an update. Return its expression, converted to the type of its target.
 
     Parameters
     ----------
@@ -180,9 +186,9 @@ def check_update(target, expression, update_d):
     Raises
     ------
     TypeError
-        When the target is not a shared variable, or the expression has another type.
+        If the target is not a shared variable, or the expression has another type.
     ValueError
-        When the target already has an update.
+        If the target already has an update.
     """
     if not isinstance(target, SharedVariable):
         raise TypeError("update target must be a SharedVariable, not %r of type %s" % (target, type(target).__name__))
@@ -222,22 +228,22 @@ def rebuild_collect_shared(
     rebuild_strict : bool
         If True, a replacement must have the type of the variable that it replaces, or a subtype, as a row is a matrix.
     copy_inputs_over : bool
-        If True, the copy uses the same input variables; if False, it has new ones.
+        If True, the copy uses the same input variables. If False, it has new input variables.
     no_default_updates : bool or list of Variable
-        If True, default updates are not used; if a list, they are not used for the variables in it.
+        If True, default updates are not used. If it is a list, they are not used for the variables in the list.
 
     Returns
     -------
     input_variables : list
     cloned_outputs : like `outputs`
     other : list
-        ``[clone_d, update_d, update_expr, shared_inputs]``: a dict of old to new variables, a dict of updates by
-        target, a list of updates in order, and the shared variables that are implicit inputs.
+        ``[clone_d, update_d, update_expr, shared_inputs]``: a dict from old to new variables, a dict from targets to
+        updates, a list of updates in order, and the shared variables that are implicit inputs.
 
     Raises
     ------
     TypeError, ValueError
-        For invalid replacements, updates or outputs.
+        If replacements, updates or outputs are invalid.
     """
     rebuild = _Rebuild(copy_inputs_over, rebuild_strict, no_default_updates)
     if not isinstance(no_default_updates, (bool, list, tuple)):
@@ -285,16 +291,16 @@ def rebuild_collect_shared(
 
 
 def clone_with_replacements(outputs, replace=None, strict=True, share_inputs=True):
-    """Copy the graph of some outputs, and replace variables in the copy. The parameters are those of `theano_ng.clone`.
+    """Copy the graph of some outputs, and replace variables in the copy. It has the parameters of `theano_ng.clone`.
 
-    All replacements are made at once: in the replacing expressions themselves, no variable is replaced.
+    All replacements are made at once: no variable is replaced in the replacing expressions.
 
     Raises
     ------
     TypeError
-        When a replacement has the wrong type.
+        If a replacement has the wrong type.
     AssertionError
-        When a variable is replaced twice.
+        If a variable is replaced twice.
     """
     rebuild = _Rebuild(share_inputs, strict, no_default_updates=False)
     for old, new in iter_over_pairs(replace or []):
@@ -325,14 +331,14 @@ def _clone_output(rebuild, output):
 
 
 def _free_input(rebuild, variable):
-    """Return the variable for an input that has an owner. It has no owner in the copy, which starts from its value."""
+    """Return the variable for an input that has an owner. In the copy it has no owner, so its value must be given."""
     free = variable.clone() if not rebuild.copy_inputs_over else variable
     rebuild.clone_d[variable] = free
     return free
 
 
 class Param(In):
-    """The former name of In; its parameter `default` is the `value` of In."""
+    """The former name of In. Its parameter `default` is the parameter `value` of In."""
 
     def __init__(
         self,

@@ -22,32 +22,32 @@ total_fct_exec_time = 0.0
 total_graph_opt_time = 0.0
 total_time_linker = 0.0
 
-MAX_CALL_TIMES = 2000  # the largest number of recorded times; when it is reached, neighbors are added up
+MAX_CALL_TIMES = 2000  # the maximum number of recorded times. When it is reached, pairs of neighbors are added
 
 _atexit_print_list = []
 _profiler_printers = []
 
 
 def register_profiler_printer(fct):
-    """Register a function that each `ProfileStats.summary` calls; usable as a decorator.
+    """Register a function that `ProfileStats.summary` calls. It can be used as a decorator.
 
     Parameters
     ----------
     fct : callable
-        Called as ``fct(message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size, file)``. The first
-        arguments are the attributes of ProfileStats with these names; `outputs_size` is its `variable_shape`; `file` is
-        the file to which the summary is written.
+        The function is called as ``fct(message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size,
+        file)``. Except for the last two, the arguments are the attributes of ProfileStats with these names.
+        `outputs_size` is `variable_shape`, and `file` is the file to which the summary is written.
     """
     _profiler_printers.append(fct)
     return fct
 
 
 def begin_call(profile, function):
-    """Begin a call of a profiled function, and return the argument `before` for `count_call`.
+    """Begin a call of a profiled function. Return the argument `before` of `count_call`.
 
     Return None if the call counts. Otherwise return the times and counts before the call, which `count_call` restores.
-    With `config.profiling.ignore_first_call` the first call of each function does not count, even if functions share a
-    profile.
+    If `config.profiling.ignore_first_call` is set, the first call of each function does not count, even if several
+    functions share a profile.
     """
     if not config.profiling.ignore_first_call or function in profile._called:
         return None
@@ -78,7 +78,7 @@ def count_call(profile, seconds, before=None):
 
 @contextlib.contextmanager
 def _destination():
-    """Open the file or stream that config.profiling.destination names, as a context manager."""
+    """Open the file or stream that config.profiling.destination names. This is a context manager."""
     name = config.profiling.destination
     if name in ("stderr", "stdout"):
         yield getattr(sys, name)
@@ -88,9 +88,9 @@ def _destination():
 
 
 def _atexit_print_fn():
-    """Print the profile of each function, their sum, and the global times when the program exits.
+    """Print the profile of each function, their sum, and the global times. This runs when the program exits.
 
-    Without any used profile, print the global times only if config.print_global_stats is set.
+    If no profile was used, print the global times only if config.print_global_stats is set.
     """
     to_sum = []
     if config.profile:
@@ -117,7 +117,7 @@ def print_global_stats(file=None):
     Parameters
     ----------
     file : file, optional
-        Default: the destination that config.profiling.destination names.
+        By default, the destination that config.profiling.destination names.
     """
     if file is None:
         with _destination() as file:
@@ -159,7 +159,7 @@ def _make_blank(settings):
 class ProfileStats:
     """The profile of one or more functions.
 
-    To add up the times of several functions, give them the same instance as ``profile=``.
+    To add the times of several functions, pass the same instance as ``profile=``.
 
     Parameters
     ----------
@@ -178,25 +178,25 @@ class ProfileStats:
         The function's name.
     fct_callcount : int
     fct_call_time, vm_call_time : float
-        Seconds spent in whole calls, and in the graphs that they run.
+        The seconds spent in whole calls, and the seconds spent in the graphs that the calls run.
     call_times : list of float
-        Seconds of each call. After many calls, each entry is the sum of `calls_per_time` successive calls.
+        The seconds of each call. After many calls, each entry is the sum of `calls_per_time` successive calls.
     apply_time, apply_callcount, apply_cimpl : dict
-        By Apply node: seconds, number of runs, whether C code ran.
+        Apply node -> seconds, number of runs, and True if C code ran.
     apply_interpreted : dict
-        By Apply node: the number of runs by the interpreter, before the node's kernel was compiled (`config.tiered`).
+        Apply node -> number of runs by the interpreter, before the node's kernel was compiled (`config.tiered`).
     compile_time, optimizer_time, validate_time, linker_time, import_time, linker_node_make_thunks : float
     linker_make_thunk_time : dict
-        By Apply node: seconds spent in making its thunk.
+        Apply node -> seconds spent in making its thunk.
     nb_nodes : int
     compiled : list of (str, float)
-        The modules that the C compiler compiled, with the seconds it took.
+        The modules that the C compiler compiled, and the seconds that each compilation took.
     graphs_from_disk : int
         The number of rewritten graphs that were read from disk.
     optimizer_profile : tuple or None
-        With config.profile_optimizer: the optimizer and the result of its call.
+        The optimizer and the result of its call, if config.profile_optimizer is set.
     variable_shape, variable_strides, variable_offset : dict
-        With config.profile_memory: shape, strides and offset by variable.
+        Variable -> shape, strides or offset, if config.profile_memory is set.
     node_executed_order, node_cleared_order : list
     """
 
@@ -249,7 +249,8 @@ class ProfileStats:
         self.calls_left = self.calls_per_time - 1
 
     def empty_copy(self):
-        """Return a replacement for this profile in the pickle of a function: an empty profile with the same settings.
+        """Return the object that replaces this profile in the pickle of a function: an empty profile with the same
+        settings.
 
         Functions that share a profile also share the empty profile after unpickling.
         """
@@ -311,7 +312,7 @@ class ProfileStats:
         return total
 
     def reset(self):
-        """Reset the times and counts of calls; the times of compilation are kept."""
+        """Reset the times and counts of calls. The times of compilation are kept."""
         self.fct_call_time = self.vm_call_time = 0.0
         self.fct_callcount = 0
         self.call_times, self.calls_per_time, self.calls_left = [], 1, 0
@@ -337,49 +338,50 @@ class ProfileStats:
         return table
 
     def class_time(self):
-        """Return the seconds by Op class."""
+        """Return a dict: Op class -> seconds."""
         return self._by(lambda node: type(node.op), self.apply_time, 0.0)
 
     def class_callcount(self):
-        """Return the number of runs by Op class."""
+        """Return a dict: Op class -> number of runs."""
         return self._by(lambda node: type(node.op), self.apply_callcount)
 
     def class_nodes(self):
-        """Return the number of nodes by Op class."""
+        """Return a dict: Op class -> number of nodes."""
         return self._by(lambda node: type(node.op), dict.fromkeys(self.apply_callcount, 1))
 
     def class_impl(self):
-        """Return the implementation that ran, by Op class: "C ", "Py" or "C/Py"."""
+        """Return a dict: Op class -> the implementation that ran, "C ", "Py" or "C/Py"."""
         return self._impl_by(lambda node: type(node.op))
 
     def op_time(self):
-        """Return the seconds by Op; equal Ops have one entry."""
+        """Return a dict: Op -> seconds. Equal Ops have one entry."""
         return self._by(lambda node: node.op, self.apply_time, 0.0)
 
     def op_callcount(self):
-        """Return the number of runs by Op."""
+        """Return a dict: Op -> number of runs."""
         return self._by(lambda node: node.op, self.apply_callcount)
 
     def op_nodes(self):
-        """Return the number of nodes by Op."""
+        """Return a dict: Op -> number of nodes."""
         return self._by(lambda node: node.op, dict.fromkeys(self.apply_callcount, 1))
 
     def op_impl(self):
-        """Return the implementation that ran, by Op: "C ", "Py" or "C/Py"."""
+        """Return a dict: Op -> the implementation that ran, "C ", "Py" or "C/Py"."""
         return self._impl_by(lambda node: node.op)
 
     def fill_node_total_time(self, node, total_times):
-        """Set ``total_times[node]`` to the seconds of a node plus the total times of the nodes of its inputs.
+        """Set ``total_times[node]`` to the seconds of a node plus the total seconds of the nodes that compute its
+        inputs.
 
-        A node that is reached on several paths counts once for each path. The nodes of the inputs must already have
-        entries in `total_times`.
+        A node that is reached on several paths is counted once for each path. The nodes that compute the inputs must
+        already have entries in `total_times`.
         """
         total_times[node] = self.apply_time.get(node, 0.0) + sum(
             total_times[r.owner] for r in node.inputs if r.owner is not None and r.owner in total_times
         )
 
     def compute_total_times(self):
-        """Return the total seconds of each node, including those of all nodes that it depends on.
+        """Return a dict: node -> total seconds of the node and of all nodes on which it depends.
 
         Returns
         -------
@@ -401,9 +403,9 @@ class ProfileStats:
         Parameters
         ----------
         file : file, optional
-            Default: the standard error stream.
+            By default, the standard error stream.
         n_ops_to_print, n_apply_to_print : int
-            The largest numbers of lines in the tables of Ops and of nodes.
+            The maximum numbers of lines in the table of Ops and in the table of nodes.
         """
         file = sys.stderr if file is None else file
         self.summary_function(file)
@@ -513,7 +515,7 @@ class ProfileStats:
         ----------
         file : file, optional
         N : int, optional
-            Number of lines.
+            The maximum number of lines.
         """
         file = sys.stderr if file is None else file
         if not sum(self.apply_time.values()):
@@ -535,7 +537,7 @@ class ProfileStats:
         )
 
     def summary_ops(self, file=None, N=None):
-        """Print the table of Ops; equal Ops have one line. The parameters are those of `summary_class`."""
+        """Print the table of Ops. Equal Ops have one line. The parameters are the parameters of `summary_class`."""
         file = sys.stderr if file is None else file
         if not sum(self.apply_time.values()):
             _logger.warning("Profiling summary called without data")
@@ -550,7 +552,7 @@ class ProfileStats:
         )
 
     def summary_nodes(self, file=None, N=None):
-        """Print the table of Apply nodes. The parameters are those of `summary_class`."""
+        """Print the table of Apply nodes. The parameters are the parameters of `summary_class`."""
         file = sys.stderr if file is None else file
         if not sum(self.apply_time.values()):
             _logger.warning("Profiling summary called without data")
@@ -582,9 +584,9 @@ class ProfileStats:
         )
 
     def _node_details(self, node, seconds):
-        """Return lines with the shapes of a node, and its floating point speed if the Op has a method `flops`.
+        """Return lines with the shapes of a node, and with its floating point speed if the Op has a method `flops`.
 
-        The text is empty without a memory profile.
+        The text is empty if there is no memory profile.
         """
         if not self.variable_shape:
             return ""
@@ -607,13 +609,13 @@ class ProfileStats:
         return text
 
     def summary_memory(self, file, N=None):
-        """Print the memory that the values of the graph took in the latest call (needs config.profile_memory).
+        """Print the memory that the values of the graph used in the latest call. This requires config.profile_memory.
 
         Parameters
         ----------
         file : file
         N : int, optional
-            Number of Apply nodes to print.
+            The maximum number of Apply nodes to print.
         """
         memory_report(self, file, N)
 
@@ -664,9 +666,9 @@ class ProfileStats:
     def to_html(self, path):
         """Write the profile as a self-contained HTML page, for any browser.
 
-        The page shows the time by Op, by node, and by line of the program; the times of calls; and the compilation of
-        the function. With `config.profile_memory` it shows the allocated memory node by node, and with
-        `config.profile_optimizer` the time of each rewrite.
+        The page shows the time of each Op, each node, and each line of the program, the times of calls, and the
+        compilation of the function. With `config.profile_memory`, it shows the allocated memory node by node. With
+        `config.profile_optimizer`, it shows the time of each rewrite.
 
         Parameters
         ----------
@@ -720,9 +722,9 @@ class ScanProfileStats(ProfileStats):
     Attributes
     ----------
     callcount, nbsteps : int
-        The numbers of calls of the Scan and of its steps.
+        The number of calls of the Scan, and the number of its steps.
     call_time : float
-        The total time of the calls in seconds. `vm_call_time` is the time of the steps only.
+        The total time of the calls in seconds. `vm_call_time` is only the time of the steps.
     """
 
     callcount = 0
@@ -757,7 +759,7 @@ class ScanProfileStats(ProfileStats):
         return "the loop %s" % (self.name or "without a name")
 
     def calls_on_page(self):
-        """Return the data about calls for the HTML page: those of a function, and ``steps``."""
+        """Return the data about calls for the HTML page: the data of a function, and ``steps``."""
         return {
             **super().calls_on_page(),
             "kind": "loop",

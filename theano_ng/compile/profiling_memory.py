@@ -4,7 +4,7 @@ from theano_ng.configdefaults import config
 
 
 def _aliased(node):
-    """Return the indices of the outputs that share an input's memory."""
+    """Return the indices of the outputs that share memory with an input."""
     aliased = set()
     for table in (getattr(node.op, "view_map", None), getattr(node.op, "destroy_map", None)):
         aliased.update(table or ())
@@ -12,14 +12,14 @@ def _aliased(node):
 
 
 def inplace_codes(node):
-    """Return how each output of a node gets its memory, as declared by the Op: "c" created, "i" inplace, "v" view."""
+    """Return for each output how it gets its memory, as the Op declares: "c" created, "i" in place, "v" view."""
     views = set(getattr(node.op, "view_map", None) or ())
     inplace = set(getattr(node.op, "destroy_map", None) or ())
     return ["i" if i in inplace else "v" if i in views else "c" for i in range(len(node.outputs))]
 
 
 def variable_size(profile, r):
-    """Return the size in bytes of a variable's value in the latest call; 0 if its Type cannot compute sizes."""
+    """Return the size in bytes of a variable's value in the latest call. Return 0 if its Type cannot compute sizes."""
     info = profile.variable_shape.get(r)
     if info is None or isinstance(info, str):
         return 0
@@ -30,7 +30,7 @@ def variable_size(profile, r):
 
 
 class GraphMemory:
-    """Sizes, owners and readers of the values of one executed graph.
+    """The sizes of the values of one executed graph, the memory that they share, and the number of their readers.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class GraphMemory:
                     self.size[out] = variable_size(profile, out)
         self.kept = {self._root(r) for r in getattr(fgraph, "outputs", ())}
         self.inputs = {r: variable_size(profile, r) for node in nodes for r in node.inputs if r not in computed}
-        # for each variable with separate memory: the number of nodes that read this memory
+        # variable with separate memory -> the number of nodes that read this memory
         self.readers = {}
         for node in nodes:
             for r in dict.fromkeys(self._root(r) for r in node.inputs):
@@ -67,16 +67,16 @@ class GraphMemory:
         return self.memory_of.get(r, r)
 
     def peak(self, order=None, free=True):
-        """Return the largest number of bytes held at once, without inputs, when the nodes run in the given order."""
+        """Return the maximum number of bytes held at once, without inputs, if the nodes run in the given order."""
         return max(self.timeline(order, free), default=0)
 
     def timeline(self, order=None, free=True):
-        """Return the bytes held after each node has allocated its outputs, without inputs.
+        """Return the number of bytes that are held after each node has allocated its outputs, without inputs.
 
         Parameters
         ----------
         order : list of Apply, optional
-            Default: the order in which the nodes ran.
+            By default, the order in which the nodes ran.
         free : bool
             Whether values are freed after their last use.
 
@@ -94,7 +94,7 @@ class GraphMemory:
         return found
 
     def alive_at(self, position):
-        """Return the variables with separate memory that are held after the outputs of the node at a position exist."""
+        """Return the variables with separate memory that are held when the node at `position` has its outputs."""
         alive, waiting = {}, dict(self.readers)
         for i, node in enumerate(self.nodes):
             alive.update(dict.fromkeys(out for out in node.outputs if out in self.size))
@@ -108,7 +108,10 @@ class GraphMemory:
         return sum(self.size.get(out, 0) for out in node.outputs)
 
     def _freed(self, node, waiting):
-        """Return the bytes that are freed after a node. Update `waiting`, the numbers of remaining readers."""
+        """Return the number of bytes that are freed after a node.
+
+        Update `waiting`, the numbers of remaining readers.
+        """
         return sum(self.size[r] for r in self._dead(node, waiting))
 
     def _dead(self, node, waiting):
@@ -122,9 +125,9 @@ class GraphMemory:
                 yield out
 
     def frugal_order(self):
-        """Return an order of the nodes that needs little memory, found greedily.
+        """Return an order of the nodes that needs little memory. It is found by a greedy search.
 
-        The next node is always the one, of all nodes that can run, after which the least memory is held.
+        Among the nodes that can run, the next node is always the node after which the least memory is held.
         """
         orderings = getattr(getattr(self.nodes[0], "fgraph", None), "orderings", dict)() if self.nodes else {}
         mine = set(self.nodes)
@@ -165,7 +168,7 @@ def memory_report(profile, file, n_apply=None):
         A profile of a run with config.profile_memory.
     file : file
     n_apply : int, optional
-        The largest number of nodes to print.
+        The maximum number of nodes to print.
     """
     graphs = {}
     for node in profile.node_executed_order:

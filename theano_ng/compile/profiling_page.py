@@ -1,8 +1,8 @@
 """HTML pages of profiles, for `ProfileStats.to_html`.
 
-A page is the template `profiling_page.html` with the data of a profile inserted as JSON. The script of the page draws
-tables and charts from the data. It loads no other file, and inserts names as text only, never as HTML. All sums are
-computed in this module, where they can be tested.
+A page is the template `profiling_page.html`, into which the data of a profile are inserted as JSON. The script of the
+page draws tables and charts from the data. It loads no other file, and inserts names only as text, never as HTML. All
+sums are computed in this module, where they can be tested.
 """
 
 import linecache
@@ -33,8 +33,8 @@ def page(profile):
     import json
 
     data = contents(profile)
-    # The JSON text must contain no end tag of the script element. json.dumps also escapes U+2028 and U+2029, which end
-    # a line in older browsers.
+    # The JSON text must not contain an end tag of the script element. json.dumps also escapes U+2028 and U+2029, which
+    # end a line in older browsers.
     text = (
         json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     )
@@ -54,8 +54,8 @@ def contents(profile):
     Returns
     -------
     dict
-        ``title``, ``calls``, ``nodes``, ``lines``, ``ops``, ``classes``, ``runs``, ``compilation``, ``tips`` and
-        ``loops``, a list with such a dict for each loop that was profiled.
+        The keys ``title``, ``calls``, ``nodes``, ``lines``, ``ops``, ``classes``, ``runs``, ``compilation``, ``tips``
+        and ``loops``. ``loops`` is a list of such dicts, one for each loop that was profiled.
     """
     graphs = _graphs(profile)
     lines = _Lines()
@@ -85,14 +85,14 @@ def _graphs(profile):
 
 
 def _profiled(profile, graphs):
-    """Return the nodes of all graphs in the order in which they run, then nodes that no longer belong to a graph."""
+    """Return the nodes of all graphs in the order in which they run, then nodes that belong to no graph any longer."""
     return list(
         dict.fromkeys([node for order in _orders(profile, graphs) for node in order] + list(profile.apply_callcount))
     )
 
 
 def _orders(profile, graphs):
-    """Return, for each graph, its nodes in the order in which they ran; in topological order if that is not known."""
+    """Return, for each graph, its nodes in the order in which they ran. If it is not known, use a topological order."""
     orders = []
     for fgraph in graphs:
         ran = [node for node in profile.node_executed_order if getattr(node, "fgraph", None) is fgraph]
@@ -105,7 +105,7 @@ def _class_name(cls):
 
 
 def _node(profile, node, number, lines):
-    """Return one row of the table of nodes, with the node itself."""
+    """Return one row of the table of nodes. The row contains the node itself, too."""
     return {
         "node": node,
         "id": number,
@@ -134,7 +134,7 @@ def _value(profile, variable):
 
 
 def _grouped(nodes, key, impls, name):
-    """Return the rows of the table of Ops or of classes, with the sums over their nodes."""
+    """Return the rows of the table of Ops or of Op classes, with sums over the nodes of each row."""
     impl_of = {name(which): impl.strip() for which, impl in impls.items()}
     rows = {}
     for node in nodes:
@@ -150,13 +150,16 @@ def _grouped(nodes, key, impls, name):
 
 
 class _Lines:
-    """The table of the lines of the user's program that created the nodes. Each line has one row."""
+    """The table of the lines of the user's program that created nodes. Each line of the program has one row."""
 
     def __init__(self):
         self.numbers, self.rows = {}, []
 
     def of(self, node):
-        """Return the row number of the line that created a node: the innermost line outside of the package, or None."""
+        """Return the number of the row for a node: the innermost line outside of the package that created the node.
+
+        Return None if no such line is known.
+        """
         for trace in stack_traces_of(node.outputs):
             for file, line, function, text in reversed(trace):
                 if line and not (file.startswith(PACKAGE) and TESTS not in file):
@@ -172,7 +175,7 @@ class _Lines:
         return self.numbers[key]
 
     def table(self, nodes):
-        """Return the rows, with the sums over their nodes. Nodes without a known line are not counted."""
+        """Return the rows, with sums over their nodes. A node for which no line is known is not counted."""
         for row in self.rows:
             row.update(seconds=0.0, calls=0, nodes=0, bytes=0)
         for node in nodes:
@@ -189,9 +192,10 @@ class _Lines:
 
 
 def _run(profile, order, numbers):
-    """Return the memory data of one graph, with its nodes in the order of a call.
+    """Return the memory data of one graph. Its nodes are in the order in which they run.
 
-    The data include the bytes held after each node has allocated its outputs, and the values alive at the peak.
+    The data include the bytes that are held after each node has allocated its outputs, and the values alive at the
+    peak.
     """
     run = {"nodes": [numbers[node] for node in order], "memory": None}
     if not profile.variable_shape or not any(node in profile.node_executed_order for node in order):
@@ -238,19 +242,19 @@ def _compilation(profile, numbers):
 
 
 def _rewrites(optimizer, result):
-    """Return the optimizers that ran, with their times, as a tree. Optimizers that took no time are left out.
+    """Return the optimizers that ran, with their times, as a tree. Optimizers that took no time are omitted.
 
     Parameters
     ----------
     optimizer : Optimizer
     result : object
-        The result of its `apply`.
+        The result of the method `apply` of the optimizer.
 
     Returns
     -------
     list of dict
-        ``name``, ``seconds``, ``before`` and ``after`` (numbers of nodes, or None), ``applied`` and ``created`` (counts
-        for rules, otherwise None), ``inside`` (the list for the optimizers inside).
+        Dicts with the keys ``name``, ``seconds``, ``before`` and ``after`` (numbers of nodes, or None), ``applied`` and
+        ``created`` (counts for rules, otherwise None), and ``inside`` (the list for the contained optimizers).
     """
     if isinstance(optimizer, SeqOptimizer) and isinstance(result, tuple):
         opts, times, sub_profiles, nodes = result[0], result[1], result[6], result[8]

@@ -28,25 +28,25 @@ class SharedVariable(Variable):
     name : str or None
     type : Type
     value : object
-        The initial value, which the type filters.
+        The initial value. The type's `filter` checks or converts it.
     strict : bool
         If True, refuse values of another type instead of converting them.
     allow_downcast : bool, optional
     container : Container, optional
-        An existing container to use; `value` must be None then.
+        An existing container to use. `value` must be None in this case.
 
     Raises
     ------
     TypeError
-        When both value and container are given, or the value does not fit the type.
+        If both value and container are given, or if the value does not fit the type.
 
     Attributes
     ----------
     default_update : Variable
-        An optional attribute: the update in every function that uses the variable without giving it another update.
+        An optional attribute: the update in every function that uses the variable and has no other update for it.
     """
 
-    # Set by the constructor. A function that uses the variable as an implicit input reads and writes this container.
+    # The constructor sets this attribute. A function that uses the variable as an implicit input reads and writes it.
     container: Container = None  # type: ignore[assignment]
 
     def __init__(
@@ -82,7 +82,7 @@ class SharedVariable(Variable):
         Parameters
         ----------
         borrow : bool
-            If True, the result may be the internal value itself; if False, it is always a copy.
+            If True, the result may be the internal value itself. If False, it is always a copy.
         return_internal_type : bool
             If True, return an object of the type that functions use, even if it is not a NumPy array.
         """
@@ -114,7 +114,7 @@ class SharedVariable(Variable):
         return twin
 
     def __getitem__(self, *args):
-        """Raise TypeError with an explanation: a shared variable that is no tensor cannot be indexed."""
+        """Raise a TypeError with an explanation: a shared variable that is not a tensor cannot be indexed."""
         value = self.get_value(borrow=True)
         raise TypeError(
             "A shared variable that holds a %s cannot be indexed symbolically. Did you mean to share numpy.asarray(value)?"
@@ -123,10 +123,9 @@ class SharedVariable(Variable):
 
 
 def shared_constructor(ctor: C, remove: bool = False) -> C:
-    """Register a constructor of shared variables (a decorator), or remove it.
+    """Register a constructor of shared variables, or remove it. This is a decorator.
 
-    Constructors are tried from the last registered to the first. A constructor that cannot handle a value raises
-    TypeError.
+    Constructors are tried in reverse order of registration. A constructor that cannot handle a value raises TypeError.
     """
     if remove:
         constructors.remove(ctor)
@@ -160,18 +159,18 @@ def shared(
 def shared(
     value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Return a shared variable, initialized with a copy of `value` or, with ``borrow=True``, with `value` itself.
+    """Return a new shared variable. Its value is a copy of `value` or, with ``borrow=True``, `value` itself.
 
     Parameters
     ----------
     value : object
-        The initial value. For an array, the type has its dtype and number of dimensions. No axis is broadcastable
-        unless ``broadcastable=`` is given.
+        The initial value. For an array, the type of the variable has the dtype and the number of dimensions of the
+        array. No axis is broadcastable unless ``broadcastable=`` is given.
     name : str, optional
     strict : bool
     allow_downcast : bool, optional
     **kwargs
-        Arguments for the constructor, e.g. ``borrow``, ``broadcastable``, ``target``.
+        Arguments for the constructor, such as ``borrow``, ``broadcastable`` or ``target``.
 
     Returns
     -------
@@ -180,7 +179,7 @@ def shared(
     Raises
     ------
     TypeError
-        When the value is symbolic, or no constructor accepts the value and the keywords.
+        If the value is symbolic, or if no constructor accepts the value and the keywords.
     """
     if isinstance(value, Variable):
         raise TypeError("Shared variable constructor needs numeric values and not symbolic variables; got %s" % value)

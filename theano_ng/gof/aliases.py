@@ -1,6 +1,6 @@
-"""Names of types for annotations in this package. Checkers and editors read them; no module imports this one to run.
+"""Names of types for annotations in this package.
 
-The modules import these names under ``if TYPE_CHECKING``.
+Type checkers and editors read this module. Other modules import the names only under ``if TYPE_CHECKING``.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from theano_ng.gof.graph import Apply, Variable
 
-# A place for a value: a list of one element. A thunk reads the cells of its inputs and fills those of its outputs.
+# A place for a value: a list of one element. A thunk reads the cells of its inputs and fills the cells of its outputs.
 Cell: TypeAlias = list[Any]
 Cells: TypeAlias = list[Cell]
 
 # The cell for the value of each variable.
 StorageMap: TypeAlias = dict[Variable, Cell]
 
-# For each variable, a list of one element: whether the variable is computed.
+# Variable -> a list with one bool, which is True if the variable is computed.
 ComputeMap: TypeAlias = dict[Variable, list[bool]]
 
-# Variables whose previous values must not become output buffers. True means all of them.
+# Variables whose previous values must not become output buffers. True means all variables.
 Recycling: TypeAlias = Iterable[Variable] | Literal[True]
 
 # A use of a variable in a FunctionGraph: a node and the index of its input. For an output of the graph, the node is the
@@ -31,8 +31,8 @@ Client: TypeAlias = tuple[Any, int]
 NodeOrVariable: TypeAlias = Apply | Variable
 
 
-# The result of a rule: the replacements of a node's outputs, or of other variables of the graph by variable. False if
-# there is nothing to do.
+# The result of a rule: a sequence of replacements for a node's outputs, or a dict from variables of the graph to their
+# replacements. False or None if the rule replaces nothing.
 Replacements: TypeAlias = Sequence[Any] | dict[Any, Any] | Literal[False] | None
 
 

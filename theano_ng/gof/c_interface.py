@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class CLinkerObject:
     """The C interface that types and Ops have in common.
 
-    Each of `c_headers`, `c_libraries`, `c_header_dirs`, `c_lib_dirs`, `c_compile_args` and `c_no_compile_args` may take the compiler
-    as an optional argument `c_compiler`.
+    The methods `c_headers`, `c_libraries`, `c_header_dirs`, `c_lib_dirs`, `c_compile_args` and `c_no_compile_args` may
+    have an optional parameter `c_compiler`, to which the compiler is passed.
     """
 
     def c_headers(self) -> list[str]:
@@ -62,7 +62,8 @@ class CLinkerObject:
 class CLinkerOp(CLinkerObject):
     """The C interface of an Op.
 
-    The code that the methods return is embedded. It must not `return`; it may leave only by ``sub['fail']``.
+    The code that `c_code` returns is inserted into a larger function. It must not contain a `return` statement. After
+    an error, it leaves through ``sub['fail']``.
     """
 
     def c_code(self, node: Apply, name: str, inputs: list[str], outputs: list[str], sub: dict[str, str]) -> str:
@@ -87,15 +88,15 @@ class CLinkerOp(CLinkerObject):
         raise MethodNotDefined("%s.c_code" % self.__class__.__name__)
 
     def c_code_cache_version_apply(self, node: Apply) -> tuple[Any, ...]:
-        """Return the version of the C code for this node; by default `c_code_cache_version`."""
+        """Return the version of the C code for this node. By default, return `c_code_cache_version()`."""
         return self.c_code_cache_version()
 
     def c_code_cleanup(self, node: Apply, name: str, inputs: list[str], outputs: list[str], sub: dict[str, str]) -> str:
-        """Return C code that frees resources of `c_code`. It runs after `c_code`, even if that failed."""
+        """Return C code that frees resources of `c_code`. It runs after `c_code`, even if `c_code` failed."""
         raise MethodNotDefined("%s.c_code_cleanup" % self.__class__.__name__)
 
     def c_support_code_apply(self, node: Apply, name: str) -> str:
-        """Return C code for file scope, for this node. Its identifiers have to contain `name`."""
+        """Return C code at file scope that this node needs. Its identifiers have to contain `name`."""
         raise MethodNotDefined("c_support_code_apply", type(self), self.__class__.__name__)
 
     def c_init_code_apply(self, node: Apply, name: str) -> str:

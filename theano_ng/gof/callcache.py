@@ -9,13 +9,13 @@ _logger = logging.getLogger("theano_ng.gof.callcache")
 
 
 class CallCache:
-    """A cache of the results of calls; see `call`.
+    """A cache of the results of function calls. `call` fills it.
 
     Parameters
     ----------
     filename : str, optional
         A file that `persist` wrote. It need not exist. If another user owns or can write the file or a directory above
-        it, it is not loaded, with a warning: a pickle can execute arbitrary code.
+        it, a warning is shown and the file is not loaded, because a pickle can execute arbitrary code.
     """
 
     def __init__(self, filename=None):

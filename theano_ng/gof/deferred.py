@@ -1,6 +1,6 @@
 """Work that can wait until a function has returned its first result.
 
-Examples are to fill a cache on disk, or to start a compiler in the background. `run_later` runs such work in a thread,
+Such work fills a cache on disk, for example, or starts a compiler in the background. `run_later` runs it in a thread,
 a short time after the request. If the process ends earlier, the work runs at the end of the process.
 """
 
@@ -13,16 +13,16 @@ import time
 from theano_ng.gof._lock import Lock
 
 PAUSE = 0.01  # seconds
-EXIT_TIMEOUT = 10.0  # maximal seconds that the end of the process waits for the thread's current work
+EXIT_TIMEOUT = 10.0  # maximum seconds that the end of the process waits for the current work of the thread
 
 
 class DeferredCalls:
-    """A queue of functions without arguments. Each is called once, in order; exceptions are ignored.
+    """A queue of functions without arguments. Each function is called once, in order. Exceptions are ignored.
 
     Attributes
     ----------
     ending : bool
-        Whether the process is about to end. Work that helps only this process is then useless.
+        True if the process is about to end. Work that helps only this process is then useless.
     """
 
     def __init__(self):
@@ -34,8 +34,8 @@ class DeferredCalls:
 
     def __call__(self, function):
         """Schedule a call of `function` in the thread."""
-        # A signal handler may raise between any two lines. Therefore start the thread before recording it: at worst two
-        # threads run.
+        # A signal handler may raise an exception between any two lines. Therefore start the thread before recording it:
+        # at worst two threads run.
         self._todo.append(function)
         with self._state:
             if not self._begun and self._start():
@@ -79,7 +79,7 @@ class DeferredCalls:
             self._todo.clear()
 
     def at_exit(self):
-        """Do the remaining work for other processes, unless the thread is busy for longer than `EXIT_TIMEOUT`."""
+        """Do the remaining work, unless the thread is busy for longer than `EXIT_TIMEOUT`. Set `ending`."""
         self.ending = True
         if self._working.acquire(timeout=EXIT_TIMEOUT):
             try:
@@ -88,7 +88,7 @@ class DeferredCalls:
                 self._working.release()
 
     def after_fork(self):
-        """Discard all work in a child of a fork: the parent does it."""
+        """Discard all work in a forked child, because the parent does the work."""
         self.__init__()
 
 

@@ -24,7 +24,7 @@ from theano_ng.gof.traversal import io_connection_pattern
 if TYPE_CHECKING:
     from theano_ng.tensor.var import TensorVariable
 
-# Seconds spent in grad, for profiles.
+# The number of seconds spent in `grad`, for profiles.
 grad_time: float = 0
 
 
@@ -36,7 +36,8 @@ An Op may offer it in a method ``shortcut(node)``, which returns a Shortcut or N
 inputs : list of Variable
     Variables that determine the output. They need not be inputs of the node.
 passed : list of Variable
-    The variables between `inputs` and the output. If one of these is requested itself, the shortcut is not used.
+    The variables between `inputs` and the output. The shortcut is not used if the gradient of one of these
+    variables is requested.
 gradients : function of Variable -> list of Variable
     A function that takes the gradient of the output and returns the gradients of `inputs`, summed over all paths
     through `passed`.
@@ -51,7 +52,7 @@ class DisconnectedInputError(ValueError):
 
 
 def format_as(use_list: bool, use_tuple: bool, outputs: Any) -> Any:
-    """Return outputs as a list or tuple, or as a single object.
+    """Return outputs as a list, as a tuple, or as a single object.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def format_as(use_list: bool, use_tuple: bool, outputs: Any) -> Any:
     Returns
     -------
     list, tuple or object
-        If both flags are False, the element of a list of length one.
+        If both flags are False, and `outputs` is a list of length one, its element.
     """
     if use_list and use_tuple:
         raise ValueError("Both flags cannot be simultaneously True")
@@ -83,7 +84,7 @@ def as_list(things: Any) -> list[Any]:
 
 
 def _is_discrete(dtype):
-    """Return True if a dtype has no derivatives: integers and bool."""
+    """Return True if a dtype has no derivatives, because it is an integer or bool."""
     return isinstance(dtype, str) and dtype.startswith(("int", "uint", "bool"))
 
 
@@ -104,7 +105,7 @@ def _float_ones_like(x):
 
 
 def is_zero(x):
-    """Return whether a gradient is zero.
+    """Determine if a gradient is zero.
 
     Returns
     -------
@@ -124,7 +125,10 @@ def is_zero(x):
 
 
 def _node_to_pattern(node):
-    """Return which outputs of a node depend differentiably on which inputs, as bools ``pattern[input][output]``."""
+    """Return the connection pattern of a node, from which non-differentiable connections are removed.
+
+    ``pattern[input][output]`` is True if the output depends differentiably on the input.
+    """
     if not hasattr(node.op, "connection_pattern"):
         return [[True] * len(node.outputs) for _ in node.inputs]
     pattern = node.op.connection_pattern(node)
@@ -222,7 +226,7 @@ def grad(
         Expressions that do not propagate gradients.
     disconnected_inputs : {'raise', 'warn', 'ignore'}
         The action if the cost does not depend (differentiably) on a variable of `wrt`. 'raise' raises
-        DisconnectedInputError. The others use a gradient of zero, with or without a warning.
+        DisconnectedInputError. 'warn' uses a gradient of zero and shows a warning. 'ignore' uses a gradient of zero.
     add_names : bool
         Whether to name each gradient ``(d<cost>/d<wrt>)`` if both variables have names.
     known_grads : dict, optional
@@ -242,7 +246,7 @@ def grad(
     ------
     DisconnectedInputError, NullTypeGradError
     TypeError
-        If the cost is not a scalar, or if an argument that must be a variable is not one.
+        If the cost is not a scalar, or if an argument that must be a variable is not a variable.
     """
     global grad_time
     start = time.perf_counter()
@@ -260,7 +264,7 @@ def grad(
     for var, g_var in (known_grads or {}).items():
         _check_known_gradient(var, g_var)
         # The gradient of an integer variable may be nonzero here, because the Op that computes the variable does not
-        # propagate it.
+        # propagate the gradient.
         grad_dict[var] = g_var
 
     shortcuts: dict[Any, Any] = {}
@@ -323,7 +327,7 @@ def _check_known_gradient(variable, gradient):
 
 
 def _report_disconnected(var, policy):
-    """Raise, warn or ignore that the cost does not depend on a variable.
+    """Raise an error, show a warning or do nothing, because the cost does not depend on a variable.
 
     A warning points to the caller of `grad`, two frames up.
     """
@@ -338,7 +342,7 @@ def _report_disconnected(var, policy):
 
 
 def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
-    """Return the part of the graph that gradients flow through.
+    """Return the part of the graph through which gradients are propagated.
 
     Parameters
     ----------
@@ -348,7 +352,7 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
         The variables whose gradients are needed.
     consider_constant : list of Variable or None
     shortcuts : dict
-        Filled with the shortcuts that are used: the `Shortcut` of each node.
+        Filled with the shortcuts that are used: node -> `Shortcut`.
 
     Returns
     -------
@@ -387,7 +391,7 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
                     uses.setdefault(r, {}).setdefault(node, []).append(i)
                     reached.add(r)
                     break
-    # Forward: keep those of them that depend on wrt.
+    # Forward: keep those variables that depend on wrt.
     relevant = {r for r in wrt if r in uses}
     for node in order:
         pattern = patterns.get(node)
@@ -403,13 +407,13 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
 
 
 def _shortcut_of(node, kept):
-    """Return the `Shortcut` that the Op of a node offers, if it passes none of the variables in `kept`."""
+    """Return the `Shortcut` that the Op of a node offers. Return None if it passes a variable in `kept`."""
     shortcut = node.op.shortcut(node) if hasattr(node.op, "shortcut") else None
     return shortcut if shortcut is not None and not any(r in kept for r in shortcut.passed) else None
 
 
 def _way_to_pattern(node, shortcuts):
-    """Return `_node_to_pattern` of a node, or the pattern of its shortcut if one is used."""
+    """Return the pattern of a node's shortcut, or `_node_to_pattern` of the node if no shortcut is used."""
     return [[True] for _ in shortcuts[node].inputs] if node in shortcuts else _node_to_pattern(node)
 
 
@@ -437,19 +441,19 @@ def _nodes_behind(outputs, constants=()):
 
 
 def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name, shortcuts):
-    """Compute gradients from the outputs to `wrt`.
+    """Compute the gradients of the variables between the outputs and `wrt`.
 
     Parameters
     ----------
     var_to_app_to_idx : dict
         See `_populate_var_to_app_to_idx`.
     grad_dict : dict
-        The known gradients by variable. The computed gradients are added.
+        Variable -> known gradient. The computed gradients are added.
     wrt : list of Variable
     cost_name : str or None
         The name of the cost, for the names of gradients.
     shortcuts : dict
-        The `Shortcut` of each node that uses one.
+        Node -> `Shortcut`, for nodes that use a shortcut.
 
     Returns
     -------
@@ -479,7 +483,7 @@ def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name, shortcuts)
             g = grad_dict[var] = disconnected_type()
         return g
 
-    # Process users before their inputs, and only nodes that lead to wrt.
+    # Process the users of a variable before its owner, and only nodes that lead to wrt.
     nodes = dict.fromkeys(node for apps in var_to_app_to_idx.values() for node in apps)
     for node in reversed(_ordered(nodes)):
         output_grads = [gradient_of(out) for out in node.outputs]
@@ -510,7 +514,7 @@ def _in_dtype_of(out, g):
 
 
 def input_gradients(node, output_grads):
-    """Return the gradients of a node's inputs, and check them.
+    """Compute the gradients of a node's inputs, and check them.
 
     Parameters
     ----------
@@ -539,7 +543,7 @@ def input_gradients(node, output_grads):
             any(a and n and not discrete for a, n, discrete in zip(row, is_null, is_int)) or null
             for row, null in zip(pattern, only_null)
         ]
-        # The other inputs do not depend on outputs whose gradient is undefined.
+        # The inputs that remain do not depend on outputs whose gradient is undefined.
         known_grads = [disconnected_type() if n else g for g, n in zip(output_grads, is_null)]
     if all(u or not c for u, c in zip(undefined, connected)):
         null = next(g for g in output_grads if isinstance(g.type, NullType))
@@ -622,7 +626,7 @@ def subgraph_grad(
     cost: Variable | None = None,
     details: bool = False,
 ) -> Any:
-    """Return gradients of a part of a graph, propagated from a cost or from known gradients to the variables in `end`.
+    """Return gradients in a part of a graph: from a cost, or from known gradients, to the variables in `end`.
 
     Parameters
     ----------
@@ -631,18 +635,18 @@ def subgraph_grad(
     end : list of Variable
         The variables at which back-propagation stops. They are treated as constants.
     start : dict, optional
-        Known gradients by variable (an ordered mapping), from which back-propagation starts.
+        Variable -> known gradient (an ordered mapping). Back-propagation starts from these gradients.
     cost : Variable, optional
         A scalar from which back-propagation also starts. If `cost` depends on a variable of `start`, its gradient may
         be counted twice.
     details : bool
-        Whether to return also the parts of the gradients that come from `start` and from `cost`.
+        Whether to return also the parts of the gradients that originate from `start` and from `cost`.
 
     Returns
     -------
     (list, list) or (list, list, list, list)
         The gradients with respect to `wrt` and to `end`. With details, also the parts of the gradients with respect to
-        `wrt` that come from `start` and from `cost`. The part of a missing `start` or `cost` is None.
+        `wrt` that originate from `start` and from `cost`. If `start` or `cost` is not given, its part is None.
 
     Examples
     --------
@@ -733,8 +737,9 @@ def Rop(
     eval_points : Variable or list of Variable
         One point for each variable in `wrt`, with the same number of dimensions.
     disconnected_outputs : {'raise', 'warn', 'ignore'}
-        The action if no node computes an output of `f`, or if the output is an integer (such as a length) that depends
-        on no value of `wrt`. Other constant outputs, such as gradients of linear functions, get zeros.
+        The action if no node computes an output of `f`, or if the output is an integer (such as a length) that does not
+        depend on values of `wrt`. For other outputs that are constant, such as gradients of linear functions, the
+        result is zeros.
     return_disconnected : {'zero', 'None', 'Disconnected'}
         The result for such an output: zeros of its shape, None, or a variable of DisconnectedType.
 
@@ -808,7 +813,7 @@ def Rop(
 
 
 def _tangent_by(shortcut, out, tangents):
-    """Return the tangent of `out`, given the tangents of the inputs of its `Shortcut`.
+    """Return the tangent of `out` from the tangents of the inputs of its `Shortcut`.
 
     The shortcut's gradients are a linear function of the output's gradient. The tangent is the transpose of this
     function, applied to the tangents of the inputs.
@@ -829,11 +834,11 @@ def _reads_values(node, j, tangents):
 
 
 def _is_flat(out, wrt, unknown):
-    """Return True if an output without tangent has the tangent zero.
+    """Return True if the tangent of an output is zero, for an output for which no Op returned a tangent.
 
-    This holds for a computed float that does not depend on Ops without tangents, such as a gradient that turned out
-    linear or constant. It also holds for an integer that is computed from values of `wrt`, but not for a length. A
-    variable that no node computes has no derivative.
+    This is the case for a computed float that does not depend on Ops without tangents, such as a gradient that turned
+    out to be linear or constant. It is also the case for an integer that is computed from values of `wrt`, but not for
+    a length. A variable that no node computes has no derivative.
     """
     dtype = getattr(out.type, "dtype", None)
     if out.owner is None or dtype is None:
@@ -846,8 +851,8 @@ def _is_flat(out, wrt, unknown):
 def _constant_tangent(r):
     """Return the tangent of a variable that does not depend on wrt.
 
-    The tangent is zeros for variables that callers supply, otherwise None. With zeros, the result has the inputs that
-    users expect: ``Rop(dot(x, W), W, V)`` is documented to be a function of x, W and V.
+    Return zeros for a variable that callers supply, and None for other variables. With zeros, the result has the inputs
+    that users expect: ``Rop(dot(x, W), W, V)`` is documented to be a function of x, W and V.
     """
     dtype = getattr(r.type, "dtype", None)
     if (
@@ -870,7 +875,7 @@ def _like(r, tangent):
     try:
         return r.type.filter_variable(tangent)
     except TypeError:
-        # The broadcast patterns differ. The Op handles this or raises an error.
+        # The broadcast patterns differ. The Op accepts this or raises an error.
         return tangent
 
 

@@ -1,4 +1,4 @@
-"""FunctionGraph: a graph that is being compiled. It tracks clients, calls features and replaces variables."""
+"""FunctionGraph: a graph during compilation. It tracks clients, notifies features and replaces variables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CachedConstantError(Exception):
-    """Error: a cached constant was put into a FunctionGraph, so graphs would share it. Clone the graph first."""
+    """Error: a FunctionGraph would contain a cached constant, which other graphs share. Clone the graph first."""
 
 
 class MissingInputError(Exception):
@@ -56,14 +56,14 @@ class FunctionGraph(Drawable, object2):
     Parameters
     ----------
     inputs : list of Variable
-        All variables without owner that the outputs depend on, except constants.
+        All variables without an owner on which the outputs depend, except constants.
     outputs : list of Variable
     features : list of Feature, optional
         Features to attach after the graph is populated.
     clone : bool
-        If True, work on a copy of the graph; the caller's variables are then not part of it.
+        If True, work on a copy of the graph. The caller's variables are then not part of the FunctionGraph.
     update_mapping : dict, optional
-        For an output index, the index of the input that the output updates.
+        Index of an output -> index of the input that this output updates.
 
     Attributes
     ----------
@@ -71,11 +71,11 @@ class FunctionGraph(Drawable, object2):
     apply_nodes, variables : OrderedSet
         All nodes and variables of the graph. Each variable has `clients`.
     execute_callbacks_time : float
-        Seconds spent in features.
+        The number of seconds spent in features.
     execute_callbacks_times : dict
-        Seconds spent in each feature.
+        The number of seconds spent in each feature.
     answers : dict
-        A cache of facts about the graph that rules share with each other. Each change of the graph clears it.
+        A cache of facts about the graph, which rules share. Each change of the graph clears it.
 
     Raises
     ------
@@ -145,7 +145,7 @@ class FunctionGraph(Drawable, object2):
             self.__import_r__(r, reason="init")
         for i, r in enumerate(self.outputs):
             r.clients.append(("output", i))
-        # The graph is populated now, as a feature's on_attach expects.
+        # Attach the features now, because their on_attach expects a complete graph.
         for feature in features or ():
             self.attach_feature(feature)
         self.attach_feature(toolbox.ReplaceValidate())
@@ -186,7 +186,10 @@ class FunctionGraph(Drawable, object2):
         node.fgraph = self
 
     def disown(self) -> None:
-        """Release all variables and nodes to other FunctionGraphs. This graph is unusable afterwards."""
+        """Release all variables and nodes, so that other FunctionGraphs can use them.
+
+        This graph is unusable afterwards.
+        """
         for feature in list(self._features):
             self.remove_feature(feature)
         for node in self.apply_nodes:
@@ -234,7 +237,7 @@ class FunctionGraph(Drawable, object2):
                 pending.extend((node.inputs[i], (node, i)) for i in range(len(node.inputs) - 1, -1, -1))
 
     def __import_r__(self, variable: Variable, reason: Any) -> None:
-        """Add a variable and everything it depends on to the graph."""
+        """Add a variable to the graph, and all nodes and variables on which it depends."""
         if isinstance(variable.type, NullType):
             raise TypeError("Computation graph contains a NaN. " + variable.type.why_null)
         if variable in self.variables:
@@ -250,7 +253,7 @@ class FunctionGraph(Drawable, object2):
             self.variables.add(variable)
 
     def __import__(self, apply_node: Apply, check: bool = True, reason: Any = None) -> None:
-        """Add a node and everything it depends on to the graph."""
+        """Add a node to the graph, and all nodes and variables on which it depends."""
         new_nodes = self._nodes_to_import(apply_node)
         if check:
             for node in new_nodes:
@@ -273,7 +276,7 @@ class FunctionGraph(Drawable, object2):
             self.execute_callbacks("on_import", node, reason)
 
     def _nodes_to_import(self, apply_node: Apply) -> list[Apply]:
-        """Return `apply_node` and the nodes it depends on that are not in the graph yet, inputs first."""
+        """Return `apply_node` and the nodes on which it depends that are not in the graph yet, inputs first."""
         known = self.apply_nodes
         order = []
         seen = {apply_node}
@@ -323,7 +326,7 @@ class FunctionGraph(Drawable, object2):
         new_r : Variable
             A variable of the same type as the old input.
         reason : object
-            The cause of the change; it is passed to the features.
+            The cause of the change. It is passed to the features.
 
         Raises
         ------
@@ -364,18 +367,18 @@ class FunctionGraph(Drawable, object2):
             )
 
     def replace(self, r: Variable, new_r: Variable, reason: Any = None, verbose: bool | None = None) -> None:
-        """Replace a variable by another one wherever it is used. This is the main way to change the graph.
+        """Replace a variable by another variable wherever it is used. This is the main way to change the graph.
 
         Parameters
         ----------
         r : Variable
             A variable of the graph. If it is no longer in the graph, nothing happens.
         new_r : Variable
-            A variable of the same type, or convertible to it by ``r.type.convert_variable``.
+            A variable of the same type, or a variable that ``r.type.convert_variable`` can convert to this type.
         reason : object
             The cause of the replacement (such as a rewrite), for messages and features.
         verbose : bool, optional
-            Whether to print the replacement; ``config.optimizer_verbose`` by default.
+            Whether to print the replacement. By default, ``config.optimizer_verbose``.
 
         Raises
         ------
@@ -434,7 +437,7 @@ class FunctionGraph(Drawable, object2):
     # ------------------------------------------------------------ features
 
     def attach_feature(self, feature: Any) -> None:
-        """Attach a feature: call its `on_attach`, and from now on its other callbacks.
+        """Attach a feature: call its `on_attach` now and its other callbacks on later events.
 
         Do nothing if the feature is attached already, or if `on_attach` raises AlreadyThere.
         """
@@ -465,7 +468,7 @@ class FunctionGraph(Drawable, object2):
             on_detach(self)
 
     def _callbacks_of(self, name: str) -> list[tuple[Any, Callable[..., Any]]]:
-        """Return pairs of feature and method, for the features that override the callback `name`."""
+        """Return a list of (feature, method) for the features that override the callback `name`."""
         found = self._callbacks.get(name)
         if found is None:
             default = getattr(toolbox.Feature, name, None)
@@ -512,8 +515,8 @@ class FunctionGraph(Drawable, object2):
         -------
         list of Apply
             A node comes after the nodes that compute its inputs, and after the nodes that the `orderings` of features
-            require. The order depends only on the graph, not on its history: a graph loaded from the cache runs in the
-            same order.
+            require. The order depends only on the graph, not on its history. So a graph that was loaded from the cache
+            runs in the same order.
 
         Raises
         ------
@@ -537,12 +540,12 @@ class FunctionGraph(Drawable, object2):
         return list(self.answers["sorted_nodes"])
 
     def orderings(self) -> dict[Apply, list[Apply]]:
-        """Return the union of the features' `orderings`: constraints on the order in addition to those of the inputs.
+        """Return the union of the features' `orderings`: additional constraints on the order of the nodes.
 
         Returns
         -------
         dict
-            For each node, the list of nodes that have to come before it.
+            Node -> list of nodes that have to come before it, in addition to the nodes that compute its inputs.
         """
         found = []
         for _, method in self._callbacks_of("orderings"):
@@ -572,7 +575,7 @@ class FunctionGraph(Drawable, object2):
     # ------------------------------------------------------------ checks, copies
 
     def check_integrity(self) -> None:
-        """Compare the recorded nodes, variables and clients with the graph itself.
+        """Check that the recorded nodes, variables and clients agree with the graph.
 
         Raises
         ------
@@ -665,8 +668,8 @@ class FunctionGraph(Drawable, object2):
                 state.pop(attr, None)
         for name in ("_callbacks", "_sorted", "answers", "_input_set", "apply_nodes", "variables"):
             del state[name]
-        # Variables and nodes are pickled without the attributes that this graph sets on them; __setstate__ sets these
-        # again.
+        # Variables and nodes are pickled without the attributes that this graph sets on them. __setstate__ sets these
+        # attributes again.
         clients = [(r, [tuple(c) for c in r.clients]) for r in self.variables]
         covering = Covering(graph.io_toposort(self.inputs, self.outputs))
         return covering, list(self.apply_nodes), clients, state
@@ -695,9 +698,9 @@ class FunctionGraph(Drawable, object2):
     def _load_from_theano(self, state: dict[str, Any]) -> None:
         """Restore the graph from a pickle by Theano, without features.
 
-        Everything except the graph itself is computed again.
-        Inside the pickle of a compiled function the variables may still be incomplete. The graph is then not restored.
-        Nothing uses it, because the graphs of loaded functions are rewritten again.
+        Compute everything except the graph itself again. Inside the pickle of a compiled function the variables may
+        still be incomplete. The graph is then not restored: nothing uses it, because the graphs of loaded functions are
+        rewritten again.
         """
         inputs, outputs = state["inputs"], state["outputs"]
         nodes = state["apply_nodes"]

@@ -1,23 +1,26 @@
 """Locks in children of `fork`.
 
-A child has only the thread that forked. If another thread holds a lock at that moment, the child's copy of the lock is
-never released. The data that the lock guards may then be inconsistent.
+A child has only the thread that forked. If another thread holds a lock when the process forks, the child's copy of the
+lock is never released. The data that the lock guards may then be inconsistent.
 """
 
 import os
 import threading
 
-TIMEOUT = 2.0  # maximal seconds that a fork waits for a lock
+TIMEOUT = 2.0  # maximum seconds that a fork waits for a lock
 
 
 class ForkSafeLock:
-    """A lock that forks acquire, with a timeout. The child then finds the lock free and the guarded data consistent.
+    """A lock that a fork acquires first, with a timeout.
+
+    In the child, the lock is then free and the guarded data are consistent.
 
     Parameters
     ----------
     lock : Lock
     reset : callable
-        A function called in the child if the timeout expired. It repairs the data that another thread was changing.
+        A function that is called in the child if the timeout expired. It repairs the data that another thread changed
+        during the fork.
     """
 
     def __init__(self, lock, reset):

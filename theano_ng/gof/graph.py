@@ -28,7 +28,7 @@ _ANNOTATIONS = ("clients", "fgraph", "deps")
 
 
 class _NoParams:
-    """The params of a node whose Op has none. A process has one instance."""
+    """The params of a node whose Op has no params. A process has one instance."""
 
     def __repr__(self) -> str:
         return "NoParams"
@@ -60,8 +60,8 @@ class Drawable:
 class Node(Drawable, object2):
     """A node of a graph.
 
-    Variables are the data, Apply nodes the computations. `Variable.owner` and `Apply.inputs` are a node's parents.
-    `Variable.clients` (inside a FunctionGraph) and `Apply.outputs` are its children.
+    Variables are the data, and Apply nodes are the computations. The parents of a variable are its `owner`, the parents
+    of an Apply node its `inputs`. The children are `clients` (inside a FunctionGraph) and `outputs`.
     """
 
     def get_parents(self) -> list[Any]:
@@ -90,7 +90,7 @@ class Apply(Node):
     inputs : list of Variable
         The arguments.
     outputs : list of Variable
-        The results; their `owner` and `index` are set.
+        The results. The constructor sets their `owner` and `index`.
 
     Raises
     ------
@@ -104,7 +104,7 @@ class Apply(Node):
     inputs: list[Variable]
     outputs: list[Variable]
     tag: Any
-    # Only inside a FunctionGraph.
+    # This attribute exists only inside a FunctionGraph.
     fgraph: FunctionGraph
 
     def __init__(self, op: Op, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
@@ -139,7 +139,7 @@ class Apply(Node):
     def run_params(self) -> Any:
         """Return the params of the node.
 
-        Return NoParams if its Op has none: `get_params` is not defined, or returns None.
+        Return NoParams if its Op has no params: `get_params` is not defined, or returns None.
         """
         try:
             params = self.op.get_params(self)
@@ -182,20 +182,20 @@ class Apply(Node):
         return str(self)
 
     def clone(self) -> Apply:
-        """Duplicate this node with the same inputs and new outputs; tags are copied."""
+        """Return a copy of this node with the same inputs and new outputs. Tags are copied."""
         cp = self.__class__(self.op, self.inputs, [output.clone() for output in self.outputs])
         cp.tag = self.tag.__copy__()
         return cp
 
     def clone_with_new_inputs(self, inputs: Sequence[Variable], strict: bool = True) -> Apply:
-        """Duplicate this node in a new graph.
+        """Return a copy of this node with other inputs.
 
         Parameters
         ----------
         inputs : list of Variable
         strict : bool
-            If True, the types of the inputs have to equal the current ones or be convertible to them. The outputs then
-            have the current types. If False, types may change: `op.make_node` is called, and it may fail.
+            If True, the types of the inputs must equal the current types or be convertible to them. The outputs then
+            have the current types. If False, the types may differ: `op.make_node` is called, and it may fail.
 
         Returns
         -------
@@ -263,7 +263,7 @@ class Variable(Node):
     name: str | None
     tag: Any
     _auto_name: int | str
-    # Only inside a FunctionGraph.
+    # These attributes exist only inside a FunctionGraph.
     fgraph: FunctionGraph
     clients: Clients
 
@@ -297,7 +297,7 @@ class Variable(Node):
 
     @classmethod
     def append_construction_observer(cls, observer: Callable[[Variable], Any]) -> None:
-        """Register `observer`: it is called with every new variable."""
+        """Register `observer`, which is then called with every new variable."""
         Variable.construction_observers.append(observer)
 
     @classmethod
@@ -315,7 +315,10 @@ class Variable(Node):
         return self._label() + self._test_value_line()
 
     def _label(self) -> str:
-        """Return the name. Without a name, return the Op and the output index, or the type if there is no owner."""
+        """Return the name.
+
+        If there is no name, return the Op and the output index, or the type if there is no owner.
+        """
         if self.name is not None:
             return self.name
         if self.owner is not None:
@@ -384,11 +387,11 @@ class Variable(Node):
         Parameters
         ----------
         inputs_to_values : dict, optional
-            Values by variable.
+            Variable -> value.
 
         Notes
         -----
-        The first call compiles a function; later calls with the same variables reuse it. A function that you compile
+        The first call compiles a function. Later calls with the same variables reuse it. A function that you compile
         yourself has less overhead.
 
         Examples
@@ -435,7 +438,7 @@ class Constant(Variable):
     ----------
     type : Type
     data : object
-        The value. It is filtered by the type.
+        The value. The type's `filter` converts it.
     name : str, optional
     """
 
@@ -472,7 +475,7 @@ class Constant(Variable):
         return isinstance(other, Constant) and self.signature() == other.signature()
 
     def signature(self) -> Any:
-        """Return a pair of type and data. It is equal for equal constants."""
+        """Return the pair (type, data). The pairs of equal constants are equal."""
         return (self.type, self._data)
 
     def merge_signature(self) -> Any:
@@ -494,7 +497,7 @@ class Constant(Variable):
         return "Constant{%s}" % name
 
     def clone(self) -> Self:
-        """Return a copy that shares the data. This is safe because the data does not change."""
+        """Return a copy that shares the data. The constructor does not filter the data again."""
         cp = self.__class__.__new__(self.__class__)
         state = self.__dict__
         cp.__dict__.update(state)

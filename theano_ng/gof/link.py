@@ -3,7 +3,7 @@
 A linker binds every variable of a graph to a *cell*, which is a one-element list. It binds every node to a *thunk*: a
 callable without arguments that reads input cells and fills output cells. This module contains the common parts of all
 linkers, the linker that only calls `perform`, and the linker that runs several linkers side by side. The virtual
-machine is in `gof.vm`, compiled C in `gof.codegen.clinker`.
+machine is in `gof.vm`, and the linker that compiles whole graphs is in `gof.codegen.clinker`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Container:
     Parameters
     ----------
     r : Variable or Type
-        The source of the type, and of the name unless `name` is given.
+        The type is taken from it, and so is the name unless `name` is given.
     storage : list
         The cell: a list of one element. Several containers and thunks may share it.
     readonly : bool
@@ -55,7 +55,7 @@ class Container:
     ----------
     type, name, storage, readonly, strict, allow_downcast
     required, implicit : bool
-        Whether the caller must give a value, and whether the caller must not. Function sets them.
+        `required`: the caller must give a value. `implicit`: the caller must not give a value. Function sets both.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Linker:
         self._allow_gc = value
 
     def clone(self, allow_gc: Any = undef) -> Self:
-        """Return a copy of this linker without a graph, and with another `allow_gc` if one is given."""
+        """Return a copy of this linker without a graph. If `allow_gc` is given, the copy uses it."""
         new = copy.copy(self)
         new.fgraph = None
         if allow_gc is not undef:
@@ -201,7 +201,7 @@ class Linker:
         Parameters
         ----------
         unpack_single : bool
-            If True, and if the graph has one output, the function returns the value itself, not a list.
+            If True, and if the graph has one output, the function returns its value instead of a list.
         **kwargs
             Passed to `make_thunk`.
         """
@@ -244,9 +244,9 @@ def map_storage(
     order : list of Apply
         All nodes that will run.
     input_storage, output_storage : None, or list of cells
-        The cells of the graph's inputs and outputs. None creates new ones.
+        The cells of the graph's inputs and outputs. If None, new cells are created.
     storage_map : dict, optional
-        Variable -> cell for variables that have one already; extended in place.
+        Variable -> cell, for variables that already have a cell. It is extended in place.
 
     Returns
     -------
@@ -319,7 +319,7 @@ def streamline(
     fgraph : FunctionGraph
     thunks : list of callable
     order : list of Apply
-        The thunks' nodes.
+        The nodes of the thunks.
     post_thunk_old_storage : list of list of cells, optional
         For each thunk, the cells to empty after it.
     no_recycling : list of cells, optional
@@ -408,7 +408,7 @@ def make_eager_program(
     fgraph = linker.fgraph
     order = linker.schedule(fgraph)
     input_storage, output_storage, storage_map = map_storage(fgraph, order, input_storage, output_storage, storage_map)
-    # All values that a thunk may request exist when it runs, so mark every variable as computed.
+    # All values that a thunk may request exist when the thunk runs, so mark every variable as computed.
     compute_map = {r: [True] for r in storage_map}
     with native_kernels(order if impl != "py" else ()):
         thunks = []
@@ -429,9 +429,9 @@ def make_eager_program(
 
 
 def streamlined(program: Program, nice_errors: bool = True) -> Any:
-    """Return a Python function that runs a program, see `streamline`.
+    """Return a Python function that runs a program; see `streamline`.
 
-    Set the attributes that Functions and users read.
+    The function gets the attributes that Functions and users read.
     """
     f = streamline(
         program.fgraph,
@@ -487,9 +487,9 @@ class PerformLinker(LocalLinker):
 
 
 class Thunk:
-    """A callable with the attributes of a thunk.
+    """A callable that has the attributes of a thunk.
 
-    It wraps a callable without them (a bound method, an object with slots).
+    It wraps a callable to which attributes cannot be added (a bound method, or an object with slots).
 
     Attributes
     ----------
@@ -514,7 +514,7 @@ def make_node_thunk(
     no_recycling: Recycling,
     impl: str | None = None,
 ) -> Any:
-    """Call `node.op.make_thunk`, also for Ops whose `make_thunk` has no parameter `impl`. Error messages name the node.
+    """Call `node.op.make_thunk`, with `impl` if the method has this parameter. Error messages name the node.
 
     The returned thunk always has the attributes `inputs`, `outputs` and `lazy`, even if the Op returned a plain
     callable.
@@ -549,10 +549,10 @@ _gathered: set[Apply] = set()  # nodes that active calls of native_kernels handl
 
 @contextlib.contextmanager
 def native_kernels(order: Iterable[Apply]) -> Iterator[None]:
-    """Compile the kernels of all nodes at once. Thunks that are made inside the context find them loaded.
+    """Compile the kernels of all nodes together. Thunks that are made inside the context use the compiled kernels.
 
     An Op that runs other nodes has a method ``inside()``. It returns the Op's own kernels, and the nodes whose kernels
-    are needed too.
+    are also needed.
 
     Parameters
     ----------
@@ -609,7 +609,7 @@ class WrapLinker(Linker):
     calls_back = True
 
     def __copy__(self) -> Self:
-        """Return a copy of the linker. Its linkers are copied too, because each is bound to its graph."""
+        """Return a copy of the linker. Its linkers are copied, too, because each is bound to its graph."""
         return type(self)([copy.copy(linker) for linker in self.linkers], self.wrapper)
 
     def clone(self, allow_gc: Any = undef) -> Self:

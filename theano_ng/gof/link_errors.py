@@ -52,12 +52,13 @@ def thunk_hook(type, value, trace):
 
 
 def creation_trace_text(trace):
-    """Return a `tag.trace` as the text of a traceback.
+    """Return the stack trace `tag.trace` of a variable as the text of a traceback.
 
     Parameters
     ----------
     trace : list
-        Frames ``(file, line, function[, text])``, or a list of such traces (one for each variable that was merged).
+        Frames ``(file, line, function[, text])``, or a list of traces. There are several traces if variables were
+        merged.
     """
     if not trace:
         return ""
@@ -87,13 +88,14 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     exc_info : tuple, optional
         The result of `sys.exc_info()` when the error was caught. By default, the current result.
     storage_map : dict, optional
-        Variable -> cell; under ``exception_verbosity=high`` the memory that the graph holds is listed.
+        Variable -> cell. If ``exception_verbosity=high``, the message lists the memory that the graph holds.
 
     Notes
     -----
-    The exception keeps its class, but NumPy's private subclass of MemoryError becomes MemoryError. The exception gets
-    the attributes `__thunk_trace__` (the stack trace of the creation of the node's output), `__op_instance__`, and
-    `__applynode_index__`. If an exception class cannot be built from one string, the text is added as a note.
+    The exception keeps its class, except that NumPy's private subclass of MemoryError becomes MemoryError. The
+    exception gets the attributes `__thunk_trace__` (the stack trace of the creation of the node's output),
+    `__op_instance__`, and `__applynode_index__`. If an exception class cannot be built from one string, the text is
+    added as a note.
     KeyboardInterrupt and SystemExit are raised unchanged.
     """
     if exc_info is None:
@@ -139,7 +141,10 @@ def _cells_of(variables, storage_map):
 
 
 def _input_of_wrong_dtype(node, thunk):
-    """Return an input whose value has another dtype than its type, and a description. Return None if there is none."""
+    """Find an input whose value has another dtype than its type.
+
+    Return the variable and a description, or None if all dtypes agree.
+    """
     for variable, cell in zip(node.inputs, getattr(thunk, "inputs", None) or ()):
         wrong = dtype_mismatch(variable, cell[0])
         if wrong is not None:
@@ -166,8 +171,8 @@ class FailedThunk:
 def with_text(exc_type, exc_value, text):
     """Return the exception with a longer message.
 
-    The result is a new exception of the same class. If the class cannot be built with the message, it is the same
-    exception with a note.
+    Return a new exception of the same class. If the class cannot be built from the message, add the text as a note to
+    the given exception and return it.
     """
     message = str(exc_value)
     if issubclass(exc_type, MemoryError):
@@ -248,8 +253,8 @@ def storage_footprint(node, storage_map):
     Returns
     -------
     str
-        ``Storage map footprint:`` and one line for each value: variable, role, shape, element size, total size; then
-        sums. A value that shares its memory with an earlier one is not counted in the sums.
+        ``Storage map footprint:`` and one line for each value: variable, role, shape, element size and total size. The
+        sums follow. A value that shares its memory with an earlier value is not counted in the sums.
     """
     fgraph = getattr(node, "fgraph", None)
     inputs = set(getattr(fgraph, "inputs", ()))

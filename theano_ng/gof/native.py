@@ -44,9 +44,10 @@ class Kernel(NamedTuple):
         C source to put before the function.
     compile_args, libraries : tuple of str
     program : LoopProgram, optional
-        The computation from which the source was written.
+        The computation for which the source was written.
     interpreter : callable, optional
-        ``interpreter(program)`` returns the `Interpretation` for the same computation without a compiler, or None.
+        ``interpreter(program)`` returns an `Interpretation` that performs the same computation without a compiler, or
+        None.
     """
 
     source: str
@@ -70,7 +71,7 @@ class Kernel(NamedTuple):
         return _text_of(self.program, [*includes, self.support, self.source])
 
     def interpretation(self):
-        """Return the `Interpretation` for the same computation, or None if there is none."""
+        """Return the `Interpretation` for the same computation, or None if the computation cannot be interpreted."""
         return self.interpreter and self.interpreter(self.program)
 
     def load_interpreted(self):
@@ -83,9 +84,9 @@ class Kernel(NamedTuple):
 
 
 class ForeignKernel:
-    """A kernel on a device, which the C compiler does not build.
+    """A kernel for a device, which the C compiler does not compile.
 
-    As for a `Kernel`, its address replaces it among the parameters.
+    As for a `Kernel`, its address replaces it in the parameters.
     """
 
     interpreter = None  # it cannot run before it is built
@@ -101,7 +102,7 @@ class ForeignKernel:
 
     @classmethod
     def obtain(cls, kernels):
-        """Build kernels of this class, all together.
+        """Build kernels of this class together.
 
         Parameters
         ----------
@@ -115,7 +116,7 @@ class ForeignKernel:
 
 
 def obtain_kernels(kernels):
-    """Compile kernels. Without a compiler, or until they are compiled (`config.tiered`), interpret them.
+    """Compile kernels. Interpret them if there is no compiler, or until they are compiled (`config.tiered`).
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def write_kernels(kernels, folder):
     ----------
     kernels : iterable of Kernel and ForeignKernel
     folder : str
-        It is made if it does not exist.
+        It is created if it does not exist.
 
     Raises
     ------
@@ -190,17 +191,18 @@ def _obtain(kernels):
 
 
 class NativeCode:
-    """The native implementation of one node: ``NativeCode("theano_ng.tensor.native.blas:gemm", in_place=True)``.
+    """The native implementation of one node, such as ``NativeCode("theano_ng.tensor.native.blas:gemm",
+    in_place=True)``.
 
     Parameters
     ----------
     function : str
         The path ``"package.module:name"`` of a native function.
     **params
-        The parameters of the C code, by the names that it declares (`NATIVE_PARAMS` in native.h). A value is an
-        integer, a sequence of integers or bytes for an array, a sequence of dicts for a table, or a `Kernel` for its
-        address. The values are checked against the declaration when the code is bound to cells, or becomes part of a
-        module's source.
+        The parameters of the C code, under the names that the C code declares (`NATIVE_PARAMS` in native.h). A value is
+        an integer. For an array it is a sequence of integers or bytes, and for a table a sequence of dicts. A `Kernel`
+        stands for its address. The values are checked against the declaration when the code is bound to cells, or
+        becomes part of a module's source.
     """
 
     __slots__ = ("function", "params")
@@ -225,7 +227,7 @@ class NativeCode:
 
     @property
     def kernels(self):
-        """The kernels among the parameters and in the rows of a table."""
+        """The kernels among the parameters and in the rows of the table."""
         return tuple(
             [v for params, _ in self._records() for v in params.values() if isinstance(v, (Kernel, ForeignKernel))]
         )
@@ -285,7 +287,10 @@ class NativeCode:
 
 
 def _with_addresses(params, addresses):
-    """Return parameters with an address in place of each kernel, and of its program if the kernel is the interpreter."""
+    """Return parameters in which an address replaces each kernel.
+
+    If the function is an interpreter, the address of its program is added.
+    """
     found = dict(params)
     for name, value in params.items():
         if isinstance(value, (Kernel, ForeignKernel)):
@@ -341,7 +346,7 @@ def make_native_thunk(node, code, inputs, outputs, kernels=None):
     code : NativeCode
     inputs, outputs : list of cells
     kernels : sequence of LoadedKernel, optional
-        Kernels to use instead of obtaining those of `code`.
+        Kernels to use instead of the kernels of `code`.
 
     Returns
     -------
@@ -377,12 +382,12 @@ def registered_native_code(op, node):
             if make is not None:
                 return make(op, node)
         if "perform" in op_class.__dict__ and "c_code" not in op_class.__dict__:
-            return None  # a subclass with a different computation, in Python
+            return None  # a subclass defines another computation in Python
     return None
 
 
 def equivalent_to_native(c_code):
-    """Mark a `c_code` that does the same as native code, for use in modules of several nodes (decorator).
+    """Mark a `c_code` that is equivalent to native code, for use in modules of several nodes. This is a decorator.
 
     Such a `c_code` does not override the native code, and does not read params.
     """
@@ -397,7 +402,7 @@ _prepared = {}  # Apply -> NativeCode, while thunks are made
 def use_prepared_code(codes):
     """Make `native_code_of` return the given code inside the context.
 
-    Generating it again for each thunk would double the time.
+    Generating the code again for each thunk would double the time.
 
     Parameters
     ----------
@@ -440,11 +445,11 @@ class NativeOp:
                 return NativeCode("theano_ng.tensor.native.elemwise:dimshuffle", copies=not self.inplace, order=...)
     """
 
-    # Indices of inputs that are passed to the native code unchecked (they may be None), because the code checks them
-    # itself.
+    # Indices of inputs that are passed to the native code unchecked (they may be None), because the native code checks
+    # them.
     native_unchecked: tuple[int, ...] = ()
 
-    # True for a subclass of an Op with native code that defines a `c_code`, which is used instead.
+    # True for a subclass of an Op with native code if the subclass defines a `c_code`, which is used instead.
     own_c_code = False
 
     def __init_subclass__(cls, **kwargs):

@@ -1,4 +1,4 @@
-"""The packed parameters of native functions. C code declares them, Python passes them by name.
+"""The packed parameters of native functions. C code declares the parameters, and Python passes them by name.
 
 A native function reads a C struct of int64 words. ``NATIVE_PARAMS(gemm, in_place)`` in its source declares the struct.
 The extension module provides the same text, ``"in_place"``, as ``module.params["gemm"]``. `Record` parses this text and
@@ -8,7 +8,7 @@ packs the values that an Op gives. Thus the offset and the length of each parame
 import operator
 from array import array
 
-# The parameter that the thunk sets: the address of private, zeroed memory, of the size that the C code requests.
+# The parameter that the thunk sets: the address of private, zeroed memory of the size that the C code requests.
 SCRATCH = "scratch"
 
 
@@ -21,10 +21,10 @@ class Record:
         The name for error messages.
     text : str
         The names in the order of the C struct, separated by commas. ``name`` is one word, ``name[2]`` is an array of
-        two words. The last name may be ``name[]``, any number of words, or ``name[row]``, any number of rows with the
-        layout ``texts["row"]``. It is preceded by ``n_name``, the number of these words or rows.
+        two words. The last name may be ``name[]``, an array of any length, or ``name[row]``, a table of rows with the
+        layout ``texts["row"]``. The number of words or rows, ``n_name``, precedes the array or table.
     texts : dict
-        The texts of all records of the module.
+        The texts of all records of the module, by name.
 
     Attributes
     ----------
@@ -40,14 +40,14 @@ class Record:
     Raises
     ------
     ValueError
-        If the text is no such declaration.
+        If the text is not such a declaration.
     """
 
     def __init__(self, name, text, texts):
         self.name = name
         self.offsets = {}
         self.tail = self.row = None
-        self._lengths = {}  # lengths of the fields before `n_tail`; None for a single word
+        self._lengths = {}  # lengths of the fields before `n_tail`. The length is None for a single word
         offset = 0
         for field in text.split(", ") if text else ():
             param, bracket, length = field.partition("[")
@@ -78,7 +78,7 @@ class Record:
         Parameters
         ----------
         params : dict
-            For each name an integer. For an array, a sequence of integers, or bytes, which are padded with zeros. For a
+            Name -> integer. For an array, a sequence of integers or bytes. Missing bytes are filled with zeros. For a
             table, a sequence of dicts.
 
         Returns

@@ -1,7 +1,7 @@
 """Databases of optimizations, which are registered under names and tags, and queries that select optimizations.
 
 Each query of a database builds its optimizer once. The results are cached until the next registration in any database.
-Optimizers hold no state of the functions that they are applied to.
+Optimizers hold no state of the functions to which they are applied.
 """
 
 import copy
@@ -16,11 +16,11 @@ from theano_ng.gof.provenance import is_registered_by_package
 from theano_ng.gof.utils import integer_types
 from theano_ng.lazy import lazy_names
 
-# The classic module has these imported names as attributes.
+# The module `optdb` of Theano 1.0 imports these names, so programs use them as its attributes.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.gof": "opt"})
 
 REGISTERS_FOR_CALLERS = True
-"""See `own.is_registered_by_package`."""
+"""See `provenance.is_registered_by_package`."""
 
 _generation = 0
 """The number of registrations in all databases.
@@ -33,7 +33,7 @@ _loaders = []
 
 
 def register_loader(module):
-    """Register a module that is imported before the first query of any database, or when a name is not found.
+    """Register a module that is imported before the first query of any database, or when a name is not found in it.
 
     Rewriting rules live in higher layers. Their modules take time to import, and are not needed before a function is
     compiled. Code that defines Ops registers the modules of their rules here instead of importing them.
@@ -53,7 +53,8 @@ def load():
     while _loaders:
         importlib.import_module(_loaders.pop(0))
     if hasattr(gc, "freeze") and gc.get_freeze_count() == 0:
-        # All objects so far are long-lived. This moves them to the oldest generation without a collection.
+        # All objects so far are long-lived. freeze and unfreeze move them to the oldest generation without a
+        # collection.
         gc.freeze()
         gc.unfreeze()
 
@@ -101,13 +102,13 @@ def decided_by():
 
 
 class DB:
-    """A database of optimizations (or other databases) by name and tags.
+    """A database that contains optimizations (or other databases) under a name and tags.
 
     Attributes
     ----------
     name : str or None
-        The name of the database; it is a tag of each registered object. It is set when this database is registered in
-        another one.
+        The name of the database. It is a tag of each registered object. The name is set when this database is
+        registered in another database.
     """
 
     def __init__(self):
@@ -120,7 +121,10 @@ class DB:
 
     @property
     def __db__(self):
-        """A dict: name or tag -> the objects registered under it. Rules that are loaded on demand are loaded first."""
+        """A dict: name or tag -> the objects that are registered under it.
+
+        Modules of `register_loader` are imported first.
+        """
         load()
         return self._table
 
@@ -130,7 +134,7 @@ class DB:
     def register(self, name, obj, *tags, **kwargs):
         """Register an optimizer or a database.
 
-        Registrations by code outside this package make functions uncacheable, see `has_foreign_rules`.
+        Registrations by code outside this package prevent that functions are cached, see `has_foreign_rules`.
 
         Parameters
         ----------
@@ -174,9 +178,9 @@ class DB:
         self._add_tags(name, tags, own=False)
 
     def switch_on(self, name, *tags):
-        """Add tags to an optimization of the package because of a flag or a call.
+        """Add tags to an optimization of this package, because of a flag or a call.
 
-        The change enters the graph cache key.
+        The tags become part of the keys of the graph cache.
         """
         self._add_tags(name, tags, own=True)
         depends_on(name, *tags)
@@ -204,7 +208,10 @@ class DB:
         return sorted(tag for tag, objs in self._table.items() if obj in objs and tag not in self._names)
 
     def __query__(self, q):
-        """Return the selected objects in the order of registration. A database is replaced by its own query result."""
+        """Return the selected objects in the order of registration.
+
+        A database is replaced by the result of its query.
+        """
         if not isinstance(q, Query):
             raise TypeError("Expected a Query.", q)
         chosen = set()
@@ -214,7 +221,7 @@ class DB:
             chosen.intersection_update(self._table.get(tag, ()))
         excluded = set(q.exclude)
         if not config.cxx:
-            # Such optimizations introduce operations that exist only in C.
+            # Such optimizations introduce Ops that have only C code.
             excluded.add("cxx_only")
         for tag in excluded:
             chosen.difference_update(self._table.get(tag, ()))
@@ -235,7 +242,8 @@ class DB:
         raise NotImplementedError("%s must define query" % type(self).__name__)
 
     def query(self, *tags, **kwtags):
-        """Return an optimizer that combines the selected optimizations. The kind of database determines its class.
+        """Return an optimizer that consists of the selected optimizations. The class of the database determines its
+        class.
 
         Parameters
         ----------
@@ -243,7 +251,7 @@ class DB:
             Either one `Query`, or tags with a prefix: ``'+tag'`` to include, ``'&tag'`` to require, ``'-tag'`` to
             exclude.
         **kwtags
-            `include`, `require`, `exclude`, `subquery` as for `Query`. They are allowed only together with tags, not
+            `include`, `require`, `exclude` and `subquery` as for `Query`. They are allowed only together with tags, not
             with a `Query`.
         """
         if tags and isinstance(tags[0], Query):
@@ -300,16 +308,18 @@ class DB:
 
 
 class Query:
-    """A selection of optimizations by tags: in at least one of `include`, in all of `require`, in none of `exclude`.
+    """A selection of optimizations by tags.
+
+    An optimization is selected if it has at least one tag in `include`, all tags in `require`, and no tag in `exclude`.
 
     Parameters
     ----------
     include : iterable of str
     require, exclude : iterable of str, optional
     subquery : dict, optional
-        For the name of a contained database, the Query to use in it. By default, this Query is used.
+        Name of a contained database -> the Query to use in it. By default, this Query is used.
     position_cutoff : float
-        Positions in a `SequenceDB`: optimizations at this position or later are excluded. By default, only
+        Optimizations of a `SequenceDB` at this position or a later position are excluded. By default, only
         `config.optdb.position_cutoff` applies.
     extra_optimizations : list of (Optimizer, position), optional
         Unregistered optimizers to add to the sequence.
@@ -378,7 +388,7 @@ class Query:
         return self._refined(require=tags)
 
     def register(self, *optimizations):
-        """Return a new Query with additional unregistered optimizers, given as pairs (optimizer, position)."""
+        """Return a new Query with additional unregistered optimizers: pairs (optimizer, position)."""
         return self._refined(extra=optimizations)
 
 
@@ -406,7 +416,7 @@ class EquilibriumDB(DB):
     Parameters
     ----------
     ignore_newtrees : bool
-        If False, nodes that a rule creates are visited in the same pass, not in the next one.
+        If False, nodes that a rule creates are visited in the same pass. If True, they are visited in the next pass.
     tracks_on_change_inputs : bool
         If True, nodes whose inputs were changed are visited again in the same pass.
     """
@@ -455,7 +465,7 @@ class EquilibriumDB(DB):
 
 
 class SequenceDB(DB):
-    """A database of optimizers with positions. A query returns a `SeqOptimizer` in the order of positions.
+    """A database of optimizers with positions. A query returns a `SeqOptimizer` that applies them in this order.
 
     Parameters
     ----------
@@ -486,8 +496,11 @@ class SequenceDB(DB):
         self.__position__[name] = position
 
     def query(self, *tags, **kwtags):
-        """See `DB.query`. The keyword `position_cutoff` excludes optimizers at this position or later."""
-        # Copy: the caller may edit the sequence. The optimizers in it are shared.
+        """Return the `SeqOptimizer` for a query; see `DB.query`.
+
+        The keyword `position_cutoff` excludes optimizers at this position or a later position.
+        """
+        # Return a copy, because the caller may edit the sequence. The optimizers in it are shared.
         return copy.copy(super().query(*tags, **kwtags))
 
     def _build(self, q):
@@ -503,7 +516,8 @@ class SequenceDB(DB):
 
     def __query__(self, q):
         if q.extra_optimizations or q.position_cutoff != math.inf:
-            # Positions refer to this sequence only, so queries of contained databases do not use them.
+            # Positions refer to this sequence only, so queries of contained databases do not use the cutoff and the
+            # extra optimizers.
             inner = Query(q.include, q.require, q.exclude, q.subquery)
             return super().__query__(inner)
         return super().__query__(q)
@@ -527,7 +541,7 @@ class SequenceDB(DB):
 
 
 class LocalGroupDB(DB):
-    """A database of rules with positions. A query returns one rule: a `LocalOptGroup` of the rules in order.
+    """A database of rules with positions. A query returns one rule: a `LocalOptGroup` of the rules in this order.
 
     Parameters
     ----------
@@ -563,7 +577,7 @@ class LocalGroupDB(DB):
 
 
 class _WrapperDB(DB):
-    """A database that wraps another one. Registrations are made in the wrapped database."""
+    """A database that wraps another database. Registrations are made in the wrapped database."""
 
     def __init__(self, db):
         if not isinstance(db, DB):
@@ -580,7 +594,8 @@ class _WrapperDB(DB):
 
 
 class TopoDB(_WrapperDB):
-    """A database that wraps a database of rules. A query returns a `TopoOptimizer` for the wrapped database's result.
+    """A database that wraps a database of rules. A query returns a `TopoOptimizer` that applies the wrapped query's
+    result.
 
     Parameters
     ----------
@@ -607,7 +622,7 @@ class TopoDB(_WrapperDB):
 
 
 class ProxyDB(_WrapperDB):
-    """A database that gives the wrapped database a second position in a `SequenceDB`. Queries are passed on.
+    """A database that gives the wrapped database a second position in a `SequenceDB`. Queries are passed to it.
 
     Parameters
     ----------
@@ -615,5 +630,5 @@ class ProxyDB(_WrapperDB):
     """
 
     def _build(self, q):
-        # Copy: each of the two positions sets a different name on its optimizer.
+        # Return a copy, because each of the two positions sets a different name on its optimizer.
         return copy.copy(self.db.query(q))

@@ -1,4 +1,4 @@
-"""A Type that bundles several op params: an object with attributes in Python, a struct in C."""
+"""A Type that bundles several params of an Op: an object with attributes in Python, a struct in C."""
 
 from theano_ng.digests import blake2b
 from theano_ng.gof.type import EnumType, Type
@@ -23,7 +23,7 @@ class Params(dict):
     ----------
     params_type : ParamsType
     **kwargs
-        The values of all fields. Other keyword arguments are dropped.
+        The values of all fields. Other keyword arguments are ignored.
 
     Raises
     ------
@@ -115,8 +115,8 @@ class ParamsType(Type):
 
     Notes
     -----
-    An Op with a ParamsType as its `params_type` needs no `get_params` if it has an attribute for each field. Constants
-    of enums among the fields are attributes of the ParamsType.
+    An Op with a ParamsType as its `params_type` needs no `get_params` if it has an attribute for each field. The
+    constants of enums among the fields are attributes of the ParamsType.
     """
 
     def __init__(self, **kwargs):
@@ -195,9 +195,9 @@ class ParamsType(Type):
         return hash((type(self).__name__, self.fields, self.types))
 
     def generate_struct_name(self):
-        """Return a name for the C struct that is equal in all processes, and different for different structs."""
-        # The text of a Type is unsuitable: it may contain an address, or equal the text of another Type. Use its C
-        # code.
+        """Return a name for the C struct. It is equal in all processes, and different structs have different names."""
+        # Do not use the text of a Type: it may contain an address, or equal the text of another Type. Use its C code
+        # instead.
         texts = [
             (field, type(kind).__module__, type(kind).__qualname__, *self._field_code(field, kind))
             for field, kind in zip(self.fields, self.types)
@@ -232,7 +232,7 @@ class ParamsType(Type):
         return self.types[self.fields.index(field_name)]
 
     def get_field(self, theano_type):
-        """Return the first field, in lexicographic order, of this Type. Raise ValueError if no field has it."""
+        """Return the first field, in lexicographic order, that has this Type. Raise ValueError if no field has it."""
         if theano_type not in self.types:
             raise ValueError(
                 "ParamsType: no field of type %s; types: %s"
@@ -257,7 +257,7 @@ class ParamsType(Type):
         return self.__const_to_enum[key][key]
 
     def enum_from_alias(self, alias):
-        """Return the value of the enum constant with this alias, or else with this name.
+        """Return the value of the enum constant with this alias. If no constant has it, use it as a name.
 
         Raise KeyError if neither exists.
 
@@ -346,7 +346,7 @@ class ParamsType(Type):
         Raises
         ------
         TypeError
-            If a field's value is missing or refused. The message names the field.
+            If the value of a field is missing or is refused by the field's type. The message names the field.
         """
         is_params = isinstance(data, Params)
         if strict and not is_params:
@@ -377,8 +377,7 @@ class ParamsType(Type):
     def values_eq_approx(self, a, b):
         return all(kind.values_eq_approx(a[field], b[field]) for field, kind in zip(self.fields, self.types))
 
-    # ------------------------------------------------------------ C: union of the code and arguments of the fields'
-    # types
+    # ------------------------------------------------------------ C code: the fields' code and arguments, joined
 
     def _collect(self, method, c_compiler=None):
         """Join the lists that a method of the fields' types returns, without repetitions."""
@@ -416,7 +415,7 @@ class ParamsType(Type):
         return self._collect("c_init_code")
 
     def c_support_code(self):
-        """Return the struct's code: fields, `extract` from a Python object, clean-up."""
+        """Return the C code of the struct: its fields, `extract`, which reads a Python object, and its clean-up."""
         declarations, inits, cleanups, extracts, cases = [], [], [], [], []
         for i, (field, kind) in enumerate(zip(self.fields, self.types)):
             code = self._field_code(field, kind)
@@ -477,8 +476,8 @@ class ParamsType(Type):
             extracts="\n".join(extracts),
             cases="\n".join(cases),
         )
-        # With cmodule.debug, each enum defines a function named after its cname. Two functions of one name do not
-        # compile, so omit both.
+        # With cmodule.debug, the code of each enum defines a function named after its cname. Two functions of the same
+        # name do not compile, so omit both.
         cnames = [kind.cname for kind in dict.fromkeys(self.types) if isinstance(kind, EnumType)]
         ambiguous = {
             kind.c_to_string() for kind in self.types if isinstance(kind, EnumType) and cnames.count(kind.cname) > 1
@@ -491,7 +490,7 @@ class ParamsType(Type):
     def c_code_cache_version(self):
         versions = [kind.c_code_cache_version() for kind in self.types]
         if not all(versions):
-            # Without a version of every field, the code cannot be cached across processes.
+            # If the type of a field has no version, the code cannot be cached across processes.
             return ()
         return ((4,), self.fields, tuple(versions))
 

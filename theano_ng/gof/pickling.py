@@ -1,14 +1,14 @@
 """Pickling and deep-copying of graphs of any size, without recursion, in linear time and size.
 
-A pickler descends from a variable to its owner, to the owner's inputs and so on: a long chain exhausts the stack. Here,
-the first object of a graph that a pickler meets is reduced to a call. The arguments of this call (a "list") are the
-object's ancestors in topological order and the object itself. While these are written, each node is reduced plainly:
-its inputs have been written before, so the pickler descends only one level. On loading, the arguments are discarded;
-the objects are in the unpickler's memo.
+A pickler descends from a variable to its owner, to the owner's inputs and so on. A long chain of nodes exhausts the
+stack. Here, the first object of a graph that a pickler meets is reduced to a call. The arguments of this call (a
+"list") are the object's ancestors in topological order, and the object itself. While the list is written, each node is
+reduced plainly: its inputs were written before, so the pickler descends only one level. When the pickle is loaded, the
+arguments are discarded: the objects are in the unpickler's memo.
 
-A pickler that meets many variables of one graph, one after the other, writes such a list for each. A list omits nodes
-of earlier lists: it begins with the record of the nodes that this pickler has written (`_Written`). All lists together
-are therefore as long as the graph.
+A pickler that meets many variables of one graph writes such a list for each variable. A list omits the nodes of earlier
+lists: it begins with the record of the nodes that this pickler has written (`_Written`). All lists together are
+therefore as long as the graph.
 """
 
 import threading
@@ -21,9 +21,9 @@ from theano_ng.gof.utils import fewer_collections
 class _Written:
     """A record of the nodes in all lists that one pickler has written.
 
-    Each list begins with its pickler's record. The pickler's memo holds the record, so the record lives as long as the
-    pickler, which calls `__reduce__` only once. A second call of `__reduce__` therefore comes from a different pickler,
-    which then gets a list of all nodes and a separate record.
+    Each list begins with the record of its pickler. The pickler's memo holds the record, so the record lives as long as
+    the pickler. A pickler calls `__reduce__` of a record only once. A second call therefore comes from a different
+    pickler, which then gets a list of all nodes and a separate record.
     """
 
     def __init__(self):
@@ -39,9 +39,9 @@ class _Written:
 
 
 class _Loading:
-    """The object that a record is loaded as.
+    """The object as which a record is loaded.
 
-    The unpickler's memo holds it. While the object exists, the cycle collector runs less often.
+    The unpickler's memo holds this object. While it exists, the cycle collector runs less often.
     """
 
     def __init__(self):
@@ -65,15 +65,15 @@ class _State(threading.local):
         return self.begin() if written is None else written
 
     def begin(self):
-        """Start a new record that replaces the last one."""
+        """Start a new record, which replaces the previous record."""
         written = _Written()
         self._written = weakref.ref(written)
         return written
 
     def list_of(self, nodes, written, *objects):
-        """Return the items to write: the record, nodes, objects and an end.
+        """Return the items to write: the record, the nodes, the objects and an `_End`.
 
-        Until the end is written, the nodes are reduced plainly.
+        Until the `_End` is written, the nodes are reduced plainly.
         """
         found = _List({id(n): n for n in nodes}, written)
         self._lists.append(weakref.ref(found))
@@ -111,8 +111,8 @@ class _End:
     """The last element of a list. Writing it records the nodes of the list as written.
 
     A list is pickled as a tuple, and picklers keep a tuple only when it is complete. This object holds the only
-    reference to the list, so both are freed when pickling fails. No code has to run at that point that could run out of
-    memory.
+    reference to the list, so both are freed when pickling fails. No code, which could run out of memory, has to run
+    for this purpose.
     """
 
     def __init__(self, ends):
@@ -145,18 +145,18 @@ def _last_but_one(*items):
 
 
 def _last(items):
-    """Return the pickled object of an older pickle."""
+    """Return the pickled object, in a pickle of an older version."""
     return items[-2]
 
 
 def ancestor_nodes(nodes, done=()):
-    """Return these nodes and the Apply nodes that they depend on, inputs first.
+    """Return these nodes and the Apply nodes on which they depend, inputs first.
 
     Parameters
     ----------
     nodes : iterable of Apply
     done : container of id
-        Ids of nodes to leave out; their ancestors are not searched.
+        Ids of nodes to leave out. The ancestors of these nodes are not searched.
     """
     order = []
     seen = set()
@@ -239,12 +239,13 @@ def _deepcopy_plain(obj, memo):
 
 
 class Covering:
-    """The nodes of a container. If they are the first item of its pickled state, all later items find them written.
+    """The nodes of a container. If they are the first item of its pickled state, they are written before the other
+    items.
 
     Parameters
     ----------
     nodes : list of Apply
-        All nodes in topological order, together with the nodes that they depend on.
+        All nodes in topological order, together with the nodes on which they depend.
     """
 
     def __init__(self, nodes):

@@ -1,9 +1,9 @@
 """Ports: services that a module of a lower layer uses, and that a module of a higher layer provides.
 
-Imports lead only from higher to lower layers. Sometimes a module needs a service of a higher layer nevertheless: a
-graph that compiles itself, or an Op that makes a variable from a number. It then calls a port of this module. The
+Imports lead only from higher to lower layers. Sometimes a module nevertheless needs a service of a higher layer: a
+graph compiles itself, or an Op makes a variable from a number. The module then calls a port of this module. The
 higher module fills the port when it is imported. A port may be filled with the text ``"module:name"`` instead of a
-function: the module is then imported at the first call.
+function. The module is then imported at the first call.
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """A linked graph: its thunks, the order in which they run, and their cells.
 
-Linkers make a `Program`, machines (`gof.vm`, `gof._cvm`) run it. It contains all data that a machine needs. A program
-and a machine therefore suffice to run a graph repeatedly, without a `Function`::
+Linkers make a `Program`. Virtual machines (`gof.vm`, `gof._cvm`) run it. The program contains all data that a machine
+needs. A program and a machine therefore suffice to run a graph repeatedly, without a `Function`::
 
     linker = VM_Linker(use_cloop=True).accept(fgraph)
     program = linker.make_program()
@@ -10,7 +10,8 @@ and a machine therefore suffice to run a graph repeatedly, without a `Function`:
     machine()
     result = program.output_cells[0][0]
 
-``print(program)`` shows the steps, and the loops of steps that compute several operations. The program of a function is ``function.fn.program``.
+``print(program)`` shows the steps. For a step that computes several operations, it shows the loop. The program of a
+function is ``function.fn.program``.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class Update(NamedTuple):
     source : Variable
         The output.
     release : bool
-        Whether to empty the output's cell after the update. It is False if the output is also returned, or is an input
-        itself.
+        Whether to empty the output's cell after the update. It is False if the output is also returned, or is itself an
+        input.
     """
 
     destination: Variable
@@ -91,30 +92,33 @@ class Program(_Parts):
     Attributes
     ----------
     fgraph : FunctionGraph
-        The graph. Its inputs and outputs are those of the program.
+        The graph. Its inputs and outputs are the inputs and outputs of the program.
     nodes : tuple of Apply
-        The nodes in the order in which they run if all of them run.
+        The nodes in the order in which they run. If `lazy` is true, some of them may not run.
     thunks : tuple of callable
-        One thunk for each node. The thunks are bound to the cells, so each program has separate cells unless it was
-        given cells to share.
+        One thunk for each node. The thunks are bound to the cells, so each program has separate cells, unless the
+        program was made with cells to share.
     storage_map : dict
-        Variable -> cell of its value.
+        Variable -> cell that holds its value.
     compute_map : dict
         Variable -> cell whose value is True if the variable is computed. Lazy thunks read it.
     input_cells, output_cells : tuple of cells
         The cells for the inputs of a run and for its results.
     clear_before : tuple of Variable
-        Variables whose cells are emptied at the start of each run. Other code may hold their values, so these must not
-        become output buffers.
+        Variables whose cells are emptied at the start of each run. Other code may hold the values of these variables,
+        so the values must not become output buffers.
     clear_after : tuple of tuple of Variable, or None
-        For each node, the variables to free after it. None: nothing is freed, and the values remain as output buffers
-        for the next run.
+        For each node, the variables whose values are freed after it. None: nothing is freed, and the values remain as
+        output buffers for the next run.
     updates : tuple of Update
-        The updates to make after a complete run. If `need_update_inputs` of a machine is true, its caller makes them.
+        The updates to make after a complete run. If `need_update_inputs` of a machine is true, the machine's caller
+        makes the updates.
     prerequisites : dict
-        Apply -> list of Apply that must run before it although it does not read their outputs (it destroys something they read).
+        Apply -> list of Apply that must run before it, although it does not read their outputs: it overwrites memory
+        that they read.
     first : tuple of Variable
-        Variables that on-demand evaluation computes before the outputs. Every run needs them, and they must not wait.
+        Variables that evaluation on demand computes before the outputs, because every run needs them, and because they
+        must be computed before state is overwritten.
     lazy : bool
         Whether nodes run on demand. If False, all nodes run in order.
     """
@@ -131,7 +135,7 @@ class Program(_Parts):
         return self
 
     def with_parts(self, **parts: Any) -> Program:
-        """Return a program with some attributes changed."""
+        """Return a copy of the program in which some attributes are changed."""
         return Program(**{**self._asdict(), **parts})
 
     @property
@@ -166,7 +170,7 @@ def make_program(
     first: Iterable[Variable] = (),
     lazy: bool = False,
 ) -> Program:
-    """Return a program. Derive from the graph which variables to clear and when, and which updates release their cells.
+    """Return a program. Determine which variables to clear and when, and which updates release their cells.
 
     Parameters
     ----------
@@ -192,8 +196,8 @@ def make_program(
     computed = dict.fromkeys(r for node in nodes for r in node.outputs)
     updates = updates_of(fgraph, updated_vars or {})
     cleared = set(computed if no_recycling is True else no_recycling)
-    # The value of an update that is also returned belongs to the input and to the caller. It stays in its cell, but
-    # must not become a buffer.
+    # If the value of an update is also returned, it belongs both to the input and to the caller. It stays in its cell,
+    # but must not become an output buffer.
     cleared.update(update.source for update in updates if not update.release)
     if not lazy:
         # All nodes run in order. Mark every variable as computed, so that lazy thunks do not request inputs.
@@ -241,7 +245,7 @@ def gc_helper(node_list: Iterable[Apply]) -> tuple[set[Variable], dict[Variable,
 
 
 def last_uses(order: Sequence[Apply], keep: Iterable[Variable]) -> tuple[tuple[Variable, ...], ...]:
-    """Return, for each node, the computed variables that no later node reads. They can be freed after the node.
+    """Return, for each node, the computed variables that no later node reads. Their values can be freed after the node.
 
     Parameters
     ----------
@@ -307,9 +311,9 @@ def _listing(program: Program) -> Iterator[str]:
 
 
 def _details(node: Apply) -> Iterable[str]:
-    """Return lines about the computation of a node: the loop programs of kernels that compute more than one operation.
+    """Return lines about the computation of a node: the loop programs of its kernels with more than one operation.
 
-    An Op may have a method `program_lines` instead, which returns the lines for a node.
+    If the Op has a method `program_lines`, return its result for the node instead.
     """
     describe = getattr(node.op, "program_lines", None)
     if describe is not None:
@@ -327,8 +331,8 @@ def _details(node: Apply) -> Iterable[str]:
 def _names(program: Program) -> dict[Variable, str]:
     """Return a short, unique name for each variable that the text mentions.
 
-    Results are numbered like the steps that compute them: ``r3``, or ``r3.0`` and ``r3.1``. Inputs keep their names, if
-    they have any.
+    Results have the number of the step that computes them: ``r3``, or ``r3.0`` and ``r3.1``. Inputs keep their names,
+    if they have names.
     """
     names: dict[Variable, str] = {}
     for i, node in enumerate(program.nodes):

@@ -1,9 +1,9 @@
 """The current compilation, for a status line on a terminal and for profiles.
 
-One function at a time is compiled. The code that compiles reports its steps to a `Task`; these few calls are cheap if
-nothing reads the task. A thread reads the task and draws a line. The line appears after `DELAY` seconds, is redrawn
-repeatedly and is erased at the end. It is not drawn if the standard error stream is not a terminal, or if
-config.compile.progress is off.
+Only one function is compiled at a time. The code that compiles reports its steps to a `Task`. These reports are cheap
+if nothing reads the task. A thread reads the task and draws a line. The line appears after `DELAY` seconds, is redrawn
+repeatedly, and is erased at the end. It is not drawn if the standard error stream is not a terminal, or if
+config.compile.progress is False.
 """
 
 import sys
@@ -33,7 +33,7 @@ class Task:
     name = None
     _node = None  # (number, order): the node whose thunk is being made
     _doing = None  # (phase, arguments for the description of the phase), see `text`
-    _ended = None  # if the thread runs, a lock that is held until the end; False if no line is drawn
+    _ended = None  # a lock that is held until the end, if the thread runs. False if no line is drawn. None at first
     _line = None
 
     def __init__(self):
@@ -60,7 +60,7 @@ class Task:
         self._watch()
 
     def linking(self, number, order):
-        """Record the start of making the thunk of a node: node `number` of those in `order`."""
+        """Record that the thunk of a node will be made. It is node `number` in `order`."""
         self._node, self._doing = (number, order), None
         if number > FEW_NODES:
             self._watch()
@@ -91,7 +91,7 @@ class Task:
         return "C code of %s" % what + (" (%d of %d)" % (number, count) if count > 1 else "")
 
     def _watch(self):
-        """Start the drawing thread, unless it was started already or no line is to be drawn."""
+        """Start the drawing thread, unless it was already started, or no line has to be drawn."""
         if self._ended is None:
             self._ended = False
             if config.compile.progress and is_terminal(sys.stderr):
@@ -150,7 +150,8 @@ task = _null_task
 class Compiling:
     """A context manager for the compilation of a function.
 
-    Compilations inside it, for instance of a graph inside an Op, belong to the outer compilation. The caller has to
+    Compilations inside it, such as the compilation of a graph inside an Op, belong to the outer compilation. The caller
+    has
     ensure that only one thread at a time is inside.
     """
 
@@ -171,7 +172,7 @@ class Compiling:
             ended.end()
 
     def forget(self):
-        """Discard all tasks. They belong to code that was interrupted, or that ran in a thread of another process."""
+        """Discard all tasks. Their code was interrupted, or ran in a thread of another process (before a fork)."""
         global task
         if self._outer:
             ended, task = task, _null_task

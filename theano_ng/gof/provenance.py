@@ -1,8 +1,8 @@
-"""A test of whether a class, function or Op belongs to this package.
+"""A test that determines if a class, function or Op belongs to this package.
 
-Some facts are known only of the package's own code: an Op checks its arguments before it changes anything; rewriting
-depends on nothing but the graph. The test considers the class itself: a user's subclass of a class of this package does
-not belong to the package.
+Some facts are known only about the package's own code: an Op checks its arguments before it changes anything, or
+rewriting depends on nothing but the graph. The test considers the class itself: a user's subclass of a class of this
+package does not belong to the package.
 """
 
 import sys
@@ -30,7 +30,7 @@ def _is_own_module(name):
 
 
 def is_registered_by_package():
-    """Return True if code of this package makes the registration that the caller of this function performs.
+    """Return True if code of this package made the registration that the caller of this function performs.
 
     Modules with a true global ``REGISTERS_FOR_CALLERS`` contain functions that register what their callers pass. The
     frames of these functions are skipped. The package's tests do not count as its code.

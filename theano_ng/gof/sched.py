@@ -1,7 +1,7 @@
 """Sorting of nodes by dependence and by comparison functions.
 
-A comparison function takes two objects. It returns a negative number if the first has to come first, a positive number
-if the second has to come first, and 0 if the order does not matter.
+A comparison function takes two objects. It returns a negative number if the first object has to come first, a positive
+number if the second object has to come first, and 0 if the order does not matter.
 """
 
 from theano_ng.gof.graph import list_of_nodes
@@ -70,7 +70,7 @@ def _toposort(edges):
     Parameters
     ----------
     edges : dict
-        For each node, the tuple of nodes that come after it.
+        Node -> tuple of nodes that come after it.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def posort(l, *cmps):
     l : list
         Hashable objects.
     *cmps : callable
-        Comparison functions. They need not order every pair. If two of them disagree, the earlier one wins.
+        Comparison functions. They need not order every pair. If two functions disagree, the earlier function decides.
 
     Returns
     -------

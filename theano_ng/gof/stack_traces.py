@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     V = TypeVar("V", bound=Variable | Sequence[Variable])
 
-#: The maximal number of traces of a variable. If many equal nodes are merged, all traces would be too many to read.
+#: The maximum number of traces of a variable. If many equal nodes are merged, more traces would be too many to read.
 MAX_TRACES = 16
 
 
@@ -37,12 +37,12 @@ def stack_traces_of(from_var: Variable | Sequence[Variable]) -> list[Any]:
 
 
 def copy_stack_trace(from_var: Variable | Sequence[Variable], to_var: V) -> V:
-    """Append the stack traces of `from_var` to those of `to_var`, up to `MAX_TRACES`.
+    """Append the stack traces of `from_var` to the stack traces of `to_var`, up to `MAX_TRACES`.
 
     Parameters
     ----------
     from_var, to_var : Variable, or list or tuple of Variable
-        The traces of all `from_var` are appended to each of `to_var`.
+        All traces of `from_var` are appended to the traces of each variable of `to_var`.
 
     Returns
     -------
@@ -69,8 +69,8 @@ def complete_stack_traces(
     """Give the new nodes of replacements stack traces, before the replacements are made.
 
     A rule copies the traces of the replaced variables to its results. The nodes between the results and the graph
-    originate from the same lines of the user's code, so they get the same traces. Results without traces get those of
-    the replaced variables, unless `config.check_stack_trace` should report rules that lose traces.
+    originate from the same lines of the user's code, so they get the same traces. Results without traces get the traces
+    of the replaced variables, unless `config.check_stack_trace` has to report rules that lose traces.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def complete_stack_traces(
     reason : object
         The cause of the replacements, usually a rewrite.
     """
-    # Visit a node that several replacements need only once; a loop can have hundreds of replacements.
+    # Visit a node only once if several replacements need it; a loop can have hundreds of replacements.
     seen = set()
     for old, new in replacements:
         if new.owner is None:
@@ -89,7 +89,7 @@ def complete_stack_traces(
             if config.check_stack_trace != "off":
                 if traces:
                     continue
-                # The replaced variable has no traces either (for example after StripPickler): no trace was lost.
+                # The replaced variable has no traces either (for example, after StripPickler), so no trace was lost.
                 traces = [[("", 0, "%s, which replaces a variable without stack trace" % (reason,), "")]]
             new.tag.trace = traces
         if new.owner in seen or getattr(new.owner, "fgraph", None) is fgraph:

@@ -1,4 +1,4 @@
-"""Features of a FunctionGraph: listeners that undo changes, check the graph, find nodes and print events."""
+"""Features of a FunctionGraph: objects that undo changes, check the graph, find nodes and print events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class AlreadyThere(Exception):
-    """Error raised by a Feature's `on_attach` if the graph has such a feature already.
+    """Error raised by a feature's `on_attach` if the graph already has such a feature.
 
     The feature is then not attached.
     """
@@ -51,7 +51,7 @@ class BadOptimization(Exception):
     reason : object
         The rewrite.
     old_graph, new_graph : str
-        The printed graphs before and after.
+        The printed graphs of the replaced variable and of its replacement.
     full_err : str
         The message.
     """
@@ -159,19 +159,19 @@ class Feature:
 
     Subclasses override the callbacks that they need. `FunctionGraph.attach_feature` attaches a feature.
 
-    The class attribute `pickle_rm_attr` lists attributes that the feature sets on the graph and that must not be
-    pickled. A method ``unpickle(fgraph)`` sets them again.
+    The class attribute `pickle_rm_attr` lists attributes that the feature sets on the graph and that are not pickled.
+    The method ``unpickle(fgraph)`` sets them again.
     """
 
     def on_attach(self, function_graph: FunctionGraph) -> None:
-        """Prepare the graph; `attach_feature` calls it.
+        """Prepare the graph. `attach_feature` calls this method.
 
         The graph is already populated. The method may add methods to the graph.
 
         Raises
         ------
         AlreadyThere
-            To cancel the attachment.
+            If the feature must not be attached.
         """
 
     def on_detach(self, function_graph: FunctionGraph) -> None:
@@ -180,7 +180,7 @@ class Feature:
     def on_import(self, function_graph: FunctionGraph, node: Apply, reason: Any) -> None:
         """React to a node that is added to the graph.
 
-        It is not called for nodes that were added before the feature was.
+        The method is not called for nodes that were in the graph before the feature was attached.
         """
 
     def on_prune(self, function_graph: FunctionGraph, node: Apply, reason: Any) -> None:
@@ -202,13 +202,14 @@ class Feature:
         Returns
         -------
         dict
-            For each node, the list of nodes that have to come before it. The order has to be deterministic: no sets.
+            Node -> list of nodes that have to come before it. The order has to be deterministic, so sets are not
+            allowed.
         """
         return {}
 
 
 class Bookkeeper(Feature):
-    """A feature that treats existing nodes as imported when it is attached, and as pruned when it is detached."""
+    """A feature that calls `on_import` for existing nodes when it is attached, and `on_prune` when it is detached."""
 
     def on_attach(self, fgraph: FunctionGraph) -> None:
         for node in fgraph.sorted_nodes():
@@ -220,7 +221,7 @@ class Bookkeeper(Feature):
 
 
 class GetCheckpoint:
-    """The method `checkpoint` that History adds to a graph. It returns the number of changes so far."""
+    """The method `checkpoint` that History adds to a graph. It returns the number of changes that were made so far."""
 
     def __init__(self, history: History, fgraph: FunctionGraph) -> None:
         self.h = history
@@ -255,7 +256,7 @@ class History(Feature):
         self.history: dict[FunctionGraph, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        # Pickles do not contain the history; `unpickle` begins an empty one.
+        # Pickles do not contain the history. `unpickle` begins an empty history.
         return dict(self.__dict__, history={})
 
     def on_attach(self, fgraph: FunctionGraph) -> None:
@@ -296,7 +297,7 @@ class History(Feature):
 class Validator(Feature):
     """A feature that adds ``validate()`` and ``consistent()`` to the graph.
 
-    ``validate()`` calls every feature's `validate`; ``consistent()`` returns whether this succeeds.
+    ``validate()`` calls every feature's `validate`. ``consistent()`` returns True if this succeeds.
     """
 
     pickle_rm_attr = ["validate", "consistent"]
@@ -381,7 +382,7 @@ class ReplaceValidate(History, Validator):
         del fgraph.replace_all_validate_remove
 
     def replace_validate(self, fgraph: FunctionGraph, r: Variable, new_r: Variable, reason: Any = None) -> None:
-        """Replace `r` by `new_r`, or raise and leave the graph unchanged."""
+        """Replace `r` by `new_r`. If this is not valid, raise an error and leave the graph unchanged."""
         self.replace_all_validate(fgraph, [(r, new_r)], reason=reason)
 
     def replace_all_validate(
@@ -391,7 +392,7 @@ class ReplaceValidate(History, Validator):
         reason: Any = None,
         verbose: bool | None = None,
     ) -> int:
-        """Make replacements and validate the graph, or raise and leave the graph unchanged.
+        """Make replacements and validate the graph. If it is not valid, raise an error and undo the replacements.
 
         Parameters
         ----------
@@ -400,12 +401,12 @@ class ReplaceValidate(History, Validator):
         reason : object
             The cause of the replacements (such as a rewrite), for messages.
         verbose : bool, optional
-            Whether to print each replacement; ``config.optimizer_verbose`` by default.
+            Whether to print each replacement. By default, ``config.optimizer_verbose``.
 
         Returns
         -------
         int
-            The checkpoint from before the replacements.
+            The checkpoint before the replacements.
         """
         chk = fgraph.checkpoint()
         if verbose is None:
@@ -439,13 +440,12 @@ class ReplaceValidate(History, Validator):
     ) -> int:
         """Replace variables as `replace_all_validate` does, and check that the elements of `remove` left the graph.
 
-        If one is still in the graph, undo the replacements and raise.
+        If an element is still in the graph, undo the replacements and raise an error.
 
         Parameters
         ----------
         remove : list of Apply or Variable
-            The nodes and variables that must no longer be in the graph. Later changes may not add these nodes again
-            either.
+            The nodes and variables that must leave the graph. Later changes must not add these nodes again.
         warn : bool
             Whether to print a warning.
 
@@ -483,7 +483,10 @@ class ReplaceValidate(History, Validator):
 
 
 class NodeFinder(Bookkeeper):
-    """A feature that adds ``get_nodes(op)`` to the graph: the method returns the list of the nodes with an equal op."""
+    """A feature that adds ``get_nodes(op)`` to the graph.
+
+    The method returns the list of the nodes whose Op equals `op`.
+    """
 
     pickle_rm_attr = ["get_nodes"]
 
@@ -505,7 +508,7 @@ class NodeFinder(Bookkeeper):
         Bookkeeper.on_attach(self, fgraph)
 
     def unpickle(self, fgraph: FunctionGraph) -> None:
-        """Add the method to the graph."""
+        """Add the method `get_nodes` to the graph."""
         fgraph.get_nodes = partial(self.query, fgraph)
 
     def on_detach(self, fgraph: FunctionGraph) -> None:
@@ -532,7 +535,7 @@ class NodeFinder(Bookkeeper):
             del self.d[node.op]
 
     def query(self, fgraph: FunctionGraph, op: Op) -> list[Apply]:
-        """Return the nodes of the graph whose op equals `op`, in the order in which they were imported."""
+        """Return the nodes of the graph whose Op equals `op`, in the order in which they were imported."""
         try:
             return list(self.d.get(op, ()))
         except TypeError:
@@ -599,7 +602,7 @@ class PreserveVariableAttributes(Feature):
 
 
 class NoOutputFromInplace(Feature):
-    """A feature that prevents in-place computation of outputs of the graph.
+    """A feature that raises an error if an output of the graph is computed in place.
 
     Parameters
     ----------

@@ -25,18 +25,18 @@ def stack_search(
     Parameters
     ----------
     start : deque
-        The nodes to start from. The deque is empty afterwards.
+        The nodes from which the search starts. The deque is empty afterwards.
     expand : callable
         ``expand(node)`` returns the list of nodes to visit next, or None.
     mode : {'bfs', 'dfs'}
     build_inv : bool
-        Whether to build the inverse relation too.
+        Whether to build the inverse relation, too.
 
     Returns
     -------
     list
-        The nodes in order of traversal, each once. With `build_inv`, a pair: the list, and a dict that maps each node
-        to the nodes for which `expand` returned it.
+        The nodes in order of traversal. Each node occurs once. With `build_inv`, a pair: the list, and a dict that maps
+        each node to the nodes for which `expand` returned it.
     """
     if mode not in ("bfs", "dfs"):
         raise ValueError("mode should be bfs or dfs, not %r" % (mode,))
@@ -69,18 +69,18 @@ def postorder(
     known: Container[Variable],
     operands: Callable[[Variable], Iterable[Variable]] = _operands,
 ) -> Iterator[Variable]:
-    """Generate variables and all variables that they depend on, operands first.
+    """Generate variables and all variables on which they depend, operands first.
 
     Parameters
     ----------
     roots : list of Variable
     known : container of Variable
-        Variables that are skipped, together with their operands. The caller has to add each variable that it receives
-        before it asks for the next one. It may add further variables that need not be generated, such as the other
+        Variables that are skipped, together with their operands. The caller has to add each generated variable before
+        it requests the next variable. It may add further variables that need not be generated, such as the other
         outputs of the node.
     operands : callable, optional
-        ``operands(r)`` returns the variables that must be known before `r` is generated; by default the inputs of its
-        node.
+        ``operands(r)`` returns the variables that must be generated before `r`. By default, the inputs of the node of
+        `r`.
 
     Yields
     ------
@@ -99,7 +99,7 @@ def postorder(
 
 
 def ancestors(variable_list: Iterable[Variable], blockers: Collection[Variable] | None = None) -> list[Variable]:
-    """Return the variables that contribute to those in `variable_list` (inclusive).
+    """Return `variable_list` and all variables on which it depends.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ def ancestors(variable_list: Iterable[Variable], blockers: Collection[Variable] 
     Returns
     -------
     list of Variable
-        In the order of a left-recursive depth-first search that begins with the last variable of `variable_list`. Keep
-        this order, programs depend on it: PyMC3 orders the elements of its points by it.
+        The variables in the order of a left-recursive depth-first search that begins with the last variable of
+        `variable_list`. Keep this order, because programs depend on it: PyMC3 orders the elements of its points by it.
     """
     blockers = set(blockers) if blockers else ()
     seen = set()
@@ -129,12 +129,12 @@ def ancestors(variable_list: Iterable[Variable], blockers: Collection[Variable] 
 
 
 def inputs(variable_list: Iterable[Variable], blockers: Collection[Variable] | None = None) -> list[Variable]:
-    """Return the variables without owner that are required to compute those in `variable_list`.
+    """Return the variables without an owner on which the variables in `variable_list` depend.
 
     Returns
     -------
     list of Variable
-        In the order of `ancestors`.
+        The variables in the order of `ancestors`.
     """
     return [r for r in ancestors(variable_list, blockers) if r.owner is None]
 
@@ -142,7 +142,7 @@ def inputs(variable_list: Iterable[Variable], blockers: Collection[Variable] | N
 def variables_and_orphans(i: Sequence[Variable], o: Sequence[Variable]) -> tuple[list[Variable], list[Variable]]:
     """Return the variables between `i` and `o`, and the orphans among them.
 
-    Orphans are variables without owner that are not in `i`.
+    Orphans are variables without an owner that are not in `i`.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def variables_and_orphans(i: Sequence[Variable], o: Sequence[Variable]) -> tuple
 def variables(i: Sequence[Variable], o: Sequence[Variable]) -> list[Variable]:
     """Return the variables of the subgraph between `i` and `o`.
 
-    These are `i`, `o`, the orphans and all variables in between.
+    The result contains `i`, `o`, the orphans and all variables in between.
 
     Parameters
     ----------
@@ -180,12 +180,12 @@ def variables(i: Sequence[Variable], o: Sequence[Variable]) -> list[Variable]:
 
 
 def orphans(i: Sequence[Variable], o: Sequence[Variable]) -> list[Variable]:
-    """Return the variables that `o` depends on, but that are neither in `i` nor computed between `i` and `o`.
+    """Return the variables on which `o` depends, but that are neither in `i` nor computed between `i` and `o`.
 
     Returns
     -------
     list of Variable
-        E.g. ``orphans([x], [x + y]) == [y]``.
+        For example, ``orphans([x], [x + y]) == [y]``.
     """
     return variables_and_orphans(i, o)[1]
 
@@ -222,7 +222,7 @@ def clone(
     copy_inputs : bool
         Whether to copy the inputs. A constant in `i` counts as an input.
     copy_orphans : bool, optional
-        Whether to copy orphans. None: as `copy_inputs`.
+        Whether to copy orphans. By default, the value of `copy_inputs`.
 
     Returns
     -------
@@ -250,14 +250,15 @@ def clone_get_equiv(
     copy_inputs : bool
         If False, the copy begins at the original inputs.
     copy_orphans : bool
-        If False, the copy uses the original orphans: constants and other variables that `inputs` does not lead to.
+        If False, the copy uses the original orphans: constants, and other variables without an owner that are not
+        inputs.
     memo : dict, optional
         A partly filled result. It is completed in place and returned.
 
     Returns
     -------
     dict
-        The copy of each variable and node of the original.
+        Variable or node of the original -> its copy.
     """
     if memo is None:
         memo = {}
@@ -298,27 +299,27 @@ def general_toposort(
     deps_cache: dict[N, Any] | None = None,
     clients: dict[N, list[N]] | None = None,
 ) -> list[N]:
-    """Sort `outputs` and everything that they depend on, dependencies first.
+    """Sort `outputs` and all objects on which they depend, dependencies first.
 
     Parameters
     ----------
     outputs : list
         Any hashable objects.
     deps : callable
-        ``deps(node)`` returns the list of nodes that `node` depends on. It is called once for each node. It may be None
-        if `compute_deps_cache` is given.
+        ``deps(node)`` returns the list of nodes on which `node` depends. It is called once for each node. It may be
+        None if `compute_deps_cache` is given.
     debug_print : bool
         Whether to print the unsorted part when there is a cycle.
     compute_deps_cache : callable, optional
         A function like `deps` that also stores its results in `deps_cache`, which is then required.
     deps_cache : dict, optional
     clients : dict, optional
-        It is filled with the users of every node.
+        A dict to fill: node -> list of the nodes that depend on it.
 
     Returns
     -------
     list
-        The order follows from the order in which `deps` returns nodes.
+        The sorted objects. Their order follows from the order in which `deps` returns nodes.
 
     Raises
     ------
@@ -367,10 +368,10 @@ def io_toposort(
     ----------
     inputs, outputs : list or tuple of Variable
     orderings : dict, optional
-        For each Apply, the list of nodes that have to come before it. The order of the lists has to be deterministic:
-        no sets.
+        Apply -> list of nodes that have to come before it. The order of the lists has to be deterministic, so sets are
+        not allowed.
     clients : dict, optional
-        It is filled with the users of every variable and node of the sorted subgraph.
+        A dict to fill: variable or node of the sorted subgraph -> list of its users.
 
     Returns
     -------
@@ -410,7 +411,7 @@ def _constrained_order(
 def _depth_first_order(inputs: Set[Variable], outputs: Sequence[Variable]) -> list[Apply]:
     """Return the nodes that compute `outputs`, operands first. The operands of a node are visited from last to first.
 
-    Printed graphs in the documentation number their nodes in this order. It needs a single pass.
+    Printed graphs in the documentation number their nodes in this order. The order needs only a single pass.
     """
     order, done = [], set()
     stack = [o.owner for o in reversed(outputs) if o.owner is not None and o not in inputs]
@@ -445,7 +446,7 @@ def default_leaf_formatter(leaf: Variable) -> str:
 
 
 def default_node_formatter(op: Apply, argstrings: list[str]) -> str:
-    """Return ``op(arguments)``; `op` is the Apply node."""
+    """Return ``op(arguments)`` for an Apply node, which is the argument `op`."""
     return "%s(%s)" % (op.op, ", ".join(argstrings))
 
 
@@ -487,8 +488,8 @@ def as_string(
     Returns
     -------
     list of str
-        One text for each of `o`. The first appearance of a node that is used several times is marked ``*n -> text``, all later ones
-        ``*n``. An output of a node with several outputs is marked ``::index``.
+        One text for each variable in `o`. If a node is used several times, its first appearance is marked ``*n ->
+        text``, and later appearances are ``*n``. An output of a node with several outputs is marked ``::index``.
     """
     known = set(i)
 
@@ -523,7 +524,7 @@ def _text_pieces(
     leaf_formatter: Callable[[Variable], str],
     node_formatter: Callable[[Apply, list[str]], str],
 ) -> str:
-    """Return the text of a variable in the default format, in time that is linear in the size of the graph."""
+    """Return the text of a variable in the default format. The time is linear in the size of the graph."""
     pieces = []
     stack: list[Any] = [out]
     while stack:
@@ -594,7 +595,7 @@ def is_in_ancestors(l_node: Apply, f_node: Apply) -> bool:
 
 
 def view_roots(r: Variable) -> list[Variable]:
-    """Return the variables that `r` is a view of, through any number of views; ``[r]`` if it is not a view."""
+    """Return the variables of which `r` is a view, through any number of views. Return ``[r]`` if it is not a view."""
     roots = []
     stack = [r]
     while stack:
@@ -610,7 +611,7 @@ def view_roots(r: Variable) -> list[Variable]:
 
 
 def connection_masks(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[int]:
-    """Return, for each output of a subgraph, a mask of the inputs that it depends on differentiably.
+    """Return, for each output of a subgraph, a mask of the inputs on which the output depends differentiably.
 
     Parameters
     ----------
@@ -619,8 +620,8 @@ def connection_masks(inputs: Sequence[Variable], outputs: Sequence[Variable]) ->
     Returns
     -------
     list of int
-        One mask for each output: bit k is set if the output depends on input k. The masks follow from the
-        `connection_pattern` of the nodes in between. An Op without one connects all inputs to all outputs.
+        One mask for each output. Bit k is set if the output depends on input k. The masks are computed from the
+        `connection_pattern` of the nodes in between. An Op without this method connects all inputs to all outputs.
     """
     reached = {r: 0 for r in inputs}
     for k, r in enumerate(inputs):
@@ -638,13 +639,13 @@ def connection_masks(inputs: Sequence[Variable], outputs: Sequence[Variable]) ->
 
 
 def io_connection_pattern(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[list[bool]]:
-    """Return which outputs of a subgraph depend differentiably on which of its inputs.
+    """Return the connection pattern of a subgraph: which outputs depend differentiably on which inputs.
 
     Returns
     -------
     list of list of bool
-        ``pattern[input][output]``, from the `connection_pattern` of the nodes in between. An Op without one connects
-        all inputs to all outputs.
+        ``pattern[input][output]``, computed from the `connection_pattern` of the nodes in between. An Op without this
+        method connects all inputs to all outputs.
     """
     masks = connection_masks(inputs, outputs)
     return [[bool(mask >> k & 1) for mask in masks] for k in range(len(inputs))]
@@ -674,7 +675,8 @@ def is_same_graph(
 
     Examples
     --------
-    ``x + 1`` and ``x + 1``: True; ``x + 1`` and ``y + 1``: False, but True with ``givens={x: y}``.
+    The result for ``x + 1`` and ``x + 1`` is True. For ``x + 1`` and ``y + 1`` it is False, but True with ``givens={x:
+    y}``.
     """
     givens = dict(givens) if givens else {}
     numbers: dict[Any, int] = {}
@@ -700,10 +702,10 @@ def equal_computations(
     Parameters
     ----------
     xs, ys : list of Variable
-        Compared pairwise; lists of different lengths are not equal.
+        Variables that are compared pairwise. Lists of different lengths are not equal.
     in_xs, in_ys : list of Variable, optional
-        Corresponding inputs: before the comparison, each variable of `in_xs` in the graphs of `xs` is replaced by that
-        of `in_ys`.
+        Corresponding inputs. Before the comparison, each variable of `in_xs` in the graphs of `xs` is replaced by the
+        corresponding variable of `in_ys`.
 
     Returns
     -------
@@ -727,14 +729,14 @@ def equal_computations(
 
 
 def _numbered(var: Variable, givens: Mapping[Variable, Variable], numbers: dict[Any, int]) -> int:
-    """Return the number of a variable's computation. Equal computations get equal numbers in `numbers`."""
+    """Return the number of the computation of a variable. Equal computations get equal numbers, stored in `numbers`."""
 
     def number(key: Any, owner: Any) -> int:
         try:
             return numbers.setdefault(key, len(numbers))
         except TypeError:
             # The key contains an unhashable value, such as the data of a plain constant. Such a value equals only
-            # itself.
+            # itself, so the variable gets a new number.
             return numbers.setdefault(owner, len(numbers))
 
     value: dict[Variable, int] = {}

@@ -53,7 +53,7 @@ class OrVariable(Variable):
 
 
 class NotVariable(Variable):
-    """A variable that may have any value except some given values.
+    """A variable that may have any value except certain values.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class NotVariable(Variable):
 
 
 class VariableInList:
-    """A variable for the remaining elements of a list.
+    """A variable that stands for the remaining elements of a list.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ _variables = {}
 
 
 def var_lookup(vartype, name, *args, **kwargs):
-    """Return the variable with this class and name. Equal arguments return the same object.
+    """Return the variable with this class and name. Calls with the same class and name return the same object.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def var_lookup(vartype, name, *args, **kwargs):
 
 
 class Unification:
-    """The known facts about variables: the sets of equal variables, and the best description of each variable.
+    """The known facts about variables: sets of variables that are equal, and the best description of each variable.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Unification:
         self.inplace = inplace
 
     def merge(self, new_best, *vars):
-        """Make variables equal, and describe them all by `new_best`.
+        """Make variables equal, and describe all of them by `new_best`.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class Unification:
         if self.inplace:
             U = self
         else:
-            # Pools are shared by the variables in them, so each is copied once.
+            # The variables of a pool share it, so copy each pool only once.
             U = Unification(self.inplace)
             copies = {}
             for variable, (best, pool) in self.unif.items():
@@ -241,7 +241,10 @@ def _unify_value(variable, value, U, pending, *others):
 
 
 def _unify_sequences(a, b, pending):
-    """Pair the elements. A VariableInList at the end of one sequence is paired with the rest of the other."""
+    """Pair the elements of two sequences.
+
+    A VariableInList at the end of one sequence is paired with the remaining elements of the other sequence.
+    """
     for x, y in ((a, b), (b, a)):
         if x and isinstance(x[-1], VariableInList):
             head = len(x) - 1
@@ -296,7 +299,7 @@ def unify_build(x, U):
 
 
 def unify_merge(a, b, U):
-    """Return the common pattern of `a` and `b`, which `U` unifies."""
+    """Return the pattern that `a` and `b` have in common. `U` is their unification."""
     return unify_build(b if isinstance(a, Variable) and not isinstance(b, Variable) else a, U)
 
 

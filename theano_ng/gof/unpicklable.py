@@ -15,7 +15,7 @@ def unpicklable_part(obj, dumps):
     obj : object
         An object that `dumps` refuses.
     dumps : callable
-        A function that pickles a part, or raises.
+        A function that pickles an object, or raises an error.
 
     Returns
     -------

@@ -42,10 +42,10 @@ _tests_part = os.sep + "tests" + os.sep
 
 
 class StackTrace(Sequence):
-    """The call stack at the creation of a variable or node, innermost level last.
+    """The call stack at the creation of a variable or node, innermost frame last.
 
     It behaves as a tuple of ``(filename, line number, function name, source line)``. Only code objects and instruction
-    offsets are stored; line numbers and source lines are determined when an element is read. It is pickled as a plain
+    offsets are stored. Line numbers and source lines are determined when an element is read. It is pickled as a plain
     tuple.
     """
 
@@ -100,14 +100,14 @@ def _line_of(code, offset):
     return found
 
 
-# Loops that build graphs produce thousands of stacks with equal levels. Equal levels share one object, which a pickle
+# Loops that build graphs produce thousands of stacks with equal frames. Equal frames share one object, which a pickle
 # then contains only once.
 _MAX_LEVELS = 4096
-_levels = {}  # (id of code, offset) -> (code, level). The reference to the code keeps its id valid.
+_levels = {}  # (id of code, offset) -> (code, frame). The reference to the code object keeps its id valid
 
 
 def _frame_entry(code, offset):
-    """Return the level of a stack trace for an instruction offset in a code object."""
+    """Return the stack frame for an instruction offset in a code object."""
     key = id(code), offset
     found = _levels.get(key)
     if found is None:
@@ -121,14 +121,14 @@ def _frame_entry(code, offset):
 
 @lru_cache(maxsize=1024)
 def _shared_stack(levels):
-    """Return `levels`. Because of the cache, equal tuples give the same object."""
+    """Return `levels`, a tuple of frames. Because of the cache, equal tuples yield the same object."""
     return levels
 
 
 class _Internal(dict):
     """A cache that maps a file name to True if the file belongs to the package's code that builds graphs.
 
-    It is a dict for speed: it is read for every stack level of each new variable, and nested loops deepen the stack.
+    It is a dict for speed: it is read for every stack frame of each new variable, and nested loops deepen the stack.
     """
 
     def __missing__(self, filename):
@@ -149,7 +149,7 @@ def comment_text(text):
         The names of classes and files in it may contain any characters.
     """
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    # A backslash at the end, or its trigraph, would make the next line a part of the comment.
+    # A backslash (or its trigraph) at the end would make the next line a part of the comment.
     return re.sub(r"(\\|\?\?/|\s)+$", "", shown)
 
 
@@ -157,12 +157,18 @@ _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def writable(text):
-    """Return `text` with each NUL and lone surrogate replaced. Names may contain them, UTF-8 files cannot."""
+    """Return `text` in which each NUL and each lone surrogate is replaced.
+
+    Names may contain these characters, but UTF-8 files cannot.
+    """
     return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def user_stacklevel():
-    """Return the `stacklevel` that makes a warning of the caller point to the user's line that called the package."""
+    """Return a `stacklevel` for a warning of the caller.
+
+    The warning then shows the user's line that called the package.
+    """
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and _internal[frame.f_code.co_filename]:
         frame, level = frame.f_back, level + 1
@@ -175,12 +181,12 @@ def simple_extract_stack(f=None, limit=None, skips=[]):  # noqa: B006, as docume
     Parameters
     ----------
     f : frame, optional
-        The frame to start at; by default the caller's frame.
+        The frame at which the stack begins. By default, the caller's frame.
     limit : int, optional
-        The number of levels to keep; None keeps all.
+        The number of frames to keep. None keeps all frames.
     skips : list of str
-        Parts of paths. Innermost levels are dropped as long as their file name contains one of these parts. They do not
-        count toward `limit`.
+        Parts of paths. The innermost frames are dropped as long as their file name contains one of these parts. Dropped
+        frames do not count toward `limit`.
     """
     if f is None:
         f = sys._getframe(1)
@@ -201,13 +207,13 @@ def add_tag_trace(thing, user_line=None):
     Parameters
     ----------
     thing : Variable or Apply
-        Changed in place.
+        The variable or node, which is changed in place.
     user_line : int, optional
-        The maximal number of levels to keep; `config.traceback.limit` by default.
+        The maximum number of frames to keep. By default, `config.traceback.limit`.
 
     Notes
     -----
-    The innermost levels inside this package are skipped. The trace is a list that contains one stack.
+    The innermost frames are skipped if they are in this package. The trace is a list that contains one stack.
     """
     limit = config.traceback.limit if user_line is None else user_line
     if limit == 0:
@@ -227,7 +233,7 @@ def add_tag_trace(thing, user_line=None):
 
 
 def get_variable_trace_string(v):
-    """Return the trace of a variable as text for error messages, or an empty string if it has none."""
+    """Return the trace of a variable as text for error messages. Return an empty string if it has no trace."""
     import traceback
 
     traces = getattr(v.tag, "trace", None)
@@ -245,9 +251,9 @@ def get_variable_trace_string(v):
 
 
 class MethodNotDefined(Exception):
-    """Error raised by the functions of an interface that an implementation class has to define.
+    """Error: an implementation class does not define a method of an interface.
 
-    It means that the implementation class lacks an important function of the interface.
+    The functions of the interface raise this error by default.
     """
 
 
@@ -269,7 +275,7 @@ def _props_getter(names):
 
 
 def _props_dict(self):
-    """Return the properties as a dict by name."""
+    """Return a dict: name of a property -> its value."""
     return {name: getattr(self, name) for name in self.__props__}
 
 
@@ -295,8 +301,9 @@ def _props_str(self):
 class MetaObject(type):
     """A metaclass that adds methods to each class that declares ``__props__``.
 
-    `_props()` returns the values, `_props_dict()` the values by name. ``__hash__``, ``__eq__`` and ``__str__`` are
-    added unless the class body defines them. ``__str__`` is not added either if a base class has a handwritten one.
+    `_props()` returns the values, and `_props_dict()` a dict from names to values. ``__hash__``, ``__eq__`` and
+    ``__str__`` are added unless the class body defines them. ``__str__`` is not added either if a base class defines it
+    by hand.
     """
 
     def __new__(cls, name, bases, dct):
@@ -326,7 +333,7 @@ def _handwritten_str(bases):
 
 
 class object2(metaclass=MetaObject):
-    """Base class of types, ops and nodes: `object` with `__props__` support."""
+    """A base class of types, Ops and nodes: `object` with support for `__props__`."""
 
     __slots__ = []
 
@@ -339,7 +346,7 @@ class scratchpad:
         self.__dict__.clear()
 
     def __update__(self, other):
-        """Copy the annotations of another scratchpad into this one, and return self."""
+        """Copy the annotations of another scratchpad into this scratchpad, and return self."""
         self.__dict__.update(other.__dict__)
         return self
 
@@ -369,7 +376,7 @@ def fewer_collections():
     """
     before, relaxed = gc.get_threshold(), (20000, 20, 100)
     if not 0 < before[0] < relaxed[0]:
-        yield  # the collector is off, or relaxed already
+        yield  # the collector is disabled, or already runs less often
         return
     gc.set_threshold(*relaxed)
     try:
@@ -384,7 +391,7 @@ def fewer_collections():
 
 
 class D:
-    """A namespace filled from keyword arguments."""
+    """A namespace that is filled from keyword arguments."""
 
     def __init__(self, **d):
         self.__dict__.update(d)
@@ -394,13 +401,13 @@ class D:
 
 
 def hashtype(self):
-    """Return a hash of the object's class: of its name and module."""
+    """Return a hash of the name and the module of the object's class."""
     t = type(self)
     return hash(t.__name__) ^ hash(t.__module__)
 
 
 def memoize(f):
-    """Return a function that caches the results of `f` by its arguments, which must be hashable."""
+    """Return a function that caches the results of `f`. The arguments must be hashable."""
     cache = {}
 
     @wraps(f)
@@ -414,7 +421,7 @@ def memoize(f):
 
 
 def deprecated(filename, msg=""):
-    """Return a decorator: the function prints ``WARNING <filename>.<function> deprecated. <msg>`` on its first call.
+    """Return a decorator. The decorated function prints ``WARNING <filename>.<function> deprecated. <msg>`` once.
 
     Parameters
     ----------
@@ -441,7 +448,7 @@ def deprecated(filename, msg=""):
 
 
 def uniq(seq):
-    """Return the elements of `seq` without repetitions, in order of first appearance.
+    """Return the elements of `seq` without duplicates, in the order of first appearance.
 
     Elements are compared with ``==`` and need not be hashable.
     """
@@ -457,7 +464,7 @@ def uniq(seq):
 
 
 def difference(seq1, seq2):
-    """Return all elements of `seq1` that are not in `seq2`, in order."""
+    """Return all elements of `seq1` that are not in `seq2`, in the order of `seq1`."""
     seq1, seq2 = list(seq1), list(seq2)
     try:
         excluded = set(seq2)
@@ -467,12 +474,12 @@ def difference(seq1, seq2):
 
 
 def to_return_values(values):
-    """Return the element of a list of length one; return any other list unchanged."""
+    """Return the element of a list of length one. Return any other list unchanged."""
     return values[0] if len(values) == 1 else values
 
 
 def from_return_values(values):
-    """Return a list or tuple unchanged; return anything else in a list."""
+    """Return a list or tuple unchanged. Return any other object as the only element of a list."""
     return values if isinstance(values, (list, tuple)) else [values]
 
 
@@ -482,12 +489,12 @@ def toposort(prereqs_d):
     Parameters
     ----------
     prereqs_d : dict
-        ``prereqs_d[x]`` contains all elements that must come before x.
+        ``prereqs_d[x]`` contains all elements that must come before ``x``.
 
     Returns
     -------
     list
-        Every key once. If the constraints leave a choice, the order is that of the dict.
+        Every key once. If the constraints leave a choice, the order of the dict is kept.
 
     Raises
     ------
@@ -509,14 +516,14 @@ def toposort(prereqs_d):
         done += 1
     if len(ready) != len(waiting):
         raise ValueError(
-            "the elements cannot be sorted: the constraints contain a cycle, or an element that is not a key of the dict; "
-            "elements that could not be sorted: %s" % [x for x, count in waiting.items() if count][:5]
+            "the elements cannot be sorted: the constraints contain a cycle, or an element that is not a key of the "
+            "dict; elements that could not be sorted: %s" % [x for x, count in waiting.items() if count][:5]
         )
     return ready
 
 
 class Keyword:
-    """A named constant whose truth value can be chosen."""
+    """A named constant with a given truth value."""
 
     def __init__(self, name, nonzero=True):
         self.name = name
@@ -541,8 +548,8 @@ FALL_THROUGH = Keyword("FALL_THROUGH")
 def comm_guard(type1, type2):
     """Return a decorator that runs a function of two arguments only for a pair of types, in either order.
 
-    A call that does not match, or that returns `FALL_THROUGH`, is passed on. It goes to the function of the same name
-    that was defined before in the decorated function's module.
+    A call is passed on if its arguments do not match, or if the function returns `FALL_THROUGH`. It is passed to the
+    function of the same name that was defined before in the decorated function's module.
     """
 
     def wrap(f):
@@ -616,7 +623,7 @@ def flatten(a):
 
 
 def unique(x):
-    """Return True if no element appears twice."""
+    """Return True if no element occurs twice."""
     return len(set(x)) == len(x)
 
 
@@ -626,14 +633,14 @@ def hist(coll):
 
 
 def give_variables_names(*args, **kwargs):
-    """Give every variable of the arguments a unique name. Variables without a name get a generic one.
+    """Give every variable in the arguments a unique name. The names of unnamed variables begin with a generic name.
 
     Parameters
     ----------
     *args : collections of Variable
     unique_suffix : callable, optional
-        A function that takes a counter and returns the suffix that distinguishes variables of equal name. The new name
-        is ``'%s_%s' % (name, suffix)``.
+        A function that takes a counter and returns a suffix, which distinguishes variables with equal names. The new
+        name is ``'%s_%s' % (name, suffix)``.
 
     Returns
     -------
@@ -671,7 +678,7 @@ def remove(predicate, coll):
 
 
 def hash_from_code(msg):
-    """Return the SHA256 of text or bytes, in hexadecimal."""
+    """Return the SHA256 digest of a str or bytes object, in hexadecimal."""
     import hashlib
 
     if isinstance(msg, str):
@@ -680,7 +687,7 @@ def hash_from_code(msg):
 
 
 def hash_from_file(file_path):
-    """Return the SHA256 of a file's content."""
+    """Return the SHA256 digest of the content of a file, in hexadecimal."""
     with open(file_path, "rb") as file:
         return hash_from_code(file.read())
 

@@ -1,9 +1,9 @@
 """Virtual machines that run a graph's thunks.
 
-`VM_Linker` makes a `Program` (`gof.program`) and chooses the machine that runs it. This is either the compiled `CVM` or
-a Python machine. `Loop` and `LoopGC` run every node in order. `Stack` runs nodes on demand: for lazy nodes, subsets of
-the outputs, callbacks and memory profiles. The class method `of` makes a machine from a program; the constructors take
-the classic arguments.
+`VM_Linker` makes a `Program` (`gof.program`) and chooses the virtual machine that runs it: the compiled `CVM` or a
+Python machine. `Loop` and `LoopGC` run every node in order. `Stack` runs nodes on demand: it supports lazy nodes,
+subsets of the outputs, callbacks and memory profiles. The class method `of` makes a machine from a program. The
+constructors take the arguments of earlier versions.
 """
 
 import time
@@ -26,20 +26,20 @@ def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, depend
     fgraph : FunctionGraph
     storage_map : dict
     compute_map_re : dict
-        Variable -> [computed so far]; a scratch map, changed here.
+        Variable -> [True if it is computed so far]. It is a scratch map, which is changed in place.
     dependencies : dict
-        Variable -> the variables computed from it (`VM_Linker.compute_gc_dependencies`).
+        Variable -> the variables that are computed from it (`VM_Linker.compute_gc_dependencies`).
 
     Returns
     -------
     dict
-        Variable -> ``[variable whose memory it takes, variable]``. Only 0-d values are paired: their sizes are known to be equal.
-        Two variables are paired only if the first is dead before the node of the second starts, and if neither can have
-        an alias.
+        Variable -> ``[variable whose memory it uses, variable]``. Only 0-d values are paired, because their sizes are
+        known to be equal. Two variables are paired only if the first variable is no longer used when the node of the
+        second starts, and if neither can have an alias.
 
     Notes
     -----
-    The function makes one pass. Dead values wait in a pool, grouped by type.
+    The function makes one pass. Variables that are no longer used wait in a pool, grouped by type.
     """
     reallocated = {}
     viewed = set()
@@ -89,10 +89,10 @@ class VM:
     position_of_error : int
         The index of the node that failed.
     need_update_inputs : bool
-        If True, the Function performs the updates, not the machine.
+        If True, the Function performs the updates. If False, the machine performs them.
     program : Program or None
-        The program from which `of` made the machine. The attributes `storage_map`, `compute_map` and `updated_vars`
-        then exist too.
+        The program from which `of` made the machine. The machine then also has the attributes `storage_map`,
+        `compute_map` and `updated_vars`.
     """
 
     need_update_inputs = True
@@ -172,7 +172,7 @@ class Loop(VM):
 
     @classmethod
     def of(cls, program):
-        """See `VM.of`."""
+        """Return a machine that runs a program; see `VM.of`."""
         return cls(list(program.nodes), list(program.thunks), program.cells(program.clear_before))._keep(program)
 
     def __call__(self):
@@ -214,7 +214,7 @@ class LoopGC(VM):
 
     @classmethod
     def of(cls, program):
-        """See `VM.of`."""
+        """Return a machine that runs a program; see `VM.of`."""
         cells = program.cells(program.clear_before)
         return cls(list(program.nodes), list(program.thunks), cells, program.cells_to_clear())._keep(program)
 
@@ -240,21 +240,21 @@ class LoopGC(VM):
 
 
 class Stack(VM):
-    """A machine that runs only the nodes that the outputs need. Lazy nodes request their inputs while they run.
+    """A machine that runs only the nodes on which the outputs depend. Lazy nodes request inputs while they run.
 
     Parameters
     ----------
     nodes, thunks, pre_call_clear
-        As in `VM`.
+        The parameters of `VM`.
     storage_map, compute_map : dict
         Variable -> cell. A compute_map cell holds 0 (not computed), 1 (computed) or 2 (computed and freed).
     fgraph : FunctionGraph
     allow_gc : bool
         Whether to free values after their last use.
     n_updates : int
-        The number of outputs at the end of the list that every run computes.
+        The number of outputs at the end of the list of outputs that every run computes: the updates.
     dependencies : dict, optional
-        Variable -> the variables computed from it. Required by `allow_gc`.
+        Variable -> the variables that are computed from it. It is required if `allow_gc` is true.
     callback : callable, optional
         ``callback(node=..., thunk=..., storage_map=..., compute_map=...)`` is called after each node.
     callback_input : callable, optional
@@ -296,7 +296,7 @@ class Stack(VM):
 
     @classmethod
     def of(cls, program, dependencies=None, callback=None, callback_input=None):
-        """Return a machine that runs a program, see `VM.of`. The other arguments are those of the class."""
+        """Return a machine that runs a program; see `VM.of`. The other arguments are arguments of the constructor."""
         if program.allow_gc and dependencies is None:
             raise ValueError("Must set dependencies when using GC")
         machine = cls.__new__(cls)
@@ -341,7 +341,7 @@ class Stack(VM):
             The attributes of a `Program`. If `lazy` is False, all inputs of lazy nodes are computed before the nodes
             run.
 
-        The other parameters are those of the class.
+        The other parameters are parameters of the constructor.
         """
         self.storage_map, self.compute_map = storage_map, compute_map
         self.fgraph = fgraph
@@ -363,8 +363,8 @@ class Stack(VM):
             node: [r for other in prerequisites.get(node, ()) for r in other.outputs] for node in self.nodes
         }
         self._always = set(always)
-        # The linker may have put some nodes last, so request outputs in the order of the nodes: see
-        # `inplace_order.overwrite_last`.
+        # The linker may have put some nodes last (see `inplace_order.overwrite_last`), so request the outputs in the
+        # order of the nodes.
         self._output_order = sorted(
             range(len(self.outputs)), key=[self.node_idx.get(r.owner, -1) for r in self.outputs].__getitem__
         )
@@ -385,7 +385,7 @@ class Stack(VM):
         Returns
         -------
         list of int or None
-            The inputs that a lazy node still needs.
+            The indices of the inputs that a lazy node still needs.
         """
         i = self.node_idx[node]
         thunk = self.thunks[i]
@@ -454,7 +454,7 @@ class Stack(VM):
         ----------
         output : Variable
         users_left : dict
-            Variable -> number of the nodes that will read it; changed here.
+            Variable -> number of the nodes that will read it. It is changed in place.
         """
         compute_map, thunks, node_idx, node_prereqs = self.compute_map, self.thunks, self.node_idx, self.node_prereqs
         stack = [output]
@@ -477,7 +477,10 @@ class Stack(VM):
             stack.pop()
 
     def _run(self, node):
-        """Run a node. Return the inputs that it requests if it is lazy and needs more inputs, otherwise None."""
+        """Run a node.
+
+        If the node is lazy and needs more inputs, return the inputs that it requests. Otherwise return None.
+        """
         try:
             needed = self.run_thunk_of_node(node)
             if needed:
@@ -495,7 +498,7 @@ class Stack(VM):
         return None
 
     def _free(self, node, users_left):
-        """Free the variables that no other node reads after `node` has run, and return them."""
+        """Free the variables that no other node reads after `node`. Return these variables."""
         read = dict.fromkeys(node.inputs)
         for r in read:
             if r in users_left:
@@ -525,7 +528,7 @@ class Stack(VM):
 
 
 class CVM(CLazyLinker, VM):
-    """The compiled machine; see `gof._cvm.CLazyLinker` for the arguments."""
+    """The compiled machine. See `gof._cvm.CLazyLinker` for the arguments."""
 
     need_update_inputs = False
 
@@ -534,12 +537,12 @@ class CVM(CLazyLinker, VM):
 
     @classmethod
     def of(cls, program):
-        """See `VM.of`."""
+        """Return a machine that runs a program; see `VM.of`."""
         return cls(program)._keep(program)
 
 
 def demanded_variables(fgraph, nodes, thunks, asked, updated_vars):
-    """Return the variables that an on-demand machine computes in addition to the inputs of nodes.
+    """Return the variables that evaluation on demand computes in addition to the inputs of nodes.
 
     Parameters
     ----------
@@ -547,7 +550,7 @@ def demanded_variables(fgraph, nodes, thunks, asked, updated_vars):
     nodes, thunks : sequence
         Nodes and their thunks in the order in which they run.
     asked : sequence of callable
-        The same as `thunks`, or an empty sequence if all inputs of lazy thunks are computed in any case.
+        `thunks`, or an empty sequence if all inputs of lazy thunks are computed in any case.
     updated_vars : dict
         Input variable -> output variable.
 
@@ -579,16 +582,16 @@ class VM_Linker(link.LocalLinker):
         A function that is called for each input and constant at the start of a run:
         ``callback_input(variable, value)``. It requires the Stack machine.
     lazy : bool, optional
-        Whether to evaluate lazy nodes on demand instead of computing all inputs. None: config.vm.lazy. If that is None
-        too, evaluate on demand only if some node is lazy.
+        Whether lazy nodes are evaluated on demand. If False, all their inputs are computed. None: config.vm.lazy. If
+        that flag is None, too, nodes are evaluated on demand only if some node is lazy.
     schedule : callable, optional
         ``schedule(fgraph)`` returns the nodes in order.
     c_thunks : bool, optional
-        Whether to use C code. None: use it if a compiler exists (config.cxx), or if the code needs none.
+        Whether to use C code. None: use C code if a compiler exists (config.cxx), or if the code needs no compiler.
     allow_partial_eval : bool, optional
         Whether a Function that requests a subset of the outputs computes only this subset. Otherwise it computes all
-        outputs and returns the subset. None: yes for the compiled machine, and for Stack if other options require
-        Stack. True: use Stack to make it possible.
+        outputs and returns the subset. None: True for the compiled machine, and for Stack if other options require
+        Stack. If True, use Stack where a subset requires it.
     """
 
     def __init__(
@@ -630,7 +633,7 @@ class VM_Linker(link.LocalLinker):
         return self
 
     def accept_var_updates(self, updated_vars):
-        """Set which input gets the value of which output after a run.
+        """Set the updates: the inputs that get the value of an output after a run.
 
         Parameters
         ----------
@@ -640,9 +643,9 @@ class VM_Linker(link.LocalLinker):
         self.updated_vars = updated_vars
 
     def compute_gc_dependencies(self, variables):
-        """Return, for each variable, the variables computed from it.
+        """Return, for each variable, the variables that are computed from it.
 
-        When all of these are computed, the variable can be freed.
+        When all these variables are computed, the variable can be freed.
 
         Parameters
         ----------
@@ -666,7 +669,7 @@ class VM_Linker(link.LocalLinker):
         Parameters
         ----------
         lazy : bool
-            Whether nodes run on demand.
+            Whether nodes are evaluated on demand.
 
         Returns
         -------
@@ -709,8 +712,8 @@ class VM_Linker(link.LocalLinker):
             lazy = any(getattr(thunk, "lazy", False) for thunk in thunks)
         lazy = bool(lazy)
         kind = self.machine_class(lazy)
-        # A Stack that is not lazy computes all inputs of lazy nodes. The compiled machine queries lazy nodes if a
-        # subset of the outputs is requested.
+        # A Stack that is not lazy computes all inputs of lazy nodes. The compiled machine lets lazy nodes request
+        # inputs if a subset of the outputs is requested.
         prerequisites, first = (
             ({}, ())
             if kind in (Loop, LoopGC)
@@ -754,8 +757,8 @@ class VM_Linker(link.LocalLinker):
         post_thunk_clear : list of list of cells
             For each node, the cells to empty after it. They are used only if values are freed.
         computed : set of Variable
-            The variables that the nodes compute. Before each run, the machine may clear those of them that are in
-            `no_recycling`.
+            The variables that the nodes compute. Before each run, the machine may empty the cells of those computed
+            variables that are in `no_recycling`.
         updated_vars : dict
             Input variable -> output variable.
 

@@ -32,9 +32,9 @@ def elemwise_kernel(program: LoopProgram) -> tuple[Kernel, bool]:
     Parameters
     ----------
     program : LoopProgram
-        A program of one step, whose results are stored in their order. Its fold, if any, is an addition: the kernel adds
-        the sum of the elements to an accumulator. The pointer of the output is the address of the accumulator; see
-        native/reduce_elemwise.h.
+        A program of one step, whose results are stored in their order. Its fold, if any, is an addition: the kernel
+        then adds the sum of the results to an accumulator. The pointer of the output is the address of the accumulator;
+        see native/reduce_elemwise.h.
 
     Returns
     -------
@@ -53,10 +53,10 @@ def elemwise_kernel(program: LoopProgram) -> tuple[Kernel, bool]:
 
 
 class _ElementLoops:
-    """The C function for a loop program.
+    """A writer of the C function for a loop program.
 
-    Operand k has the pointer ``tng_pk`` and the value ``tng_vk``. The value of an operand that is read once is
-    ``tng_hk``, which is loaded before the loop.
+    Operand k has the pointer ``tng_pk`` and the value ``tng_vk``. If it is read only once, its value is ``tng_hk``,
+    which is loaded before the loop.
 
     Attributes
     ----------
@@ -89,8 +89,8 @@ class _ElementLoops:
         self.accumulator = None
         if program.fold is not None:
             dtype = program.fold.dtype
-            # In C, overflow of signed integers is undefined. The sum of unsigned integers is defined and has the same
-            # bits.
+            # The overflow of signed integers is undefined in C. The sum of unsigned integers is defined and has the
+            # same bits.
             self.accumulator = c_type(dtype.replace("int", "uint") if dtype.startswith("int") else dtype)
             self._support("sum_blocks.h")
             self.ctypes[self.nin] = self.accumulator
@@ -119,7 +119,8 @@ class _ElementLoops:
         # The flags have the dtype of the divisors, so that SIMD vectors of both have the same number of elements.
         zeros = [dtype for dtype in discrete_dtypes if _ZEROS % dtype in self.body]
         lines += ["    %s %s = 0;" % (c_type(dtype), _ZEROS % dtype) for dtype in zeros]
-        # Copy the value: an output may share the memory of the operand, and the compiler would read that memory again.
+        # Copy the value, because an output may share memory with the operand, and the compiler would read the memory
+        # again.
         hoisted, alternates = self._accessed(Access.HOISTED), self._accessed(Access.MAYBE_BROADCAST)
         lines += ["    " + self._hoist(k) for k in hoisted]
         if summed:
@@ -151,13 +152,16 @@ class _ElementLoops:
         return lines
 
     def _hoist(self, k: int) -> str:
-        """Return the C declaration of the value of an operand that is read once."""
+        """Return a C declaration of the value of an operand that is read only once."""
         if k in self.wide:
             return "const npy_float32 %s = tng_half_to_float(*%s);" % (_HOISTED % k, _POINTER % k)
         return "const %s %s = *%s;" % (self.ctypes[k], _HOISTED % k, _POINTER % k)
 
     def _loops(self, hoisted: Set[int], indent: str) -> list[str]:
-        """Return the loop; if divisors may have to be checked first, a check and a loop without checks, too."""
+        """Return the lines of the loop.
+
+        If divisors may have to be checked first, return a check, a loop without checks, and the loop with checks.
+        """
         if not self.program.guards.first:
             return self._loop(hoisted, indent, self.body, self.sub)
         return [
@@ -170,10 +174,11 @@ class _ElementLoops:
         ]
 
     def _divisor_check(self, k: int, hoisted: bool, indent: str) -> str:
-        """Return C code that checks the divisor `k`: if it has a zero, the kernel records that and returns."""
+        """Return C code that checks the divisor `k`. If it contains a zero, the kernel records this and returns."""
         bits = 8 * np.dtype(self.operands[k].dtype).itemsize
         if hoisted:
-            # The empty asm hides the test from the compiler: gcc 12 makes slower code if it knows that no divisor is 0.
+            # The empty asm hides the test from the compiler: gcc 12 generates slower code if it knows that no divisor
+            # is 0.
             found = 'int tng_zero = %s == 0; __asm__("" : "+r"(tng_zero));' % (_HOISTED % k)
         else:
             found = "int tng_zero = tng_zero_in_uint%d_t((const uint%d_t *)%s, tng_n);" % (bits, bits, _POINTER % k)
@@ -182,10 +187,10 @@ class _ElementLoops:
     def _loop(self, hoisted: Set[int], indent: str, body: str, sub: dict[str, Any]) -> list[str]:
         """Return the lines of one C loop.
 
-        Operands in `hoisted` are single values, the others are contiguous arrays.
+        Operands in `hoisted` are single values. The other operands are contiguous arrays.
 
-        The iterations are independent (ivdep) even if an output overwrites an input: each iteration reads and writes
-        the same element, or the driver has made a copy.
+        The iterations are independent (ivdep) even if an output overwrites an input: either each iteration reads and
+        writes the same element, or the driver has copied the input.
         """
         fixed = {k: _HOISTED % k for k in hoisted}
         specialized = self.op.c_code_fixed(self.node, "n", *self._names(), dict(fail=FAIL, **sub), fixed)

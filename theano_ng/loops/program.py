@@ -1,8 +1,8 @@
 """Loop programs: the computation of an inner loop, independent of the language in which it is written.
 
-Between a rewritten graph and the text of a kernel stands a `LoopProgram`. Nodes are translated to loop programs
-(`tensor.elemwise.kernel`, `scan.kernel`, `gpuarray.kernels`). Writers translate loop programs to C, to device code, and
-to instructions of the interpreter.
+A rewritten graph is compiled in two stages, with a `LoopProgram` in between. Nodes are translated to loop programs
+(`tensor.elemwise.kernel`, `scan.kernel`, `gpuarray.kernels`). Writers translate loop programs to C code, to device
+code, and to instructions of the interpreter.
 
 >>> from theano_ng import scalar
 >>> from theano_ng.loops.program import Access, LoopProgram, Operand, Step
@@ -29,13 +29,16 @@ import numpy as np
 
 
 class Access(enum.IntEnum):
-    """The way in which a loop reads an operand. native/elemwise_params.h and the interpreter have the same numbers."""
+    """The way in which a loop accesses an operand.
+
+    native/elemwise_params.h and the interpreter use the same numbers.
+    """
 
     #: The loop reads or writes one element in each iteration.
     VARYING = 0
-    #: All elements are the same; the loop reads the value once.
+    #: All elements are equal. The loop reads the value only once.
     HOISTED = 1
-    #: The stride of the operand decides at run time whether it is VARYING or HOISTED.
+    #: The stride of the operand determines at run time if the operand is VARYING or HOISTED.
     MAYBE_BROADCAST = 2
 
 
@@ -47,7 +50,7 @@ class Operand(NamedTuple):
     dtype : str
     access : Access
     moves : bool
-        Whether the operand has a row for each step of an outer loop.
+        Whether the operand has one row for each step of an outer loop.
     """
 
     dtype: str
@@ -62,7 +65,7 @@ class Literal(NamedTuple):
     ----------
     dtype : str
     data : bytes
-        The bytes of the value, which distinguish signed zeros and NaNs.
+        The bytes of the value. They distinguish signed zeros and NaNs.
     """
 
     dtype: str
@@ -89,7 +92,7 @@ class Step(NamedTuple):
     ----------
     op : ScalarOp
     arguments : tuple of int and Literal
-        The numbers of values, and constants.
+        The numbers of values, and Literals.
     dtypes : tuple of str
         The dtypes of the results.
     """
@@ -115,16 +118,16 @@ class Fold(NamedTuple):
 
 
 class Guards(NamedTuple):
-    """Integer divisors that must not be zero.
+    """The integer divisors of a program, which must not be zero.
 
     Attributes
     ----------
     inputs : tuple of int
         The inputs that are divisors.
     computed : bool
-        Whether a step divides by a value that the program computes.
+        Whether a step divides by a value that the program itself computes.
     first : bool
-        Whether the loop may be asked to check the inputs before it writes an output.
+        Whether the driver may request a check of the inputs before the loop writes an output.
     """
 
     inputs: tuple[int, ...] = ()
@@ -141,7 +144,7 @@ NO_GUARDS = Guards()
 class LoopProgram(NamedTuple):
     """The computation of one iteration of a loop.
 
-    Values are numbered: first the inputs, then the results of each step.
+    Values are numbered: first the inputs, then the results of all steps.
 
     Attributes
     ----------
@@ -149,11 +152,11 @@ class LoopProgram(NamedTuple):
     steps : tuple of Step
         The steps in the order of computation.
     stores : tuple of int and Literal
-        The value that is stored in each output.
+        For each output, the value that is stored in it.
     outputs : tuple of Operand
-        Values are converted to the dtypes of outputs.
+        The outputs. A stored value is converted to the dtype of its output.
     fold : Fold, optional
-        If given, the only value in `stores` is not stored, but added to an accumulator.
+        If it is given, the only value in `stores` is not stored. It is added to an accumulator by the op of the fold.
     guards : Guards
     until : int or Literal, optional
         The value that ends an outer loop if it is true.
@@ -180,13 +183,13 @@ class LoopProgram(NamedTuple):
         return found
 
     def with_access(self, access: Access) -> LoopProgram:
-        """Return the program in which the inputs that are MAYBE_BROADCAST have another access."""
+        """Return a copy of the program in which all inputs that are MAYBE_BROADCAST have the given access."""
         return self._replace(
             inputs=tuple([x._replace(access=access) if x.access == Access.MAYBE_BROADCAST else x for x in self.inputs])
         )
 
     def has_several_operations(self) -> bool:
-        """Return True if the loop does more than to apply one scalar op that is not a Composite."""
+        """Return True if the loop does more than apply one scalar op that is not a Composite."""
         return len(flattened(self).steps) + (self.fold is not None) > 1
 
     def __str__(self) -> str:
@@ -263,7 +266,7 @@ def elementwise_program(
     op : ScalarOp
     in_dtypes, out_dtypes : sequence of str
     accesses : sequence of Access, optional
-        Default: all inputs are VARYING.
+        By default, all inputs are VARYING.
     fold : Fold, optional
     guards : Guards, optional
 
@@ -299,11 +302,11 @@ def fold_program(
     dtype : str
         The dtype of the elements.
     op : ScalarOp, optional
-        An op that is applied to each element before.
+        An op that is applied to each element before the reduction.
     result : str, optional
-        The dtype of its result.
+        The dtype of the result of `op`.
     out : str, optional
-        The dtype of the output. Default: that of the accumulator.
+        The dtype of the output. By default, the dtype of the accumulator.
 
     Returns
     -------
@@ -314,9 +317,9 @@ def fold_program(
 
 
 def flattened(program: LoopProgram) -> LoopProgram:
-    """Return an equivalent program without Composites: their inner ops are steps, in the order of computation.
+    """Return an equivalent program without Composites. Their inner ops become steps, in the order of computation.
 
-    Products and sums are combined as in `Composite.lowered`.
+    Products and sums are combined in the same way as in `Composite.lowered`.
 
     >>> from theano_ng import scalar
     >>> x, y = scalar.float64("x"), scalar.float64("y")

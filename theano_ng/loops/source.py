@@ -12,7 +12,7 @@ from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import is_complex
 from theano_ng.scalar.types import get_scalar_type
 
-# C code that matches this pattern uses Python's C API. Kernels include no Python headers, so they cannot contain it.
+# C code that matches this pattern uses Python's C API. Kernels include no Python headers, so they cannot use such code.
 _PYTHON_API = r"\bPy(?:_\w+|[A-Z]\w*)\b"
 FAIL = "return; /* the driver sees the exception */"
 
@@ -54,13 +54,13 @@ def scalar_source(
     node : Apply
         An application of `op`, see `scalar_apply`.
     names_in, names_out : list of str
-        C expressions of the inputs, C lvalues of the outputs.
+        C expressions for the inputs, and C lvalues for the outputs.
     name : str
         A name that makes the identifiers in the code unique.
     wide : bool
         Whether float16 operands are npy_float32 variables in the code.
     **sub
-        Further items for the dict that `c_code` gets.
+        Further items for the dict `sub` of `c_code`.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def scalar_source(
 
 
 def joined_environment(environment: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return the environment of code that contains the code of two environments."""
+    """Return the environment of C code that consists of two codes with these environments."""
     joined: dict[str, Any] = {"language": "c" if environment["language"] == other["language"] == "c" else "c++"}
     joined["support"] = environment["support"]
     if other["support"] not in joined["support"]:

@@ -1,4 +1,4 @@
-"""`scan`: make a loop node from a Python function that describes a step."""
+"""The function `scan`, which makes a loop node from a Python function that describes a step."""
 
 from __future__ import annotations
 
@@ -55,62 +55,64 @@ def scan(
     strict: bool = False,
     return_list: bool = False,
 ) -> tuple[Any, OrderedUpdates]:
-    """Make a loop: a step that is repeated over the rows of sequences and on the results of earlier steps.
+    """Make a loop. It repeats a step, which reads the rows of sequences and the results of earlier steps.
 
     Parameters
     ----------
     fn : callable
-        Makes the graph of a step. It is called once, with variables: for each sequence, in order, its taps in the given
-        order; for each output, its taps; then `non_sequences`. It returns outputs (a variable or a list of variables,
-        as many as `outputs_info` has entries), updates (a dict or a list of pairs: shared variable, its value after the
-        step), or both in either order. A condition (`scan_module.until`) may come last.
+        A function that makes the graph of a step. It is called once, with variables: for each sequence, in order, its
+        taps in the given order; for each output, its taps; then `non_sequences`. It returns outputs (a variable or a
+        list of variables, as many as `outputs_info` has entries), updates (a dict or a list of pairs: shared variable,
+        its value after the step), or both in either order. A condition (`scan_module.until`) may follow as the last
+        element.
     sequences : array_like, dict, or list of them, optional
-        The loop runs over the leading dimension of the sequences. A dict has the keys ``"input"`` and ``"taps"``: int
-        or list of int, 0 by default; tap k is row t + k at step t. Step 0 is the first step for which all taps exist.
+        The loop runs over the leading dimension of the sequences. A dict has the keys ``"input"`` and ``"taps"``: an
+        int or a list of int. By default, the tap is 0. Tap k is row t + k at step t. Step 0 is the first step for which
+        all taps exist.
     outputs_info : array_like, dict, None, or list of them, optional
-        The initial state of each output; None or an empty dict for an output that later steps do not read. A dict has
-        the keys ``"initial"`` and ``"taps"``, a list of negative int, [-1] by default. If -1 is the only tap, the state
-        has the shape of the output. Otherwise it has an additional leading dimension, as long as the earliest tap; its
-        last row is the one before step 0. It has the dtype of the output. None or [] for all: later steps read no
-        output.
+        The initial state of each output. Use None or an empty dict for an output that later steps do not read. A dict
+        has the keys ``"initial"`` and ``"taps"``: a list of negative int, by default [-1]. If -1 is the only tap, the
+        initial state has the shape of the output. Otherwise it has an additional leading dimension, as long as the
+        earliest tap. Its last row belongs to the step before step 0. It has the dtype of the output. If the whole
+        argument is None or [], later steps read no output.
     non_sequences : array_like, or list of them, optional
-        Values that `fn` gets unchanged at each step. Other variables that `fn` uses are found automatically.
+        Values that are passed to `fn` unchanged at each step. Other variables that `fn` uses are found automatically.
     n_steps : int or integer scalar, optional
-        Number of steps; by default, that of the shortest sequence.
+        The number of steps. By default, the number of steps for which all sequences have rows.
     truncate_gradient : int
-        Number of steps that the gradient goes back; -1: all.
+        The number of steps through which the gradient is propagated. -1 means all steps.
     go_backwards : bool
-        If True, run through the sequences from their ends.
+        If True, read the sequences from their ends.
     mode : Mode or str, optional
-        Mode for the compilation of the step; by default ``config.mode``, whatever the mode of the function around the
-        loop. (DebugMode also checks steps.)
+        The mode in which the step is compiled. By default, ``config.mode``, whatever the mode of the function that
+        contains the loop. (DebugMode also checks steps.)
     name : str, optional
-        Name of the loop, in printed graphs and profiles.
+        The name of the loop in printed graphs and profiles.
     profile : bool or str
-        If true, profile the step, under the name of the loop or the given name.
+        If true, profile the step under the name of the loop, or under the given name.
     allow_gc : bool, optional
-        Whether the step frees its intermediate values at once; by default ``config.scan.allow_gc``.
+        Whether the step frees its intermediate values at once. By default, ``config.scan.allow_gc``.
     strict : bool
-        If True, reject a step that uses shared variables which are not given.
+        If True, raise an error for a step that uses shared variables that are not given as arguments.
     return_list : bool
-        If True, return a list even for one output, or none.
+        If True, return a list even if there is one output or no output.
 
     Returns
     -------
     outputs : TensorVariable, list of TensorVariable, or None
-        For each output of `fn`, the values of all steps, (n_steps, ...). A variable if there is one output, None if
-        there is none.
+        For each output of `fn`, the values of all steps, (n_steps, ...). If there is only one output, it is a variable.
+        If there is no output, it is None.
     updates : OrderedUpdates
-        Shared variable -> its value after the loop; to be passed to `function`.
+        Shared variable -> its value after the loop. Pass the updates to `function`.
 
     Raises
     ------
     ValueError
         If the arguments and the results of `fn` do not fit together.
     TypeError
-        If the dtype or the number of dimensions of a state is not that of the output.
+        If the dtype or the number of dimensions of a state differs from the output.
     MissingInputError
-        With `strict`, if a shared variable is not given.
+        If `strict` is True and a shared variable is not given.
 
     Examples
     --------
@@ -230,7 +232,8 @@ class _Sequence:
         self.ordered = self.variable[::-1] if go_backwards else self.variable
         first, last = min(self.taps + [0]), max(self.taps + [0])
         self.span = last - first
-        # Taps count rows in the order of the sequence: going backwards, tap 1 is the row of the previous step.
+        # Taps count rows in the order of the sequence. If the loop goes backwards, tap 1 is the row of the previous
+        # step.
         self.offsets = [last - tap if go_backwards else tap - first for tap in self.taps]
         self.is_whole = False
         self.rows = []
@@ -250,7 +253,7 @@ class _Sequence:
         return [self.ordered[offset] for offset in self.offsets]
 
     def from_taps(self, n_steps):
-        """Return, for each tap, its rows, one for each step."""
+        """Return a list with one variable for each tap. It contains one row for each step."""
         if self.is_whole:
             return [self.ordered]
         return [
@@ -265,7 +268,7 @@ class _State:
     ----------
     initial : TensorVariable or None
     taps : list of int
-        Empty for an output that no step reads.
+        The taps. The list is empty for an output that no step reads.
     rows : list of Variable
         The variable for the row of each tap in a step.
     output : Variable
@@ -328,14 +331,14 @@ class _State:
         if self.taps == [-1]:
             rows = unbroadcast(shape_padleft(self.initial), 0)
         else:
-            # A single row would be broadcast to all.
+            # A single row would be broadcast to all initial rows.
             enough = AssertShape("The initial state %s has too few rows: its taps are %s" % (self.initial, self.taps))
             rows = enough(self.initial, lengths.pop(0) >= self.lead)[: self.lead]
         return set_subtensor(AllocEmpty(rows.dtype)(n_steps + self.lead, *lengths)[: self.lead], rows)
 
 
 class _SharedState(_State):
-    """A shared tensor that the steps change, treated as a state of the loop."""
+    """A shared tensor that the steps change. It is represented as a state of the loop."""
 
     def __init__(self, shared, row, output):
         self.shared, self.output = shared, output
@@ -350,10 +353,10 @@ class _Step:
     copies : dict
         Outer variable -> its copy in the step.
     unchanged : list of Variable
-        The outer variables that are the same in all steps.
+        The outer variables that have the same value in all steps.
     outputs : list of Variable
     updates : list of pairs
-        Shared variable, its value after a step.
+        Pairs: shared variable, its value after a step.
     condition : Variable or None
     """
 
@@ -382,8 +385,8 @@ class _Step:
             ]
             if missing:
                 raise _missing_input(missing[0], ancestors(outputs + list(pending.values()), blockers))
-        # Non-sequences that the step does not use are included. The loop depends on them, as the check for unused
-        # inputs in `function` expects, until a rule removes them.
+        # Include non-sequences that the step does not use. The loop depends on them until a rule removes them, so that
+        # `function` does not report them as unused inputs.
         given = [v for v in dict.fromkeys(others) if not isinstance(v, (Constant, SharedVariable))]
         shared = [v for v in captured if isinstance(v, SharedVariable)]
         explicit = set(given)
@@ -399,8 +402,10 @@ class _Step:
 
 
 def _copy_of(v):
-    """Return the copy of an outer variable for a step. For a device variable it is a tensor on the host, so that steps
-    can be differentiated, and rules move whole loops.
+    """Return the copy of an outer variable for a step.
+
+    The copy of a device variable is a tensor on the host, so that steps can be differentiated, and so that rules can
+    move whole loops.
     """
     copy = safe_new(tensor_or_other(v), "_copy")
     if v.name is not None:
@@ -409,7 +414,7 @@ def _copy_of(v):
 
 
 def _missing_input(shared, variables):
-    """Return the error for a shared variable that a strict loop was not given."""
+    """Return the error for a shared variable that is not given to a strict loop."""
     users = [v.owner for v in variables if v.owner is not None and shared in v.owner.inputs]
     return MissingInputError(
         "An input of the graph, used to compute %s, was not provided and not given a value: ScanOp is missing an "
@@ -447,7 +452,7 @@ def _warn_of_unknown(given, known, what):
 
 
 def _at(variable, tap):
-    """Return the name of a row of a sequence or state, or None."""
+    """Return the name for the row of a sequence or state at a tap. Return None if the variable has no name."""
     return None if variable.name is None else "%s[t%s]" % (variable.name, "%+d" % tap if tap else "")
 
 
@@ -474,7 +479,7 @@ def _number_of_steps(n_steps, sequences):
 
 
 def _known(n_steps):
-    """Return a number of steps if it is constant, else None."""
+    """Return a number of steps as an int if it is constant. Otherwise return None."""
     try:
         return int(get_scalar_constant_value(n_steps))
     except NotScalarConstantError:

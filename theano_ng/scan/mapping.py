@@ -1,5 +1,6 @@
-"""`map_variables`: copy graphs with variables replaced by a function, including the graphs inside loops and Ops made of
-graphs.
+"""The function `map_variables`, which copies graphs and replaces variables by a function.
+
+It also replaces variables in the graphs inside loops and inside Ops made from graphs.
 """
 
 from __future__ import annotations
@@ -25,19 +26,20 @@ __all__ = ["map_variables"]
 def map_variables(
     replacer: Callable[[Any], Any], graphs: Sequence[Variable], additional_inputs: Sequence[Variable] = []
 ) -> list[Any]:
-    """Return copies of graphs with variables replaced.
+    """Return copies of graphs in which variables are replaced.
 
     Parameters
     ----------
     replacer : callable
-        Takes a variable and returns its replacement, or the variable itself. It is called for inputs and results, operands
-        first. If an operand of a variable was replaced, it gets a copy of that variable with the same name and tag. It is also called for
-        the variables inside loops and Ops made of graphs, except for their inputs. A replacement inside may depend on variables
-        outside, which become further inputs of the Op, and on the variables from which an :class:`OpFromGraph` was made, which represent its
+        A function that takes a variable and returns its replacement, or the variable itself. It is called for inputs
+        and results, operands first. If an operand of a variable was replaced, the argument is a copy of the variable
+        with the same name and tag. The function is also called for the variables inside loops and Ops made from graphs,
+        except for their inputs. A replacement inside an Op may depend on variables outside, which become further inputs
+        of the Op. It may depend on the variables from which an :class:`OpFromGraph` was made, too; they represent its
         inputs.
     graphs : iterable of Variable
     additional_inputs : iterable of Variable
-        Inputs that only the replacements depend on. They are found automatically, so this need not be given.
+        Inputs on which only the replacements depend. They are found automatically, so this argument is not needed.
 
     Returns
     -------
@@ -46,8 +48,8 @@ def map_variables(
     Raises
     ------
     NotImplementedError
-        If an Op made of a graph that has overridden derivatives would get additional inputs, or if a loop would get a
-        shared variable that has an `update`.
+        If an Op that was made from a graph and has overridden derivatives would get additional inputs, or if a loop
+        would get a shared variable that has an `update`.
 
     Examples
     --------
@@ -64,7 +66,7 @@ def map_variables(
 
 
 def _mapped(replacer, outputs, known):
-    """Return the replacements of variables; `known` maps variables to replacements that are already known."""
+    """Return the replacements of variables. `known` maps variables to replacements that are already known."""
     nodes = {}
     for v in postorder(outputs, known):
         node = v.owner
@@ -78,8 +80,9 @@ def _mapped(replacer, outputs, known):
 
 
 def _mapped_node(replacer, node, inputs):
-    """Return the node on other inputs, with the graph inside its Op mapped, too; return the same node if nothing
-    changes.
+    """Return the node with other inputs. The graph inside its Op is mapped, too.
+
+    Return the same node if nothing changes.
     """
     op = node.op
     if isinstance(op, (OpFromGraph, Scan)):

@@ -39,7 +39,7 @@ def itervalues(d, **kw):
 
 
 def b(s):
-    """Return the bytes of a text in Latin-1."""
+    """Return the text encoded in Latin-1."""
     return s.encode("latin-1")
 
 
@@ -49,7 +49,7 @@ def u(s):
 
 
 def with_metaclass(meta, *bases):
-    """Return a base class; classes derived from it get the metaclass and the given bases."""
+    """Return a base class. A class that inherits from it has the metaclass and the given bases instead."""
 
     class Temporary(meta):
         def __new__(cls, name, this_bases, d):

@@ -3,8 +3,8 @@
 The graph of a function is rewritten several times, to check that rewriting is deterministic. In a call, every node runs
 with its Python code and its C code, twice each, on copies of its inputs. DebugMode then compares the results of these
 runs, and checks that changes of inputs and aliases agree with the `destroy_map` and the `view_map` of the Op. Nodes
-that rewriting removed run too, so that every replacement can be checked on the values of the call. No node is evaluated
-lazily, and no intermediate value is freed before the end of the call.
+that rewriting removed are run, too, so that every replacement can be checked on the values of the call. No node is
+evaluated lazily, and no intermediate value is freed before the end of the call.
 
 ==============  ======================================================================
 `mode`          `DebugMode`, its linker and the maker of its functions

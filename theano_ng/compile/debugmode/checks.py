@@ -1,4 +1,4 @@
-"""The checks of DebugMode for one run of one node: inputs, aliasing, outputs, and preallocated output memory."""
+"""The checks of DebugMode for one run of one node: inputs, aliases, outputs, and preallocated output memory."""
 
 import itertools
 import logging
@@ -30,7 +30,7 @@ _MAX_SPREAD, _FEW_BYTES = 4, 1 << 20
 
 
 def _same_layout(a):
-    """Return a copy of an array with the same strides, or None if that is impossible or takes too much memory."""
+    """Return a copy of an array with the same strides. Return None if this is impossible or takes too much memory."""
     if a.size == 0 or not a.flags.aligned or a.dtype.hasobject:
         return None
     span = a.itemsize
@@ -80,7 +80,7 @@ def _copy_for(r, value):
 def _may_share_memory(r, a, b):
     """Return True if two values share memory.
 
-    For arrays the test is exact unless that takes too much work. For other values the type of `r` decides.
+    For arrays, the test is exact unless it takes too much work. For other values, the type of `r` decides.
     """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         if not np.may_share_memory(a, b):
@@ -114,7 +114,7 @@ def _is_pure_output(var):
 
 
 def check_valid(r, value, finite, hint, specific_hint, client_node=None):
-    """Raise InvalidValueError if a value is not valid for a variable's type, or not finite although it has to be.
+    """Raise InvalidValueError if a value is not valid for a variable's type, or if it must be finite but is not.
 
     Parameters
     ----------
@@ -158,11 +158,11 @@ def _check_inputs(
     node : Apply
         The node, after its run.
     storage_map, r_vals : dict
-        Variable -> cell after the run, and value before it.
+        Variable -> cell after the run, and variable -> value before the run.
     dr_vals : dict
-        Variable -> (value after its destruction, destroying node); completed here.
+        Variable -> (value after its destruction, destroying node). It is completed in place.
     active_nodes : set of Apply
-        The nodes of the rewritten graph, without those that rewriting removed.
+        The nodes of the rewritten graph, without the nodes that rewriting removed.
     clobber_dr_vals : bool
         Whether to record destroyed values in `dr_vals`.
     perform : str
@@ -216,7 +216,7 @@ def _check_inputs(
 def _could_reuse(node, what, value, memory):
     """Return True if an output that has new memory could have been in the memory of an input.
 
-    An output that is declared as a view may be a copy in two cases: if the layout of the input permits no view, and if
+    An output that is declared as a view may be a copy in two cases: if the layout of the input permits no view, or if
     the Op decides at run time which input it returns (ifelse).
     """
     if isinstance(node.op, OutputGuard) or getattr(value, "size", 1) == 0 or np.isscalar(value):
@@ -232,7 +232,7 @@ def _could_reuse(node, what, value, memory):
 
 
 def _check_viewmap(node, storage_map):
-    """Check that a node's outputs share memory only with the inputs that `view_map` and `destroy_map` list for them.
+    """Check that each output of a node shares memory only with inputs that `view_map` and `destroy_map` list for it.
 
     Raises
     ------
@@ -262,9 +262,9 @@ def _check_strides_match(a, b, warn_err, op):
     Parameters
     ----------
     a, b : object
-        The values; they are not compared unless they are arrays of the same shape.
+        The values. They are compared only if they are arrays of the same shape.
     warn_err : int
-        The action for different strides. 0: none; 1: warn; 2: raise TypeError.
+        The action for different strides. 0: do nothing. 1: warn. 2: raise TypeError.
     op : Op
     """
     if (
@@ -275,7 +275,7 @@ def _check_strides_match(a, b, warn_err, op):
         or a.size == 0
     ):
         return
-    # The stride of a dimension of length one has no meaning.
+    # The stride of a dimension of length 1 has no meaning.
     if any(s != t for s, t, n in zip(a.strides, b.strides, a.shape) if n > 1):
         message = "Stride mismatch: shape %s, strides %s of perform and %s of C code, op %s" % (
             a.shape,
@@ -294,7 +294,10 @@ _FILLS = (-123, 123)
 
 
 def _filled(array, def_val):
-    """Fill an array with `def_val`; with ``def_val > 0`` if it is boolean; with zero if its dtype is not numeric."""
+    """Fill an array with `def_val`.
+
+    Fill a boolean array with ``def_val > 0``, and an array that is not numeric with zero.
+    """
     if array.dtype.kind in "fciu":
         array[...] = np.asarray(def_val).astype(array.dtype)
     else:
@@ -303,7 +306,7 @@ def _filled(array, def_val):
 
 
 def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, init_outputs):
-    """Generate the kinds of preallocated memory that are put into the output cells before a run.
+    """Generate preallocated memory of several kinds, which is put into the output cells before a run.
 
     Parameters
     ----------
@@ -313,7 +316,7 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
     varied : int
         The number of innermost dimensions that get different steps and lengths.
     r_vals : dict
-        The right values of the outputs.
+        Output -> its correct value.
     inplace_outs : list of Variable
         Outputs that are in the memory of inputs.
     init_outputs : dict
@@ -322,13 +325,13 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
     Yields
     ------
     (str, dict)
-        A name, and output -> `Guarded` memory, or a value that is no array of numbers.
+        The name of the kind, and a dict: output -> `Guarded` memory, or a value that is not an array of numbers.
 
     Notes
     -----
-    Arrays are filled with a negative and with a positive number. The result is then wrong if an Op adds to the old
-    contents of its memory, or compares with them. Outputs that are not arrays get a copy of the right value (kind
-    "previous") or of the value of the previous call ("initial"), as in an ordinary call.
+    Arrays are filled with a negative number, and with a positive number. The result is then wrong if an Op adds to the
+    old contents of its memory, or compares with them. An output that is not an array gets a copy of the correct value
+    (kind "previous"), or of the value of the previous call ("initial"), as in an ordinary call.
     """
     modes, everything = set(prealloc_modes), "ALL" in prealloc_modes
 
@@ -386,7 +389,7 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
 
 
 def _strided(value, steps, def_val):
-    """Return guarded memory with a value's shape, whose last dimensions have the given steps in elements."""
+    """Return guarded memory with the shape of a value. Its last dimensions have the given steps in elements."""
     steps = (1,) * value.ndim + steps
     steps = steps[len(steps) - value.ndim :]
     strides = c_strides([n * abs(step) for n, step in zip(value.shape, steps)], value.itemsize)
@@ -396,9 +399,9 @@ def _strided(value, steps, def_val):
 
 
 def _resized(out, value, changes, def_val):
-    """Return guarded memory whose last dimensions have other lengths than a value.
+    """Return guarded memory whose last dimensions have other lengths than the value has.
 
-    A broadcastable dimension keeps length 1, since it cannot have another length in an earlier call either.
+    A broadcastable dimension keeps length 1, because it cannot have another length in an earlier call either.
     """
     changes = (0,) * value.ndim + changes
     fixed = getattr(out.type, "broadcastable", (False,) * value.ndim)
@@ -425,7 +428,7 @@ def _check_preallocated_output(
 ):
     """Run a node again on its inputs, with preallocated memory in its output cells, and check the results.
 
-    The outputs must not change, and the node must not write into the guard margins around the memory.
+    The outputs must not change. The node must not write into the guard margins around the memory.
 
     Parameters
     ----------
@@ -439,7 +442,7 @@ def _check_preallocated_output(
         The name of the run.
     active_order_set : set of Apply
     run : callable, optional
-        A function that calls the thunk; by default `thunk` itself.
+        A function that calls the thunk. By default, `thunk` itself.
     finite : bool
         Whether NaN and infinities are errors.
 

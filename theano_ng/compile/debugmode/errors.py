@@ -7,7 +7,7 @@ from theano_ng.printing import debugprint
 
 
 class DebugModeError(Exception):
-    """Base class of all errors that DebugMode raises."""
+    """The base class of all errors that DebugMode raises."""
 
 
 def _describe(name, value):
@@ -31,7 +31,7 @@ def _describe(name, value):
 
 
 def _differences(a, b):
-    """Return lines that state how much two arrays differ; no lines when they cannot be compared."""
+    """Return lines that state how much two arrays differ. Return no lines if the arrays cannot be compared."""
     try:
         with np.errstate(all="ignore"):
             diff = np.absolute(np.asarray(a, "complex128") - np.asarray(b, "complex128"))
@@ -58,10 +58,10 @@ def _node_lines(node):
 
 
 class BadThunkOutput(DebugModeError):
-    """Two runs of one node on the same inputs gave different values.
+    """Error: two runs of one node on the same inputs computed different values.
 
-    Either one run is that of `perform` and the other that of C code, or both are runs of the same code: the second run
-    is a repetition, or it has preallocated memory for the output.
+    Either one run used `perform` and the other run used C code, or both runs used the same code: the second run is then
+    a repetition, or has preallocated memory for the output.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class BadThunkOutput(DebugModeError):
     inputs_val : list
         The values of the node's inputs.
     hint : str, optional
-        A description of the error, if the values do not show it.
+        A description of the error if the values do not show it.
     """
 
     def __init__(self, r, thunk1, val1, thunk2, val2, inputs_val=(), hint=""):
@@ -118,9 +118,9 @@ class BadThunkOutput(DebugModeError):
 
 
 class AddressError(BadThunkOutput):
-    """A node wrote outside of the preallocated memory of its output: around it, or between its elements.
+    """Error: a node wrote outside of the preallocated memory of its output: around it, or between its elements.
 
-    It is a BadThunkOutput, since this is one more way to use preallocated memory wrongly.
+    It is a subclass of BadThunkOutput, because the error is another wrong use of preallocated memory.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class AddressError(BadThunkOutput):
     written : list of (str, int, int)
         The result of `guards.Guarded.written`.
     val1 : object
-        The right value.
+        The correct value.
     inputs_val : list
         The values of the node's inputs.
     """
@@ -171,14 +171,14 @@ class AddressError(BadThunkOutput):
 
 
 class BadOptimization(DebugModeError, toolbox.BadOptimization):
-    """A rewrite replaced a variable by another one that has a different value at run time.
+    """Error: a rewrite replaced a variable by a variable that has a different value at run time.
 
     See `theano_ng.gof.toolbox.BadOptimization` for the parameters.
     """
 
 
 class BadDestroyMap(DebugModeError):
-    """A node changed an input that is not in its Op's `destroy_map`.
+    """Error: a node changed an input that is not in its Op's `destroy_map`.
 
     Parameters
     ----------
@@ -215,7 +215,8 @@ class BadDestroyMap(DebugModeError):
 
 
 class BadViewMap(DebugModeError):
-    """An output of a node shares memory with an input or another output, undeclared in `view_map` and `destroy_map`.
+    """Error: an output shares memory with an input or another output, but `view_map` and `destroy_map` do not declare
+    it.
 
     Parameters
     ----------
@@ -249,11 +250,11 @@ class BadViewMap(DebugModeError):
 
 
 class StochasticOrder(DebugModeError):
-    """Rewriting the same graph again made other changes, or made them in another order."""
+    """Error: rewriting the same graph again made other changes, or made the changes in another order."""
 
 
 class InvalidValueError(DebugModeError):
-    """A value is not valid for the type of its variable, or is not finite although it has to be.
+    """Error: a value is not valid for the type of its variable, or must be finite but is not.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ class InvalidValueError(DebugModeError):
     v : object
         The value.
     client_node : Apply, optional
-        The node that was about to use the value.
+        The node that would have read the value.
     hint, specific_hint : str
         Descriptions of the error and of the run in which it occurred.
     """

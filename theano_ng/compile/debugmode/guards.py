@@ -1,9 +1,9 @@
-"""Arrays with guard margins: a write outside of the array is detected, and damages no other memory."""
+"""Arrays with guard margins: a write outside of the array is detected, and does not damage other memory."""
 
 import numpy as np
 
-# The bytes of the guard pattern. All are greater than 1, so that a write of a bool changes them. Adjacent bytes differ,
-# so that a write of most other values changes them too.
+# The bytes of the guard pattern. All bytes are greater than 1, so that a write of a bool changes them. Adjacent bytes
+# differ, so that a write of most other values changes them, too.
 _PATTERN = (2 + 151 * np.arange(254) % 254).astype("uint8")
 
 _LEAST_MARGIN = 512  # bytes
@@ -23,9 +23,9 @@ class Guarded:
     dtype : numpy.dtype
         A dtype without Python objects.
     strides : tuple of int, optional
-        The strides in bytes, such that no two elements overlap. Default: those of a C-contiguous array.
+        The strides in bytes. No two elements may overlap. By default, the strides of a C-contiguous array.
     room : int
-        The number of elements that an Op may write if it assumes a wrong shape.
+        The number of elements for which each margin has space, for an Op that assumes a wrong shape.
 
     Attributes
     ----------
@@ -34,9 +34,9 @@ class Guarded:
 
     Notes
     -----
-    Each margin has space for `room` elements (or the array's size, if larger) of the widest dtype. An Op that assumes
-    wrong strides, lengths or item sizes therefore writes into the margins. A margin of more than 1 MiB is limited to
-    the number of bytes that the array spans, or that the same number of its elements takes.
+    Each margin has space for `room` elements (or for the array's size, if larger) of the widest dtype. An Op that
+    assumes wrong strides, lengths or item sizes therefore writes into the margins. If this is more than 1 MiB, the
+    margin is limited to the number of bytes that the array spans, or that the same number of its elements takes.
     """
 
     def __init__(self, shape, dtype, strides=None, room=0):
@@ -52,7 +52,8 @@ class Guarded:
         length = 2 * margin + span + 4 * _ALIGNMENT
         self._block = np.empty(length + -length % len(_PATTERN), "uint8")
         self._block.reshape(-1, len(_PATTERN))[...] = _PATTERN
-        # Start at an odd multiple of the alignment, so that code which needs more than malloc guarantees fails.
+        # Start at an odd multiple of the alignment, so that code fails if it requires a larger alignment than malloc
+        # guarantees.
         address = self._block.__array_interface__["data"][0] + margin
         self.low = margin + (_ALIGNMENT - address) % (2 * _ALIGNMENT)
         self.high = self.low + span
@@ -73,12 +74,13 @@ class Guarded:
         -------
         list of (str, int, int)
             A tuple for each side with changes ("before its first byte", "after its last byte", "between its elements"):
-            the side, the number of bytes that changed, and the distance in bytes of the farthest one from the array.
+            the side, the number of changed bytes, and the distance in bytes of the farthest changed byte from the
+            array.
         """
         changed = (self._block.reshape(-1, len(_PATTERN)) != _PATTERN).ravel()
         a = self.array
-        # Clear the flags of all bytes of one element at a time with a void dtype: a separate dimension for the bytes of
-        # an element could exceed NumPy's limit.
+        # Clear the flags of all bytes of one element at once by a void dtype: a separate dimension for the bytes of an
+        # element could exceed NumPy's limit.
         element = np.dtype("V%d" % a.itemsize)
         np.ndarray(a.shape, element, changed, self._start, a.strides)[...] = np.zeros((), element)
         if not changed.any():

@@ -15,7 +15,7 @@ _logger = logging.getLogger("theano_ng.compile.debugmode")
 
 
 class NoDuplicateOptWarningFilter(logging.Filter):
-    """A logging filter that lets each warning about rewriting through only once."""
+    """A logging filter that accepts each warning about rewriting only once."""
 
     def __init__(self, name=""):
         super().__init__(name)
@@ -80,8 +80,8 @@ class _Linker(link.LocalLinker):
         fgraph = self.fgraph
         tracker = fgraph.equivalence_tracker
         active_order = self.schedule(fgraph)
-        # Nodes that rewriting removed run too: their values show whether the replacement was right. The exception is a
-        # node that rewriting rejected because it destroys an input that it also reads: its outputs have no meaning.
+        # Nodes that rewriting removed are run, too: their values show if the replacement was correct. The exception is
+        # a node that rewriting rejected because it destroys an input that it also reads: its outputs have no meaning.
         active = set(active_order)
         once = [r for r in tracker.all_variables_ever if r.owner in active or not _destroys_what_it_reads(r.owner)]
         order = io_toposort(fgraph.inputs, list(fgraph.outputs) + once)
@@ -94,14 +94,14 @@ class _Linker(link.LocalLinker):
         input_storage, output_storage, storage_map = link.map_storage(
             fgraph, order, input_storage, output_storage, storage_map
         )
-        # Nodes run in separate cells: the cells of inputs may belong to shared variables, which other functions may
-        # read during the call.
+        # Nodes run in separate cells, because the cells of inputs may belong to shared variables, which other functions
+        # may read during the call.
         cells = {r: [None] for r in storage_map}
         compute_map = {r: [True] for r in storage_map}
         checks = self.maker.checks
         runs = []
-        # Kernels are compiled by the C compiler at once; the interpreter, which otherwise runs until the kernels are
-        # compiled, is a separate implementation that is compared with them.
+        # Compile kernels at once. The interpreter, which otherwise runs until the kernels are compiled, is compared
+        # with them as a separate implementation.
         compiled = config.change_flags(tiered="off")
         with compiled, inner_functions(checks.mode), link.native_kernels(order if checks.c_code else ()):
             for i, node in enumerate(order):
@@ -134,7 +134,7 @@ def _destroys_what_it_reads(node):
 class _Maker(FunctionMaker):
     """The function maker of DebugMode: it rewrites a graph several times, and links it with `_Linker`.
 
-    The parameters are those of `FunctionMaker`.
+    It has the parameters of `FunctionMaker`.
     """
 
     def _make_linker(self, mode):
@@ -157,7 +157,7 @@ class _Maker(FunctionMaker):
 
     @staticmethod
     def _compare(first, other):
-        """Raise StochasticOrder if two runs of rewriting did not make the same changes in the same order."""
+        """Raise StochasticOrder unless two runs of rewriting made the same changes in the same order."""
         if first == other:
             return
         lines = ["Rewriting the same graph again did not apply the same steps in the same order. The first difference:"]
@@ -172,10 +172,10 @@ class _Maker(FunctionMaker):
 
 
 class _DummyLinker:
-    """A placeholder for the linker of the mode; DebugMode makes a separate linker for each function."""
+    """A placeholder for the linker of the mode. DebugMode makes a separate linker for each function."""
 
     def clone(self, allow_gc=None):
-        """Return this object itself, since it has no state."""
+        """Return this object, because it has no state."""
         return self
 
     def __reduce__(self):
@@ -190,14 +190,14 @@ def _the_dummy_linker():
 
 
 class _Setting:
-    """A descriptor for a setting of DebugMode: the mode's own value, or else the current value of a flag.
+    """A descriptor for a setting of DebugMode. It is the value in the mode, or the current value of a flag by default.
 
     Parameters
     ----------
     flag : str
         The name of the flag in the section DebugMode of the configuration.
     convert : callable, optional
-        Converts the value of the flag.
+        A function that converts the value of the flag.
     doc : str
     """
 
@@ -222,47 +222,50 @@ class DebugMode(Mode):
     ----------
     optimizer : str, Query or Optimizer
     stability_patience : int, optional
-        The number of times that a graph is rewritten, to check that rewriting is deterministic. This and the following
-        parameters default to a flag, which is read when a function is compiled: `config.DebugMode.patience`.
+        The number of times that a graph is rewritten, to check that rewriting is deterministic. The default of this
+        parameter and of each following parameter is a flag, which is read when a function is compiled:
+        `config.DebugMode.patience`.
     check_c_code, check_py_code : bool, optional
-        Whether to run (and check) C code, and `perform`. At least one of them must be True. Defaults:
-        `config.DebugMode.check_c`, `check_py`.
+        Whether to run (and check) C code, and `perform`. At least one of them must be True. By default,
+        `config.DebugMode.check_c` and `config.DebugMode.check_py`.
     check_isfinite : bool, optional
-        Whether NaN and infinities are errors. Default: `config.DebugMode.check_finite`.
+        Whether NaN and infinities are errors. By default, `config.DebugMode.check_finite`.
     check_preallocated_output : list of str, optional
-        The kinds of preallocated memory for outputs to try. Default: `config.DebugMode.check_preallocated_output`.
+        The kinds of preallocated memory for outputs to test. By default,
+        `config.DebugMode.check_preallocated_output`.
     require_matching_strides : int, optional
-        Whether C code and `perform` have to return arrays with equal strides. 0: no; 1: warn; 2: raise TypeError.
-        Default: `config.DebugMode.check_strides`.
+        Whether C code and `perform` have to return arrays with equal strides. 0: no. 1: warn. 2: raise TypeError. By
+        default, `config.DebugMode.check_strides`.
     linker : optional
         Not used. The parameter exists so that methods of `Mode` can make copies.
 
     Raises
     ------
     ValueError
-        When neither C nor Python code is to run.
+        If neither C code nor Python code would be run.
     Exception
-        For a linker of another mode.
+        If the linker belongs to another mode.
 
     Notes
     -----
     Compiling a function, or calling it, raises a subclass of `DebugModeError`:
 
-    - `BadThunkOutput`: two runs of a node on the same inputs gave different values, or returned the same memory. The
-      runs are those of Python and C code, the first and the second run of either, or runs with and without
-      preallocated memory for the output;
-    - `AddressError`, a `BadThunkOutput`: a node wrote outside of the memory that it found for an output, or between its
-      elements. Only memory that DebugMode made is checked (`check_preallocated_output`): it has guard margins;
-    - `BadOptimization`: a rewrite replaced a variable by another one that has a different value. Elements may differ if
-      the old graph turned finite values into NaN or infinities. NaN and infinities in the inputs may be treated
-      differently by rules with an attribute ``ignores_nonfinite = True``. Rounding differences are accepted (for
-      details see `tracking._Judge`);
-    - `BadDestroyMap`, `BadViewMap`: a node changes inputs, or shares memory with them, without declaring it;
+    - `BadThunkOutput`: two runs of a node on the same inputs computed different values, or returned the same memory.
+      The runs use Python code and C code, or they are the first and the second run of the same code, or runs with and
+      without preallocated memory for the output;
+    - `AddressError`, a subclass of `BadThunkOutput`: a node wrote outside of the memory in the cell of an output, or
+      between its elements. Only memory that DebugMode allocated is checked (`check_preallocated_output`): it has guard
+      margins;
+    - `BadOptimization`: a rewrite replaced a variable by a variable that has a different value. Elements may differ if
+      the old graph turned finite values into NaN or infinities. Rules with an attribute ``ignores_nonfinite = True``
+      may change the results for NaN and infinities in the inputs. Rounding differences are accepted (for details see
+      `tracking._Judge`);
+    - `BadDestroyMap`, `BadViewMap`: a node changes inputs, or shares memory with them, but its Op does not declare it;
     - `StochasticOrder`: rewriting the same graph again makes different changes;
     - `InvalidValueError`: a value does not fit its type, or is not finite, in the rewritten graph.
 
     An Op that changes itself or its node while it runs is reported as a plain `DebugModeError`. Nodes that rewriting
-    removed run as well, but once, and without preallocated memory for the output. Ops that run an inner function
+    removed are run, too, but only once, and without preallocated memory for the output. Ops that run an inner function
     compile it in this mode (`compile.mode.inner_mode`).
 
     Examples
@@ -336,7 +339,7 @@ class DebugMode(Mode):
     def inner_key(self):
         """Return a key that is equal for two modes if they compile the same function now.
 
-        It depends on the settings of the mode and on the current flags.
+        The key depends on the settings of the mode and on the current flags.
         """
         flags = config.DebugMode
         return (str(self._optimizer), flags.warn_input_not_reused, flags.check_preallocated_output_ndim) + tuple(

@@ -52,9 +52,9 @@ class _Checks:
 
 @contextlib.contextmanager
 def _filled_memory(byte):
-    """Fill the memory of all new arrays with a byte.
+    """Fill the memory of all new arrays with a byte inside the context.
 
-    With different bytes in two runs, code that reads memory before it writes it computes different results.
+    If code reads memory before it writes it, two runs with different bytes compute different results.
     """
     previous = alloc.fill(byte)
     try:
@@ -63,7 +63,7 @@ def _filled_memory(byte):
         alloc.restore(previous)
 
 
-# As floating point numbers these bytes form a tiny number and a large negative one. They form no NaN, which another
+# As floating point numbers, these bytes are a tiny number and a large negative number. They are not NaN, which another
 # check would report first.
 _FIRST_FILL, _SECOND_FILL = 0x3A, 0xC5
 
@@ -71,7 +71,7 @@ _FIRST_FILL, _SECOND_FILL = 0x3A, 0xC5
 class _NodeThunks:
     """The thunks of a node: one for `perform`, one for C code, and one for the interpreter of its kernels.
 
-    The attributes `py`, `c` and `interpreter` hold them; a missing thunk is None.
+    The attributes `py`, `c` and `interpreter` contain the thunks. The attribute is None if a thunk does not exist.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ class _NodeThunks:
                 _logger.warning("Op %s doesn't have a perform, forcing check of the C code", op)
             self.c = link.make_node_thunk(node, cells, compute_map, [])
 
-        # Python Ops whose outputs are all views of inputs exist for side effects, such as printing or breakpoints: they
-        # run only once.
+        # A Python Op whose outputs are all views of inputs exists for its side effects, such as printing or a
+        # breakpoint. It runs only once.
         self.twice = self.c is not None or any(
             i not in (getattr(op, "view_map", None) or {}) for i in range(len(node.outputs))
         )
@@ -142,7 +142,7 @@ class _NodeThunks:
             )
 
     def call(self, thunk):
-        """Run a thunk. All inputs are computed, so a lazy thunk is called until it requests no further input."""
+        """Run a thunk. All inputs are computed, so a lazy thunk is called until it requests no further inputs."""
         for r in self.node.outputs:
             self.compute_map[r][0] = False
         asked = set()
@@ -160,7 +160,7 @@ class _NodeThunks:
 
 
 def _interpreter(node, cells):
-    """Return the thunk that runs a node before its kernels are compiled, or None if it has no such thunk."""
+    """Return the thunk that runs a node before its kernels are compiled. Return None if the node has no such thunk."""
     code = native_code_of(node)
     if code is None or not code.kernels:
         return None
@@ -177,7 +177,7 @@ class _CheckedMachine:
     fgraph : FunctionGraph
     checks : _Checks
     order : list of Apply
-        All nodes, including those that rewriting removed.
+        All nodes, including the nodes that rewriting removed.
     active : set of Apply
         The nodes of the rewritten graph.
     runs : list of _NodeThunks
@@ -213,7 +213,7 @@ class _CheckedMachine:
                 "Graph Input '%s' has invalid value" % r,
                 "none",
             )
-            # Values are copied because other functions may change shared variables during the call.
+            # Copy the values, because other functions may change shared variables during the call.
             r_vals[r] = value if isinstance(r, Constant) else _copy_for(r, value)
         with inner_functions(checks.mode):
             for i, (node, run) in enumerate(zip(self.order, self.runs)):
@@ -239,7 +239,7 @@ class _CheckedMachine:
         self.reset_timing()
 
     def _compute(self, node, inputs):
-        """Compute the outputs of a node for other input values, without any check."""
+        """Compute the outputs of a node for other input values, without checks."""
         if self.run_of is None:
             self.run_of = dict(zip(self.order, self.runs))
         run = self.run_of[node]
@@ -267,7 +267,8 @@ class _CheckedMachine:
             if r.owner is None:
                 continue
             value = r_vals[r]
-            # As in other modes, an output computed in the memory of an input is returned as that input's object.
+            # As in other modes, an output that is computed in the memory of an input is returned as the object of that
+            # input.
             memory = written.get(alias_root(r)) if written else None
             same = (
                 memory is not None
@@ -277,9 +278,9 @@ class _CheckedMachine:
             self.storage_map[r][0] = memory if same else value
 
     def _run_node(self, node, run, r_vals, dr_vals):
-        """Run and check one node; store the values of its outputs in `r_vals`."""
+        """Run and check one node. Store the values of its outputs in `r_vals`."""
         cells, checks = self.cells, self.checks
-        # Nodes that rewriting removed may compute infinities: that can be the reason for their removal.
+        # Nodes that rewriting removed may compute infinities, which can be the reason for their removal.
         finite = checks.finite and node in self.active
         first = None
         try:
@@ -310,10 +311,10 @@ class _CheckedMachine:
                     for r in node.outputs:
                         _check_strides_match(r_vals[r], cells[r][0], checks.strides, node.op)
                 # Nodes that rewriting removed run once: only their values are needed, to check the replacements. The
-                # interpreter runs once too: it is called by the same C code as the compiled kernel.
+                # interpreter runs once, too, because the same C code calls it and the compiled kernel.
                 if node not in self.active or kind == "interpreter":
                     continue
-                # The first run has checked the inner functions.
+                # The first run has already checked the inner functions.
                 with inner_functions(FAST_RUN):
                     if run.twice:
                         self._run_again(node, run, thunk, kind, finite, r_vals, dr_vals)
@@ -364,7 +365,7 @@ class _CheckedMachine:
     def _run_again(self, node, run, thunk, kind, finite, r_vals, dr_vals):
         """Run a node a second time on the same inputs, and compare the results.
 
-        They differ if the first run left state behind, or if the code reads memory that it never wrote.
+        The results differ if the first run left state behind, or if the code reads memory that it never wrote.
         """
         cells, again = self.cells, kind + ", in a second call"
         before = [cells[r][0] for r in node.outputs]
@@ -398,7 +399,7 @@ class _CheckedMachine:
             check_valid(r, self.cells[r][0], finite, "%s output" % kind, "none")
 
     def _compare(self, node, r_vals, kind, other):
-        """Raise BadThunkOutput if the outputs in the cells differ from those in `r_vals`."""
+        """Raise BadThunkOutput if the outputs in the cells differ from the values in `r_vals`."""
         for r in node.outputs:
             value = self.cells[r][0]
             if not check_eq(r, r_vals[r], value):

@@ -1,4 +1,7 @@
-"""The record of rewriting. DebugMode compares it between runs, and searches it for replacements that changed values."""
+"""The record of rewriting.
+
+DebugMode compares records of several runs, and searches for replacements that changed values.
+"""
 
 import numpy as np
 
@@ -15,7 +18,7 @@ class _FunctionGraphEvent:
     kind : {'import', 'prune', 'change'}
     node : Apply or "output"
     idx : int, optional
-        The index of the input that changed, or of the output of the graph.
+        The index of the input that changed, or of the graph's output that changed.
     reason : object, optional
     """
 
@@ -52,15 +55,15 @@ class _VariableEquivalenceTracker(Feature):
     Parameters
     ----------
     snapshots : bool
-        Whether to keep printed texts of the graphs before and after each replacement.
+        Whether to keep printed texts of the old and the new graph of each replacement.
 
     Attributes
     ----------
     event_list : list of _FunctionGraphEvent
     reasons : dict
-        New variable -> list of (reason, old variable, text of the old graph, text of the new one).
+        New variable -> list of (reason, old variable, text of the old graph, text of the new graph).
     inserted : dict
-        Node -> name of the rewrite that brought it into the graph.
+        Node -> name of the rewrite that inserted it into the graph.
     all_variables_ever : dict
         The outputs of all nodes that the graph has ever contained, as keys.
     """
@@ -81,7 +84,7 @@ class _VariableEquivalenceTracker(Feature):
         self.fgraph = None
 
     def __getstate__(self):
-        # The record refers to rewrites, which should not be pickled: an unpickled graph starts with an empty record.
+        # The record refers to rewrites, which must not be pickled. An unpickled graph begins with an empty record.
         return dict(self.__dict__, reasons={}, inserted={}, all_variables_ever={}, event_list=[])
 
     def on_import(self, fgraph, node, reason):
@@ -112,7 +115,8 @@ def _snapshot(variable):
 
 
 def check_eq(var, val1, val2):
-    """Return True if two values of a variable agree, compared by ``var.tag.values_eq_approx`` or else by its type.
+    """Return True if two values of a variable agree. Compare by ``var.tag.values_eq_approx`` if it exists, or by the
+    type.
 
     Parameters
     ----------
@@ -125,7 +129,7 @@ def check_eq(var, val1, val2):
 
 
 def _ancestors(variable):
-    """Return a variable and all variables that it is computed from, as keys of a dict."""
+    """Return a variable and all variables on which it depends, as keys of a dict."""
     found, todo = {}, [variable]
     while todo:
         r = todo.pop()
@@ -137,13 +141,13 @@ def _ancestors(variable):
 
 
 def _between(r, others):
-    """Walk from a variable towards the inputs of the graph, up to the variables in `others`.
+    """Walk from a variable toward the inputs of the graph, up to the variables in `others`.
 
     Parameters
     ----------
     r : Variable
     others : dict
-        The other variable of a replacement and all variables that it is computed from.
+        The other variable of a replacement and all variables on which it depends, as keys.
 
     Returns
     -------
@@ -165,10 +169,10 @@ def _between(r, others):
 
 
 def _not_finite(variables, r_vals, shape):
-    """Return a mask of the elements at which one of the variables holds a NaN or an infinity.
+    """Return a mask of the elements at which one of the variables contains a NaN or an infinity.
 
-    The mask has the given shape. Return a bool for all elements if no variable has such elements, or if shapes do not
-    match.
+    The mask has the given shape. Return False if no variable contains such elements. Return True if an element exists
+    but the shapes do not match.
     """
     found = False
     for r in variables:
@@ -184,7 +188,7 @@ def _not_finite(variables, r_vals, shape):
 
 
 def _comparer_of(r, new_r):
-    """Return `r` or `new_r`, whichever has the comparison function that is used for the values of both."""
+    """Return `new_r` if its tag has a comparison function, otherwise `r`. Its function compares the values of both."""
     return new_r if hasattr(new_r.tag, "values_eq_approx") else r
 
 
@@ -199,12 +203,12 @@ class _Pair:
     old, new : object
         The values of `r` and `new_r`.
     inner, inner_new : dict
-        The variables that only the old graph computes, and those that only the new graph computes.
+        The variables that only the old graph computes, and the variables that only the new graph computes.
     start, new_start : list of Variable
-        `inner` without `r`, and `inner_new` without `new_r`, each with the variables at which the walk back ended.
+        `inner` without `r`, and `inner_new` without `new_r`, each together with the variables at which the walk ended.
     free : numpy.ndarray or None
-        A mask of the elements that may have any value in the new graph; None when the values are not arrays of equal
-        shape and dtype.
+        A mask of the elements that may have any value in the new graph. It is None if the values are not arrays of
+        equal shape and dtype.
     """
 
     def __init__(self, new_r, entry, r_vals):
@@ -234,26 +238,27 @@ class _Pair:
 
 
 class _Judge:
-    """A judge of replacements: it separates wrong replacements from those whose values may differ.
+    """A checker of replacements: it separates wrong replacements from replacements whose values may differ.
 
     The values of the two variables of a replacement have to agree, with these exceptions:
 
-    - Elements that the old graph *made* infinite or NaN, although the values that both graphs start from are finite
-      there. Stabilization exists to avoid such elements: ``log(1 + exp(1000))``.
-    - NaN and infinities in the *inputs* of the graphs. They have to pass both graphs alike, unless the rule ignores
-      them: a rule with an attribute ``ignores_nonfinite = True`` (``x * 0 -> 0``, ``x == x -> True``) is judged only where everything
-      that the old graph computes or starts from is finite.
-    - Differences that follow from an accepted difference: a later rewrite inside one of the two graphs caused it.
-    - Rounding. Two graphs that differ are computed again, with a relative error of one or two units in the last place
-      in each intermediate result. If this changes an element as much as the two graphs differ, the difference is
-      accepted, because the element is not more precise than that: ``1 / (1 - p)`` near p = 1.
-    - Rounding before an integer or boolean result. The result is accepted if the *old* graph also gives it when its
-      floating point numbers are rounded differently (``argmax`` of nearly equal numbers, ``floor(x * 10)``). A new
-      graph that computes with floating point numbers where the old graph did not is wrong if rounding changes the
-      result. So is a floating point result, if the old graph computed with integers up to the last step.
+    - Elements that the old graph *made* infinite or NaN, although the values from which both graphs start are finite
+      at these elements. Stabilization exists to avoid such elements: ``log(1 + exp(1000))``.
+    - NaN and infinities in the *inputs* of the graphs. They must have the same effect in both graphs, unless the rule
+      ignores them: a rule with an attribute ``ignores_nonfinite = True`` (``x * 0 -> 0``, ``x == x -> True``) is
+      checked only where all values that the old graph computes or starts from are finite.
+    - Differences that follow from an accepted difference, because a later rewrite inside one of the two graphs caused
+      it.
+    - Rounding. If two graphs differ, they are computed again, with a relative error of one or two units in the last
+      place in each intermediate result. If these errors change an element as much as the two graphs differ, the
+      difference is accepted, because the element is not more precise: ``1 / (1 - p)`` near p = 1.
+    - Rounding before an integer or boolean result. The result is accepted if the *old* graph also computes it when its
+      floating point numbers are rounded differently (``argmax`` of nearly equal numbers, ``floor(x * 10)``). If the new
+      graph computes with floating point numbers and the old graph did not, the replacement is wrong if rounding changes
+      the result. A floating point result is wrong, too, if the old graph computed with integers up to the last step.
 
-    An element that is finite in the old graph therefore has to stay finite. A variable with ``tag.values_eq_approx`` is
-    compared by that function.
+    An element that is finite in the old graph therefore has to stay finite. For a variable with
+    ``tag.values_eq_approx``, this function compares the values.
 
     Parameters
     ----------
@@ -264,8 +269,8 @@ class _Judge:
     r_vals : dict
         Variable -> value.
     compute : callable, optional
-        ``compute(node, values of its inputs)`` returns the values of the outputs. None: no difference is explained by
-        rounding.
+        ``compute(node, values of its inputs)`` returns the values of the outputs. If it is None, no difference is
+        explained by rounding.
     """
 
     def __init__(self, order, reasons, r_vals, compute=None):
@@ -274,7 +279,7 @@ class _Judge:
         self.disputed = set()  # representatives of the classes with an accepted difference
 
     def first_wrong(self):
-        """Return the first wrong replacement as (new variable, entry of `reasons`), or None if all are right."""
+        """Return the first wrong replacement as (new variable, entry of `reasons`). Return None if none is wrong."""
         roots = [r for r in self.reasons if r.owner is None]
         doubtful = []
         for new_r in roots + [r for node in self.order for r in node.outputs]:
@@ -291,7 +296,7 @@ class _Judge:
         for new_r, entries in self.reasons.items():
             for entry in entries:
                 self.parent[self._class_of(entry[1])] = self._class_of(new_r)
-        # Try the cheap explanation first. Each accepted difference may explain further ones.
+        # Try the cheap explanation first. Each accepted difference may explain further differences.
         pairs = [_Pair(new_r, entry, self.r_vals) for new_r, entry in doubtful]
         for explains in (self._is_free, self._is_rounding):
             left = []
@@ -317,7 +322,7 @@ class _Judge:
             pairs = left
 
     def _class_of(self, v):
-        """Return the representative of the class of `v`: all variables linked to it by replacements."""
+        """Return the representative of the class of `v`: all variables that are linked to `v` by replacements."""
         path = []
         while v in self.parent and self.parent[v] is not v:
             path.append(v)
@@ -351,9 +356,10 @@ class _Judge:
         return check_eq(pair.judge, np.where(free, zero, pair.old), np.where(free, zero, pair.new))
 
     def _agree_within_rounding(self, pair):
-        """Return True if rounding changes every element that differs by at least its difference.
+        """Return True if each element that differs is changed by rounding by at least its difference.
 
-        For integers and booleans, the rounding of the old graph counts; for other dtypes, that of both graphs together.
+        For integers and booleans, only the rounding of the old graph counts. For other dtypes, the rounding of both
+        graphs counts.
         """
         if self.compute is None or pair.old.dtype.kind not in "fcbiu":
             return False
@@ -361,7 +367,7 @@ class _Judge:
             return (self._within_range if pair.old.dtype.kind in "biu" else self._within_distance)(pair)
 
     def _within_range(self, pair):
-        """Return True if each integer of the new graph lies in the range that the old graph gives under rounding."""
+        """Return True if each integer of the new graph is in the range of results of the old graph under rounding."""
         nodes, rng = self._nodes_within(pair.inner), np.random.RandomState(1)
         least = most = pair.old
         for _ in range(_TRIALS):
@@ -430,21 +436,21 @@ class _Judge:
         )
 
 
-# With this number of trials, errors that cancel do so in some trials only. The largest error found is still smaller
-# than the largest possible one, hence the margin.
+# With this number of trials, errors cancel in some trials only. The largest error that is found is still smaller than
+# the largest possible error, hence the margin.
 _TRIALS, _MARGIN, _ULPS = 12, 4, 2
-# A margin has no meaning for integers, which change by a step or not at all. More units in the last place make up for
-# it, because the new graph may round somewhat more than the old one.
+# A margin has no meaning for integers, which change by a step or not at all. More units in the last place replace the
+# margin, because the new graph may round somewhat more than the old graph.
 _ULPS_OF_INTEGERS = 16
 
 
 def _find_bad_optimizations(order, reasons, r_vals, compute=None):
-    """Raise BadOptimization for the first wrong replacement; replacements of graph inputs come first. See `_Judge`.
+    """Raise BadOptimization for the first wrong replacement. Replacements of graph inputs come first. See `_Judge`.
 
     Parameters
     ----------
     order : list of Apply
-        All nodes that ran, including those that rewriting removed.
+        All nodes that ran, including the nodes that rewriting removed.
     reasons : dict
         See `_VariableEquivalenceTracker`.
     r_vals : dict

@@ -5,12 +5,12 @@ from theano_ng.gof.stack_traces import complete_stack_traces, copy_stack_trace
 
 
 def destroy_map(op):
-    """Return an Op's `destroy_map`, or an empty dict for OutputGuard, which declares one but changes nothing."""
+    """Return an Op's `destroy_map`. Return an empty dict for OutputGuard, which declares one but changes nothing."""
     return {} if isinstance(op, OutputGuard) else getattr(op, "destroy_map", None) or {}
 
 
 def aliased_inputs_of(node, position):
-    """Return the inputs of a node that share memory with the output at `position`, by `view_map` or `destroy_map`."""
+    """Return the inputs with which output `position` shares memory according to `view_map` and `destroy_map`."""
     op = node.op
     positions = []
     for table in (getattr(op, "view_map", None), getattr(op, "destroy_map", None)):
@@ -20,7 +20,7 @@ def aliased_inputs_of(node, position):
 
 
 def alias_root(v):
-    """Return the variable in whose memory `v` is. The search follows views and in-place results towards the inputs.
+    """Return the variable in whose memory `v` is. The search follows views and in-place results toward the inputs.
 
     Parameters
     ----------
@@ -29,7 +29,8 @@ def alias_root(v):
     Returns
     -------
     Variable
-        The root; `v` itself if it has separate memory. If an output aliases several inputs, the first one is followed.
+        The root. It is `v` if `v` has separate memory. If an output aliases several inputs, the first input is
+        followed.
     """
     while v.owner is not None:
         aliased = aliased_inputs_of(v.owner, v.index)
@@ -40,7 +41,7 @@ def alias_root(v):
 
 
 def alias_roots(*variables):
-    """Return all variables in whose memory one of `variables` may be, as keys of a dict."""
+    """Return a dict whose keys are all variables in whose memory one of `variables` may be."""
     roots, todo, seen = {}, list(variables), set(variables)
     while todo:
         v = todo.pop()
@@ -55,7 +56,7 @@ def alias_roots(*variables):
 
 
 def view_tree_set(v, treeset):
-    """Add to a set `v` and all variables computed from it that share its memory.
+    """Add to a set `v` and all variables that are computed from it and share its memory.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ def view_tree_set(v, treeset):
 
 
 def _view_tree(variables):
-    """Return some variables, and all variables computed from them that share their memory.
+    """Return `variables`, and all variables that are computed from them and share their memory.
 
     The result is a dict with the variables as keys, in the order in which they were found.
     """
@@ -90,7 +91,7 @@ def _view_tree(variables):
 def infer_reuse_pattern(fgraph, outputs_to_disown):
     """Return all variables that may share memory with some outputs.
 
-    A later call must not reuse the memory of these variables as output buffers.
+    A later call must not use the memory of these variables as output buffers.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def infer_reuse_pattern(fgraph, outputs_to_disown):
     Returns
     -------
     list of Variable
-        The variables, without those that the graph does not compute.
+        The variables, except those that no node of the graph computes.
     """
     roots = {}
     for o in outputs_to_disown:
@@ -111,7 +112,7 @@ def infer_reuse_pattern(fgraph, outputs_to_disown):
 
 def destroyed_roots(fgraph):
     """Return the set of variables without an owner whose memory a node changes in place."""
-    # All destroyed variables are followed in one walk, because chains of in-place nodes share their paths to the roots.
+    # Follow all destroyed variables in one walk, because chains of in-place nodes share their paths to the roots.
     destroyed = [
         node.inputs[i] for node in fgraph.apply_nodes for positions in destroy_map(node.op).values() for i in positions
     ]
@@ -135,21 +136,21 @@ def changed_in_place(v):
 
 
 def insert_deepcopy(fgraph, wrapped_inputs, wrapped_outputs):
-    """Break the aliasing of outputs with each other, with inputs and with constants.
+    """Prevent outputs from sharing memory with each other, with inputs and with constants.
 
     Parameters
     ----------
     fgraph : FunctionGraph
-        The graph, which is changed in place: an output that shares memory is replaced by a deep copy, or by a view if
-        borrowing permits aliasing.
+        The graph, which is changed in place. An output that shares memory is replaced by a deep copy, or by a view if
+        borrowing permits aliases.
     wrapped_inputs : list of In
     wrapped_outputs : list of Out
 
     Notes
     -----
-    If several outputs share memory, the last one keeps it. An output may keep the memory of an input in two cases: if
-    the input is updated (its old value then belongs to the caller), and if the graph changes the input in place and the
-    output is the result of that change.
+    If several outputs share memory, the last of them keeps it. An output may keep the memory of an input in two cases:
+    if the input is updated (its old value then belongs to the caller), and if the graph changes the input in place and
+    the output is the result of this change.
     """
     reason = "insert_deepcopy"
     if len(wrapped_inputs) != len(fgraph.inputs) or len(wrapped_outputs) != len(fgraph.outputs):

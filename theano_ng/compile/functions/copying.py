@@ -1,4 +1,7 @@
-"""Copies of compiled functions: with a copy of the graph and possibly other shared variables, but without rewriting."""
+"""Copies of compiled functions: they have a copy of the graph and may have other shared variables.
+
+Nothing is rewritten.
+"""
 
 import copy
 
@@ -43,7 +46,7 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
     n_outputs = len(maker.outputs)
     kept_outputs = fgraph.outputs[:n_outputs] if delete_updates else fgraph.outputs
     memo = graph.clone_get_equiv(fgraph.inputs, kept_outputs, copy_inputs=True, copy_orphans=True)
-    # Constants are copied, because they may have other clients. Inputs are new variables with the names of the specs.
+    # Copy constants, because they may have other clients. Inputs are new variables with the names of the specs.
     new_fgraph = FunctionGraph(
         [memo[r] for r in fgraph.inputs],
         [memo[r] for r in kept_outputs],
@@ -88,8 +91,8 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
             values.append(copy.deepcopy(current) if spec.mutable else current)
     storage_map = None
     if share_memory and getattr(function.fn, "storage_map", None):
-        # Exclude variables whose memory may be in use by an output or an update of this function: the copy would
-        # overwrite it.
+        # Exclude variables whose memory an output or an update of this function may use, because the copy would
+        # overwrite this memory.
         apart = {*fgraph.inputs, *fgraph.outputs, *infer_reuse_pattern(fgraph, fgraph.outputs)}
         storage_map = {
             memo[r]: cell
@@ -104,7 +107,7 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
 
 
 def _protect_former_updates(maker, fgraph):
-    """Insert copies of the inputs that the nodes of a copied function without updates would change in place."""
+    """Copy inputs that a node would change in place, because the copied function has no updates."""
     destroyed = destroyed_roots(fgraph)
     for spec, variable in zip(maker.inputs, fgraph.inputs):
         if spec.update is not None and variable in destroyed:

@@ -1,4 +1,4 @@
-"""The analysis that finds the state which would be lost if a node fails after a node has overwritten it in place.
+"""The analysis that finds state which would be lost if a node fails after a node has overwritten the state in place.
 
 A function copies such state before a call, so that a failed call leaves all state unchanged. Nodes that overwrite state
 run last (`gof.destroy.inplace_order`), so most functions need no copies.
@@ -13,15 +13,16 @@ from theano_ng.gof.provenance import is_from_package
 
 
 class Exposure(NamedTuple):
-    """Three lists of inputs whose state would be lost, by the kind of failure. They hold positions in ascending order.
+    """The inputs whose state would be lost. Each list contains positions in ascending order, for one kind of failure.
 
     Attributes
     ----------
     new_shapes : list of int
-        State that is overwritten before another node of any kind runs. That node may fail on new shapes.
+        State that is overwritten before another node of any kind runs. The other node may fail on new shapes.
     always : list of int
-        State that is overwritten before or by a node that runs Python code or code of users, in which signal handlers
-        may raise: a user's Op, a loop, `perform`. Such a node can fail after it has overwritten a part of the state.
+        State that is overwritten before or by a node that runs Python code or a user's code: a user's Op, a loop, or
+        `perform`. Signal handlers may raise in such code. The node can fail after it has overwritten a part of the
+        state.
     if_small : list of int
         State that is overwritten before a native node of the package that can fail on values or that allocates memory.
         Such a node checks its inputs and allocates memory before it overwrites anything.
@@ -33,7 +34,7 @@ class Exposure(NamedTuple):
 
 
 def exposure(fgraph, states, order, thunks, any_order=False):
-    """Find the state that would be lost when nodes fail.
+    """Find the state that would be lost if nodes failed.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def exposure(fgraph, states, order, thunks, any_order=False):
     thunks : sequence of callable
         The thunks of the nodes.
     any_order : bool
-        Whether the nodes that overwrite state, and the nodes after them, may run in another order.
+        Whether the nodes that overwrite state, and the nodes after these nodes, may run in another order.
 
     Returns
     -------
@@ -74,9 +75,9 @@ def exposure(fgraph, states, order, thunks, any_order=False):
 
 
 def _changes(order, states):
-    """Return a dict from each node to the set of states that it overwrites.
+    """Return a dict: node -> set of the states that it overwrites.
 
-    `states` maps each input variable to the position of the state in its memory.
+    `states` maps each input variable to the position of the state that its memory holds.
     """
     in_memory = {variable: {i} for variable, i in states.items()}
     changes = {}

@@ -11,10 +11,10 @@ from theano_ng.gof.graph import Constant, Variable
 
 
 class UnusedInputError(Exception):
-    """An input of a function is not needed to compute its outputs, or is given twice."""
+    """Error: an input of a function is not needed to compute its outputs, or is given twice."""
 
 
-DUPLICATE = object()  # the value in a finder for a name that several inputs have
+DUPLICATE = object()  # a finder maps a name that several inputs have to this value
 
 
 def convert_function_input(input):
@@ -29,7 +29,7 @@ def convert_function_input(input):
     Raises
     ------
     TypeError
-        For anything else, and for constants.
+        If the input is none of these, or is a constant.
     """
     if isinstance(input, SymbolicInput):
         return input
@@ -74,14 +74,14 @@ def convert_function_input(input):
 
 
 def check_unused_inputs(inputs, outputs, on_unused_input):
-    """Raise UnusedInputError, warn or do nothing about inputs that no output and no update needs.
+    """Raise UnusedInputError, warn or do nothing if no output and no update depends on an input.
 
     Parameters
     ----------
     inputs : list of SymbolicInput
     outputs : list of SymbolicOutput
     on_unused_input : {"raise", "warn", "ignore", None}
-        The action. None: the value of the flag ``on_unused_input``.
+        The action. If None, the value of the flag ``on_unused_input``.
     """
     if on_unused_input is None:
         on_unused_input = config.on_unused_input
@@ -158,7 +158,7 @@ def get_info_on_inputs(named_inputs, n_unnamed_inputs):
 
 
 class _Finder:
-    """Base class of mappings whose keys are inputs, given by position, name or Variable."""
+    """The base class of mappings whose keys are inputs: positions, names or Variables."""
 
     def __init__(self, function):
         self.function = function
@@ -186,14 +186,14 @@ class _Finder:
 
 
 class ContainerAttribute(_Finder):
-    """The mapping `Function.container`: the Containers of inputs by position, name or Variable; read-only."""
+    """The mapping `Function.container`: position, name or Variable -> Container of the input. It is read-only."""
 
     def __getitem__(self, item):
         return self.find(item)
 
 
 class ValueAttribute(_Finder):
-    """The mapping `Function.value`: the current values of inputs by position, name or Variable.
+    """The mapping `Function.value`: position, name or Variable -> current value of the input.
 
     The Type of the input filters an assigned value.
     """
@@ -206,19 +206,20 @@ class ValueAttribute(_Finder):
 
 
 def quick_check(container):
-    """Return the data of the fast test of arguments for a container, or None if only its Type can check them.
+    """Return the data for the fast check of arguments. Return None if only the container's Type can check them.
 
-    Only plain tensor types have a fast test. It checks for an ndarray (no subclass) with the right dtype, number of
-    dimensions, alignment, byte order, and length 1 in broadcastable dimensions. Scalars become 0-d arrays if the dtype
-    can hold them exactly; see `compile/_scalars.pxd`.
+    Only plain tensor types have a fast check. It accepts an ndarray (no subclass) with the right dtype, number of
+    dimensions, alignment and byte order, and with length 1 in broadcastable dimensions. Scalars become 0-d arrays if
+    the dtype can hold them exactly; see `compile/_scalars.pxd`.
 
     Returns
     -------
     (int, int, int, bool, int) or None
-        NumPy's type number; the number of dimensions; the bits of the broadcastable dimensions; whether a scalar is
-        accepted; the bits of the type numbers of 0-d arrays that the Type converts whatever their values.
+        NumPy's type number, the number of dimensions, the bits of the broadcastable dimensions, a bool which is True if
+        scalars are accepted, and the bits of the type numbers of 0-d arrays that the Type converts whatever their
+        values.
     """
-    # gof and compile do not import tensor. If the module was never imported, no type can be a TensorType.
+    # gof and compile do not import tensor. If its module was never imported, no type can be a TensorType.
     module = sys.modules.get("theano_ng.tensor.type")
     tensor_type = getattr(module, "TensorType", None)
     kind = container.type
@@ -239,7 +240,7 @@ def quick_check(container):
 
 @functools.cache
 def _held(kind):
-    """Return the bits of the type numbers whose 0-d arrays a tensor type converts, because it can hold all values."""
+    """Return the bits of the type numbers of 0-d arrays that a tensor type converts, because it can hold all values."""
     import numpy
 
     bits = 0

@@ -1,4 +1,4 @@
-"""The class FunctionMaker, which compiles a graph into a Function, with its features, checks and pickling."""
+"""The class FunctionMaker, which compiles a graph into a Function: its features, its checks and its pickling."""
 
 import copy
 import copyreg
@@ -44,9 +44,9 @@ ForkSafeLock(_compiling, progress.compiling.forget)
 
 
 def _one_at_a_time(compile_something):
-    """Decorate a function so that only one thread at a time compiles.
+    """Decorate a function so that only one thread compiles at a time.
 
-    Rewriting changes flags for its duration, and flags are common to all threads.
+    Rewriting changes flags while it runs, and all threads share the flags.
     """
 
     @functools.wraps(compile_something)
@@ -82,7 +82,7 @@ __all__ = [
 
 
 class AliasedMemoryError(Exception):
-    """Two values share memory, but must not.
+    """Error: two values share memory, but must not share it.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ _checkers = []
 
 
 def register_checker(checker):
-    """Register a comparison for `check_equal`.
+    """Register a function that `check_equal` uses to compare values.
 
     ``checker(x, y)`` returns a bool, or raises an exception for values that it cannot compare.
     """
@@ -108,7 +108,7 @@ def register_checker(checker):
 
 
 def check_equal(x, y):
-    """Return True if two values are equal, by the first registered checker that does not raise, or else by ``==``."""
+    """Return True if two values are equal. The first registered checker that does not raise decides, or else ``==``."""
     for checker in _checkers:
         try:
             return checker(x, y)
@@ -118,20 +118,21 @@ def check_equal(x, y):
 
 
 class Supervisor:
-    """A feature that lets no node of a FunctionGraph change certain variables, or the outputs, in place.
+    """A feature that raises InconsistencyError if a node destroys a protected variable or an output of the graph.
 
     Parameters
     ----------
     protected : iterable of Variable
+        The variables that no node may destroy.
     """
 
     protects_inputs = True
-    _protected = None  # `protected` as a set, cached because it is used after each replacement and can be large
+    _protected = None  # `protected` as a set. It is cached because it is used after each replacement and can be large
 
     def __init__(self, protected):
         self.protected = list(protected)
-        # Variables that may have been destroyed, or may share memory with a destroyed variable, since the last check,
-        # as keys of a dict. None: all protected variables have to be checked.
+        # The variables that may have been destroyed since the last check, or that may share memory with a destroyed
+        # variable, as keys of a dict. None: all protected variables have to be checked.
         self._suspects = None
 
     def __getstate__(self):
@@ -147,7 +148,7 @@ class Supervisor:
                 self._suspects[node.outputs[o]] = None
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
-        """Record the variables that a changed node destroys and its views, or the new output of the graph."""
+        """Record the variables that a changed node destroys, and its views. For "output", record the new output."""
         if node != "output":
             self.on_import(fgraph, node, reason)
         elif self._suspects is not None:
@@ -170,7 +171,7 @@ class Supervisor:
                 if not aliases.destroyers(suspect):
                     continue
                 root = aliases.root(suspect)
-                # Most protected variables are inputs, and so roots. In that case the views of the root, which can be
+                # Most protected variables are inputs, and therefore roots. Then the views of the root, which can be
                 # many, need no check.
                 for r in [root] if root in protected else aliases.members(suspect):
                     if r in protected or any(client == "output" for client, _ in r.clients):
@@ -199,7 +200,8 @@ def protect_inputs(fgraph, input_specs):
 
 
 def fgraph_updated_vars(fgraph, expanded_inputs):
-    """Return the updates of a graph: a dict from inputs to the outputs whose values they get after a call.
+    """Return the updates of a graph as a dict from inputs to outputs. After a call, an input gets the value of the
+    output.
 
     Parameters
     ----------
@@ -210,7 +212,7 @@ def fgraph_updated_vars(fgraph, expanded_inputs):
     Returns
     -------
     dict
-        Input variable -> output variable, of the graph.
+        Input variable -> output variable. Both are variables of the graph.
     """
     updated = {}
     left = list(fgraph.outputs)
@@ -235,7 +237,7 @@ def std_fgraph(input_specs, output_specs, accept_inplace=False):
     Returns
     -------
     fgraph : FunctionGraph
-        A copy of the graph. Its outputs are those of `output_specs`, followed by the updates.
+        A copy of the graph. Its outputs are the outputs in `output_specs`, followed by the updates.
     additional_outputs : list of SymbolicOutput
         The updates.
     """
@@ -290,7 +292,7 @@ class FunctionMaker:
         The rewritten graph.
     linker : Linker
     updates : tuple of Update
-        The pairs of an input and the output whose value it gets after a call.
+        Pairs of an input and an output. The input gets the value of the output after a call.
     """
 
     _pairs = None  # the cached result of alias_pairs
@@ -332,8 +334,8 @@ class FunctionMaker:
         name=None,
     ):
         mode = get_mode(mode)
-        # Do not access the optimizer of a Mode here: that would load all rules, which a function does not need if its
-        # rewritten graph is in the cache.
+        # Do not access the optimizer of a Mode here, because this would load all rules. A function does not need the
+        # rules if its rewritten graph is in the cache.
         if not isinstance(mode, Mode) and not (hasattr(mode, "optimizer") and hasattr(mode, "linker")):
             raise TypeError("mode must be the name of a mode or a Mode, not %r" % (mode,))
         self.return_none = outputs is None
@@ -399,7 +401,7 @@ class FunctionMaker:
         return _pickle_FunctionMaker(self)  # subclasses, the makers of special modes, use it too
 
     def __setstate__(self, state):
-        """Restore a maker that Theano pickled: compile the user's original graph, not the graph that Theano rewrote."""
+        """Restore a maker that Theano pickled. Compile the user's original graph, not the graph that Theano rewrote."""
         for spec in state["inputs"]:
             for written in ("fgraph", "clients"):  # attributes that the graph of Theano's function set on the variables
                 spec.variable.__dict__.pop(written, None)
@@ -422,7 +424,7 @@ class FunctionMaker:
         return copy.copy(mode.linker)
 
     def _rewritten_graph(self, inputs, outputs, accept_inplace):
-        """Return the rewritten graph from the cache; if the entry is missing, rewrite the graph and store it."""
+        """Return the rewritten graph from the cache. If the entry is missing, rewrite the graph and store it."""
         cached = graph_cache.find(self.mode, inputs, outputs, accept_inplace, std_fgraph.features)
         if cached is not None:
             start = time.perf_counter()
@@ -443,7 +445,7 @@ class FunctionMaker:
         return fgraph
 
     def _rewrite(self, fgraph, inputs, wrapped_outputs):
-        """Apply the mode's rewrites to a graph, then break the aliasing of its outputs."""
+        """Apply the mode's rewrites to a graph. Then prevent its outputs from sharing memory."""
         profile = self.profile
         optimizer = self.mode.optimizer
         CheckStackTraceOptimization().add_requirements(fgraph)
@@ -466,7 +468,7 @@ class FunctionMaker:
             insert_deepcopy(fgraph, inputs, wrapped_outputs)
 
     def optimize_graph_with_cache(self, optimizer, inputs, outputs):
-        """Make a new graph and rewrite it with `optimizer`. Despite the name, no cache is used.
+        """Make a new graph and rewrite it with `optimizer`. The name is historical: no cache is used.
 
         Parameters
         ----------
@@ -511,8 +513,8 @@ class FunctionMaker:
         Returns
         -------
         list of (int, int, int)
-            The positions of the changed input, of the other input, and of the one to copy if they share memory. Two
-            shared variables are never a pair: they share no memory.
+            The positions of the changed input, of the other input, and of the input to copy if both share memory. Two
+            shared variables are never a pair, because they share no memory.
         """
         if self._pairs is None:
             destroyed = self._destroyed_inputs()
@@ -538,12 +540,12 @@ class FunctionMaker:
         Parameters
         ----------
         input_storage : list, optional
-            For each input a default value, a Container (whose cell the function shares), or None. Default: the values
-            of the input specifications.
+            For each input: a default value, a Container (whose cell the function shares), or None. By default, the
+            values of the input specifications.
         trustme : bool
-            If True, a value for an input without a default is ignored. If False, such a value is an error.
+            If True, a value for an input without a default is ignored. If False, an error is raised for such a value.
         storage_map : dict, optional
-            Variable -> cell that the function is to use for it.
+            Variable -> cell that the function uses for the variable.
 
         Returns
         -------
@@ -603,7 +605,7 @@ class FunctionMaker:
 def orig_function(
     inputs, outputs, mode=None, accept_inplace=False, name=None, profile=None, on_unused_input=None, output_keys=None
 ):
-    """Compile a graph all of whose inputs are given (including shared variables); see `function` for the parameters.
+    """Compile a graph for which all inputs are given, including shared variables. See `function` for the parameters.
 
     Returns
     -------
@@ -641,7 +643,7 @@ def orig_function(
 
 
 def _import_time():
-    """Return the seconds spent so far in loading compiled modules."""
+    """Return the number of seconds that were spent so far in loading compiled modules."""
     return gxx.import_time
 
 
@@ -661,7 +663,7 @@ def _constructor_Function(maker, input_storage, inputs_data, trust_input=False):
     storage = []
     for spec, container, value in zip(maker.inputs, input_storage, inputs_data):
         if isinstance(spec.value, link.Container):
-            # The container of a shared variable or of another function, which came with the same pickle.
+            # Use the container of a shared variable or of another function, which is in the same pickle.
             storage.append(spec.value)
         else:
             # Keep this container object: other functions may use it as their value.
@@ -694,7 +696,7 @@ def _pickle_FunctionMaker(self):
 def _constructor_FunctionMaker(kwargs):
     """Make the maker of an unpickled function from its rewritten graph.
 
-    If config.reoptimize_unpickled_function is set, rewrite the graph again.
+    Rewrite the graph again if config.reoptimize_unpickled_function is set.
     """
     if not config.unpickle_function:
         return None

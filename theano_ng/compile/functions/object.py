@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def _listed(texts, most=8):
-    """Join texts with commas. Of more than `most` texts, list the first ones and the number of others."""
+    """Join texts with commas.
+
+    If there are more than `most` texts, list the first texts and the number of other texts.
+    """
     if len(texts) > most:
         texts = texts[: most - 1] + ["... %d more" % (len(texts) - most + 1)]
     return ", ".join(texts)
@@ -37,15 +40,16 @@ class Function(Drawable, FunctionBase):
     fn : callable
         The callable without arguments that runs the graph: usually a virtual machine.
     input_storage, output_storage : list of Container
-        The containers of all inputs (implicit ones included) and of all outputs (updates included).
+        The containers of all inputs (including implicit inputs) and of all outputs (including updates).
     indices : list of (In, list, list of In)
-        For each input its specification, a list of its position, and a list of its specification; for compatibility.
+        For each input: its specification, a list of its position, and a list of its specification. The lists exist for
+        compatibility.
     outputs : list of Out
     defaults : list of (bool, bool, object)
-        For each input: whether the caller must give a value, whether the cell gets the default after a call, the
+        For each input: True if the caller must give a value, True if the cell gets the default after a call, and the
         default.
     unpack_single : bool
-        Whether a single output is returned itself instead of in a list.
+        If True, a single output is returned as a value, not in a list.
     return_none : bool
         Whether calls return None.
     output_keys : list of str or None
@@ -56,15 +60,15 @@ class Function(Drawable, FunctionBase):
     Attributes
     ----------
     trust_input : bool
-        If True, arguments are not checked and converted. Values of a wrong type may work in Python code; C code raises
-        an error.
+        If True, arguments are not checked and not converted. Values of a wrong type may work in Python code, but C code
+        raises an error.
     profile : ProfileStats or None
     finder : dict
         Position, name or Variable -> Container.
     inv_finder : dict
         Container -> In.
     container, value
-        A read-only mapping to Containers, and a mapping to values. Their keys are positions, names and Variables.
+        A read-only mapping to Containers, and a mapping to values. Positions, names and Variables are the keys.
     """
 
     # Arguments of the constructor, which are attributes of the instance.
@@ -126,7 +130,7 @@ class Function(Drawable, FunctionBase):
         updates = self.maker.updates
         n_returned = len(self.output_storage) - len(updates)
         variables = self.maker.fgraph.outputs
-        # (position of the input, position of the output, whether the output cell is emptied)
+        # (position of the input, position of the output, True if the output cell is emptied)
         numbers = {variable: i for i, variable in enumerate(self.maker.fgraph.inputs)}
         self._updates = [
             (numbers[update.destination], n_returned + k, update.release) for k, update in enumerate(updates)
@@ -148,9 +152,9 @@ class Function(Drawable, FunctionBase):
         )
 
     def _exposure(self, states):
-        """Return the state that would be lost when a node fails.
+        """Return the state that would be lost if a node failed.
 
-        It is empty for virtual machines in Python and other callables: their calls copy all state.
+        It is empty for virtual machines in Python and for other callables, because their calls copy all state.
         """
         fn = self.fn
         if not states or not hasattr(fn, "thunks"):
@@ -161,7 +165,10 @@ class Function(Drawable, FunctionBase):
 
     @property
     def _check_for_aliased_inputs(self):
-        """True if an argument may be overwritten or returned. If so, Theano 1.0 compared the memory of arguments."""
+        """True if an argument may be overwritten or returned.
+
+        In this case Theano 1.0 compared the memory of the arguments.
+        """
         return any((index[0].mutable or index[0].borrow) and not index[0].implicit for index in self.indices)
 
     @property
@@ -194,11 +201,11 @@ class Function(Drawable, FunctionBase):
         return self.value[key]
 
     def __setitem__(self, key: int | str | Variable, value: Any) -> None:
-        """Set the stored value of an input; it is converted to the input's type."""
+        """Set the stored value of an input. The value is converted to the input's type."""
         self.value[key] = value
 
     def __eq__(self, other: object) -> bool:
-        """Return True if `other` is this function: a function is equal only to itself."""
+        """Return True if `other` is this function. A function is equal only to itself."""
         return self is other
 
     __hash__ = object.__hash__
@@ -213,14 +220,14 @@ class Function(Drawable, FunctionBase):
         def __call__(self, *args: Any, output_subset: Sequence[Any] | None = None, **kwargs: Any) -> Any: ...
 
     def _may_round(self, i, value):
-        """Return True if input `i` may round a number that it cannot hold exactly, as its Type's `filter` would."""
+        """Return True if input `i` may round a number that it cannot hold exactly, as the `filter` of its Type does."""
         container = self.input_storage[i]
         if container.allow_downcast is None:
             return type(value) is float and container.type.dtype == config.floatX
         return container.allow_downcast
 
     def _filter(self, i, value):
-        """Convert an argument to its input's type. None, which means that there is no value, is returned unchanged."""
+        """Convert an argument to its input's type. Return None unchanged: it means that there is no value."""
         if value is None:
             return None
         container = self.input_storage[i]
@@ -247,7 +254,8 @@ class Function(Drawable, FunctionBase):
     def _bind(self, args, kwargs):
         """Put the positional and keyword arguments into the cells of inputs.
 
-        Return the positions of the outputs in the keyword argument `output_subset`, or None without that argument.
+        Return the positions of outputs in the keyword argument `output_subset`. Return None if this argument is not
+        given.
         """
         subset = kwargs.pop("output_subset", None)
         if subset is not None:
@@ -296,7 +304,10 @@ class Function(Drawable, FunctionBase):
         return numbers
 
     def _explain_failure(self):
-        """Raise the current exception again, with a description of the failed node, if that node is known."""
+        """Raise the current exception again, with a description of the failed node.
+
+        Return if this node is not known.
+        """
         fn = self.fn
         position = getattr(fn, "position_of_error", -1)
         if position is None or position < 0 or not hasattr(fn, "thunks"):
@@ -329,33 +340,33 @@ class Function(Drawable, FunctionBase):
         name: str | None = None,
         profile: Any = None,
     ) -> Function:
-        """Return a copy of this function with a separate maker and graph, without rewriting or compiling it again.
+        """Return a copy of this function with a separate maker and graph. Nothing is rewritten or compiled again.
 
         Parameters
         ----------
         share_memory : bool
-            Whether the functions share the cells of intermediate values; they then run one at a time. With
+            Whether both functions share the cells of intermediate values. Then they cannot run at the same time. With
             ``allow_gc=False`` this saves memory.
         swap : dict, optional
-            Shared variable -> the shared variable that the copy uses in its place.
+            Shared variable -> the shared variable that replaces it in the copy.
         delete_updates : bool
             If True, the copy has no updates.
         name : str, optional
-            The name of the copy. Default: this function's name and " copy".
+            The name of the copy. By default, this function's name followed by " copy".
         profile : bool, str or ProfileStats, optional
-            As for `function`.
+            The argument of `function`.
 
         Returns
         -------
         Function
-            The copy. It returns a list even if this function returns its single output itself.
+            The copy. It returns a list even if this function returns its single output without a list.
 
         Raises
         ------
         ValueError
-            When a key of `swap` is not a shared variable of this function.
+            If a key of `swap` is not a shared variable of this function.
         TypeError
-            When the two variables of a swap differ in type, or when the new one is not a shared variable.
+            If the two variables of a swap differ in type, or if the new variable is not a shared variable.
         """
         return copy_function(self, share_memory, swap, delete_updates, name, profile)
 
@@ -375,7 +386,7 @@ class Function(Drawable, FunctionBase):
                 inner.free()
 
     def get_shared(self) -> list[SharedVariable]:
-        """Return the shared variables that this function reads or updates."""
+        """Return a list of the shared variables that this function reads or updates."""
         return [spec.variable for spec in self.maker.inputs if spec.implicit]
 
     def sync_shared(self) -> None:
@@ -395,7 +406,7 @@ class Function(Drawable, FunctionBase):
         outputs = [str(out.variable.type if out.variable.name is None else out.variable) for out in self.outputs]
         text = "<%s%s (%s) -> %s" % (
             type(self).__name__,
-            # The default name is the path and line of the call that made the function.
+            # The default name consists of the path and the line of the call that made the function.
             " " + os.path.basename(self.name) if self.name else "",
             _listed(inputs),
             "None" if self.return_none else _listed(outputs) if outputs else "nothing",

@@ -1,4 +1,7 @@
-"""The parts of the C code of a graph: blocks, policies for the variables, and the struct around them."""
+"""The blocks of C code in a module: the blocks of variables and nodes, and the struct that contains them.
+
+A *policy* is a function that returns a part of the C code of a variable.
+"""
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.codegen.modulecode import delimited, indented
@@ -49,12 +52,12 @@ def accepts(method, count):
 
 
 class CodeBlock:
-    """One level of nesting in the run function.
+    """A block of C code in the run function. The run function consists of nested blocks.
 
     Parameters
     ----------
     declare : str
-        Declarations. The inner blocks see them too.
+        Declarations. The inner blocks see them, too.
     behavior : str
         The code of the block.
     cleanup : str
@@ -100,7 +103,7 @@ def code_gen(blocks):
 def failure_code(sub, use_goto=True):
     """Return the statement that leaves a block of the run function after an error.
 
-    It is one line, so that the lines of C code keep their numbers.
+    The statement is on one line, so that the line numbers of the surrounding C code do not change.
 
     Parameters
     ----------
@@ -119,7 +122,7 @@ def failure_code_init(sub):
 
 
 def apply_policy(policy, r, name, sub):
-    """Return the code of one or several policies, in order.
+    """Return the code of a policy, or of several policies in order.
 
     Parameters
     ----------
@@ -141,7 +144,7 @@ def get_nothing(r, name, sub):
 
 
 def _checks(op):
-    """Return True if types must check the Op's inputs.
+    """Return True if the C code of types has to check the inputs of an Op.
 
     The attribute `check_input` is False if the Op's `c_code` needs no checks. Native code always needs them: it relies on
     rank, dtype, alignment and byte order.
@@ -150,7 +153,10 @@ def _checks(op):
 
 
 def _checks_input(r):
-    """Return True if an Op that reads the variable requires a check. For an input without readers, the flag decides."""
+    """Return True if an Op that reads the variable requires a check.
+
+    For an input that no node reads, return the flag `check_input`.
+    """
     clients = [client for client, _ in getattr(r, "clients", ()) if not isinstance(client, str)]
     if clients:
         return any(_checks(client.op) for client in clients)
@@ -158,7 +164,7 @@ def _checks_input(r):
 
 
 def _text(r, method_name, name, sub, check=None):
-    """Return the code from a method of a variable's type, between comments."""
+    """Return the code that a method of a variable's type returns, between comments."""
     method = getattr(r.type, method_name)
     # Types written after the first examples of the documentation have no parameter check_input.
     text = method(name, sub) if check is None or not accepts(method, 3) else method(name, sub, check)
@@ -187,7 +193,7 @@ def get_c_extract(r, name, sub):
 
 
 def get_c_extract_out(r, name, sub):
-    """Return code that takes an output's previous value out of the cell, if there is one."""
+    """Return code that takes the previous value of an output out of the cell, if the cell contains a value."""
     owner = getattr(r, "owner", None)
     check = _checks(owner.op) if owner is not None else config.check_input
     if getattr(r.type.c_extract_out, "__func__", None) is not CLinkerType.c_extract_out:
@@ -224,7 +230,7 @@ def get_c_sync(r, name, sub):
 
 
 def further_cell(name, i):
-    """Return the name of the cell of output `i`, for an output that is a variable `name` with another cell already."""
+    """Return the name of an additional cell for output `i`: a variable `name` that already has another cell."""
     return "storage_%s_out%d" % (name, i)
 
 
@@ -287,7 +293,7 @@ class Roles:
             first = get_c_extract_out if kept else get_c_init
             return nothing, (get_c_declare, first, (get_c_sync, fill, get_c_cleanup))
         fresh = (get_c_declare, get_c_init, get_c_cleanup)
-        # A temporary that owns memory keeps it for the next run.
+        # The struct holds a temporary variable that owns memory, so that the next run reuses this memory.
         return (fresh, nothing) if kept and not optional(r.type.c_is_simple, default=False) else (nothing, fresh)
 
     def title(self, r):
@@ -448,7 +454,7 @@ def optional(method, *args, default=""):
 
 
 def type_text(type_):
-    """Return a short description of a type, which does not differ between processes."""
+    """Return a short description of a type. It is the same in all processes."""
     text = comment_text(type(type_).__name__)
     if hasattr(type_, "dtype"):
         text += " " + str(type_.dtype)
@@ -460,7 +466,7 @@ def type_text(type_):
 def module_comment(nodes):
     """Return the comment lines at the top of a module.
 
-    They name only classes: Ops with different props but equal source share a module.
+    The comment names only classes, because Ops with different props but equal source share a module.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """The C linker, which generates C++ modules from graphs of Ops and types that have C code.
 
-A node (at the request of the virtual machine, through ``op.make_thunk``) or a whole graph (linker ``c``) becomes one
-struct. Its members are the cells of the graph's inputs, outputs and constants. ``init`` runs once for each thunk.
-``run`` nests one block for each variable and each node. ``cleanup`` runs when the thunk is freed. `blocks` contains the
-blocks; `gof.compiler` compiles, caches and loads the module.
+The linker generates one C++ struct for a whole graph (linker ``c``), or for one node (if the virtual machine calls
+``op.make_thunk``). The struct's members are the cells of the graph's inputs, outputs and constants. ``init`` runs once
+for each thunk. ``run`` contains one nested block for each variable and each node. ``cleanup`` runs when the thunk is
+freed. `blocks` generates the blocks; `gof.compiler` compiles, caches and loads the module.
 """
 
 import itertools
@@ -139,7 +139,7 @@ class _GraphOf:
 
 
 class CLinker(Linker):
-    """A linker that compiles a graph, or a part of one, into one C++ module.
+    """A linker that compiles a graph, or a part of a graph, into one C++ module.
 
     Parameters
     ----------
@@ -268,7 +268,8 @@ class CLinker(Linker):
             self.init_tasks.append((node, "init", number))
             self.tasks.append((node, "code", number + 1))
         self.args, self.r2symbol = self._cell_names(roles, symbol), symbol
-        # If one of several nodes sets an exception and continues, it is unknown which one.
+        # If the graph has several nodes, and one of them sets an exception without leaving its block, this node is
+        # unknown.
         leftover = self.tasks[-1][2] if len(self.node_order) == 1 else -1
         return struct_gen(
             self.args,
@@ -345,9 +346,12 @@ class CLinker(Linker):
         return self.init_tasks, self.tasks
 
     def _file_scope(self, method_name):
-        """Return the code from a method and its variant for nodes (``<method>_apply``).
+        """Return the C code that the method returns for all types and Ops, and ``<method>_apply`` for all nodes.
 
-        The keys are the different texts, the values are the data for the comment lines around them.
+        Returns
+        -------
+        dict
+            C code -> the data for the comment lines around this code: (type or Op, method, name of the node or "").
         """
         self.code_gen()
         parts = {}
@@ -371,7 +375,7 @@ class CLinker(Linker):
         return list(self._file_scope("c_init_code"))
 
     def _types_and_ops(self):
-        """Return the types of all variables (including params), then the Ops, each once."""
+        """Return the types of all variables (including params), then the Ops. Each type and Op is contained once."""
         things, seen = [], set()
         for thing in [r.type for r in self.variables] + [node.op for node in self.node_order]:
             if id(thing) not in seen:
@@ -387,7 +391,10 @@ class CLinker(Linker):
         return _unique(answers)
 
     def compile_args(self):
-        """Return a list of arguments for the compiler: its own and those of types and Ops, except forbidden ones."""
+        """Return the arguments for the compiler: its own arguments and the arguments of types and Ops.
+
+        Leave out the arguments that `c_no_compile_args` of a type or Op forbids.
+        """
         compiler = self.c_compiler()
         forbidden = set(self._gather("c_no_compile_args"))
         own = compiler.compile_args() if hasattr(compiler, "compile_args") else []
@@ -410,7 +417,7 @@ class CLinker(Linker):
         return self._gather("c_lib_dirs")
 
     def c_compiler(self):
-        """Return the compiler class that a type or Op requests; by default GCC_compiler."""
+        """Return the compiler class that a type or Op requests. Return GCC_compiler if none requests a class."""
         found = None
         for thing in self._types_and_ops():
             method = getattr(thing, "c_compiler", None)
@@ -428,7 +435,7 @@ class CLinker(Linker):
         Parameters
         ----------
         n_args : int
-            The number of its arguments: the error storage and the cells.
+            The number of arguments of ``instantiate``: the error storage and the cells.
         """
         name = "__struct_compiled_op_" + HASH_PLACEHOLDER
         arguments = ", ".join("PyTuple_GET_ITEM(argtuple, %d)" % i for i in range(n_args))
@@ -538,7 +545,7 @@ class CLinker(Linker):
         insert_config_hash=True,
         c_compiler=None,
     ):
-        """Return the key as `cmodule_key_` does, for the graph between variables."""
+        """Return the key that `cmodule_key_` returns, for the graph from `inputs` to `outputs`."""
         return self.cmodule_key_(
             _GraphOf(inputs, outputs),
             no_recycling,
@@ -636,7 +643,7 @@ class CLinker(Linker):
         Parameters
         ----------
         location : str, optional
-            A directory. By default, a private one is used, which is removed when the process ends.
+            A directory. By default, a private directory is used, which is removed when the process ends.
 
         Returns
         -------
@@ -654,7 +661,7 @@ class CLinker(Linker):
             A list of three elements, for an exception's type, value and traceback.
         in_storage, out_storage : list of cells
         storage_map : dict, optional
-            Constant -> cell; others get one.
+            Constant -> cell. A new cell is created for a constant that is not a key.
         keep_lock : bool
             Accepted for the classic signature. Entries are locked individually, and only while they are compiled.
 
@@ -716,7 +723,7 @@ class CLinker(Linker):
 
 
 def _ask_list(thing, method_name):
-    """Return the result of a method as `_ask` does, for a method that never has an argument."""
+    """Return the result of a method without parameters as a list. The list is empty if the method is not defined."""
     method = getattr(thing, method_name, None)
     answer = optional(method) if method is not None else ""
     return [answer] if isinstance(answer, str) else list(answer)

@@ -51,7 +51,8 @@ class OpWiseCLinker(LocalLinker):
         input_storage, output_storage : list of cells, optional
         storage_map : dict, optional
         """
-        # This works without a compiler: code that ships with the package, or is interpreted, needs none.
+        # This method works without a compiler: code that ships with the package, or that is interpreted, needs no
+        # compiler.
         impl = None if self.fallback_on_perform else "c"
         program = make_eager_program(self, impl, input_storage, output_storage, storage_map)
         f, thunks, order = streamlined(program, self.nice_errors), list(program.thunks), list(program.nodes)
@@ -103,9 +104,9 @@ class DualLinker(Linker):
         return self._bound_to(fgraph, no_recycling)
 
     def make_thunk(self, **kwargs):
-        """Return a thunk that runs the thunks of both linkers, and containers.
+        """Return a thunk that runs the thunks of both linkers, the input containers and the output containers.
 
-        The C thunks get copies of the inputs. The outputs are those of the Python thunks.
+        The C thunks get copies of the inputs. The output containers hold the results of the Python thunks.
 
         Parameters
         ----------
@@ -165,11 +166,11 @@ class HideC:
     c_init_code = c_init_code_apply = c_init_code_struct = c_cleanup_code_struct = _hidden
 
     def native_code(self, node):
-        """Return None: the native code that ships with the package is hidden too."""
+        """Return None, so that native code that ships with the package is not used either."""
         return None
 
     def c_code_cache_version(self):
-        """Return ``()``: later processes do not find modules that contain the Op."""
+        """Return ``()``, so that later processes do not reuse a module that contains the Op."""
         return ()
 
     def c_code_cache_version_apply(self, node):

@@ -2,8 +2,8 @@
 
 The text that a method of an Op or a type returns is inserted line by line between two comments,
 ``// Fibby.c_code: ...`` and ``// end of Fibby.c_code``. `locate` maps a line of the module (from a compiler's message,
-a debugger, a sanitizer) to the method and the line of its text. `locate_file` maps it to the C file of a COp. There are
-no ``#line`` directives: line numbers are those of the ``mod.cpp`` that is kept.
+a debugger, a sanitizer) to the method and the line of its text. `locate_file` maps it to the C file of a COp. The
+source contains no ``#line`` directives: line numbers refer to the file ``mod.cpp``, which is kept in the cache.
 """
 
 import re
@@ -20,10 +20,10 @@ _FILE = r"^\s*// #section (\w+), line (\d+) of (.+)$"
 
 
 def indented(text, spaces):
-    """Return a text whose leftmost lines begin at the given column.
+    """Indent a text so that its leftmost lines begin at the given column.
 
-    Preprocessor lines begin at column 0. Blank lines at the end are removed. No line is joined or split. A text that
-    contains a string that continues in the next line is not changed.
+    Preprocessor lines begin at column 0. Blank lines at the end are removed. No line is joined or split. A text with a
+    string literal that spans several lines is not changed.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def indented(text, spaces):
     if 'R"' in text or any(line.endswith("\\") and line.replace('\\"', "").count('"') % 2 for line in lines):
         return text.rstrip()
     margins = [len(line) - len(line.lstrip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    # ``"if (x) {\n            y;"``: the first line of such a text has another indentation than the others.
+    # In ``"if (x) {\n            y;"``, the first line is less indented than the other lines. Add their indentation.
     if len(margins) > 1 and margins[0] == 0 and lines[0].strip():
         margin = min(margins[1:])
         lines[0] = " " * margin + lines[0]
@@ -58,7 +58,7 @@ def indented(text, spaces):
 
 
 def delimited(owner, method, text, about="", verbatim=False):
-    """Return the text from a method, between the comments that `locate` searches for.
+    """Return the text that a method returned, between the comments that `locate` searches for.
 
     Parameters
     ----------
@@ -67,14 +67,14 @@ def delimited(owner, method, text, about="", verbatim=False):
     method : str
     text : str
     about : str
-        The node or variable that the text is for, in one line.
+        A description of the node or variable, in one line.
     verbatim : bool
         Whether to keep the indentation.
 
     Returns
     -------
     str
-        The text with its comments; empty if the text has no content.
+        The text with its comments. It is empty if the text has only blank lines.
     """
     if not text.strip():
         return ""
@@ -84,7 +84,13 @@ def delimited(owner, method, text, about="", verbatim=False):
 
 
 def _enclosing(lines, line_number):
-    """Return the index and the match of the comment before the text that contains a line, or None without such text."""
+    """Find the comment that begins the text of a method in which a line lies.
+
+    Returns
+    -------
+    (int, re.Match) or None
+        The index of the comment's line, and the match of the comment. None if the line is not in the text of a method.
+    """
     end, start = None, None
     for i, line in enumerate(lines[:line_number]):
         if end is None:
@@ -121,7 +127,7 @@ def locate(source_text, line_number):
 
 
 def locate_file(source_text, line_number):
-    """Return the C file of a COp, and the line in it, from which a line of a generated module comes.
+    """Return the C file of a COp, and the line in this file, from which a line of a generated module comes.
 
     Parameters
     ----------
@@ -131,7 +137,7 @@ def locate_file(source_text, line_number):
     Returns
     -------
     (str, int) or None
-        The file's name, without directory, and the line in it. None if the line does not come from such a file.
+        The file's name without its directory, and the number of the line. None if the line does not come from a COp.
     """
     lines = source_text.split("\n")
     place = _enclosing(lines, line_number) if 1 <= line_number <= len(lines) else None
@@ -174,7 +180,7 @@ class DynamicModule:
     Parameters
     ----------
     name : str, optional
-        The module's name. By default, it is a placeholder that the cache replaces by the module's hash.
+        The module's name. By default, it is a placeholder that the cache replaces with the module's hash.
     """
 
     def __init__(self, name=None):

@@ -2,7 +2,7 @@
 
 ==============  ======================================================================
 `toolchain`     finds the compilers and runs them
-`kernelcache`   compiles kernels (C without Python) and caches them
+`kernelcache`   compiles kernels (C code without Python) and caches them
 `gxx`           compiles and loads extension modules
 `modulecache`   caches extension modules
 `trust`         decides from which directories and files code is loaded
@@ -109,7 +109,7 @@ def debug_counter(name, every=1):
     ----------
     name : str
     every : int
-        The number of calls from one message to the next.
+        The number of calls between two messages.
     """
     count = _counters[name] = _counters.get(name, 0) + 1
     if count % every == 0:

@@ -1,6 +1,7 @@
-"""POSIX access control lists (acl(5)) as Linux stores them: users and groups that may write a file in addition to its owner.
+"""POSIX access control lists (acl(5)) as Linux stores them.
 
-In the mode of a file with such a list, the mask replaces the permissions of the group, so the mode alone does not show who may write.
+Such a list names users and groups that may write a file in addition to its owner. In the mode of a file with a list,
+the mask of the list replaces the permissions of the group, so the mode alone does not show who may write.
 """
 
 import errno
@@ -43,7 +44,9 @@ def access_list(where):
 
 
 def writers(data):
-    """Return the users and groups that a list permits to write. The owner and all others are in the mode of the file.
+    """Return the users and groups to which an access control list grants write permission.
+
+    The result does not contain the owner and all other users: the mode of the file has their permissions.
 
     Parameters
     ----------
@@ -53,14 +56,14 @@ def writers(data):
     Returns
     -------
     users, groups : list of int
-        The numbers in the entries that name one user or one group.
+        The ids in the entries that name one user or one group.
     own_group : bool
         Whether the group of the file may write.
 
     Raises
     ------
     ValueError
-        If `data` is not a list of the only known version.
+        If `data` is malformed or has an unknown version.
     """
     if len(data) < _HEADER.size or _HEADER.unpack_from(data)[0] != _VERSION or (len(data) - _HEADER.size) % _ENTRY.size:
         raise ValueError("access control lists of version %d are not supported" % _VERSION)

@@ -1,9 +1,9 @@
 """Compilation of kernels in the background, while functions already run on an interpreter.
 
 `Background.request` starts a separate process (`compile_job`), which finishes its work even if this process ends first.
-A thread waits until that process publishes kernels in the cache. It installs each kernel in the programs that run in
-its place (`StandIn.install`). The address of the kernel becomes the first word of these programs, which the interpreter
-reads when it is called. Nothing else changes.
+A thread of this process waits until `compile_job` has published kernels in the cache. Until then, programs run in place
+of the kernels. The thread then installs each kernel (`StandIn.install`): it writes the address of the kernel into the
+first word of the program, which the interpreter reads when it is called. Nothing else changes.
 """
 
 import _thread
@@ -20,7 +20,7 @@ from theano_ng.gof.compiler.standin import WrongKernel, stand_in
 from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, spawn_environment, warn_once
 from theano_ng.gof.deferred import run_later
 
-# Whether a process can be started for the compiler. This is impossible on some systems, and in some programs that embed
+# True if a process can be started for the compiler. This is impossible on some systems, and in some programs that embed
 # Python.
 AVAILABLE = hasattr(os, "posix_spawn") and bool(sys.executable)
 
@@ -32,7 +32,7 @@ _SOURCE, _OUTPUT = "SOURCE", "OUTPUT"  # placeholders in commands, until the fil
 class Job:
     """Kernels that one process compiles.
 
-    The flags are those at the creation of the job, on which the kernels' keys depend.
+    A job uses the flags at the time of its creation, because the kernels' keys depend on the flags.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Job:
     path : str
         The path of the file with the instructions for the process.
     pid : int or None
-        The id of the process. It is None after a fork, because the process is then not a child of this one.
+        The id of the process. It is None after a fork, because the process is then not a child of this process.
     attempt : int
     """
 
@@ -56,7 +56,7 @@ class Job:
         self.path = self.pid = self.command = self.started = None
 
     def part(self, key):
-        """Return a job for one of the kernels."""
+        """Return a job that compiles only one of the kernels."""
         job = Job.__new__(Job)
         job.__dict__.update(self.__dict__, kernels={key: self.kernels[key]}, attempt=1)
         return job
@@ -113,7 +113,10 @@ class Job:
         )
 
     def ended(self):
-        """Return True if the process has ended, or if the process of another parent has had enough time."""
+        """Return True if the process has ended.
+
+        After a fork, the process is a child of another process. Return True then if `_TIMEOUT` has passed.
+        """
         if self.pid is None:
             return time.monotonic() - self.started > _TIMEOUT
         try:
@@ -137,13 +140,13 @@ class Job:
     def has_unknown_flags(self):
         """Return True if the compiler failed because it refuses flags of the command.
 
-        The next start leaves these out.
+        The next start leaves out these flags.
         """
         found = self.toolchain.probe(self.cache.directory)
         return found or not set(self.command).isdisjoint(self.toolchain.dropped)
 
     def failure(self):
-        """Return the CompileError that the process left behind; None if the process was killed."""
+        """Return the CompileError that the process left behind. Return None if the process was killed."""
         import json
 
         try:
@@ -199,7 +202,7 @@ class Background:
         Parameters
         ----------
         timeout : float, optional
-            The maximal time in seconds.
+            The maximum time in seconds.
 
         Returns
         -------
@@ -276,7 +279,10 @@ class Background:
                 pass
 
     def _poll(self, pause):
-        """Install kernels that have been compiled. Return the seconds until the next look, or None if no job is left."""
+        """Install kernels that have been compiled.
+
+        Return the seconds until the next poll, or None if no job is left.
+        """
         with self._lock:
             done = [job for job in list(self._jobs) if self._is_over(job)]
             for job in done:
@@ -289,7 +295,10 @@ class Background:
         return 0.002 if done else min(1.2 * pause, 0.05)
 
     def _is_over(self, job):
-        """Return True if a job has finished or failed, even unexpectedly, so that other jobs are still handled."""
+        """Return True if a job has finished or failed.
+
+        Catch unexpected exceptions, so that the other jobs are still handled.
+        """
         try:
             return self._finished(job)
         except Exception as error:
@@ -297,7 +306,7 @@ class Background:
             return True
 
     def _finished(self, job):
-        """Return True if there is nothing left to wait for. Install the kernels that exist."""
+        """Install the kernels of a job that exist. Return True if no kernel of the job has to be waited for."""
         swapped = self._install_all(job)
         if not (job.ended() or swapped and job.pid is None):
             return False
@@ -366,7 +375,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def obtain(kernels):
-    """Return the code that runs for kernels now: compiled kernels, or programs for kernels that are not compiled yet.
+    """Return the code that can run now: compiled kernels, and programs for kernels that are not compiled yet.
 
     Parameters
     ----------

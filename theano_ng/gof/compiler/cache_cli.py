@@ -32,7 +32,7 @@ def main(argv=None):
     Parameters
     ----------
     argv : list of str, optional
-        Arguments without the program's name; by default those of the process.
+        Arguments without the program's name. By default, the arguments of the process.
 
     Returns
     -------

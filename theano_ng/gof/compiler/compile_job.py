@@ -1,8 +1,8 @@
 """A program that compiles a unit of kernels and publishes it in the cache, even if the process that started it ends.
 
 The command line is ``python compile_job.py JOB``, where JOB is a JSON file that `background` wrote. The program
-imports nothing of the package, because the interpreter's start is half of the work. It publishes the same files as
-`kernelcache`. After a failure, it leaves the file JOB.failed next to the job.
+imports no module of the package, because the start of the interpreter already takes half of the time. It publishes the
+same files as `kernelcache`. After a failure, it leaves the file JOB.failed next to the job.
 """
 
 import json
@@ -59,7 +59,7 @@ def publish(job):
 
 
 def compiled_meanwhile(job, since):
-    """Return True if all links were made after a time in ns. Older links lead to units that could not be used."""
+    """Return True if all links were made after `since` (in ns). Older links refer to units that could not be used."""
     try:
         return all(os.lstat(os.path.join(job["directory"], "k" + key)).st_mtime_ns >= since for key in job["keys"])
     except OSError:

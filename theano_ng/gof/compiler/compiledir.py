@@ -103,9 +103,9 @@ def print_compiledir_content():
 
 
 def _print_untrusted():
-    """Print the files in `config.compiledir`, or above it, that are not loaded, if there are any.
+    """Print the untrusted files in `config.compiledir` and untrusted directories above it, if there are any.
 
-    These are files that other users could have written.
+    Other users could have written them. Code is not loaded from them.
     """
     found = trust.untrusted_content(config.compiledir)
     if found:
@@ -120,7 +120,7 @@ def _print_untrusted():
 
 
 def clear():
-    """Delete all compiled modules, kernels and headers, including those of audits."""
+    """Delete all compiled modules, kernels and headers, including the code that audits compiled."""
     get_module_cache(config.compiledir).clear(unversioned_min_age=-1, clear_base_files=True, delete_if_problem=True)
     _remove(os.path.join(trust.directory(config.compiledir), SANITIZED))
 
@@ -128,7 +128,7 @@ def clear():
 def compiledir_purge():
     """Delete all files of the cache in `config.compiledir`.
 
-    If the directory is not trusted, also delete those in the directory that replaces it.
+    If the directory is not trusted, also delete the files in the directory that replaces it.
     """
     left = []
     for folder in dict.fromkeys((config.compiledir, trust.directory(config.compiledir))):

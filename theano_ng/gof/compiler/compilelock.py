@@ -1,8 +1,8 @@
 """A lock on a compile directory, for processes that need exclusive access.
 
-The caches do not need it. Each cache entry has a separate lock while it is compiled (see `kernelcache.UnitLock`), and
-is published by one rename. The operating system manages this lock, so the lock ends with the process that holds it. A
-lock file that was left behind blocks no process.
+The caches do not need this lock. Each cache entry has a separate lock while it is compiled (see
+`kernelcache.UnitLock`), and is published by one rename. The operating system manages the lock of this module, so the
+lock ends with the process that holds it. A lock file that was left behind blocks no process.
 """
 
 import os
@@ -24,7 +24,7 @@ def _lock_file(lock_dir):
 
 
 def set_lock_status(use_lock):
-    """Switch locking on (the default) or off, for this lock and for the locks of cache entries.
+    """Enable (the default) or disable locking, for this lock and for the locks of cache entries.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ def lock_ctx(lock_dir=None, keep_lock=False, **kw):
     Parameters
     ----------
     lock_dir : str, optional
-        The directory; by default `config.compiledir`.
+        The directory. By default, `config.compiledir`.
     keep_lock : bool
         Whether to keep the lock at the end. `release_lock` then releases it.
     **kw
-        `timeout`: see `get_lock`.
+        The parameter `timeout` of `get_lock`.
     """
     get_lock(lock_dir, **kw)
     try:
@@ -62,18 +62,18 @@ def get_lock(lock_dir=None, timeout=None, min_wait=None, max_wait=None, verbosit
     Parameters
     ----------
     lock_dir : str, optional
-        The directory; by default `config.compiledir`. It is created if necessary.
+        The directory. By default, `config.compiledir`. It is created if necessary.
     timeout : float, optional
-        The time to wait in seconds; by default `config.compile.timeout`. If it is negative, wait without limit.
+        The time to wait in seconds. By default, `config.compile.timeout`. If it is negative, wait without limit.
     min_wait, max_wait : float, optional
-        Seconds between two attempts: at first, and at most. The defaults are 0.05 and `config.compile.wait`.
+        The first and the longest pause between two attempts, in seconds. By default, 0.05 and `config.compile.wait`.
     verbosity : int
-        If above 0, report on the standard error stream that this process waits for another one.
+        If above 0, report on the standard error stream that this process waits for another process.
 
     Raises
     ------
     TimeoutError
-        If another process holds the lock for all that time.
+        If another process holds the lock during all this time.
     """
     if not kernelcache.use_locks:
         return

@@ -69,7 +69,7 @@ class GCC_compiler(Compiler):
 
     @staticmethod
     def try_compile_tmp(src_code, tmp_prefix="", flags=(), try_run=False, output=False):
-        """Return whether a program compiles, and whether it runs.
+        """Compile a program, and run it if `try_run` is true.
 
         Parameters
         ----------
@@ -78,13 +78,15 @@ class GCC_compiler(Compiler):
             The beginning of the temporary file's name.
         flags : list of str
         try_run : bool
-            Whether to run the program too.
+            Whether to run the program, too.
         output : bool
-            Whether to return the output of the program too.
+            Whether to return the output, too.
 
         Returns
         -------
-        bool, or (bool, bool) with `try_run`, followed by (out, err) with `output`
+        bool or tuple
+            Whether the program compiles. With `try_run`, a pair: whether it compiles, and whether it runs and exits
+            with 0. With `output`, a tuple in which the output (stdout with stderr) follows twice.
         """
         import tempfile
 
@@ -130,13 +132,13 @@ class GCC_compiler(Compiler):
             An existing directory.
         include_dirs, lib_dirs, libs : sequence of str
         preargs : sequence of str
-            Compiler arguments, such as those of `compile_args`.
+            Compiler arguments, such as the result of `compile_args`.
         py_module : bool
             If True, load the module and return it. If False, return its path.
         hide_symbols : bool
             Whether to export only the initialization function.
         final_location : str, optional
-            The name to which the directory will be renamed: debuggers search for the source there.
+            The name to which the directory will be renamed. Debuggers search for the source under this name.
 
         Returns
         -------
@@ -150,7 +152,8 @@ class GCC_compiler(Compiler):
         location = location or os.getcwd()
         source = os.path.join(location, "mod.cpp")
         library = os.path.join(location, module_name + get_lib_extension())
-        # Some linkers write into an existing file. If this is a loaded module, the processes that run it would crash.
+        # Some linkers write into an existing file. If this file is a loaded module, the processes that use it would
+        # crash.
         output = os.path.join(location, "tmp-%d-%s%s" % (os.getpid(), os.urandom(6).hex(), get_lib_extension()))
         with open(source, "w", encoding="utf-8") as file:
             file.write(src_code)
@@ -223,7 +226,7 @@ def standard_include_dirs():
     )
 
 
-# The parts of module_prologue.h, in addition to the headers of Python and NumPy and the kernel prologue.
+# The headers on whose text the precompiled prologue depends, in addition to Python, NumPy and the kernel prologue.
 _PROLOGUE_HEADERS = ("module_prologue.h", "numpy_1.h", "numpy/npy_interrupt.h", "numpy/old_defines.h")
 
 
@@ -238,8 +241,8 @@ def precompiled_prologue(toolchain, arguments):
     Returns
     -------
     str or None
-        None if the file is of no use (unusual arguments) or cannot be created. The compiler then reads the header
-        itself.
+        None if the arguments are unusual, if the compiler is clang, or if the file cannot be created. The compiler then
+        reads the header itself.
     """
     import numpy
 
@@ -315,7 +318,7 @@ def dlimport(fullpath, suffix=None):
     fullpath : str
         The path of the module's file.
     suffix : str, optional
-        The part of the file's name after the module's name; by default the extension.
+        The part of the file's name after the module's name. By default, the extension.
 
     Returns
     -------
@@ -358,7 +361,7 @@ def gcc_version():
 
 
 def gcc_llvm():
-    """Return True if the compiler is LLVM's; None if there is no compiler."""
+    """Return True if the compiler belongs to LLVM (clang). Return None if there is no compiler."""
     toolchain = find_toolchain()
     return toolchain.is_llvm() if toolchain is not None else None
 
@@ -381,7 +384,7 @@ def std_include_dirs():
 
 
 def std_lib_dirs_and_libs():
-    """Return ``(libraries, directories)`` to link a module against Python.
+    """Return ``(libraries, directories)`` with which a module is linked to Python.
 
     Both are empty except on Windows, where all symbols have to be resolved.
     """

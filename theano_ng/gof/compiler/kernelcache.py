@@ -9,8 +9,8 @@ Layout of the directory (``<compiledir>/kernels``):
 - ``tmp-*``, ``lock-*``: files of compilations in progress. Leftovers of killed processes are removed when they are a
   day old.
 
-Every file is published by rename. Locks only avoid duplicate work: they are flock locks, which are released when their
-process ends. A process that waits too long continues without the lock.
+Every file is published by a rename. Locks only avoid duplicate work. They are flock locks: the system releases them
+when their process ends. A process that waits too long continues without the lock.
 """
 
 import functools
@@ -42,7 +42,10 @@ _prologue = None
 
 
 def kernel_prologue():
-    """Return the text of kernel_prologue.h, with its includes: kernels are compiled without a path to either file."""
+    """Return the text of kernel_prologue.h, in which the includes are expanded.
+
+    The compiler of a kernel gets no path to the directory of these headers.
+    """
     global _prologue
     if _prologue is None:
         included = "complex_numbers.h"
@@ -58,8 +61,8 @@ class LoadedKernel(NamedTuple):
     address : int
         The address of a C function.
     program : int
-        The address of the program that the function reads if it is an interpreter. It becomes the parameter `program`.
-        0 means that the kernel was compiled.
+        The address of the program that the function reads if it is an interpreter. It is passed as the parameter
+        `program`. 0 means that the kernel was compiled.
     """
 
     address: int
@@ -72,8 +75,9 @@ class KernelCache:
     Parameters
     ----------
     directory : str
-        The directory. It is created when it is first needed. If it is not trusted, another one is used
-        (`trust.directory`). If it cannot be written, a private temporary one is used. Each case causes one warning.
+        The directory. It is created when it is first needed. If it is not trusted, another directory replaces it
+        (`trust.directory`). If it cannot be written, a private temporary directory is used. Each case causes one
+        warning.
     """
 
     def __init__(self, directory):
@@ -87,7 +91,7 @@ class KernelCache:
     def load(self, kernels):
         """Return the addresses of kernels.
 
-        Kernels that are not in the cache are compiled, each kind in one compiler process.
+        Compile kernels that are not in the cache. Kernels of one kind are compiled by one compiler process.
 
         Parameters
         ----------
@@ -118,7 +122,7 @@ class KernelCache:
         return [self._addresses[key] for key in keys]
 
     def address(self, key):
-        """Return the address of a kernel that some process has compiled; 0 if there is none."""
+        """Return the address of a kernel that some process has compiled. Return 0 if no process has compiled it."""
         if key in self._addresses or self._find(key):
             return self._addresses[key]
         return 0
@@ -134,14 +138,14 @@ class KernelCache:
         return self.address(self.key(kernel)) != 0
 
     def key(self, kernel, toolchain=None):
-        """Return the digest of a kernel as a hex string. It covers the source, the compile command and the compiler.
+        """Return the digest of a kernel as a hex string. It covers the source, the compiler command and the compiler.
 
         The source and the command are those for a compilation of this kernel alone. The compiler gets no other input,
         so the key covers everything on which a kernel depends.
         """
         toolchain = toolchain or require_toolchain()
-        # Leave out the flags that compilers may refuse. Which of them a compiler refuses follows from its identity, but
-        # is known only after it has refused them.
+        # Leave out the flags that compilers may refuse. The identity of a compiler determines which flags it refuses,
+        # but these flags are known only after the compiler has refused them.
         command = [word for word in unit_command(kernel, toolchain, "", "") if word not in KERNEL_FLAGS]
         head, text = unit_parts({"": kernel}, toolchain)
         kind = (toolchain.identity, tuple(command), head)
@@ -212,7 +216,7 @@ class KernelCache:
                 self._build({key: kernel}, toolchain)
 
     def give_up(self, error):
-        """Compile in a private directory from now on, and warn with the reason."""
+        """Compile in a private directory from now on. Show a warning with the reason."""
         if not run_later.ending:
             self.directory = os.path.join(trust.private_directory(), "kernels-%d" % id(self))
         warn_once(
@@ -319,7 +323,10 @@ def symbol_of(key):
 
 
 def linked_unit(path):
-    """Return the name of the unit that a kernel's link (or text file) refers to; None if there is no link."""
+    """Return the name of the unit to which the link (or text file) of a kernel refers.
+
+    Return None if there is no link.
+    """
     try:
         unit = os.readlink(path)
     except FileNotFoundError:
@@ -348,7 +355,7 @@ def unit_source(group, toolchain):
     Parameters
     ----------
     group : dict
-        Key -> Kernel; all of one language and with the same headers.
+        Key -> Kernel. All kernels have the same language and the same headers.
     toolchain : Toolchain
 
     Returns
@@ -363,7 +370,7 @@ def unit_source(group, toolchain):
 
 
 def unit_parts(group, toolchain):
-    """Return the C source of a unit, in which functions have their names from the kernels' source.
+    """Return the C source of a unit in two parts. The functions have the names in the source of the kernels.
 
     Parameters
     ----------
@@ -373,8 +380,9 @@ def unit_parts(group, toolchain):
     Returns
     -------
     head : str
-        The source before all kernels with these headers.
+        The beginning of the source, which is the same for all kernels with these headers.
     text : list of str
+        The support code and the source of the kernels.
     """
     first = next(iter(group.values()))
     includes = "".join(["#include %s\n" % header for header in first.headers])
@@ -462,7 +470,7 @@ class UnitLock:
 def sweep(directory, age=STALE):
     """Remove leftovers of killed processes that are older than `age` seconds.
 
-    This is done at most once in that time, unless `age` is 0.
+    The directory is swept at most once every `age` seconds, unless `age` is 0.
     """
     stamp = os.path.join(directory, "swept")
     now = time.time()
@@ -486,7 +494,7 @@ def sweep(directory, age=STALE):
 
 
 def clear_kernels(directory, age=0.0):
-    """Remove units that were not used for `age` seconds, links to removed units, and leftovers.
+    """Remove units that were not used for `age` seconds, links to removed units, and leftovers of killed processes.
 
     Returns
     -------
@@ -539,7 +547,7 @@ def get_kernel_cache():
 
 
 def load_kernels(kernels):
-    """Return the addresses of kernels, and compile missing ones; see `KernelCache.load`."""
+    """Return the addresses of kernels. Compile missing kernels. See `KernelCache.load`."""
     return get_kernel_cache().load(kernels)
 
 
@@ -549,7 +557,10 @@ def has_kernel(kernel):
 
 
 def rename_symbol(source, symbol, name):
-    """Replace `symbol` by a function's real name, also at the beginning of a helper's name (``KERNEL_helper``)."""
+    """Replace the placeholder `symbol` by the real name of a function.
+
+    Also replace it at the beginning of the name of a helper function (``KERNEL_helper``).
+    """
     import re
 
     return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)

@@ -1,9 +1,9 @@
 """The cache of compiled C++ modules.
 
-Each entry is a directory ``<compiledir>/m<hash>`` with ``mod.cpp``, the module's file and ``info``. It is filled under
-another name and published by one rename. `info` contains the checksum of the module's file, so that truncated and
-foreign files are detected before they are loaded. Such entries are built again. Modules of Ops without a version are in
-a private directory of the process.
+Each entry is a directory ``<compiledir>/m<hash>`` with ``mod.cpp``, the module's file and ``info``. The directory is
+filled under another name and published by one rename. `info` contains the checksum of the module's file, so that
+truncated and foreign files are detected before they are loaded. Such entries are built again. Modules of Ops without a
+version are in a private directory of the process.
 """
 
 import os
@@ -21,16 +21,16 @@ FORMAT = "theano_ng module 1"
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
 DELETE_AFTER = (
     7 * 24 * 3600
-)  # seconds from the age at which an entry is no longer used to the age at which it is deleted
+)  # the time in seconds between the age at which an entry is old and the age at which it is deleted
 
 
 class KeyData:
-    """The data of the cache about one module.
+    """The data that the cache has about one module.
 
     Parameters
     ----------
     keys : set
-        The keys that refer to it in this process.
+        The keys of the module in this process.
     module_hash : str
     key_pkl : str
         The path of the entry's `info` file.
@@ -61,7 +61,7 @@ class KeyData:
             pass
 
     def get_entry(self):
-        """Return the path of the shared library, to which `ModuleCache` maps keys."""
+        """Return the path of the module's file. `ModuleCache` maps keys to this path."""
         return self.entry
 
     def delete_keys_from(self, entry_from_key, do_manual_check=True):
@@ -71,7 +71,7 @@ class KeyData:
         ----------
         entry_from_key : dict
         do_manual_check : bool
-            Whether to compare the entries too. This removes keys that do not equal copies of themselves.
+            Whether to compare the entries, too. This also removes keys that do not equal copies of themselves.
         """
         for key in self.keys:
             entry_from_key.pop(key, None)
@@ -86,7 +86,7 @@ def is_same_entry(entry_1, entry_2):
 
 
 def get_safe_part(key):
-    """Return the part of a `cmodule_key` that can be compared between processes.
+    """Return the part of a `cmodule_key` that does not depend on the process.
 
     It consists of the version and the compiler settings, without Ops and types.
     """
@@ -99,7 +99,7 @@ def get_safe_part(key):
 
 
 def get_module_hash(src_code, key):
-    """Return the name of a module with this source, which this compiler compiles with this key's version and arguments.
+    """Return the name of a module. It is a digest of the source, the key's version and arguments, and the compiler.
 
     Parameters
     ----------
@@ -178,8 +178,8 @@ class ModuleCache:
     Parameters
     ----------
     dirname : str
-        The directory. It is created when needed. If it is not trusted, another one is used, with a warning
-        (`trust.directory`).
+        The directory. It is created when needed. If it is not trusted, a warning is shown and another directory
+        replaces it (`trust.directory`).
     check_for_broken_eq : bool
         Whether to check that each new key is equal to a copy of itself (`check_key`).
     do_refresh : bool
@@ -188,7 +188,7 @@ class ModuleCache:
     Attributes
     ----------
     module_from_name : dict
-        The file of a module -> module, for those loaded in this process.
+        The file of a module -> module, for modules that are loaded in this process.
     entry_from_key : dict
         Key -> the module's file.
     stats : list of int
@@ -226,7 +226,7 @@ class ModuleCache:
         Parameters
         ----------
         age_thresh_use : float, optional
-            The time in seconds after its last use from which a module is old; by default
+            The time in seconds after its last use from which a module is old. By default,
             `config.cmodule.age_thresh_use`.
         delete_if_problem : bool
             Whether to delete unusable entries of any age.
@@ -274,7 +274,9 @@ class ModuleCache:
                     pass
 
     def check_key(self, key, key_pkl):
-        """Check that a key is equal to a copy of itself. An Op without a proper `__eq__` would never be found again.
+        """Check that a key equals a copy of itself.
+
+        Otherwise an Op lacks a proper `__eq__`, and the module would not be found again. Show a warning then.
 
         Parameters
         ----------
@@ -306,7 +308,7 @@ class ModuleCache:
             ``lnk.cmodule_key()``. If it contains no version, the module is compiled in this process's private
             directory.
         lnk : CLinker, optional
-            The linker, which generates the source. Without it, only a key that was seen in this process is found.
+            The linker, which generates the source. If None, only a key that was used in this process is found.
         keep_lock : bool
             Accepted for the classic signature. An entry is locked only while it is compiled.
 
@@ -412,7 +414,7 @@ class ModuleCache:
         lock = UnitLock(os.path.join(self.dirname, "lock-" + name))
         work = None
         try:
-            module = self._load(folder, name)  # again: another process may have published it
+            module = self._load(folder, name)  # another process may have published it meanwhile
             if module is not None:
                 self.stats[1] += 1
                 return module
@@ -511,7 +513,7 @@ class ModuleCache:
         unversioned_min_age : float, optional
             See `clear_unversioned`.
         clear_base_files : bool
-            Whether to call `clear_base_files` too.
+            Whether to call `clear_base_files`, too.
         delete_if_problem : bool
             Whether to delete also entries that cannot be read.
         """
@@ -527,7 +529,7 @@ class ModuleCache:
         Parameters
         ----------
         age_thresh_del : float, optional
-            The time in seconds; by default `config.cmodule.age_thresh_use` plus a week.
+            The time in seconds. By default, `config.cmodule.age_thresh_use` plus a week.
         delete_if_problem : bool
             Whether to delete also entries that cannot be used.
 
@@ -545,12 +547,12 @@ class ModuleCache:
         return removed + clear_kernels(trust.directory(os.path.join(self.dirname, "kernels")), max(age_thresh_del, 0.0))
 
     def clear_unversioned(self, min_age=None):
-        """Delete this process's modules without version, unless they are loaded.
+        """Delete the modules of this process that have no version, unless they are loaded.
 
         Parameters
         ----------
         min_age : float, optional
-            The minimal time in seconds since their compilation; by default 0.
+            The minimum time in seconds since their compilation. By default, 0.
         """
         folder = trust.private_directory()
         loaded = {os.path.dirname(path) for path in self.module_from_name}
@@ -590,7 +592,7 @@ def _last_use(folder):
 
 
 def _touch(folder):
-    """Update an entry's time of use, once a day."""
+    """Update an entry's time of use, at most once a day."""
     try:
         if time.time() - _last_use(folder) > STALE:
             os.utime(os.path.join(folder, "info"))

@@ -13,7 +13,8 @@ from theano_ng.gof.compiler.kernelcache import LoadedKernel, symbol_of
 
 
 class Interpretation(NamedTuple):
-    """A program of an interpreter. Its results have the same bits as those of the compiled kernel, except for NaN.
+    """A program of an interpreter. Its results have the same bits as the results of the compiled kernel, except for
+    NaN.
 
     Only copies are run, each in a `StandIn`.
 

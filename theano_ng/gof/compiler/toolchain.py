@@ -1,9 +1,9 @@
 """The machine's C and C++ compilers: their paths, the flags that they support, and functions to run them.
 
-No compiler is started to get information about it. A toolchain is identified by the compiler's resolved path, size and
-modification time, and the processor by the system's description of it. The usual flags are assumed. Only when a
-compilation fails for the first time is the compiler asked which of them it supports (`Toolchain.probe`). The answer is
-stored in the compile directory.
+No compiler is started to get information about it. A toolchain is identified by the path, the size and the modification
+time of its compiler, and by the system's description of the processor. The compiler is assumed to support the usual
+flags. Only after the first failed compilation is the compiler asked which flags it supports (`Toolchain.probe`). The
+answer is stored in the compile directory.
 """
 
 import functools
@@ -34,7 +34,7 @@ KERNEL_FLAGS = (
     "-fno-builtin-cosf",
 )
 
-# Functions for which some glibc has vectorized variants: name -> number of arguments.
+# Functions for which some versions of glibc have vectorized variants: name -> number of arguments.
 VECTOR_FUNCTIONS = dict(
     dict.fromkeys(
         "exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p cbrt erf "
@@ -66,7 +66,7 @@ def c_include_text(name):
 class MissingGXX(NotImplementedError):
     """Error: C or C++ code has to be compiled, but there is no compiler (`config.cxx` is empty or names no program).
 
-    It is a NotImplementedError, so that an Op with a Python implementation can use that.
+    It is a NotImplementedError, so that callers use the Python implementation of an Op if it has one.
     """
 
 
@@ -153,7 +153,7 @@ class CompileError(Exception):
 
     @staticmethod
     def _with_line(said, lines):
-        """Return a linker's message about a name, after the first line of the code that contains the name."""
+        """Return a linker's message about a name, preceded by the first line of the code that contains the name."""
         name = re.search(r"undefined (?:symbol: |reference to \W)(\w+)", said)
         for number, line in enumerate(lines, 1):
             if name is not None and re.search(r"\b%s\b" % name.group(1), line):
@@ -209,7 +209,7 @@ class Toolchain:
     cxx, cc : str
         The compilers. If `cxx` has no C compiler next to it, `cc` is `cxx`.
     identity : str
-        A text that is equal for equal compilers on equal processors. It is part of every cache key.
+        A text that is equal for equal compilers on equal processors. Every cache key contains it.
     dropped : tuple of str
         Flags in `KERNEL_FLAGS` that this compiler does not support.
     """
@@ -321,7 +321,8 @@ class Toolchain:
                 pass
 
     def probe(self, directory):
-        """Find the flags that the compiler does not support, after a failed compilation. Store them in the directory.
+        """Find the flags that the compiler does not support, after a failed compilation. Store these flags in the
+        directory.
 
         Returns
         -------
@@ -467,13 +468,13 @@ def _which(program):
 
 @register_compiler_version
 def compiler_version():
-    """Return the version of the compiler as text; "none" if there is no compiler."""
+    """Return the version of the compiler as text. Return "none" if there is no compiler."""
     toolchain = find_toolchain()
     return "none" if toolchain is None else toolchain.version()
 
 
 def require_toolchain():
-    """Return `find_toolchain()`. If it is None, raise MissingGXX after the warning of `compiler_available`."""
+    """Return `find_toolchain()`. If it is None, call `compiler_available`, which warns, and raise MissingGXX."""
     toolchain = find_toolchain()
     if toolchain is None:
         compiler_available()
@@ -482,7 +483,10 @@ def require_toolchain():
 
 
 def missing_compiler():
-    """Return a text for errors: that the compiler is missing, and a remedy. It is empty if there is a compiler."""
+    """Return a text for messages that says that the compiler is missing, and what to do.
+
+    The text is empty if there is a compiler.
+    """
     if find_toolchain() is not None:
         return ""
     return (
@@ -500,7 +504,7 @@ _warned = set()
 
 
 def warn_once(key, message):
-    """Show a warning once in a process, independent of the memory of the warning filters."""
+    """Show a warning once in a process, even if the filters of the warnings module would repeat or forget it."""
     if key not in _warned:
         _warned.add(key)
         import warnings
@@ -511,7 +515,7 @@ def warn_once(key, message):
 def compiler_available():
     """Return True if C code can be compiled.
 
-    If not, report this once: by a warning if a compiler is named, else in the log.
+    If not, report this once: show a warning if `config.cxx` names a compiler, otherwise write to the log.
     """
     if find_toolchain() is not None:
         return True
@@ -548,8 +552,8 @@ def run_program(command, directory=None):
     Returns
     -------
     (int, str)
-        The exit status (negative: the signal that ended the program; 127: it could not be started), and stdout with
-        stderr.
+        The exit status, and the output (stdout with stderr). A negative status is the number of the signal that ended
+        the program. 127 means that the program could not be started.
     """
     if not hasattr(os, "posix_spawn"):
         import subprocess

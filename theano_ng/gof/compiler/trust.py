@@ -1,7 +1,7 @@
 """Decide whether code may be loaded from a file or directory.
 
 A compile directory contains pickles and shared objects: a user who can write there can run code as this user. The rules
-are those of sshd for its files (`StrictModes`). They apply from the root of the file system down to each file:
+are the rules of sshd for its files (`StrictModes`). They apply from the root of the file system down to each file:
 
 - The owner is this user, or root.
 - No other user can write. Write permission of the group fails this rule, unless the group has the number and the name
@@ -12,10 +12,10 @@ are those of sshd for its files (`StrictModes`). They apply from the root of the
 - Symbolic links on the path are followed if they belong to this user or root. The rules apply to the directories above
   a link, and to its target. A file in the cache must not be a symbolic link.
 
-Files are checked after they were opened. A file that is loaded by its name is checked before: it cannot be exchanged,
-because the directories above it passed the check. A directory that fails is replaced by a directory for this user alone
-(`directory`), with a warning that names the owner. A file that fails is treated as missing. Windows stores permissions
-in another way, and nothing is checked there.
+A file is checked after it was opened. A file that the system loads by its name is checked before. It cannot be
+exchanged meanwhile, because the directories above it passed the check. If a directory fails, a directory for this user
+alone replaces it (`directory`), and a warning names the owner. A file that fails is handled as a missing file. Nothing
+is checked on Windows, which stores permissions in another way.
 """
 
 import errno
@@ -74,8 +74,8 @@ def problem(status, where, crossed=False):
     Returns
     -------
     str or None
-        A clause to follow its name, such as "belongs to alice (uid 1001, mode 0755)"; None for a trusted file or
-        directory.
+        A clause that follows the path in a message, such as "belongs to alice (uid 1001, mode 0755)". None if the file
+        or directory is trusted.
     """
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid not in (0, os.geteuid()):
@@ -99,7 +99,7 @@ def problem(status, where, crossed=False):
 
 
 def _permitted(where):
-    """Return whether the group of a file can write it, and a clause about others who can by its access control list."""
+    """Return True if the group of a file can write it, and a clause about others whom its ACL permits to write."""
     try:
         found = acl.access_list(where)
         if found is None:
@@ -145,8 +145,8 @@ def first_problem(path):
     Returns
     -------
     (str, str) or None
-        Its path, without symbolic links, and the reason. None if there is none. A missing directory is trusted:
-        `make_directory` checks again.
+        The path of the directory, without symbolic links, and the reason. None if all directories are trusted. A
+        missing directory is trusted: `make_directory` checks it again.
     """
     if not CHECKED:
         return None
@@ -175,7 +175,7 @@ def first_problem(path):
 
 
 def directory(path):
-    """Return a trusted directory: the requested one, or one for this user alone that replaces it.
+    """Return a trusted directory: the requested directory, or a directory for this user alone that replaces it.
 
     Parameters
     ----------
@@ -185,10 +185,10 @@ def directory(path):
     Returns
     -------
     str
-        `path`, or the directory that replaces it. The name of the latter depends only on `path`, so that later
-        processes find the files of this process. It is in the user's cache directory, or else in the directory for
-        temporary files, in a folder with the user's number. If neither can be used, it is in a directory of this
-        process. A warning describes the problem and a remedy.
+        `path`, or the directory that replaces it. The name of the replacement depends only on `path`, so that later
+        processes find the files of this process. The replacement is in the user's cache directory. If that directory
+        cannot be used, it is in the directory for temporary files, in a folder with the user's number. If neither can
+        be used, it is in a directory of this process. A warning describes the problem and a remedy.
     """
     if not CHECKED:
         return path
@@ -234,7 +234,7 @@ def _remedy(place, reason):
 
 
 def _replacement(path):
-    """Create and return the directory that replaces an untrusted one."""
+    """Create and return the directory that replaces an untrusted directory."""
     import tempfile
 
     name = "%s-%s" % (os.path.basename(path), _digest(os.path.abspath(path)))
@@ -344,7 +344,7 @@ def open_file(path):
     Raises
     ------
     Untrusted
-        If the file is not trusted. A warning is shown before.
+        If the file is not trusted. A warning is shown first.
     OSError
     """
     return open(path, "rb", opener=_open_checked)
@@ -388,7 +388,7 @@ def _open_checked(path, flags):
 def _refuse(path, reason, place=None):
     """Warn, once for each directory and reason, and raise Untrusted.
 
-    `place` is the untrusted path, if it is not the file.
+    `place` is the untrusted file or directory. By default, it is `path`.
     """
     place = place or path
     warn_once(
@@ -423,7 +423,7 @@ def is_trusted(path):
 
 
 def deny_others_write(path):
-    """Remove other users' permission to write a file, which a umask of 0 grants."""
+    """Remove the permission of other users to write a file. Under a umask of 0, new files have this permission."""
     if CHECKED:
         mode = os.stat(path).st_mode
         if mode & OTHERS_WRITE:
@@ -445,7 +445,7 @@ def publish(temporary, path):
 
 
 def open_stamp(path):
-    """Return a descriptor of a lock file, or of a file whose time is used. Create the file if necessary.
+    """Return a descriptor of a lock file, or of a file whose modification time is used. Create the file if necessary.
 
     A link, or a file that is not trusted, is replaced by a new file.
 

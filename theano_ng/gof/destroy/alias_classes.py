@@ -1,11 +1,12 @@
-"""Classes of variables that share memory. They are updated when views and destroyers change.
+"""Equivalence classes of variables that share memory (alias classes).
 
-This is the Python version of `_destroyhandler.AliasClasses`.
+`AliasClasses` updates the classes when a view or a destroyer is added or removed. It is the Python version of
+`_destroyhandler.AliasClasses`.
 """
 
 
 class _Class:
-    """Variables that are views of one root, directly or indirectly."""
+    """An alias class: a variable, its root, and all variables that are direct or indirect views of the root."""
 
     __slots__ = ("root", "size", "destroyers", "cyclic")
 
@@ -14,15 +15,15 @@ class _Class:
         self.size = 1
         # Keys (node, i): the node overwrites a member of the class, which is its input i.
         self.destroyers = {}
-        # Whether views form a cycle: the graph is then in a temporary, invalid state.
+        # True if views form a cycle: the graph is then in a temporary, invalid state.
         self.cyclic = False
 
 
 class AliasClasses:
-    """Variables, their views, and the nodes that overwrite them.
+    """The alias classes of a graph, and the nodes that overwrite variables.
 
-    `root` and `destroyers` take constant time for any number of views. The cost of a change grows with the smaller of
-    the two parts that it joins or separates. Moving a view within its class relabels nothing.
+    `root` and `destroyers` take constant time for any number of views. If a change joins two classes, or splits a class
+    in two, its cost grows with the size of the smaller class. Moving a view within its class relabels nothing.
 
     Attributes
     ----------
@@ -43,7 +44,7 @@ class AliasClasses:
         self._class = {}
 
     def root(self, r):
-        """Return the variable that `r` is a view of, directly or indirectly; `r` itself if it is not a view."""
+        """Return the variable of which `r` is a view, directly or indirectly. Return `r` if it is not a view."""
         found = self._class.get(r)
         return r if found is None else found.root
 
@@ -91,7 +92,7 @@ class AliasClasses:
         self.add_view(out, viewed)
 
     def _is_below(self, r, top):
-        """Return True if `r` is `top`, or a view of it, directly or indirectly."""
+        """Return True if `r` is `top`, or a direct or indirect view of `top`."""
         if top not in self.view_o:
             return r is top
         view_i = self.view_i
@@ -139,7 +140,7 @@ class AliasClasses:
             below.cyclic = above.cyclic or below.cyclic
 
     def _relabel(self, top, without, label):
-        """Assign a class to `top` and to all views below it, except to `without` and the views below that."""
+        """Assign a class to `top` and to all views below it, except to `without` and to the views below `without`."""
         classes, view_o = self._class, self.view_o
         pending = [top]
         while pending:
@@ -257,7 +258,7 @@ class AliasClasses:
 
 
 def destroyed_indices(app):
-    """Return the indices of the inputs that a node overwrites, once for each output that overwrites the input."""
+    """Return the indices of the inputs that a node overwrites. An index occurs once for each output that overwrites."""
     destroy_map = getattr(app.op, "destroy_map", None)
     return [i for places in destroy_map.values() for i in places] if destroy_map else []
 
@@ -265,7 +266,7 @@ def destroyed_indices(app):
 class Constraints:
     """The constraints on the order of nodes.
 
-    A node follows the nodes that compute its inputs, and the other readers of memory that it overwrites.
+    A node has to run after the nodes that compute its inputs, and after the other readers of memory that it overwrites.
 
     Parameters
     ----------

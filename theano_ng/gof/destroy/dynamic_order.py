@@ -60,7 +60,7 @@ class DynamicOrder:
             place = place.next
 
     def place(self, node):
-        """Insert a node behind those of its predecessors that are in the order."""
+        """Insert a node behind all its predecessors that are already in the order."""
         places = self.places
         after = self.head
         for p in self.predecessors(node):
@@ -141,9 +141,10 @@ class DynamicOrder:
             pending.difference_update([(u, v) for v in later])
 
     def _reorder(self, u, later, pending):
-        """Move the nodes that `later` reaches behind `u`, or the nodes that reach `u` before `later`.
+        """Restore the order: either move the nodes that `later` reaches behind `u`, or move the nodes that reach `u`
+        forward.
 
-        The direction whose search ends first is chosen.
+        Search in both directions. Use the direction whose search ends first.
         """
         places = self.places
         last, first = places[u], min([places[v] for v in later], key=_label)
@@ -187,7 +188,7 @@ class DynamicOrder:
                             backward.append(place)
 
     def _move(self, moved, after):
-        """Move places behind `after`, which is none of them, and keep their relative order."""
+        """Move places behind `after` and keep their relative order. `after` is not one of these places."""
         moved.sort(key=_label)
         for place in moved:
             place.previous.next, place.next.previous = place.next, place.previous

@@ -1,4 +1,4 @@
-"""Tests for nodes that can fail, because of values or for lack of memory, although an equal-shaped call succeeded."""
+"""Tests for nodes that can fail, because of values or for lack of memory, after a call with equal shapes succeeded."""
 
 from theano_ng.gof.provenance import is_from_package
 
@@ -6,7 +6,7 @@ from theano_ng.gof.provenance import is_from_package
 def fails_on_values(node):
     """Return True if a node can raise an error for some values, although other values of the same shapes caused none.
 
-    The Op's method of this name decides. An inherited method counts only for the Ops of this package.
+    The method `fails_on_values` of the Op decides. An inherited method counts only for the Ops of this package.
 
     Parameters
     ----------
@@ -15,7 +15,7 @@ def fails_on_values(node):
     Returns
     -------
     bool
-        It is True also for a user's Op that does not define the method.
+        It is also True for a user's Op that does not define the method.
     """
     return _ask_op(node, "fails_on_values")
 
@@ -23,8 +23,8 @@ def fails_on_values(node):
 def takes_memory(node):
     """Return True if computing a node allocates memory, given that the arguments of the function are contiguous.
 
-    The Op's method of this name decides, as for `fails_on_values`. An Op that overwrites its input allocates nothing if
-    it copies no other input.
+    The method `takes_memory` of the Op decides, in the same way as in `fails_on_values`. An Op that overwrites its
+    input allocates nothing if it copies no other input.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def takes_memory(node):
     Returns
     -------
     bool
-        It is True also for a user's Op that does not define the method.
+        It is also True for a user's Op that does not define the method.
     """
     return _ask_op(node, "takes_memory")
 

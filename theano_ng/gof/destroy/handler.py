@@ -41,12 +41,12 @@ def _contains_cycle(fgraph, orderings):
 
 
 def _build_droot_impact(destroy_handler):
-    """Return which nodes destroy which variables.
+    """Return tables of the destroyed variables and the nodes that destroy them.
 
     Returns
     -------
     droot : dict
-        For each variable that is destroyed, directly or as a view, the root of its views.
+        For each variable that is destroyed, directly or through a view, the root of its views.
     impact : dict
         For each such root, the root and its views.
     root_destroyer : dict
@@ -82,8 +82,8 @@ def fast_inplace_check(inputs):
     Returns
     -------
     list of Variable
-        `inputs` without constants, variables that have a destroyer, variables that a Supervisor protects, and the
-        graph's outputs.
+        `inputs` without constants, without variables that have a destroyer, without variables that a Supervisor
+        protects, and without the graph's outputs.
     """
     if not inputs:
         return []
@@ -98,16 +98,17 @@ class DestroyHandler(toolbox.Bookkeeper):
     """A feature that allows in-place Ops in a graph if an order exists in which overwritten memory is not read later.
 
     An Op with a `destroy_map` overwrites inputs. All other users of these inputs, or of their views (`view_map`), have
-    to run before. The feature refuses two destroyers of the same memory, and Ops that destroy constants or variables
-    with ``tag.indestructible``. It also refuses other inputs of the Op that alias the destroyed input.
+    to run before this Op. The feature refuses two destroyers of the same memory, and Ops that destroy constants or
+    variables with ``tag.indestructible``. It also refuses an Op of which another input shares memory with the destroyed
+    input.
 
     Parameters
     ----------
     do_imports_on_attach : bool
         Whether to process the existing nodes when the feature is attached.
     algo : {None, 'regular', 'fast'}
-        'fast' refuses more than necessary: a destroyed variable must have only one client and must not be a view. None:
-        ``config.cycle_detection``.
+        'fast' refuses more than necessary: a destroyed variable must have only one client and must not be a view. None
+        stands for ``config.cycle_detection``.
 
     Notes
     -----
@@ -135,16 +136,16 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._reset()
 
     def _reset(self):
-        # The nodes with a destroy_map, and all nodes.
+        # `destroyers` contains the nodes with a destroy_map, `apps` all nodes.
         self.destroyers = OrderedSet()
         self.apps = {}
         aliases, constraints, order = self.parts
         self.aliases = aliases()
-        # The changes that the next `validate` has to check. Nodes, with the indices of the changed inputs (None: all
+        # The changes that the next `validate` has to check: nodes with the indices of the changed inputs (None: all
         # inputs), and variables whose classes changed.
         self._touched_apps = {}
         self._touched_classes = {}
-        # The number of touched nodes that are left to `validate`. If there are more, see `_settle`.
+        # `validate` has to check at most this number of touched nodes. If there are more, `_settle` checks them.
         self._patience = _PATIENCE
         self.fail_validate = {}
         self._constraints = constraints(self.aliases)
@@ -287,7 +288,7 @@ class DestroyHandler(toolbox.Bookkeeper):
             )
         viewed = app.inputs[places[0]]
         self.aliases.add_view(app.outputs[o], viewed)
-        # The class of the viewed variable now includes that of the view.
+        # The class of the viewed variable now includes the class of the view.
         self._touched_classes[viewed] = None
 
     def _add_destroyer(self, app, i):
@@ -296,7 +297,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._touched_classes[r] = None
 
     def fast_destroy(self, app, reason):
-        """Check one level: a destroyed variable must have only one client and must not be a view.
+        """Record an error if a variable that the node destroys has several clients or is a view (for `algo` 'fast').
 
         `validate` raises the error.
         """
@@ -315,7 +316,7 @@ class DestroyHandler(toolbox.Bookkeeper):
     # ------------------------------------------------------------ validation
 
     def validate(self, fgraph):
-        """Check the in-place operations.
+        """Check that an order exists in which no overwritten memory is read later.
 
         Returns
         -------
@@ -332,8 +333,8 @@ class DestroyHandler(toolbox.Bookkeeper):
             return True
         if self.algo == "fast":
             if self.fail_validate:
-                # A new node may have seen the node that it replaces as another client, so check the current graph. A
-                # node that fails stays in the table, so it fails again unless it leaves the graph.
+                # When a new node was recorded, the node that it replaces may still have been a client. So check the
+                # current graph. A node that fails stays in the table, so it fails again unless it leaves the graph.
                 for app in list(self.fail_validate):
                     self.fast_destroy(app, "validate")
                 for error in self.fail_validate.values():
@@ -351,10 +352,10 @@ class DestroyHandler(toolbox.Bookkeeper):
     def _settle(self):
         """Check the touched nodes before another destroyer is added.
 
-        `validate` keeps the changes that it refused. The refused replacement is undone afterwards, and the next one may
-        be refused as well. Without this check, each of a long sequence of refused replacements would be checked
-        together with all previous ones. Nodes that are still being imported are skipped; they are touched when their
-        import is complete.
+        `validate` keeps the changes that it refused. The refused replacement is undone afterwards, and the next
+        replacement may be refused as well. Without this check, each of a long sequence of refused replacements would be
+        checked together with all previous replacements. Nodes that are still being imported are skipped. They are
+        touched when their import is complete.
         """
         try:
             edges = self._check_touched_classes() if self.destroyers else []
@@ -431,7 +432,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         Raises
         ------
         InconsistencyError
-            If memory is destroyed twice, or if another input aliases a destroyed one.
+            If memory is destroyed twice, or if another input of a node aliases a destroyed input.
         """
         result = {}
         if not self.destroyers:
@@ -449,7 +450,7 @@ class DestroyHandler(toolbox.Bookkeeper):
 
 
 def _check_input_aliasing(app, destroyed_index, impact):
-    """Refuse a node if another input shares memory with the input that it destroys, unless its Op tolerates this."""
+    """Raise an error if another input shares memory with the input that a node destroys, unless its Op tolerates it."""
     op = app.op
     destroyed = app.inputs[destroyed_index]
     same = {j for i, j in getattr(op, "destroyhandler_tolerate_same", ()) if i == destroyed_index}

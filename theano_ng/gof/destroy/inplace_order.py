@@ -1,25 +1,27 @@
 """The order of nodes that overwrite their inputs.
 
-An in-place node comes after all other readers of the memory that it overwrites. A machine that evaluates on demand
-therefore computes those readers first. This is a waste if a reader serves only a branch of a conditional that is not
-taken. Nodes that overwrite a function's state come last of all, so that a failed call leaves the state unchanged.
+An in-place node has to run after all other readers of the memory that it overwrites. A virtual machine that evaluates
+on demand therefore computes these readers first. The work is wasted if a reader is needed only in a branch of a
+conditional that is not taken. Nodes that overwrite a function's state come last, so that a failed call leaves the state
+unchanged.
 """
 
 from theano_ng.gof.destroy.failures import may_fail
 
 
 def overwrite_last(order, orderings, inputs):
-    """Return an order in which nodes overwrite certain inputs only after all other nodes have run.
+    """Return an order in which nodes overwrite `inputs` only after all other nodes have run.
 
-    A call that fails before the first in-place update leaves the state unchanged. Among the overwriting nodes, those
-    that can fail therefore come first, together with the nodes that compute their inputs.
+    A call that fails before the first in-place update leaves the state unchanged. Among the overwriting nodes, the
+    nodes that can fail therefore come first, together with the nodes that compute their inputs.
 
     Parameters
     ----------
     order : list of Apply
         The nodes in a valid order.
     orderings : dict
-        Node -> nodes that have to come before it, beyond the inputs (see `FunctionGraph.orderings`).
+        Node -> nodes that have to come before it, in addition to the nodes that compute its inputs (see
+        `FunctionGraph.orderings`).
     inputs : iterable of Variable
         Inputs whose memory holds state.
 
@@ -65,8 +67,8 @@ def overwriting(order, orderings, inputs):
 def needed_before_overwriting(order, thunks, prerequisites, updated_vars):
     """Return the variables that updates need in every run, and that can be computed before state is overwritten.
 
-    A machine that evaluates on demand computes these variables first. For other machines, `overwrite_last` determines
-    the order.
+    A virtual machine that evaluates on demand computes these variables first. For other virtual machines,
+    `overwrite_last` determines the order.
 
     Parameters
     ----------
@@ -128,7 +130,7 @@ def _common(a, b):
 
 
 def _guards(nodes, branch_sizes, outputs):
-    """Return, for each node, the innermost branch that is the only one to need the node, or None.
+    """Return a dict from nodes to guards: the innermost branch that guards the node, or None if no branch guards it.
 
     A branch guards a node if every path from the node to an output passes through this branch of the conditional.
     """
@@ -156,9 +158,9 @@ def _below(guard, top):
 def lazy_prerequisites(nodes, thunks, orderings, outputs):
     """Return prerequisites of nodes, chosen so that little is computed for branches that are not taken.
 
-    If a node and its prerequisite serve different branches of one conditional, a run needs only one of them, and the
-    prerequisite is dropped. If a prerequisite serves only one branch, and the conditional comes before the node, the
-    conditional replaces the prerequisite: it computes the nodes that it needs.
+    If a node and its prerequisite are in different branches of one conditional, a run needs only one of them, and the
+    prerequisite is removed. If only one branch needs the prerequisite, and the conditional comes before the node, the
+    conditional replaces the prerequisite: the conditional computes the nodes that it needs.
 
     Parameters
     ----------
@@ -166,15 +168,15 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
         The nodes in an order that respects dependence and `orderings`.
     thunks : list of callable
         The thunk of a conditional is lazy and has an attribute `branch_size`. The first input of its node is the
-        condition, the next `branch_size` inputs are the first branch, and the others are the second branch.
+        condition, the next `branch_size` inputs are the first branch, and the remaining inputs are the second branch.
     orderings : dict
-        Apply -> list of Apply that have to run before it although it does not read their outputs.
+        Apply -> list of Apply that have to run before it, although it does not read their outputs.
     outputs : list of Variable
 
     Returns
     -------
     dict
-        Apply -> list of Apply, for those that have any.
+        Apply -> list of Apply, for nodes that have prerequisites.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """Ops, which define the computations of Apply nodes, and test values of graphs under construction.
 
-`base` contains the Op itself, `c_files` Ops whose C code is in separate files, `openmp` Ops whose C code uses several
-threads.
+`base` contains the class Op, `c_files` Ops whose C code is in separate files, and `openmp` Ops whose C code uses
+several threads.
 """
 
 from theano_ng.configdefaults import config

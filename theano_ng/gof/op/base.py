@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CallSignature:
-    """The attribute ``__signature__`` of Ops. Editors and `help` read from it which arguments a call takes.
+    """The attribute ``__signature__`` of Ops. Editors and `help` read from it which arguments a call accepts.
 
     An Op class has the signature of its constructor.
     """
@@ -37,23 +37,25 @@ class CallSignature:
 class PureOp:
     """The interface of an Op, which makes nodes and computes their outputs.
 
-    An Op describes a computation; an Apply node is one use of it. Ops are called to make nodes, and compared and hashed
-    to merge equal nodes. They must not be changed once they are in use.
+    An Op describes a computation; an Apply node is one use of the computation. A call of an Op makes a node. Ops are
+    compared and hashed, so that equal nodes can be merged. They must not be changed once they are in use.
 
     Attributes
     ----------
     default_output : int or None
-        The index of the output that a call returns. None: the only output, or the list of all outputs.
+        The index of the output that a call returns. If None, a call returns the only output, or the list of all
+        outputs.
     view_map : dict
-        For an output index, the list of the (single) index of the input of which the output may be a view.
+        Index of an output -> list of one index: the output may be a view of the input with this index.
     destroy_map : dict
-        For an output index, the list of indices of inputs that computing this output overwrites.
+        Index of an output -> list of indices of inputs that are overwritten when this output is computed.
     same_for_any_ndim : bool
-        Whether the Op computes the same for each element with any number of dimensions, as an addition does and a sum
-        does not. For other Ops, a clone warns if a replacement gives an input another number of dimensions.
+        Whether the Op performs the same computation on each element for any number of dimensions, as an addition does
+        (a sum does not). For other Ops, a clone warns if a replacement gives an input another number of dimensions.
     takes_undefined_gradients : bool
-        Whether `L_op` accepts gradients of outputs that are undefined (of NullType) and returns which gradients of
-        inputs are undefined. For other Ops, all inputs are that a continuous output with such a gradient depends on.
+        Whether `L_op` accepts undefined gradients of outputs (of NullType) and decides which gradients of inputs are
+        undefined. For other Ops, the gradient of an input is undefined if a continuous output with an undefined
+        gradient depends on this input.
     """
 
     default_output: int | None = None
@@ -62,13 +64,13 @@ class PureOp:
     __signature__ = CallSignature()
 
     def _call_signature(self) -> inspect.Signature:
-        """Return the signature of a call for `inspect.signature`: that of `make_node`."""
+        """Return the signature of a call for `inspect.signature`: the signature of `make_node`."""
         import inspect
 
         return inspect.signature(self.make_node)
 
     def make_node(self, *inputs: Any) -> Apply:
-        """Check the inputs, make the outputs, and return the Apply node that joins them.
+        """Check the inputs, make the outputs, and return an Apply node with these inputs and outputs.
 
         Raises
         ------
@@ -94,11 +96,11 @@ class PureOp:
         Parameters
         ----------
         *inputs : Variable
-            The Op's inputs (many Ops convert other objects).
+            The inputs of the Op. Many Ops convert other objects.
         return_list : bool, optional
             Whether to return a list even if there is only one output.
         **kwargs
-            Other keyword arguments go to `make_node`.
+            Other keyword arguments are passed to `make_node`.
 
         Returns
         -------
@@ -132,9 +134,10 @@ class PureOp:
         return outputs[0]
 
     def fails_on_values(self, node: Apply) -> bool:
-        """Return True if computing a node can raise an error for some values, but not for others of the same shapes.
+        """Return True if computing a node can raise an error for some values, although other values of the same shapes
+        do not.
 
-        This default returns True, because nothing is known. A function whose state is overwritten in place uses the
+        By default, return True, because nothing is known. A function whose state is overwritten in place uses the
         result to order its nodes, and saves the state where necessary. A subclass in another package has to define the
         method again, because its computation may differ.
         """
@@ -143,8 +146,8 @@ class PureOp:
     def takes_memory(self, node: Apply) -> bool:
         """Return True if computing a node allocates memory when the function's arguments are contiguous.
 
-        An allocation can fail. This default returns True. The result is used as that of `fails_on_values`, for the
-        native code of the package's Ops.
+        An allocation can fail. By default, return True. The result is used like the result of `fails_on_values`, for
+        the native code of this package's Ops.
         """
         return True
 
@@ -173,7 +176,7 @@ class PureOp:
         ----------
         inputs : list of Variable
         eval_points : list of Variable or None
-            None for an input that does not depend on the variable of differentiation.
+            None for an input that does not depend on the variables with respect to which the graph is differentiated.
 
         Returns
         -------
@@ -221,12 +224,12 @@ class Op(object2, PureOp, CLinkerOp):
     Attributes
     ----------
     check_input : bool, optional
-        Whether types check the Op's inputs in C code; ``config.check_input`` by default.
+        Whether types check the Op's inputs in C code. By default, ``config.check_input``.
     _f16_ok : bool, optional
-        Whether the C code supports float16. Without it, nodes with float16 run in Python.
+        Whether the C code supports float16. By default, it does not, and nodes with float16 run in Python.
     use_c_code : bool
-        If False, `perform` runs where both implementations can run. Linkers that support only C still use C, and so do
-        comparisons of both implementations.
+        If False, `perform` runs if both implementations can run. Linkers that support only C code still use the C code.
+        Comparisons of both implementations use it, too.
     """
 
     use_c_code = True
@@ -292,7 +295,7 @@ class Op(object2, PureOp, CLinkerOp):
         perform: Callable[..., Any]
 
         def first_call(*args: Any) -> Any:
-            # Check only this call: later calls reach the implementation directly.
+            # Check the dtypes only in this call: later calls reach the implementation directly.
             nonlocal perform
             result = implementation(*args)
             perform = implementation
@@ -345,14 +348,14 @@ class Op(object2, PureOp, CLinkerOp):
         ----------
         node : Apply
         storage_map : dict
-            For each variable, the cell (list of one element) that holds its value.
+            Variable -> cell (list of one element) that holds its value.
         compute_map : dict
-            For each variable, a list of one element: whether the variable has been computed.
+            Variable -> list with one bool: True if the variable has been computed.
         no_recycling : list of Variable
             Outputs whose old values must not be reused.
         impl : {None, 'c', 'py'}
-            None: native or C code if the Op has some, otherwise `perform`. 'py': `perform`, or C code if the Op has
-            nothing else.
+            None: use native or C code if the Op has such code, otherwise `perform`. 'py': use `perform`, or C code if
+            the Op has no `perform`.
 
         Returns
         -------
@@ -398,7 +401,7 @@ class Op(object2, PureOp, CLinkerOp):
     def get_params(self, node: Apply) -> Any:
         """Return the params of a node.
 
-        By default, if `params_type` is a ParamsType, the params are the attributes of the Op that it names.
+        By default, if `params_type` is a ParamsType, return the attributes of the Op that its fields name.
         """
         params_type = getattr(self, "params_type", None)
         if params_type is not None and hasattr(params_type, "fields"):
@@ -433,7 +436,7 @@ def has_c_implementation(op: Any) -> bool:
 
 
 def compute_test_value(node: Apply) -> None:
-    """Compute the test values of a node's outputs from those of its inputs.
+    """Compute the test values of a node's outputs from the test values of its inputs.
 
     Parameters
     ----------
@@ -442,8 +445,8 @@ def compute_test_value(node: Apply) -> None:
     Raises
     ------
     ValueError
-        If an input has no test value and ``config.compute_test_value`` is 'raise'. Errors of the computation are passed
-        on with a note about the node and its inputs. With 'pdb', the debugger starts first.
+        If an input has no test value and ``config.compute_test_value`` is 'raise'. Errors of the computation propagate
+        with a note about the node and its inputs. With 'pdb', the debugger starts first.
     """
     storage_map = {}
     compute_map = {}
@@ -458,7 +461,7 @@ def compute_test_value(node: Apply) -> None:
             return
     destroyed = {i for places in (getattr(node.op, "destroy_map", None) or {}).values() for i in places}
     for i in destroyed:
-        # The test value of the input has to survive an Op that overwrites its argument.
+        # Copy the test value of the input, because the Op overwrites its argument.
         storage_map[node.inputs[i]] = [copy.deepcopy(storage_map[node.inputs[i]][0])]
     for output in node.outputs:
         storage_map[output] = [None]
@@ -483,7 +486,7 @@ def compute_test_value(node: Apply) -> None:
 
 
 def _tell_missing_input(i: int, node: Apply) -> None:
-    """Handle an input without test value as ``config.compute_test_value`` requires."""
+    """Handle an input without a test value as ``config.compute_test_value`` specifies."""
     message = "Cannot compute test value: input %i (%s) of Op %s missing default value" % (i, node.inputs[i], node)
     trace = get_variable_trace_string(node.inputs[i])
     if config.compute_test_value == "raise":
@@ -542,9 +545,9 @@ def get_test_value(v: Any) -> Any:
 
 
 def missing_test_message(msg: str) -> None:
-    """Handle a missing test value as ``config.compute_test_value`` requires.
+    """Handle a missing test value as ``config.compute_test_value`` specifies.
 
-    Depending on the policy, raise AttributeError, warn, start the debugger, or do nothing.
+    Depending on the flag, raise AttributeError, show a warning, start the debugger, or do nothing.
 
     Parameters
     ----------
@@ -562,7 +565,10 @@ def missing_test_message(msg: str) -> None:
 
 
 def debug_error_message(msg: str) -> None:
-    """Report that a debug check failed: raise ValueError if test values are computed, warn if the policy is 'warn'.
+    """Report that a check of test values failed.
+
+    Raise ValueError if ``config.compute_test_value`` is 'raise', 'ignore' or 'pdb'. If it is 'warn', show a warning. If
+    it is 'off', do nothing.
 
     Parameters
     ----------
@@ -576,7 +582,7 @@ def debug_error_message(msg: str) -> None:
 
 
 def debug_assert(condition: object, msg: str | None = None) -> None:
-    """Check a condition on test values. If it is false, act like `debug_error_message`, but with AssertionError.
+    """Check a condition on test values. If it is false, behave like `debug_error_message`, but raise AssertionError.
 
     Parameters
     ----------
@@ -605,8 +611,8 @@ def get_debug_values(*args: Any) -> list[tuple[Any, ...]]:
     Returns
     -------
     list
-        One tuple with the values. The list is empty if test values are off or if one is missing. A missing one may
-        raise an error or warn, see `missing_test_message`.
+        One tuple with the values. The list is empty if test values are disabled or if a test value is missing. A
+        missing test value may raise an error or a warning, see `missing_test_message`.
     """
     if config.compute_test_value == "off":
         return []
@@ -621,6 +627,6 @@ def get_debug_values(*args: Any) -> list[tuple[Any, ...]]:
     return [tuple(values)]
 
 
-# For each Op class, the name of the attribute that holds its inner function. Ops such as Scan and OpFromGraph register
+# Op class -> the name of the attribute that holds its inner function. Ops such as Scan and OpFromGraph register
 # themselves.
 ops_with_inner_function: dict[type, str] = {}

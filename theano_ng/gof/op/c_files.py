@@ -19,11 +19,11 @@ from theano_ng.gof.utils import MethodNotDefined, comment_text, hash_from_code
 if TYPE_CHECKING:
     from theano_ng.gof.graph import Apply
 
-_END = "// end of section"  # for `modulecode.locate_file`
+_END = "// end of section"  # the end of a section; `modulecode.locate_file` searches for it
 
 
 def simple_meth(tag: str) -> Callable[..., Any]:
-    """Return a method `c_<tag>` that returns the text of a section, in a list.
+    """Return a method `c_<tag>` that returns the text of a section as a list of one string.
 
     Parameters
     ----------
@@ -41,7 +41,9 @@ def simple_meth(tag: str) -> Callable[..., Any]:
 
 
 def apply_meth(tag: str) -> Callable[..., Any]:
-    """Return a method ``c_<tag>(node, name)`` that returns the text of a section between the macros of the node.
+    """Return a method ``c_<tag>(node, name)`` that returns the text of a section.
+
+    The macros of the node are defined before the text and undefined after it.
 
     Parameters
     ----------
@@ -65,19 +67,19 @@ class COp(Op):
     Parameters
     ----------
     func_files : str or list of str
-        Paths of the C files; relative paths start in the directory of the Python file that defines the subclass.
+        Paths of the C files. Relative paths are relative to the directory of the Python file that defines the subclass.
     func_name : str, optional
         The C function that computes the outputs: ``int f(inputs..., outputs *..., [PARAMS_TYPE *params])``. It returns
-        zero on success. The name may be a macro use such as ``APPLY_SPECIFIC(f)``. Without `func_name`, the files need
-        a section `code`.
+        zero on success. The name may be a use of a macro, such as ``APPLY_SPECIFIC(f)``. Without `func_name`, the files
+        must contain a section `code`.
 
     Notes
     -----
-    Lines ``#section <tag>`` divide the files. The text of a tag, from all files in order, becomes the method
-    ``c_<tag>``. The code can use these macros:
+    Lines ``#section <tag>`` divide the files. The method ``c_<tag>`` returns the text of a tag from all files in order.
+    The code can use these macros:
 
     * Everywhere except in `init_code` and `support_code`: ``APPLY_SPECIFIC(str)``, ``DTYPE_INPUT_i``,
-      ``TYPENUM_INPUT_i``, ``ITEMSIZE_INPUT_i`` and the same for ``OUTPUT``, ``PARAMS_TYPE``, and
+      ``TYPENUM_INPUT_i``, ``ITEMSIZE_INPUT_i``, the same three macros for ``OUTPUT``, ``PARAMS_TYPE``, and
       ``DTYPE_PARAM_<field>`` for the fields of a ParamsType that have elements (`c_element_type`).
     * In `init_code_struct`, `code` and `code_cleanup`: ``FAIL`` and ``PARAMS``.
     * In `code` and `code_cleanup`: ``INPUT_i`` and ``OUTPUT_i``.
@@ -91,7 +93,7 @@ class COp(Op):
 
     section_re = r"(?m)^#section ([a-zA-Z0-9_]+)$"
     backward_re = r"(?m)^THEANO_(APPLY|SUPPORT)_CODE_SECTION$"
-    # The sections that become methods; subclasses add their own.
+    # The sections that become methods. Subclasses add sections.
     SECTIONS = {
         "init_code",
         "init_code_apply",
@@ -103,7 +105,7 @@ class COp(Op):
         "code",
         "code_cleanup",
     }
-    # The default for an Op that is a COp by name only and has its C code elsewhere (DimShuffle and other native Ops).
+    # The default for an Op that inherits from COp but has no C files (DimShuffle and other native Ops).
     code_sections: dict[str, str] = {}
 
     @classmethod
@@ -141,7 +143,7 @@ class COp(Op):
         """
         self.func_codes = []
         for func_file in func_files:
-            # Call get_path of the subclass: the path depends on the file that defines it.
+            # Call get_path of the subclass: the path depends on the Python file that defines the subclass.
             path = self.get_path(func_file)
             try:
                 with open(path, encoding="utf-8") as f:
@@ -153,7 +155,7 @@ class COp(Op):
                     "defines the class)" % (error.strerror, func_file, type(self).__name__),
                     path,
                 ) from None
-        # Old files are divided into two parts by other markers.
+        # Old files contain other markers, which divide them into two parts.
         if any(re.search(self.backward_re, code) for code in self.func_codes):
             if len(self.func_codes) != 1:
                 raise ValueError(
@@ -219,7 +221,7 @@ class COp(Op):
     c_init_code_apply = apply_meth("init_code_apply")
 
     def format_c_function_args(self, inp: list[str], out: list[str]) -> str:
-        """Return the arguments of the main function. Missing arguments are NULL.
+        """Return the arguments of the main function. NULL stands for missing arguments.
 
         Parameters
         ----------
@@ -238,7 +240,7 @@ class COp(Op):
         node : Apply
         name : str
         check_input : bool, optional
-            Whether to define macros for the inputs; the Op's `check_input` by default.
+            Whether to define macros for the inputs. By default, the Op's `check_input`.
 
         Returns
         -------
@@ -282,9 +284,9 @@ class COp(Op):
         return "\n".join(define_macros), "\n".join(undef_macros)
 
     def _params_c_type(self) -> str | None:
-        """Return the value of ``PARAMS_TYPE``, or None without params.
+        """Return the value of ``PARAMS_TYPE``. Return None if the Op has no params.
 
-        Params are a pointer to this type, or, for Scalar and enum types, a value of this type.
+        The params are a pointer to this type. For Scalar and enum types, they are a value of this type.
         """
         kind = getattr(self, "params_type", None)
         if kind is None:
@@ -299,7 +301,7 @@ class COp(Op):
 
     @staticmethod
     def _lquote_macro(txt: str) -> str:
-        """Return text of several lines as the value of a macro."""
+        """Return a text of several lines as the value of a macro."""
         return " \\\n".join(txt.split("\n"))
 
     def get_sub_macros(self, sub: dict[str, str]) -> tuple[str, str]:

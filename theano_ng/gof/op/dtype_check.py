@@ -1,6 +1,6 @@
-"""A check for values with another dtype than their variable.
+"""A check that a value has the dtype of its variable.
 
-`perform` of Ops written for NumPy 1 may compute such values.
+The `perform` of an Op that was written for NumPy 1 may compute values of another dtype.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def dtype_mismatch(variable: Variable, value: Any) -> str | None:
-    """Describe how the dtype of a computed value differs from that of its variable.
+    """Describe how the dtype of a computed value differs from the dtype of its variable.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class OpenMPOp(Op):
     Parameters
     ----------
     openmp : bool, optional
-        Whether to use OpenMP; ``config.openmp`` by default.
+        Whether to use OpenMP. By default, ``config.openmp``.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class OpenMPOp(Op):
         if it is true.
     """
 
-    # Whether the compiler supports OpenMP. None: not tested yet.
+    # True if the compiler supports OpenMP. None: not tested yet.
     gxx_support_openmp: bool | None = None
 
     def __init__(self, openmp: bool | None = None) -> None:
@@ -80,7 +80,7 @@ class OpenMPOp(Op):
                         " this warning.",
                         stacklevel=3,
                     )
-                    # Other Ops need not repeat the test.
+                    # Disable OpenMP for other Ops, so that they do not repeat the test.
                     config.openmp = False
             if not OpenMPOp.gxx_support_openmp:
                 self.openmp = False

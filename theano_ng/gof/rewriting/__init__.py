@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 Navigator = NavigatorOptimizer
 
-# The classic module has these imported names as attributes.
+# The module `gof.opt` of Theano 1.0 imports these names, so programs use them as its attributes.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng": "logging theano"})
 
 

@@ -1,4 +1,4 @@
-"""Global optimizers: the base class, optimizers made from functions, and sequences of them."""
+"""Global optimizers: the base class, optimizers that consist of a function, and sequences of optimizers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _numbers = itertools.count(1)
 
 
 def next_index() -> int:
-    """Return a number that is unique among the optimizers of the process. It makes hashes independent of addresses."""
+    """Return a number that is unique among the optimizers of the process.
+
+    Their hashes then do not depend on addresses.
+    """
     return next(_numbers)
 
 
@@ -44,10 +47,10 @@ class Numbered:
 
 
 def report_failure(what: object, exc: Exception, details: Iterable[str] = ()) -> None:
-    """Treat an exception of an optimizer as `config.on_opt_error` requires.
+    """Handle an exception of an optimizer as the flag `on_opt_error` specifies.
 
-    The caller must be inside the ``except`` block. Under the policy 'warn', assertion errors still propagate: they show
-    a violated invariant, not a rule that does not apply.
+    The caller must be inside the ``except`` block. If the flag is 'warn', assertion errors still propagate: they show
+    that an invariant is violated, not that a rule does not apply.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ class Optimizer(Numbered):
         """Attach the features that `apply` needs. By default, attach none."""
 
     def print_summary(self, stream: TextIO = sys.stdout, level: int = 0, depth: int = -1) -> None:
-        """Write one line (more in subclasses) that names this optimizer."""
+        """Write one line that names this optimizer. Subclasses write more lines."""
         name = getattr(self, "name", None)
         print("%s%s %s id=%i" % (" " * level, self.__class__.__name__, name, id(self)), file=stream)
 
@@ -126,7 +129,7 @@ class Optimizer(Numbered):
 
 
 def requirement_functions(requirements: Iterable[Any]) -> tuple[Callable[[FunctionGraph], Any], ...]:
-    """Check the argument `requirements` of the decorators: a sequence of functions fgraph -> None."""
+    """Check the argument `requirements` of a decorator: functions that take a graph. Return them as a tuple."""
     requirements = tuple(requirements)
     for requirement in requirements:
         if not callable(requirement):
@@ -171,7 +174,7 @@ class FromFunctionOptimizer(Optimizer):
 
 
 def optimizer(f: Callable[..., Any]) -> FromFunctionOptimizer:
-    """Return an optimizer made of ``f(fgraph)`` (decorator).
+    """Return an optimizer whose `apply` is ``f(fgraph)``. This is a decorator.
 
     The function can change the graph by ``replace_validate``.
     """
@@ -181,7 +184,7 @@ def optimizer(f: Callable[..., Any]) -> FromFunctionOptimizer:
 
 
 def inplace_optimizer(f: Callable[..., Any]) -> FromFunctionOptimizer:
-    """Return an optimizer like `optimizer`, for a function that introduces in-place operations (decorator)."""
+    """Return an optimizer like `optimizer`, for a function that introduces in-place operations. This is a decorator."""
     rval = FromFunctionOptimizer(f, (attach_replace_validate, attach_destroy_handler))
     rval.__name__ = f.__name__
     return rval
@@ -203,7 +206,7 @@ class SeqOptimizer(Optimizer, list):
     Parameters
     ----------
     *opts : Optimizer
-        The optimizers, or one list or tuple of them.
+        The optimizers, or one list or tuple of optimizers.
     name : str, optional
     failure_callback : callable, optional
         ``failure_callback(exc, seqoptimizer, optimizer)`` is called if an optimizer raises an error. Without it, the
@@ -212,7 +215,7 @@ class SeqOptimizer(Optimizer, list):
 
     @staticmethod
     def warn(exc: Exception, self: SeqOptimizer, optimizer: Optimizer) -> None:
-        """Treat a failure as `config.on_opt_error` requires (a failure callback)."""
+        """Handle an exception as the flag `on_opt_error` specifies. This is a failure callback."""
         report_failure("SeqOptimizer apply %s" % optimizer, exc)
 
     def __init__(self, *opts: Any, **kw: Any) -> None:
@@ -280,7 +283,7 @@ class SeqOptimizer(Optimizer, list):
         )
 
     def add_requirements(self, fgraph: FunctionGraph) -> None:
-        # Each optimizer attaches the features that it needs when it runs.
+        # Do nothing: each optimizer attaches the features that it needs when it runs.
         pass
 
     def __str__(self) -> str:

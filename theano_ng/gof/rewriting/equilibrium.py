@@ -1,10 +1,10 @@
 """The worklist that applies rules until none of them changes the graph.
 
-The graph is visited once, from the outputs to the inputs. After that, only nodes near a change are visited again. These
-are the nodes that a replacement added, the nodes whose inputs it changed, and their clients up to `CLIENT_DEPTH` levels
-(the depth of the rules' patterns). They also include the neighbors of variables that lost a client, for rules that
-require a single client. Nodes wait in an approximate topological order. Ranks define this order, so no further
-topological sort of the graph is needed.
+The graph is visited once, from the outputs to the inputs. After that, only nodes near a change are visited again: the
+nodes that a replacement added, the nodes whose inputs it changed, and their clients up to `CLIENT_DEPTH` levels (the
+depth of the rules' patterns). The neighbors of variables that lost a client are also visited, because some rules
+require a single client. Nodes wait in an approximate topological order. Ranks define this order, so the graph is not
+sorted again.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Worklist:
             self.lonely[r] = None
 
     def in_order(self, nodes: Iterable[Apply | None]) -> list[Apply]:
-        """Return `nodes` by rank, without repetition and without nodes that left the graph."""
+        """Return `nodes` in the order of their ranks, without duplicates and without nodes that left the graph."""
         alive = self.fgraph.apply_nodes
         rank = self.rank
         return sorted(
@@ -87,7 +87,7 @@ class Worklist:
         )
 
     def neighbourhood(self, start: int) -> list[Apply]:
-        """Return the nodes to visit again because of the events from index `start` on, by rank."""
+        """Return the nodes to visit again because of the events from index `start` on, in the order of their ranks."""
         alive = self.fgraph.apply_nodes
         found: dict[Apply, None] = {}
         frontier = []
@@ -130,10 +130,11 @@ class EquilibriumOptimizer(NavigatorOptimizer):
     tracks_on_change_inputs : bool
         If True, a node whose inputs changed is visited again in the same pass.
     max_use_ratio : float, optional
-        Each optimizer may be used at most this number times the largest number of nodes of the graph. Beyond this
-        limit, the run stops with an error message. This guards against rules that undo each other. The default is
-        `config.optdb.max_use_ratio`. At most four times the initial number of nodes plus a hundred are counted.
-        Otherwise, rules that enlarge the graph at every use would raise the limit faster than they approach it.
+        Each optimizer may be used at most this number times the largest number of nodes that the graph has had. Beyond
+        this limit, the run stops with an error message. The limit guards against rules that undo each other. By
+        default, `config.optdb.max_use_ratio`. The number of nodes counts only up to four times the initial number plus
+        a hundred. Otherwise, rules that enlarge the graph at every use would raise the limit faster than they approach
+        it.
     final_optimizers : sequence of Optimizer, optional
         Global optimizers to apply at the end of each pass.
     cleanup_optimizers : sequence of Optimizer, optional
@@ -318,7 +319,7 @@ def _add_profile(profs: dict[Any, Any], opt: Any, prof: Any) -> None:
 
 
 def _merge_sub_profiles(passes: Iterable[dict[Any, Any]]) -> dict[Any, Any]:
-    """Dict optimizer -> profile over all passes."""
+    """Return a dict from optimizers to their profiles over all passes."""
     merged: dict[Any, Any] = {}
     for profs in passes:
         for opt, prof in profs.items():
@@ -333,14 +334,14 @@ def _label(opt: Any) -> str:
 class _Run:
     """The state of one `EquilibriumOptimizer.apply`.
 
-    Optimizers cannot store it: all functions of the process share them.
+    Optimizers cannot store this state, because all functions of the process share them.
     """
 
     def __init__(self, opt: EquilibriumOptimizer, fgraph: FunctionGraph, start_from: Sequence[Variable] | None) -> None:
         self.opt, self.fgraph = opt, fgraph
         t0 = time.perf_counter()
-        # The rules visit the nodes of the first pass in the documented order: last nodes first. Ranks are needed for
-        # all nodes, because changes spread to clients.
+        # In the first pass, the rules visit the nodes in the documented order: last nodes first. All nodes get ranks,
+        # because changes spread to clients.
         everything = fgraph.sorted_nodes()
         self.nodes = everything if start_from is None else graph.io_toposort(fgraph.inputs, start_from)
         self.toposort_time = time.perf_counter() - t0
@@ -391,8 +392,8 @@ class _Run:
                 self.toposort_time = 0.0
                 loop_counts.append(self.counts)
                 loop_timing.append(time.perf_counter() - t0)
-                # The log also contains replacements that were refused and undone. Without a replacement that was kept,
-                # the loop would not end.
+                # The log also contains replacements that were refused and undone. If no replacement was kept, the loop
+                # has to end here, because it would not end otherwise.
                 if len(work.log) == started or not self.counts:
                     break
         finally:
@@ -425,7 +426,7 @@ class _Run:
         return self.work.in_order(self.nodes + [node for node in self.work.log if node is not None])
 
     def count(self, opt: Any, created: int) -> None:
-        """Record one use of `opt`. Stop the run if it was used too often."""
+        """Record one use of `opt`. Record in `exceeded` that it was used too often, which stops the run."""
         self.counts[opt] = self.counts.get(opt, 0) + 1
         used = self.global_count[opt] = self.global_count.get(opt, 0) + 1
         self.node_created[opt] = self.node_created.get(opt, 0) + created
@@ -439,7 +440,7 @@ class _Run:
                 _add_profile(self.cleanup_profs, opt, prof)
 
     def run_globals(self, optimizers: Iterable[Any]) -> dict[Any, Any]:
-        """Apply the global optimizers that have not seen the current graph. Return their profiles."""
+        """Apply the global optimizers that have not been applied to the current graph. Return their profiles."""
         profs: dict[Any, Any] = {}
         work, fgraph = self.work, self.fgraph
         for gopt in optimizers:
@@ -461,9 +462,9 @@ class _Run:
         return profs
 
     def apply_to_changes(self, gopt: Any, seen: int) -> Any:
-        """Visit the nodes that changed since entry `seen` of the log.
+        """Visit the nodes near the changes since entry `seen` of the log.
 
-        Repeat for the resulting changes until there are none.
+        Repeat this for the resulting changes until a visit changes nothing.
         """
         prof = None
         work = self.work
@@ -474,8 +475,8 @@ class _Run:
             part = gopt.apply_to(self.fgraph, nodes)
             prof = part if prof is None else gopt.merge_profile(prof, part)
             if part[1] == 0:
-                # The log also contains replacements that were refused and undone: mark them as seen, or they would be
-                # tried forever.
+                # The log also contains replacements that were refused and undone. Mark them as seen, because they would
+                # otherwise be tried forever.
                 self.seen[gopt] = len(work.log)
                 return prof
 
@@ -485,7 +486,7 @@ class _Run:
         if not index.rules:
             return
         clock = time.perf_counter
-        # Seconds by the id of the rule: hashing a rule takes longer than most rules do.
+        # Seconds by the id of the rule, because hashing a rule takes longer than most rules take.
         spent = {id(rule): 0.0 for rule in index.rules}
         alive = self.fgraph.apply_nodes
         work.queue = queue = list(nodes)

@@ -27,17 +27,17 @@ class LocalOptimizer(Numbered):
     Attributes
     ----------
     when : callable or None
-        ``when(op)`` returns whether the nodes of a tracked Op may be rewritten. The engine calls it once for each Op.
+        ``when(op)`` returns True if the nodes of a tracked Op may be rewritten. The engine calls it once for each Op.
     """
 
     name: str | None = None
     when: Callable[[Any], Any] | None = None
 
     def tracks(self) -> list[Any] | None:
-        """Return the Op classes and Op instances to which this rule applies; None or an empty list means every op.
+        """Return the Op classes and Op instances to which this rule applies. None or an empty list stands for every Op.
 
-        In an `EquilibriumOptimizer` or a `LocalOptGroup`, a class matches only its direct instances, not those of
-        subclasses.
+        In an `EquilibriumOptimizer` or a `LocalOptGroup`, a class matches only its direct instances, not the instances
+        of its subclasses.
         """
         return None
 
@@ -47,9 +47,9 @@ class LocalOptimizer(Numbered):
         Returns
         -------
         False, list or dict
-            False if there is nothing to do. A list: one variable for each output; None for an output without clients. A
-            dict: variables (of any node of the graph) to their replacements. Its key ``"remove"`` may list variables
-            that must leave the graph.
+            False if the rule changes nothing. A list contains one variable for each output, or None for an output
+            without clients. A dict maps variables (of any node of the graph) to their replacements. Its key
+            ``"remove"`` may list variables that must leave the graph.
         """
         raise MethodNotDefined("transform", type(self), self.__class__.__name__)
 
@@ -89,9 +89,9 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         return self._tracks
 
     def transform(self, node: Any, *more: Any) -> Any:
-        """Call the function if the rule tracks the node's Op or a base class of it; return False otherwise.
+        """Call the function if the rule tracks the node's Op or a base class of the Op. Return False otherwise.
 
-        The function therefore need not check the op of its node. With more arguments, `node` is the op itself
+        The function therefore need not check the Op of its node. If more arguments are given, `node` is the Op itself
         (`GraphToGPULocalOptGroup`).
         """
         op = node if more else node.op
@@ -120,14 +120,14 @@ def local_optimizer(
     Parameters
     ----------
     tracks : iterable or None
-        Op classes and Ops to which the rule applies. ``f`` is called only with nodes of these, even if a caller of
-        `transform` passes other nodes. None: ``f`` is called with every node, which is slow.
+        Op classes and Ops to which the rule applies. ``f`` is called only with nodes of these classes and Ops, even if
+        a caller of `transform` passes other nodes. If None, ``f`` is called with every node, which is slow.
     inplace : bool
         Whether the rule introduces in-place operations. If True, the destroy handler is attached before the rule runs.
     requirements : sequence of callables
         Functions that are called with the graph before the rule is used, to attach features.
     when : callable, optional
-        ``when(op)`` returns whether ``f`` is called with the nodes of a tracked Op. The result must depend only on the
+        ``when(op)`` returns True if ``f`` is called with the nodes of a tracked Op. The result must depend only on the
         Op.
 
     Raises
@@ -155,7 +155,7 @@ def local_optimizer(
 
 
 class RuleIndex:
-    """An index of rules by op. The order is: rules that name the op, rules that name its class, rules for every op.
+    """An index of rules by Op. The order is: rules that track the Op, rules that track its class, rules for every Op.
 
     Parameters
     ----------
@@ -204,14 +204,14 @@ class RuleIndex:
         return self._found_for(op)[0]
 
     def transforms_for(self, op: Any) -> tuple[tuple[LocalOptimizer, Callable[..., Any]], ...]:
-        """Return these rules, each paired with the function that its `transform` calls for a node of `op`.
+        """Return the rules of `rules_for`, each paired with the function that its `transform` calls for a node of `op`.
 
-        The function can be called directly, because the op need not be checked again.
+        The function can be called directly, because the Op need not be checked again.
         """
         return self._found_for(op)[1]
 
     def _found_for(self, op: Any) -> tuple[Any, Any]:
-        # If the class of an op decides, look up by class, which avoids the op's __hash__.
+        # If only the class of an Op decides, look up the class. This avoids calling the Op's __hash__.
         cls = type(op)
         key = cls if self._class_decides and cls not in self._classes_with_ops else op
         found = self._cache.get(key)
@@ -239,8 +239,8 @@ class LocalOptGroup(LocalOptimizer):
     ----------
     *optimizers : LocalOptimizer
     apply_all_opts : bool, keyword
-        If False, return the result of the first rule that applies. If True, try the rules again on the result, until
-        none applies.
+        If False, return the result of the first rule that applies. If True, try the rules again on the result, until no
+        rule applies.
     profile : bool, keyword
         Whether to count and time the rules.
     """
@@ -370,7 +370,7 @@ class LocalOptGroup(LocalOptimizer):
 
 
 class GraphToGPULocalOptGroup(LocalOptGroup):
-    """A group of the rules that lift one op to the GPU.
+    """A group of the rules that move one Op to the GPU.
 
     ``transform(op, context_name, inputs, outputs)`` returns the result of the first rule that applies.
     """
@@ -398,10 +398,10 @@ class LocalMetaOptimizerSkipAssertionError(AssertionError):
 
 
 class LocalMetaOptimizer(LocalOptimizer):
-    """A rule that tries several rules on a node, measures the time of each result, and keeps the fastest.
+    """A rule that tries several rules on a node, measures the time of each result, and keeps the fastest result.
 
     Rules are added by `register`. `config.metaopt.optimizer_including` and `_excluding` select the rules to try.
-    Subclasses define `provide_inputs` to give inputs for the measurement if the test values do not suffice.
+    Subclasses define `provide_inputs` to provide inputs for the measurement if the test values do not suffice.
     """
 
     def __init__(self) -> None:
@@ -436,12 +436,12 @@ class LocalMetaOptimizer(LocalOptimizer):
     def provide_inputs(self, node: Apply, inputs: Sequence[Variable]) -> dict[Any, Any]:
         """Return a dict from some of `inputs` to shared variables or constants for the measurement.
 
-        By default, it is empty.
+        By default, return an empty dict.
         """
         return {}
 
     def time_call(self, fn: Callable[[], Any]) -> float:
-        """Return the seconds that one call of `fn` takes."""
+        """Return the number of seconds that one call of `fn` takes."""
         start = time.perf_counter()
         fn()
         return time.perf_counter() - start

@@ -22,9 +22,9 @@ assert_op_classes: list[type] = []
 
 
 def register_assert_op(cls: C) -> C:
-    """Register a class of assertions (class decorator).
+    """Register a class of assertions. This is a class decorator.
 
-    Nodes that differ only in such assertions on their inputs are merged.
+    Nodes are merged even if their inputs differ in such assertions.
     """
     assert_op_classes.append(cls)
     return cls
@@ -35,7 +35,7 @@ def _is_assert(r: Variable) -> bool:
 
 
 def _bare_inputs(node: Apply) -> list[Variable]:
-    """Return the inputs of `node` without assertions on them."""
+    """Return the inputs of `node`. An input that an assertion computes is replaced by the variable that is asserted."""
     inputs: list[Any] = node.inputs
     if assert_op_classes and not isinstance(node.op, tuple(assert_op_classes)):
         return [r.owner.inputs[0] if _is_assert(r) else r for r in inputs]
@@ -53,15 +53,15 @@ class _metadict:
 class MergeFeature:
     """A feature that finds the nodes and constants of a graph that can be merged.
 
-    Nodes are stored in a table by the key (op, inputs). The cost of finding the twin of a node is that of hashing its
-    inputs, however many clients these have. While the graph changes, the changes are only recorded; `drain` updates the
-    table.
+    Nodes are stored in a table by the key (op, inputs). The cost of finding an equal node is the cost of hashing the
+    inputs, regardless of the number of their clients. While the graph changes, the changes are only recorded; `drain`
+    updates the table.
 
     Attributes
     ----------
     scheduled : list
-        Merges that were found but are not yet done: ``[(old, new), ...]`` and the kind: constant, node or assert. For
-        the kind assert, the list is ``[(node, twin)]``: two nodes whose inputs are equal without assertions.
+        Merges that were found but not yet made: ``[(old, new), ...]`` and the kind: constant, node or assert. For the
+        kind assert, the list is ``[(node, twin)]``: two nodes whose inputs are equal if assertions are ignored.
     blacklist : set
         Pairs (node, twin), and pairs of constants, that could not be merged.
     """
@@ -130,13 +130,13 @@ class MergeFeature:
                 self.process_node(fgraph, node)
 
     def process_constant(self, fgraph: FunctionGraph, c: Constant) -> None:
-        """Check whether a constant can be merged, and schedule the replacement."""
+        """Determine if a constant can be merged, and schedule the replacement."""
         sig = self.atomic_sig.get(c)
         if sig is None:
             sig = self.atomic_sig[c] = c.merge_signature()
         other = self.atomic_sig_inv.get(sig)
         if other is None or getattr(other, "fgraph", None) is not fgraph or not getattr(other, "clients", True):
-            # A constant that left the graph is not a target: it may belong to another graph.
+            # Do not merge into a constant that left the graph, because it may belong to another graph.
             self.atomic_sig_inv[sig] = c
         elif other is not c and (c, other) not in self.blacklist:
             if c.name and not other.name:
@@ -144,7 +144,7 @@ class MergeFeature:
             self.scheduled.append(([(c, other)], "constant"))
 
     def process_node(self, fgraph: FunctionGraph, node: Apply) -> None:
-        """Check whether a node can be merged, and schedule the replacement."""
+        """Determine if a node can be merged, and schedule the replacement."""
         self._forget(node)
         inputs = node.inputs
         bare = _bare_inputs(node)
@@ -170,18 +170,18 @@ class MergeFeature:
         self.scheduled.append((pairs, "node"))
 
     def get_merged_assert_input(self, node: Apply, candidate: Apply) -> list[tuple[Any, Variable]] | None:
-        """Return replacements that make the inputs of two nodes equal if these differ only by assertions.
+        """Return replacements that make the inputs of two nodes equal, if the inputs differ only by assertions.
 
         Parameters
         ----------
         node, candidate : Apply
-            Two nodes whose inputs are equal without assertions.
+            Two nodes whose inputs are equal if assertions are ignored.
 
         Returns
         -------
         list of (Variable, Variable) or None
-            Replacements after which the nodes share an input that has the conditions of both. None if this is
-            impossible.
+            Replacements after which the nodes share an input that has the conditions of both assertions. None if this
+            is impossible.
         """
         a: Any
         b: Any
@@ -198,7 +198,7 @@ class MergeFeature:
                 merged = a.owner.op(a.owner.inputs[0], *conditions)
                 copy_stack_trace([a, b], merged)
                 return [(a, merged), (b, merged)]
-            # One of them is the bare variable. Nodes that are part of the condition itself must keep the bare variable.
+            # One input is the bare variable. Nodes that are part of the condition itself must keep the bare variable.
             asserted, other = (a, candidate) if _is_assert(a) else (b, node)
             if _depends_on(asserted.owner.inputs[1:], (other,)):
                 return None
@@ -227,7 +227,7 @@ def _is_circle(pairs: Sequence[Any]) -> bool:
 
 
 MAX_TRACES = 8
-"""The maximal number of stack traces of a merged node."""
+"""The maximum number of stack traces of a merged node."""
 
 
 class MergeOptimizer(Optimizer):
@@ -239,7 +239,7 @@ class MergeOptimizer(Optimizer):
 
     Two nodes are equal if their ops are equal and their inputs are the same variables. Constants are equal if their
     signatures are equal. Commutativity is ignored: ``add(x, y)`` and ``add(y, x)`` are not merged. Assertions on inputs
-    do not prevent a merge: the merged node has the conditions of both.
+    do not prevent a merge: the merged node has the conditions of both nodes.
     """
 
     def add_requirements(self, fgraph: FunctionGraph) -> None:
@@ -281,13 +281,15 @@ class MergeOptimizer(Optimizer):
                 pairs = self._still_valid(fgraph, pairs)
                 if not pairs:
                     if not all([_same(node.inputs, inputs) for node, inputs in zip(first, before)]):
-                        # An input of one node was replaced by the assertion of the other: the nodes may be equal now.
+                        # An input of one node was replaced by the assertion of the other node: the nodes may be equal
+                        # now.
                         self._reschedule(fgraph, first)
                     continue
                 try:
                     if kind == "node":
                         for old, new in pairs:
-                            # Keep all places where the user wrote this expression, up to the limit of a message.
+                            # Keep all places in the user's code that created this expression, up to the limit of a
+                            # message.
                             if len(getattr(new.tag, "trace", None) or ()) < MAX_TRACES:
                                 copy_stack_trace(old, new)
                     fgraph.replace_all_validate(pairs, reason="MergeOptimizer")
@@ -339,7 +341,7 @@ class MergeOptimizer(Optimizer):
                 if node not in fgraph.apply_nodes or new.owner not in fgraph.apply_nodes:
                     return []
                 if _depends_on(new.owner.inputs[1:], (node,)):
-                    # This is new since the merge was scheduled: another node was changed to use an assertion.
+                    # The dependence is newer than the scheduled merge: another node was changed to use an assertion.
                     return []
                 for i, r in enumerate(node.inputs):
                     if r is bare:
@@ -454,7 +456,7 @@ def is_same_graph_with_merge(
     var2: Variable,
     givens: Mapping[Variable, Variable] | Iterable[tuple[Variable, Variable]] | None = None,
 ) -> bool:
-    """Return True if two variables are computed by the same graph, which is tested by merging in one `FunctionGraph`.
+    """Return True if the same graph computes both variables. The test merges both graphs in one `FunctionGraph`.
 
     Parameters
     ----------

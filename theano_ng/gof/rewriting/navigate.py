@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Updater:
-    """A feature that passes the changes of a graph's nodes to functions.
+    """A feature that calls functions when nodes of a graph change.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Updater:
             self.pruner(node)
 
     def on_detach(self, fgraph: FunctionGraph) -> None:
-        # The functions are closures over a walk that has finished; do not keep it alive.
+        # The functions are closures over a walk that has finished. Do not keep its data alive.
         self.importer = self.pruner = self.chin = None
 
     def __str__(self) -> str:
@@ -64,9 +64,9 @@ class Updater:
 
 
 class ChangeTracker:
-    """A feature whose attribute `changed` shows whether the graph was modified since `reset`.
+    """A feature whose attribute `changed` is True if the graph was modified since `reset`.
 
-    It is available as ``fgraph.change_tracker``.
+    The feature is available as ``fgraph.change_tracker``.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class NavigatorOptimizer(Optimizer):
     failure_callback : callable, optional
         ``failure_callback(exc, navigator, [(old, new), ...], local_opt, node)`` is called if the rule or the
         replacement raises an error. `NavigatorOptimizer.warn`, `.warn_inplace` and `.warn_ignore` are such callbacks.
-        Without one, exceptions propagate.
+        Without a callback, exceptions propagate.
     """
 
     @staticmethod
@@ -118,7 +118,7 @@ class NavigatorOptimizer(Optimizer):
         local_opt: Any,
         node: Apply,
     ) -> None:
-        """Treat a failure as `config.on_opt_error` requires (a failure callback)."""
+        """Handle an exception as the flag `on_opt_error` specifies. This is a failure callback."""
         report_failure(local_opt, exc, ("node: %s" % (node,),))
 
     @staticmethod
@@ -129,7 +129,7 @@ class NavigatorOptimizer(Optimizer):
         local_opt: Any,
         node: Apply,
     ) -> None:
-        """Treat a failure as `warn` does, but ignore an inconsistent graph: an in-place rule was not possible here."""
+        """Handle an exception as `warn` does, but ignore InconsistencyError: an in-place rule is not possible here."""
         if not isinstance(exc, InconsistencyError):
             NavigatorOptimizer.warn(exc, nav, repl_pairs, local_opt, node)
 
@@ -141,7 +141,7 @@ class NavigatorOptimizer(Optimizer):
         local_opt: Any,
         node: Apply,
     ) -> None:
-        """Ignore a failure (a failure callback)."""
+        """Ignore an exception. This is a failure callback."""
 
     def __init__(
         self, local_opt: Any, ignore_newtrees: bool | str = "auto", failure_callback: Callable[..., Any] | None = None
@@ -162,7 +162,7 @@ class NavigatorOptimizer(Optimizer):
     ) -> Updater | None:
         """Attach a feature that calls `importer`, `pruner` and `chin` when the graph changes.
 
-        If `ignore_newtrees` is set, `importer` is not called. Return the feature, for `detach_updater`.
+        If `ignore_newtrees` is true, `importer` is not called. Return the feature, for `detach_updater`.
         """
         updater = Updater(None if self.ignore_newtrees else importer, pruner, chin, name)
         if updater.importer is None and updater.pruner is None:
@@ -171,7 +171,7 @@ class NavigatorOptimizer(Optimizer):
         return updater
 
     def detach_updater(self, fgraph: FunctionGraph, u: Updater | None) -> None:
-        """Undo `attach_updater`; `u` may be None."""
+        """Undo `attach_updater`. `u` may be None."""
         if u is not None:
             fgraph.remove_feature(u)
 
@@ -181,7 +181,7 @@ class NavigatorOptimizer(Optimizer):
         Parameters
         ----------
         lopt : LocalOptimizer, optional
-            The rule; by default that of the navigator.
+            The rule. By default, the rule of the navigator.
 
         Returns
         -------
@@ -194,7 +194,7 @@ class NavigatorOptimizer(Optimizer):
     def replace_by(self, fgraph: FunctionGraph, node: Apply, lopt: Any, transform: Callable[[Apply], Any]) -> bool:
         """Replace a node by the result of ``transform(node)``.
 
-        Errors and stack traces name `lopt`. See `process_node`.
+        Error messages and stack traces name `lopt`. See `process_node` for the result.
         """
         try:
             replacements = transform(node)
@@ -260,7 +260,10 @@ class NavigatorOptimizer(Optimizer):
 
 
 class TrackFilter:
-    """A test of whether a rule may apply to an op, based on the rule's tracks. Subclasses of tracked classes count."""
+    """A test that determines if a rule may apply to an Op.
+
+    Subclasses of the classes that the rule tracks match, too.
+    """
 
     def __init__(self, tracks: Sequence[Any] | None) -> None:
         self.everywhere = not tracks
@@ -270,7 +273,7 @@ class TrackFilter:
         self._by_class: dict[type, Any] = {}
 
     def matches_class(self, cls: type) -> Any:
-        """Return True or False if the class of the op decides, None if the op itself has to be checked."""
+        """Return True or False if the class of the Op decides. Return None if the Op itself has to be checked."""
         answer = self._by_class.get(cls, self)
         if answer is self:
             if issubclass(cls, self._classes):
@@ -305,7 +308,7 @@ class TopoOptimizer(NavigatorOptimizer):
     local_opt : LocalOptimizer
     order : {'in_to_out', 'out_to_in'}
     ignore_newtrees : bool
-        If False, nodes that a replacement creates are visited too.
+        If False, nodes that a replacement creates are visited, too.
     failure_callback : callable, optional
         See `NavigatorOptimizer`.
     """
@@ -339,12 +342,13 @@ class TopoOptimizer(NavigatorOptimizer):
         Parameters
         ----------
         start_from : list of Variable, optional
-            Visit only nodes that these variables depend on. By default, these are the outputs.
+            Visit only nodes on which these variables depend. By default, the outputs of the graph.
 
         Returns
         -------
         tuple
-            (self, number of changes, nodes at start, nodes at end, time of the toposort, time of the walk, time of callbacks).
+            (self, number of changes, number of nodes at the start and at the end, time of the toposort, time of the
+            walk, time of callbacks).
         """
         nb_start = len(fgraph.apply_nodes)
         callback_before = getattr(fgraph, "execute_callbacks_time", 0.0)
@@ -369,7 +373,7 @@ class TopoOptimizer(NavigatorOptimizer):
     def apply_to(self, fgraph: FunctionGraph, nodes: Iterable[Apply]) -> tuple[Any, ...]:
         """Visit only `nodes` (in topological order).
 
-        Unless `ignore_newtrees` is set, also visit the nodes that their replacements create. Return the same tuple as
+        Unless `ignore_newtrees` is true, also visit the nodes that their replacements create. Return the same tuple as
         `apply`.
         """
         nb_start = len(fgraph.apply_nodes)
@@ -401,7 +405,7 @@ class TopoOptimizer(NavigatorOptimizer):
         try:
             while q:
                 node = take()
-                # Skip nodes that were pruned while they waited.
+                # Skip nodes that left the graph while they waited.
                 if not may_apply(node.op) or node not in fgraph.apply_nodes:
                     continue
                 current = node
@@ -491,7 +495,7 @@ def _navigator(order: str, prefix: str, local_opts: tuple[Any, ...], kwargs: dic
 def out2in(*local_opts: Any, **kwargs: Any) -> TopoOptimizer:
     """Return a `TopoOptimizer` for the rules that visits nodes from the outputs to the inputs.
 
-    The keywords are `name` and those of `TopoOptimizer`.
+    The keywords are `name` and the keywords of `TopoOptimizer`.
     """
     return _navigator("out_to_in", "out2in", local_opts, kwargs)
 
@@ -499,7 +503,7 @@ def out2in(*local_opts: Any, **kwargs: Any) -> TopoOptimizer:
 def in2out(*local_opts: Any, **kwargs: Any) -> TopoOptimizer:
     """Return a `TopoOptimizer` for the rules that visits nodes from the inputs to the outputs.
 
-    The keywords are `name` and those of `TopoOptimizer`.
+    The keywords are `name` and the keywords of `TopoOptimizer`.
     """
     return _navigator("in_to_out", "in2out", local_opts, kwargs)
 

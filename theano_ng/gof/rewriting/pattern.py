@@ -1,4 +1,4 @@
-"""Rules written as data. They replace one op by another, remove an op, or replace one pattern by another."""
+"""Rules written as data. They replace an Op by another Op, remove an Op, or replace a pattern by another pattern."""
 
 from __future__ import annotations
 
@@ -92,13 +92,14 @@ class OpRemove(_RuleOfOneOp):
 
 
 class OpPattern:
-    """Op classes with a condition. In a pattern they stand for all their Ops for which the condition is true.
+    """Op classes with a condition. In a pattern, an OpPattern matches all Ops of the classes that satisfy the
+    condition.
 
     Parameters
     ----------
     *op_classes : Op classes
     condition : callable
-        ``condition(op)`` returns whether an Op of the classes matches.
+        ``condition(op)`` returns True if an Op of the classes matches.
     """
 
     def __init__(self, *op_classes: type, condition: Callable[[Any], Any]) -> None:
@@ -110,28 +111,29 @@ class OpPattern:
 
 
 def tracked(op: Any) -> list[Any]:
-    """Return the Ops and Op classes that a rule must track to find the nodes of the first element of a tuple."""
+    """Return the Ops and Op classes that a rule must track, given the first element of its pattern (a tuple)."""
     return list(op.op_classes) if isinstance(op, OpPattern) else [op]
 
 
 class Rest(str):
-    """A name that matches the other inputs of a node, as a list in their order.
+    """A name that matches the remaining inputs of a node, as a list in their order.
 
-    It is the last argument of its tuple. If the op of the tuple is commutative, the arguments before it match inputs in
-    any positions: each one matches the first input that it can match. Otherwise they match the first inputs.
+    It is the last argument of its tuple. If the Op of the tuple is commutative, the arguments before it match inputs at
+    any positions: each argument matches the first input that it can match. Otherwise, the arguments match the first
+    inputs.
     """
 
     __hash__ = str.__hash__
 
 
 def is_commutative(op: Any) -> bool:
-    """Return True for the elementwise additions and multiplications."""
+    """Return True for elementwise Ops that are commutative and associative, such as additions and multiplications."""
     scalar_op = getattr(op, "scalar_op", None)
     return bool(getattr(scalar_op, "commutative", False) and getattr(scalar_op, "associative", False))
 
 
 class PatternSub(LocalOptimizer):
-    """A rule that replaces one pattern by another.
+    """A rule that replaces a pattern by another pattern.
 
     ::
 
@@ -141,10 +143,10 @@ class PatternSub(LocalOptimizer):
 
     A pattern is one of
 
-    - a tuple ``(op, pattern, ...)``: the result of `op`, or of an op of the class or `OpPattern` `op`, on arguments
-      that match;
+    - a tuple ``(op, pattern, ...)``: the result of an Op on arguments that match the patterns. `op` is an Op, a class
+      of Ops or an `OpPattern`;
     - a string: any variable; the same string elsewhere must match the same variable (or an equal constant);
-    - a `Rest`: all further arguments;
+    - a `Rest`: all remaining arguments;
     - an int or float, or a Constant: an equal constant;
     - a dict ``{'pattern': pattern, 'constraint': fn}``: a variable that matches `pattern` and for which
       ``fn(variable)`` is true.
@@ -154,20 +156,20 @@ class PatternSub(LocalOptimizer):
     in_pattern : tuple
         The pattern to look for.
     out_pattern : tuple, str, int, float, Constant
-        The replacement. It may contain a function in place of an op.
+        The replacement. It may contain a function in place of an Op.
     allow_multiple_clients : bool
-        If False, inner nodes of a match must have no client outside it, because their computation would remain in the
-        graph.
+        If False, the inner nodes of a match must have no client outside of the match, because the replaced computation
+        would remain in the graph.
     skip_identities_fn : callable, optional
-        ``fn(variable)`` returns a variable that equals the argument (e.g. without a cast in between) or None. It is
-        used if a pattern does not match directly.
+        ``fn(variable)`` returns a variable that equals the argument (for example, the argument of a cast) or None. The
+        function is used if a pattern does not match directly.
     name : str, optional
     pdb : bool
         Whether to start the debugger after a match.
     tracks : sequence, optional
-        Ops of inner nodes from which to start, with `get_nodes`, instead of the outermost node.
+        Ops of inner nodes. If given, the search starts from their nodes, with `get_nodes`, not from the outermost node.
     get_nodes : callable, optional
-        ``get_nodes(node)`` returns the candidates for the outermost node, given a node of an op in `tracks`.
+        ``get_nodes(node)`` returns the candidates for the outermost node. `node` is a node of an Op in `tracks`.
     values_eq_approx : callable, optional
         The value of ``tag.values_eq_approx`` of the replacement. DebugMode uses it to compare the replacement with the
         replaced variable.
@@ -204,7 +206,7 @@ class PatternSub(LocalOptimizer):
         self._match: NodeMatcher | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # The matcher consists of closures; it is built again.
+        # Do not pickle the matcher, which consists of closures. It is built again.
         return {**self.__dict__, "_match": None}
 
     def tracks(self) -> list[Any]:
@@ -273,9 +275,9 @@ class PatternSub(LocalOptimizer):
         )
 
 
-# Patterns are compiled into closures ``match(variable, bindings) -> bool``. These add the variables that the names
-# match to the dict `bindings`, and also the values of variables that were compared with numbers. Patterns are written
-# by hand, so recursion over them is shallow.
+# Patterns are compiled into closures ``match(variable, bindings) -> bool``. A closure adds to the dict `bindings` the
+# variables that the names match, and the values of variables that were compared with numbers. Patterns are written by
+# hand, so recursion over them is shallow.
 
 
 def node_matcher(
@@ -306,7 +308,7 @@ def node_matcher(
 
 
 def acceptance(op: Any) -> Callable[[Any], bool]:
-    """Return a function of Ops: whether an Op is the first element `op` of a tuple, or matches it."""
+    """Return a function that returns True for an Op that matches `op`, the first element of a tuple."""
     if isinstance(op, OpPattern):
         return op.accepts
     return (lambda other: isinstance(other, op)) if isinstance(op, type) else (lambda other: other == op)
@@ -315,7 +317,7 @@ def acceptance(op: Any) -> Callable[[Any], bool]:
 def arguments_matcher(
     pattern: Any, allow_multiple_clients: bool, skip_identities_fn: Callable[[Variable], Any] | None = None
 ) -> NodeMatcher:
-    """Compile a tuple as `node_matcher` does, for nodes that are known to have its op."""
+    """Compile a tuple as `node_matcher` does, for nodes that are known to have the Op of the tuple."""
     rest = pattern[-1] if isinstance(pattern[-1], Rest) else None
     patterns = pattern[1:] if rest is None else pattern[1:-1]
     arguments = [_matcher(p, allow_multiple_clients, allow_multiple_clients, skip_identities_fn) for p in patterns]
@@ -323,7 +325,7 @@ def arguments_matcher(
         return _any_order([(m, not isinstance(p, (int, float))) for m, p in zip(arguments, patterns)], rest)
     if rest is not None:
         return _first_inputs(arguments, rest)
-    # Most ops have one or two operands. For these, the overhead of a loop is larger than its body.
+    # Most Ops have one or two operands. For these numbers, the overhead of a loop is larger than its body.
     if len(arguments) == 1:
         (only,) = arguments
 
@@ -351,7 +353,7 @@ def arguments_matcher(
 
 
 def _cost(pattern: Any) -> int:
-    """Return a number that is larger if the test of a pattern takes longer: of an op, a name, a number."""
+    """Return a number that is larger if a pattern takes longer to test. Tuples come first, then names, then numbers."""
     while isinstance(pattern, dict):
         pattern = pattern["pattern"]
     return 0 if isinstance(pattern, (list, tuple)) else 1 if isinstance(pattern, str) else 2
@@ -395,8 +397,8 @@ def _matcher(
 ) -> Matcher:
     """Return ``match(variable, bindings)`` for any pattern.
 
-    It returns True, False, or None if the match may be tried again with the result of `skip`. `allow` determines
-    whether the variable may have several clients, `allow_inside` whether the variables further inside may.
+    The function returns True, False, or None if the match may be tried again with the result of `skip`. If `allow` is
+    true, the variable may have several clients. If `allow_inside` is true, the variables inside the pattern may.
     """
     if isinstance(pattern, (list, tuple)):
         direct = _tuple_matcher(pattern, allow, allow_inside, skip)
@@ -410,7 +412,7 @@ def _matcher(
     elif isinstance(pattern, (int, float)):
 
         def direct(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
-            # Rules with several numbers for one operand read its value only once.
+            # If a rule compares one operand with several numbers, its value is read only once.
             value = bindings.get(variable, bindings)
             if value is bindings:
                 value = bindings[variable] = _read_constant(variable)
@@ -467,7 +469,7 @@ def _constraint_matcher(
     inner = _matcher(pattern["pattern"], pattern.get("allow_multiple_clients", allow), allow_inside, skip, retries)
     constraint = pattern.get("constraint")
     if constraint is not None and isinstance(pattern["pattern"], str):
-        # Any variable has a name: its binding is the cheaper step, but it is rarely the one that fails.
+        # A name matches any variable. So test the constraint first, because it fails more often than the name.
         return lambda variable, bindings: bool(constraint(variable)) and inner(variable, bindings)
 
     def match(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
@@ -479,7 +481,7 @@ def _constraint_matcher(
 
 
 def build(pattern: Any, bindings: dict[Any, Any]) -> Any:
-    """Return the variable that a replacement of `PatternSub` describes. A number is returned unchanged."""
+    """Return the variable that the output pattern of a `PatternSub` describes. Return a number unchanged."""
     if isinstance(pattern, (list, tuple)):
         if isinstance(pattern[-1], Rest):
             return pattern[0](*[build(p, bindings) for p in pattern[1:-1]], *bindings[pattern[-1]])
@@ -498,7 +500,7 @@ def _equal_constants(a: Any, b: Any) -> bool:
 
 
 def _plain_constant(expr: Variable) -> Any:
-    """Return the value of a constant that is a single number; return None for any other variable."""
+    """Return the value of a constant that is a single number. Return None for any other variable."""
     if not isinstance(expr, graph.Constant):
         return None
     data = expr.data

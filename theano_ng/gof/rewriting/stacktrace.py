@@ -28,26 +28,27 @@ def inherit_stack_trace(from_var: Variable | Sequence[Variable]) -> Iterator[Non
 
 
 def check_stack_trace(f_or_fgraph: Any, ops_to_check: Any = "last", bug_print: str = "raise") -> bool:
-    """Return True if the variables that some ops of a graph compute have stack traces.
+    """Return True if the outputs of certain nodes of a graph have stack traces.
 
     Parameters
     ----------
     f_or_fgraph : Function or FunctionGraph
     ops_to_check : 'last', 'all', op, op class, function, or a sequence of ops, op classes and functions
-        The nodes to check. 'last': the nodes that compute the outputs; 'all': every node; an op: its nodes; a class:
-        the nodes of its instances; a function: the nodes for whose op it returns True.
+        The nodes to check. 'last' selects the nodes that compute the outputs, and 'all' selects every node. An Op
+        selects its nodes. A class selects the nodes of its instances. A function selects the nodes for whose Op it
+        returns True.
     bug_print : {'raise', 'warn', 'ignore'}
-        The action for a trace that exists but is empty.
+        The action if a stack trace exists but is empty.
 
     Returns
     -------
     bool
-        False if an output of a checked node has no stack trace, or an empty one.
+        False if an output of a checked node has no stack trace, or an empty stack trace.
 
     Raises
     ------
     ValueError
-        If an argument is not one of the above.
+        If an argument has none of these values.
     """
     if bug_print not in ("raise", "warn", "ignore"):
         raise ValueError("bug_print must be 'raise', 'warn' or 'ignore', got %r" % (bug_print,))
@@ -108,7 +109,7 @@ def check_stack_trace(f_or_fgraph: Any, ops_to_check: Any = "last", bug_print: s
 class CheckStrackTraceFeature:
     """A feature that checks that the outputs of each new node have stack traces.
 
-    `config.check_stack_trace` determines the action if they do not.
+    `config.check_stack_trace` determines the action if a stack trace is missing.
     """
 
     def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _is_computed_by(r: Variable, expected: Any) -> bool:
-    """Return True if the node of `r` matches an element of a chain: an op, a class of ops, or None for no node."""
+    """Return True if the node of `r` matches an element of a chain: an Op, a class of Ops, or None for no node."""
     if expected is None or r.owner is None:
         return expected is r.owner
     if isinstance(expected, op_module.PureOp):
@@ -28,7 +28,7 @@ def _is_computed_by(r: Variable, expected: Any) -> bool:
 
 
 def _check_chain(r: Any, chain: Sequence[Any]) -> bool:
-    """Return the result of `check_chain`; `chain` is a sequence."""
+    """Return the result of `check_chain`. `chain` is a sequence."""
     rest = list(reversed(chain))
     while rest:
         if not _is_computed_by(r, rest.pop()):
@@ -47,8 +47,8 @@ def check_chain(r: NodeOrVariable, *chain: Any) -> bool:
     r : Variable or Apply
         A variable. An Apply is replaced by its first output.
     *chain
-        Alternately an op or op class, and the index of the input where the chain continues:
-        ``check_chain(r, Dot, 0, DimShuffle)``. None as the last element matches a variable that is not computed.
+        Alternately an Op or Op class, and the index of the input at which the chain continues:
+        ``check_chain(r, Dot, 0, DimShuffle)``. None as the last element matches a variable that no node computes.
 
     Returns
     -------
@@ -67,8 +67,8 @@ def pre_greedy_local_optimizer(list_optimizations: Iterable[LocalOptimizer], out
     list_optimizations : list of LocalOptimizer
         Rules that need neither clients nor features.
     out : Variable
-        A variable whose graph is small, such as those that rules build. Variables that belong to a `FunctionGraph` are
-        not changed.
+        A variable whose graph is small, such as the graphs that rules build. Variables that belong to a `FunctionGraph`
+        are not changed.
 
     Returns
     -------

@@ -29,7 +29,9 @@ class TestSequences(unittest.TestCase):
     def test_toposort(self):
         self.assertEqual(utils.toposort({"c": {"a", "b"}, "b": ["a"], "a": []}), ["a", "b", "c"])
         for wrong in ({1: [2], 2: [1]}, {1: [3]}, {1: [1]}):
-            self.assertRaisesRegex(ValueError, "contain a cycle, or an element that is not a key", utils.toposort, wrong)
+            self.assertRaisesRegex(
+                ValueError, "contain a cycle, or an element that is not a key", utils.toposort, wrong
+            )
 
     def test_memoize_and_deprecated(self):
         calls = []

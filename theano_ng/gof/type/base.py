@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class CLinkerType(CLinkerObject):
     """The interface of types whose values C code can handle.
 
-    In the C code that the methods return, ``py_<name>`` is the `PyObject *` of the value. The statement ``sub['fail']``
-    leaves the code after a Python exception has been set. Every declared identifier has to contain `name`.
+    In the C code that the methods return, ``py_<name>`` is the `PyObject *` of the value. To fail, the code sets a
+    Python exception and executes the statement ``sub['fail']``. Every declared identifier has to contain `name`.
     """
 
     def c_element_type(self) -> str:
-        """Return the C type of an element of a container (such as ``npy_int32``). It is undefined for other types."""
+        """Return the C type of the elements, such as ``npy_int32``. Only types of containers define this method."""
         raise MethodNotDefined("c_element_type", type(self), self.__class__.__name__)
 
     def c_is_simple(self) -> bool:
@@ -60,9 +60,9 @@ class CLinkerType(CLinkerObject):
         raise MethodNotDefined("c_extract", type(self), self.__class__.__name__)
 
     def c_extract_out(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
-        """Return C code like `c_extract`, but for an output's previous value.
+        """Return C code that is like `c_extract`, but handles the previous value of an output.
 
-        If this value is None, the variables are initialized without a value.
+        If the previous value is None, the variables are initialized without a value.
         """
         return """
         if (py_%(name)s == Py_None)
@@ -89,7 +89,7 @@ class CLinkerType(CLinkerObject):
     def c_code_cache_version(self) -> tuple[Any, ...]:
         """Return the version of this type's C code.
 
-        If it is the empty tuple, modules are not cached across processes.
+        If the version is the empty tuple, modules are not cached across processes.
         """
         return ()
 
@@ -110,7 +110,8 @@ class PureType:
         strict : bool
             If True, return `data` itself or raise an error.
         allow_downcast : bool, optional
-            Whether a conversion may lose precision. None allows this only for Python floats to floatX.
+            Whether a conversion may lose precision. None allows this only for the conversion of Python floats to
+            floatX.
 
         Raises
         ------
@@ -122,7 +123,7 @@ class PureType:
         raise MethodNotDefined("filter", type(self), self.__class__.__name__)
 
     # A type may define `filter_inplace(value, storage, strict=False, allow_downcast=None)`. It is used instead of
-    # filter if the memory of an old value may be reused (shared variables).
+    # `filter` if the memory of an old value may be reused (for shared variables).
 
     def filter_variable(self, other: Any, allow_convert: bool = True) -> graph.Variable:
         """Return a variable of this type, made from a variable or a value.
@@ -153,11 +154,14 @@ class PureType:
         return other
 
     def convert_variable(self, var: graph.Variable) -> graph.Variable | None:
-        """Return `var` as a variable of this type. Return None if some values of its type are not valid here."""
+        """Return a variable of this type that equals `var`.
+
+        Return None if some values of its type are not valid here.
+        """
         return None
 
     def is_valid_value(self, a: Any) -> bool:
-        """Return True if `a` is a value of this type (strict filtering succeeds)."""
+        """Return True if `a` is a value of this type, which means that strict filtering succeeds."""
         try:
             self.filter(a, strict=True)
             return True
@@ -167,7 +171,7 @@ class PureType:
             return False
 
     def value_validity_msg(self, a: Any) -> str:
-        """Return the reason why `is_valid_value` is False, or ``'value is valid'``."""
+        """Return the reason why `is_valid_value` returns False. If it returns True, return ``'value is valid'``."""
         try:
             self.filter(a, strict=True)
         except MethodNotDefined:
@@ -203,10 +207,10 @@ class PureType:
 
 
 class Type(object2, PureType, CLinkerType):
-    """A base class of types, with defaults for everything except `filter`.
+    """A base class of types. It has defaults for all methods except `filter`.
 
     A type validates and converts values (`filter`), makes variables (`make_variable`, call), and describes its values
-    to C code. A type need not be a subclass: methods may be set as attributes of an instance.
+    to C code. A type need not be an instance of a subclass: methods may be set as attributes of an instance.
     """
 
     if TYPE_CHECKING:
@@ -215,7 +219,7 @@ class Type(object2, PureType, CLinkerType):
 
 
 class SingletonType(Type):
-    """A type class with one instance in a process. Instances from pickles and copies equal it."""
+    """A type class that has one instance in a process. Instances from pickles and copies equal this instance."""
 
     __instance: Any = None
 
@@ -262,7 +266,7 @@ class Generic(SingletonType):
         """ % {"c": name}
 
     def c_sync(self, name: str, sub: dict[str, str]) -> str:
-        # Store the new value first: the old one may keep it alive.
+        # Store the new value first: the old value may keep the new value alive.
         return """
         {
             PyObject *previous = py_%(c)s;

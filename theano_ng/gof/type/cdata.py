@@ -17,7 +17,7 @@ class CDataType(Type):
     Parameters
     ----------
     ctype : str
-        The C type: a pointer type.
+        The C type, which is a pointer type.
     freefunc : str, optional
         The name of a C function (``void`` with one pointer argument) that frees a value.
     headers, header_dirs, libraries, lib_dirs, compile_args : sequence of str
@@ -25,7 +25,7 @@ class CDataType(Type):
     extra_support_code : str
         C code for file scope.
     version : tuple, optional
-        The version for the cache. Without it, modules are not cached across processes.
+        The version for the cache. If it is not given, modules are not cached across processes.
 
     Raises
     ------
@@ -75,18 +75,18 @@ class CDataType(Type):
 
     @staticmethod
     def may_share_memory(a: Any, b: Any) -> bool:
-        """Return True if two values are the same handle. Memory that different C handles share is unknown."""
+        """Return True if two values are the same handle. Nothing is known about memory that two handles share."""
         return a is not None and a is b
 
     def values_eq(self, a: Any, b: Any) -> bool:
         return a is b
 
     def values_eq_approx(self, a: Any, b: Any) -> bool:
-        """Return True if both are pointers, or both None. The memory behind the pointers cannot be compared."""
+        """Return True if both values are pointers, or both are None. The memory behind the pointers is not compared."""
         return (a is None) == (b is None)
 
     def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
-        # A PyCapsule or None. The capsule type has no name in Python.
+        # A valid value is a PyCapsule or None. The class of capsules has no name in Python.
         if data is not None and type(data).__name__ != "PyCapsule":
             raise TypeError("expected a PyCapsule that holds a %s, or None; got %s" % (self.ctype, type(data)))
         return data
@@ -103,12 +103,13 @@ class CDataType(Type):
         Parameters
         ----------
         ptr : int
-            The address. The value owns it from now on: `freefunc`, if given, is called with it when the value dies.
+            The address. The value owns the memory: if `freefunc` is given, it is called with the address when the value
+            is deleted.
 
         Returns
         -------
         PyCapsule
-            The value; None for address 0.
+            The value. It is None for address 0.
 
         Raises
         ------
@@ -126,8 +127,8 @@ class CDataType(Type):
         return True
 
     def c_declare(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
-        # <name>_owned: the pointer that a capsule owns. <name>_failure: for a temporary, the address of the flag that
-        # is set if the run has failed.
+        # <name>_owned is the pointer that a capsule owns. For a temporary variable, <name>_failure is the address of
+        # the flag that is set if the run has failed.
         return "\n%(ctype)s %(name)s;\n%(ctype)s %(name)s_owned;\nconst int *%(name)s_failure;\n" % dict(
             ctype=self.ctype, name=name
         )
@@ -152,7 +153,7 @@ class CDataType(Type):
         """ % dict(name=name, ctype=self.ctype, fail=sub["fail"])
 
     def c_support_code(self) -> list[str]:
-        # Two strings: types that differ only in the second share the first.
+        # Return two strings, because types that differ only in the second string share the first string.
         return [
             """
 static void _theano_capsule_destructor(PyObject *o) {
@@ -165,8 +166,8 @@ static void _theano_capsule_destructor(PyObject *o) {
         ]
 
     def c_sync(self, name: str, sub: dict[str, str]) -> str:
-        # If an Op does not change the pointer of the previous call, the previous capsule keeps it: two capsules would
-        # free it twice.
+        # If an Op does not change the pointer of the previous call, keep the previous capsule: two capsules would free
+        # the pointer twice.
         freefunc = "NULL" if self.freefunc is None else self.freefunc
         return """
 if (%(name)s == NULL) {
@@ -192,8 +193,8 @@ if (%(name)s == NULL) {
     def c_cleanup(self, name: str, sub: dict[str, str]) -> str:
         if self.freefunc is None:
             return ""
-        # No capsule ever owns a pointer that one Op passes to the next inside a module. After a failure it is unknown
-        # which pointers have been freed.
+        # No capsule owns a pointer that one Op passes to the next Op inside a module, so free it here. After a failure
+        # it is unknown which pointers have been freed.
         return """
 if (%(name)s != NULL && %(name)s != %(name)s_owned && %(name)s_failure != NULL && *%(name)s_failure == 0) {
   ((void (*)(void *))%(freefunc)s)((void *)%(name)s);
@@ -239,7 +240,7 @@ class CDataTypeConstant(Constant):
         return super().__reduce_ex__(protocol)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CDataTypeConstant:
-        # Inside a process the capsule can be shared.
+        # The copy can share the capsule, because it stays in the same process.
         memo[id(self)] = new = self.clone()
         return new
 

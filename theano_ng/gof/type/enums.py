@@ -19,11 +19,11 @@ class EnumType(Type, dict):
     Parameters
     ----------
     **kwargs
-        ``NAME=value`` or ``NAME=(alias, value)``; ``(value, alias)`` is accepted too. A name begins with a capital
+        ``NAME=value`` or ``NAME=(alias, value)``. ``(value, alias)`` is also accepted. A name begins with a capital
         letter and consists of capital letters, digits and underscores. A value is an int, a float or a bool (which
         becomes an int). An alias is a string, for Python code only.
     ctype : str, optional
-        The C type of the param; 'double' by default.
+        The C type of the param. By default, 'double'.
     cname : str, optional
         The C name of the enumeration. By default, it is `ctype` with blanks replaced by underscores.
 
@@ -67,7 +67,7 @@ class EnumType(Type, dict):
                         "%s: when using a tuple to define a constant, your tuple should contain 2 values: alias and value,"
                         " not %r" % (type(self).__name__, value)
                     )
-                # The documentation writes both orders; values are never strings.
+                # Accept both orders, because the documentation writes both. Values are never strings.
                 alias, value = value if isinstance(value[0], str) else reversed(value)
                 if not isinstance(alias, str):
                     raise TypeError("%s: constant alias should be a string, got %r." % (type(self).__name__, alias))
@@ -125,7 +125,7 @@ class EnumType(Type, dict):
         return (self.ctype, self.cname, self._value_key(), tuple(sorted(self.aliases.items())))
 
     def _value_key(self) -> tuple[Any, ...]:
-        # Compare the text of values: 1 and 1.0 differ in C, and NaN has to equal itself.
+        # Compare the repr of values: 1 and 1.0 differ in C, and NaN has to equal itself.
         return tuple((name, repr(self[name])) for name in sorted(self))
 
     def __hash__(self) -> int:  # type: ignore[override]
@@ -163,7 +163,8 @@ class EnumType(Type, dict):
         return tuple(sorted(self.aliases))
 
     def fromalias(self, alias: str) -> int | float:
-        """Return the value for an alias. If there is no such alias, return the value of the constant of that name.
+        """Return the value for an alias. If no constant has this alias, return the value of the constant with this
+        name.
 
         Raises
         ------
@@ -178,13 +179,13 @@ class EnumType(Type, dict):
         return self[name]
 
     def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> int | float:
-        """Return `data` if it is one of the values.
+        """Return the value of the constant that `data` stands for.
 
         Parameters
         ----------
         data : int, float or str
-            The value. Unless `strict`, it may also be an alias or the name of a constant, or a number of another class
-            (bool, NumPy's) that equals a constant.
+            A value. If `strict` is False, also an alias, the name of a constant, or a number of another class (bool or
+            a NumPy scalar) that equals a constant.
         strict : bool
         allow_downcast : bool, optional
             It has no effect, because no conversion loses information.
@@ -217,19 +218,20 @@ class EnumType(Type, dict):
         return bool(a == b or (a != a and b != b))
 
     def values_eq_approx(self, a: Any, b: Any) -> bool:
-        # Neighbouring constants may be close to each other, and integers are never approximate.
+        # Neighboring constants may be close to each other, and integers are never approximate.
         if isinstance(a, int) and isinstance(b, int):
             return a == b
         return self.values_eq(a, b) or abs(a - b) <= 1e-8 * max(abs(a), abs(b)) < float("inf")
 
     def _names(self) -> list[str]:
-        """Return the constants in the order in which they are written to C code."""
+        """Return the names of the constants in the order in which they are written to C code."""
         return sorted(self)
 
     def c_to_string(self) -> str:
-        """Return the C function ``int theano_enum_to_string_<cname>(<ctype> value, char* output_string)``.
+        """Return C code that defines ``int theano_enum_to_string_<cname>(<ctype> value, char* output_string)``.
 
-        It writes the name of the constant. For an unknown value, it sets a ValueError and returns a nonzero value.
+        The function writes the name of the constant. For an unknown value, it sets a ValueError and returns a nonzero
+        value.
         """
         cases = "\n".join(
             '    if (%s) { strcpy(output_string, "%s"); return 0; }'
@@ -280,12 +282,12 @@ static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string)
 
 
 def check_enum_constants(types: Iterable[Any]) -> None:
-    """Refuse a module in which one macro would have two values: C would use the last value for all nodes.
+    """Raise an error if one macro would have two values in a module, because C would use the last value for all nodes.
 
     Parameters
     ----------
     types : iterable
-        Types. Enums are searched among them, and among the fields of types that bundle others.
+        Types. Enums are searched among them, and among the fields of types that bundle other types.
 
     Raises
     ------
@@ -306,7 +308,7 @@ def check_enum_constants(types: Iterable[Any]) -> None:
 
 
 def _c_number(value: int | float) -> str:
-    """Return the C text of a constant's value. Negative values are in parentheses."""
+    """Return a constant's value as a C expression. A negative value is in parentheses."""
     if isinstance(value, float):
         return {"inf": "INFINITY", "-inf": "(-INFINITY)", "nan": "NAN"}.get(
             repr(value), "(%r)" % value if value < 0 else repr(value)
@@ -336,7 +338,7 @@ class EnumList(EnumType):
     *args : str or (str, str)
         ``'NAME'`` or ``('NAME', 'alias')``.
     ctype : str, optional
-        'int' by default.
+        By default, 'int'.
     cname : str, optional
 
     Examples
@@ -385,7 +387,7 @@ class CEnumType(EnumList):
     *args : str or (str, str)
         ``'NAME'`` or ``('NAME', 'alias')``.
     ctype : str, optional
-        'int' by default.
+        By default, 'int'.
     cname : str, optional
     """
 
@@ -406,5 +408,5 @@ class CEnumType(EnumList):
         """ % dict(name=name, cases=cases, classname=re.sub(r"\W", "_", type(self).__name__), fail=sub["fail"])
 
     def c_code_cache_version(self) -> tuple[Any, ...]:
-        # The C values depend on the headers, so only names and positions count.
+        # The C values depend on the headers, so the version depends only on names and positions.
         return (2, super().c_code_cache_version())

@@ -1,6 +1,7 @@
 """Rules for complex numbers in programs of the interpreter.
 
-A program holds a complex number as two floats. The steps compute as the scalar ops and complex_numbers.h do.
+A program holds a complex number as two floats. The steps compute the same results as the scalar ops and
+complex_numbers.h.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from theano_ng.scalar.types import upcast
 if TYPE_CHECKING:
     from theano_ng.loops.blocks.steps import Writer
 
-    # A number in a program: its kind and its index.
+    # A value in a program: its kind and its number.
     Pair: TypeAlias = tuple[str, int]
-    # A Pair, or the Parts of a complex number. Which of them it is follows from the dtype.
+    # A Pair for a real number, or the Parts of a complex number. The dtype determines which.
     Value: TypeAlias = Any
     Rule: TypeAlias = Callable[[Writer, Any, list[Value], str], Value]
 
 
 class Parts(NamedTuple):
-    """A complex number: the values of its real and imaginary part, float32 or float64.
+    """A complex number: the values of its real and imaginary parts, float32 or float64.
 
-    So sums and products of complex numbers need only the instructions for floats.
+    Because of this representation, sums and products of complex numbers need only the instructions for floats.
     """
 
     re: Pair
@@ -39,7 +40,7 @@ class Parts(NamedTuple):
 
 
 def _each(name: str) -> Rule:
-    """Return a rule that applies an instruction to the real parts and to the imaginary parts of the operands."""
+    """Return a rule that applies one instruction to the real parts and to the imaginary parts of the operands."""
 
     def rule(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value:
         result, part = None, PARTS[dtype]
@@ -140,7 +141,7 @@ def _choice(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Value
 
 
 def _chosen(writer: Writer, condition: Pair, x: Parts, y: Parts) -> Value:
-    """Return the parts of `x` if the condition is true, else those of `y`."""
+    """Return the parts of `x` if the condition is true, otherwise the parts of `y`."""
     part = writer.dtypes[x.re]
     return Parts(*[writer.emit("Switch_" + part, part, condition, *pair) for pair in zip(x, y)])
 
@@ -167,7 +168,7 @@ def _common(writer: Writer, operands: list[Value]) -> list[Value]:
 
 
 def _order(writer: Writer, operator: str, x: Parts, y: Parts) -> Value:
-    """Return the value of ``x < y`` (`operator` "LT") or ``x <= y`` ("LE") in the order of NumPy.
+    """Return the value of ``x < y`` (`operator` "LT") or ``x <= y`` ("LE") in the order that NumPy uses.
 
     See `scalar.ops_compare.compare_complex`.
     """
@@ -197,9 +198,10 @@ def _extremum(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Val
 
 
 _true_div = TrueDiv()
-# Scalar ops whose rule also applies to real operands.
+# The scalar ops whose rule also applies to real operands.
 OF_PARTS = {Real, Imag, Conj, Complex, ComplexFromPolar, Angle}
-# Class of scalar op -> rule. ``rule(writer, op, operands, dtype)`` returns the value of an op that computes in `dtype`.
+# Class of scalar op -> rule. ``rule(writer, op, operands, dtype)`` returns the value of an op whose operands have
+# `dtype`.
 COMPLEX_RULES: dict[Any, Rule] = {
     **{Add: _each("Add"), Sub: _each("Sub"), Neg: _each("Neg"), Mul: _product, Sqr: _product, Inv: _inverse},
     **{Real: _real, Imag: _imag, Conj: _conjugate, Complex: _complex, ComplexFromPolar: _from_polar, Angle: _angle},

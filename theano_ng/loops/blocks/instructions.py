@@ -1,8 +1,8 @@
 """The instructions of the interpreter in tensor/native/blocks: operations on blocks of elements.
 
-An instruction is a scalar op on operands of one dtype, a conversion, or the rounding for float16. Instructions are
+An instruction is a scalar op on operands of one dtype, a conversion, or the rounding to float16. Instructions are
 compiled with the package, from the C code of the scalar ops: `misc.write_instructions` writes this code to
-native/blocks/instructions.h, one row for each instruction.
+native/blocks/instructions.h, with one row for each instruction.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ INSTRUCTIONS_HEADER = os.path.join(_PACKAGE, "tensor", "native", "blocks", "inst
 DTYPES = (*discrete_dtypes, "float32", "float64")
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
-# Instructions for complex numbers, which programs hold as two floats (`complex_steps.Parts`). They split and join
-# complex numbers, and compute the absolute value. Other ops on complex numbers are instructions on joined numbers.
+# Instructions for complex numbers, which programs hold as two floats (`complex_steps.Parts`). They split complex
+# numbers into parts, join parts, and compute the absolute value. Other ops on complex numbers are instructions on
+# joined numbers.
 _OF_COMPLEX = {
     "Real": ("ROW1", "{part}, {number}", "z = TNG_RE(x0);"),
     "Imag": ("ROW1", "{part}, {number}", "z = TNG_IM(x0);"),
@@ -68,17 +69,18 @@ register(
 
 
 def operand_dtype(op: Any, dtypes: Sequence[str], computed: str) -> str | None:
-    """Return the dtype in which a registered op computes, or None.
+    """Return the dtype in which a registered op computes.
 
-    The C code of the op converts the operands to this dtype. The result is None if the C code has no such conversion.
+    The C code of the op converts the operands to this dtype. Return None if the C code makes no such conversion.
 
     Parameters
     ----------
     op : ScalarOp
     dtypes : list of str
-        The dtypes of the operands; float16 is not allowed.
+        The dtypes of the operands. float16 is not allowed.
     computed : str
-        The dtype of the result, before a conversion to the dtype of an input that it overwrites.
+        The dtype of the result. If the result overwrites an input, it is the dtype before the conversion to the dtype
+        of this input.
     """
     if isinstance(op, LogicalComparison):
         common = upcast(*dtypes)
@@ -92,7 +94,7 @@ def operand_dtype(op: Any, dtypes: Sequence[str], computed: str) -> str | None:
 
 
 def name_of(op: Any, dtype: str) -> str | None:
-    """Return the name of the instruction for a registered op on operands of `dtype`, or None for other ops."""
+    """Return the name of the instruction for a registered op on operands of `dtype`. Return None for other ops."""
     return "%s_%s" % (type(op).__name__, dtype) if type(op) in _registered else None
 
 
@@ -157,7 +159,7 @@ def _operands(op: Any, dtype: str) -> list[str]:
 
 
 def _row(op: Any, dtype: str) -> str | None:
-    """Return the row of an op on operands of a dtype, or None if there is no such instruction."""
+    """Return the row of an op on operands of a dtype. Return None if this instruction does not exist."""
     operands = _operands(op, dtype)
     try:
         node = op.make_node(*[get_scalar_type(d).make_variable() for d in operands])
@@ -186,7 +188,7 @@ def _body(op: Any, dtypes: Sequence[str], out: str) -> str:
 
 @functools.cache
 def instruction_module() -> Any:
-    """Return the module of instructions for this processor: that with the widest SIMD vectors that it supports."""
+    """Return the module of instructions with the widest SIMD vectors that this processor supports."""
     name = "theano_ng.tensor.native.blocks_v%d"
     for level in range(processor_level(), 1, -1):
         try:

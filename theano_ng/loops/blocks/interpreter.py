@@ -1,8 +1,8 @@
 """The translation of loop programs to programs for the interpreter in tensor/native/blocks.
 
-The interpreter has the interface of a compiled kernel, so that drivers such as native/elemwise.c can call either. It
-computes the same results as compiled kernels, in the same order: it executes one instruction after the other, each for
-a block of elements.
+The interpreter has the interface of a compiled kernel, so that drivers such as native/elemwise.c can call either of
+them. It computes the same results as compiled kernels, in the same order: it executes one instruction after the other,
+each for a block of elements.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from theano_ng.loops.blocks.complex_steps import Pair, Value
     from theano_ng.loops.program import LoopProgram
 
-# Flags of operands, in addition to their `Access`, as in native/blocks/interpreter.c.
+# Flags of operands in addition to their `Access`. native/blocks/interpreter.c defines the same flags.
 _MOVES, _READ_ONCE = 4, 8
 
 _LOOP = "loop"
@@ -53,8 +53,8 @@ def interpreted(program: LoopProgram) -> Interpretation | None:
 def _translated(program: LoopProgram) -> Interpretation:
     """Return the Interpretation of a program without Composites.
 
-    Whether an input that is MAYBE_BROADCAST is the same for all elements is known only at run time. If there is such an
-    input, there is a second program for that case.
+    It is known only at run time if an input that is MAYBE_BROADCAST is the same for all elements. If there is such an
+    input, the Interpretation contains a second program for this case.
     """
     alternate = next((k for k, x in enumerate(program.inputs) if x.access == Access.MAYBE_BROADCAST), -1)
     other = None
@@ -76,7 +76,7 @@ def _translated(program: LoopProgram) -> Interpretation:
 
 
 def _write(writer: Writer, program: LoopProgram) -> Callable[[int | Literal], Value]:
-    """Write the steps of a program; return a function from its values to the values of the writer."""
+    """Write the steps of a program. Return a function from the values of the program to the values of the writer."""
     dtypes, values = program.dtypes(), [writer.operand(k) for k in range(len(program.inputs))]
 
     def value(v: int | Literal) -> Value:
@@ -95,13 +95,13 @@ def _finish(
 ) -> tuple[dict[Pair, int], list[Value]]:
     """Emit the conversions and copies that store results in the output operands.
 
-    A step whose result is an output stores it directly if possible. An output may share the memory of an input, so no
+    If possible, a step whose result is an output stores it directly. An output may share memory with an input, so no
     step reads an input after an output has been written.
 
     Returns
     -------
     place : dict
-        For each value that is stored, the number of the output operand.
+        Stored value -> the number of the output operand.
     outputs : list of values
         The outputs, renumbered.
     """
@@ -132,7 +132,7 @@ def _copy(writer: Writer, value: Value) -> Pair:
 
 
 def _registers(writer: Writer, place: dict[Pair, int], kept: Iterable[Pair]) -> tuple[dict[Pair, int], int]:
-    """Assign registers to the results that are not in `place`, the dict of results that are stored in output operands.
+    """Assign registers to results. Results in the dict `place` are stored in output operands and need no register.
 
     Results in `kept` keep their registers to the end.
 
@@ -153,8 +153,8 @@ def _registers(writer: Writer, place: dict[Pair, int], kept: Iterable[Pair]) -> 
     count = 0
     for k, (_, value, operands) in enumerate(writer.steps):
         done = [v for v in dict.fromkeys(operands) if v in registers and last[v] == k]
-        # A result may overwrite an operand of equal item size. If the items of the operand were smaller, the result
-        # would overwrite elements that are still to be read.
+        # A result may overwrite an operand of the same item size. If the items of the operand were smaller, the result
+        # would overwrite elements that have not been read yet.
         size = np.dtype(writer.dtypes[value]).itemsize
         same = [np.dtype(writer.dtypes[v]).itemsize == size for v in done]
         free += [registers[v] for v, fits in zip(done, same) if fits]
@@ -186,11 +186,11 @@ def _packed(
     dtypes : list of str
         The dtypes of the outputs.
     until : list of values
-        The value that ends an outer loop, if any.
+        The value that ends an outer loop, in a list. The list is empty if no value ends the loop.
     alternate : int
-        The index of an input that may be broadcast; -1 if there is none.
+        The index of an input that is MAYBE_BROADCAST. It is -1 if no input is.
     other : Interpretation or None
-        The program for the case that this input is the same for all elements.
+        The program for the case that the input `alternate` is the same for all elements.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def _packed(
 
 
 def _aligned(value: np.ndarray, length: int) -> np.ndarray:
-    """Return a block whose elements are all equal to `value`, aligned to a cache line."""
+    """Return a block that is aligned to a cache line. All its elements are equal to ``value[0]``."""
     room: np.ndarray = np.empty(length * value.itemsize + 64, dtype=np.uint8)
     start = -room.ctypes.data % 64
     block = room[start : start + length * value.itemsize].view(value.dtype)

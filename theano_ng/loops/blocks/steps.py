@@ -1,6 +1,6 @@
 """The translation of scalar ops to steps of a program for the interpreter of elementwise operations.
 
-The steps are in the order in which compiled kernels compute.
+The order of the steps is the order in which compiled kernels compute.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _COMPLEX = {part: dtype for dtype, part in PARTS.items()}
 
 
 class Unsupported(Exception):
-    """Raised if there is no instruction for a scalar op."""
+    """Error: no instruction exists for a scalar op."""
 
 
 class Writer:
     """The values and steps of a program under construction.
 
-    A value is a pair ``(kind, number)`` with the kinds "operand", "constant" and "result", or the `Parts` of a complex
-    number. Results are numbered in the order of computation. They get registers when the program is complete.
+    A value is a pair ``(kind, number)`` with the kind "operand", "constant" or "result", or the `Parts` of a complex
+    number. Results are numbered in the order of computation. Registers are assigned when the program is complete.
     """
 
     def __init__(self, dtypes: Sequence[str]) -> None:
         self.dtypes = {("operand", k): dtype for k, dtype in enumerate(dtypes)}
         self.constants: dict[tuple[str, bytes], Pair] = {}
-        self.steps: list[Instruction] = []  # name of the instruction, its result, its operands
+        self.steps: list[Instruction] = []  # tuples: name of the instruction, its result, its operands
 
     def emit(self, name: str, dtype: str, *operands: Pair) -> Pair:
         value = ("result", len(self.steps))
@@ -52,7 +52,10 @@ class Writer:
         return _COMPLEX[self.dtypes[value.re]] if isinstance(value, Parts) else self.dtypes[value]
 
     def operand(self, k: int) -> Value:
-        """Return the value of operand `k`: converted to float32 if it is float16, `Parts` if it is complex."""
+        """Return the value of operand `k`.
+
+        It is converted to float32 if it is float16. It is `Parts` if it is complex.
+        """
         value, dtype = ("operand", k), self.dtypes["operand", k]
         if is_complex(dtype):
             return self.split(value, dtype)
@@ -62,7 +65,7 @@ class Writer:
         return Parts(*[self.emit("%s_%s" % (part, dtype), PARTS[dtype], value) for part in ("Real", "Imag")])
 
     def join(self, value: Parts) -> Pair:
-        """Emit the complex number that has the given parts, in its memory layout."""
+        """Emit the instruction that joins two parts to a complex number. Return the value of this number."""
         dtype = self.dtype_of(value)
         return self.emit("Complex_" + dtype, dtype, *value)
 
@@ -95,7 +98,7 @@ class Writer:
         ----------
         op : ScalarOp
         operands : list of values
-            An operand is float32 if its dtype in `dtypes` is float16.
+            The values of the operands. An operand with the dtype float16 in `dtypes` is float32.
         dtypes : list of str
             The input dtypes of the op.
         out : str
@@ -132,7 +135,7 @@ class Writer:
         return result
 
     def of_complex(self, op: Any, operands: list[Value], computed: str) -> Parts:
-        """Emit an instruction on joined complex numbers; return the parts of its result."""
+        """Emit an instruction on joined complex numbers. Return the parts of its result."""
         name: Any = name_of(op, computed)
         if not is_complex(computed) or name not in instruction_module().instructions:
             raise Unsupported
@@ -145,7 +148,7 @@ class Writer:
             operands = [self.convert(operands[0], "bool"), *[self.convert(v, dtype) for v in operands[1:]]]
         else:
             operands = [self.convert(v, dtype) for v in operands]
-        # The result of an instruction has the dtype of the instruction, or bool.
+        # The result of an instruction is bool, or it has the dtype of the instruction.
         given = "bool" if computed == "bool" else dtype
         if op.nin < 0:
             result = operands[0]
@@ -157,7 +160,7 @@ class Writer:
 
 
 def needed(writer: Writer, outputs: list[Value]) -> list[Value]:
-    """Remove the steps whose results are unused, such as parts of complex numbers.
+    """Remove the steps whose results are not used, such as unused parts of complex numbers.
 
     Steps with integer results remain, because they detect divisions by zero.
 
@@ -182,7 +185,7 @@ def needed(writer: Writer, outputs: list[Value]) -> list[Value]:
 
 
 def chain(writer: Writer, outputs: list[Value], fixed: Set[Pair]) -> list[Value]:
-    """Replace pairs of steps by one step if there is an instruction for both.
+    """Replace each pair of steps for which a combined instruction exists by one step.
 
     Parameters
     ----------
@@ -202,7 +205,7 @@ def chain(writer: Writer, outputs: list[Value], fixed: Set[Pair]) -> list[Value]
 
 
 def _numbered(writer: Writer, steps: Sequence[Instruction], outputs: list[Value]) -> list[Value]:
-    """Replace the steps of a writer, renumber the results accordingly, and return the renumbered outputs."""
+    """Set the steps of a writer and renumber the results. Return the renumbered outputs."""
     replaced = [value for _, value, _ in (*writer.steps, *steps)]
     del writer.steps[:]
     names = {}
@@ -217,7 +220,7 @@ def _numbered(writer: Writer, steps: Sequence[Instruction], outputs: list[Value]
 
 
 def single(value: Value) -> tuple[Pair, ...]:
-    """Return a tuple of the values of which a value consists: its parts, or itself."""
+    """Return the values of which a value consists: its two parts if it is complex, otherwise the value itself."""
     return value if isinstance(value, Parts) else (value,)
 
 

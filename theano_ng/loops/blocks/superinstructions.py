@@ -1,8 +1,8 @@
 """Instructions of the interpreter that combine two cheap operations on floats.
 
 The intermediate result of such a pair is not stored in memory. An operand that is the same for all elements is read
-once. The combination does not change any rounding: a product and a sum that are rounded only once are a single step
-already (`scalar.contraction`).
+only once. The combination does not change any rounding: a product and a sum that are rounded together are already a
+single step (`scalar.contraction`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from theano_ng.loops.blocks.complex_steps import Pair
     from theano_ng.loops.blocks.steps import Instruction
 
-# The C expression of each step, made from the names of its operands and their dtype.
+# The C expression of each step, as a function of the names of its operands and their dtype.
 _SINGLE = {
     "Add": lambda args, dtype: "%s + %s" % args,
     "Sub": lambda args, dtype: "%s - %s" % args,
@@ -33,15 +33,15 @@ def _arity(name: str) -> int:
 
 
 def _pairs() -> dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
-    """Return a dict: instruction -> (first step, second step, operands of the first, operands of the second).
+    """Return a dict: instruction -> (first step, second step, operands of the first step, operands of the second step).
 
-    Among the operands of the second step, ``t`` is the result of the first.
+    In the operands of the second step, ``t`` is the result of the first step.
     """
     found = {}
     for first, second in itertools.product(_SINGLE, _SINGLE):
         n = _arity(first)
         for at in (0, 2) if _arity(second) == 3 else (0, 1) if second == "Sub" else (0,):
-            # `scalar.contraction` has combined a product and a sum to one step already.
+            # `scalar.contraction` has already combined a product and a sum to one step.
             if n + _arity(second) - 1 > 4 or (first == "Mul" and second in ("Add", "Sub")):
                 continue
             others = ["x%d" % k for k in range(n, n + _arity(second) - 1)]
@@ -59,7 +59,10 @@ PAIRS = _pairs()
 
 
 def _masks(name: str) -> tuple[str, ...]:
-    """Return the variants of an instruction. Each is a string with the letters of the operands that it reads once."""
+    """Return the variants of an instruction.
+
+    Each variant is a string of the letters of the operands that are read once.
+    """
     if name in PAIRS:
         n = _arity(PAIRS[name][0]) + _arity(PAIRS[name][1]) - 1 - (name == "horner")
         return {3: ("bc", "c", ""), 4: ("cd", "d", "")}[n]
@@ -72,7 +75,7 @@ def c_source(c_types: dict[str, str]) -> list[str]:
     Parameters
     ----------
     c_types : dict
-        dtype -> its C type.
+        dtype -> C type.
     """
     lines = []
     for dtype, number in c_types.items():
@@ -106,7 +109,7 @@ def instruction_name(name: str, mask: str, dtype: str) -> str:
     return "%s_%s%s" % (name, mask + "_" if mask else "", dtype)
 
 
-# Instruction -> the indices of the operands that it reads once.
+# Instruction -> the indices of the operands that are read only once.
 READ_ONCE = {
     instruction_name(name, mask, dtype): frozenset(map(_PLACES.index, mask))
     for name in (*_SINGLE, *PAIRS)
@@ -122,16 +125,16 @@ def _split(name: str) -> tuple[Any, Any]:
 
 
 def combine_steps(steps: Sequence[Instruction], kept: Set[Pair], fixed: Callable[[Pair], bool]) -> list[Instruction]:
-    """Combine pairs of steps to single steps.
+    """Combine pairs of steps into single steps.
 
     Parameters
     ----------
     steps : list
-        As in `steps.Writer`.
+        The steps, in the format of `steps.Writer`.
     kept : set of values
-        The results that must remain, since the outputs use them.
+        The results that must remain because the outputs use them.
     fixed : callable
-        Returns True for a value that is the same for all elements.
+        A function that returns True for a value that is the same for all elements.
 
     Returns
     -------
@@ -161,7 +164,10 @@ def combine_steps(steps: Sequence[Instruction], kept: Set[Pair], fixed: Callable
 def _pair(
     first: str, second: str, inner: tuple[Pair, ...], outer: tuple[Pair, ...], at: int
 ) -> tuple[str, tuple[Pair, ...]] | None:
-    """Return the instruction that combines two steps, and its operands; None if there is no such instruction."""
+    """Return the instruction that combines two steps, and its operands.
+
+    Return None if this instruction does not exist.
+    """
     others = [v for i, v in enumerate(outer) if i != at]
     if at == 1 and second in _COMMUTATIVE:
         at = 0
@@ -173,7 +179,10 @@ def _pair(
 
 
 def _read_once(step: Instruction, fixed: Callable[[Pair], bool]) -> Instruction:
-    """Return a variant of a step that reads operands once if they are the same for all elements, or the step itself."""
+    """Return a variant of a step that reads operands only once if they are the same for all elements.
+
+    Return the step itself if no operand is.
+    """
     name, value, operands = step
     operation, _, dtype = name.rpartition("_")
     if (operation not in _SINGLE and operation not in PAIRS) or dtype not in ("float32", "float64"):
