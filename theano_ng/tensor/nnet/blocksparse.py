@@ -55,7 +55,10 @@ def _check_length(op, name, axis, got, expected):
 
 
 def _check_range(op, name, indices, shape, n):
-    """Raise ValueError if `indices` does not have the given shape, and IndexError if an index is not one of n blocks."""
+    """Raise ValueError if `indices` has another shape. Raise IndexError if an index is not one of the `n` blocks.
+
+    The message contains `name`, the name of the argument.
+    """
     who = type(op).__name__
     if indices.shape != shape:
         raise ValueError("%s: %s has shape %s, expected %s" % (who, name, indices.shape, shape))

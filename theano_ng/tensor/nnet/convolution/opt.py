@@ -53,8 +53,9 @@ images, kernels, maps, lengths = names("images", "kernels", "maps", "lengths")
 
 
 def _implemented(convdim, *op_classes):
-    """Return a row (pattern, replacement) that replaces convolutions of some classes and dimensions by the Op that
-    computes them.
+    """Return a row (pattern, replacement) that replaces convolutions by the Op that computes them.
+
+    The row matches the Ops of some classes for `convdim` dimensions.
     """
 
     def computed(op, first, second, shape, out):
