@@ -27,7 +27,8 @@ from theano_ng.scalar.variables import ScalarConstant
 # These ops are printed as operators inside a Composite. All other ops are printed as calls.
 _OPERATORS = {Add: "+", Mul: "*", Sub: "-", TrueDiv: "/", IntDiv: "//", Pow: "**", Mod: "%"}
 
-# If the text of a sub-expression with several uses is longer than this number, it is printed once, under a name.
+# A sub-expression is printed once, under a name, if its text is longer than _LONGEST_TEXT, or if it is used several
+# times and its text is longer than _LONGEST_SHARED_TEXT.
 _LONGEST_SHARED_TEXT = 200
 _LONGEST_TEXT = 4000
 

@@ -52,7 +52,7 @@ def check_and_normalize_axes(x: TensorLike, axis: Any) -> Any:
         if axis.dtype not in DISCRETE:  # type: ignore[attr-defined]
             raise TypeError("The axis of a reduction must be an integer, got %s" % (axis,))
         axis = axis.data
-    # Ranges and sets are allowed, too. Iterators are not, since functions with keepdims read the axes twice.
+    # Ranges and sets are allowed, too. Iterators are not allowed, because functions with keepdims read the axes twice.
     several = (
         isinstance(axis, np.ndarray)
         and axis.ndim

@@ -152,7 +152,10 @@ class CAReduce(NativeOp, Op):
     # -- derivatives ----------------------------------------------------------------------------------------------
 
     def _expand(self, x, reduced):
-        """Insert the reduced dimensions into `reduced`, which has the rank of the output, as broadcastable dimensions."""
+        """Insert the reduced dimensions into `reduced`, as broadcastable dimensions.
+
+        `reduced` has the rank of the output.
+        """
         axes = self._axes(x.type.ndim)
         kept = iter(range(reduced.type.ndim))
         order = ["x" if d in axes else next(kept) for d in range(x.type.ndim)]
@@ -518,12 +521,11 @@ class Prod(CAReduceDtype):
         return self.axis, self.dtype, self.acc_dtype, self.no_zeros_in_input
 
     def L_op(self, inp, out, grads):
-        """Return the gradient: for each element, the product of its group (the elements that are reduced together),
-        divided by it.
+        """Return the gradient: for each element, the product of its group divided by the element.
 
-        If a group contains one zero, the gradient of the zero is the product of the other elements
-        (`ProdWithoutZeros`). The gradients of the other elements are zero. If a group contains several zeros, all
-        gradients are zero. The graph counts the zeros of each group.
+        A group consists of the elements that are reduced together. If a group contains one zero, the gradient of the
+        zero is the product of the other elements (`ProdWithoutZeros`), and the gradients of the other elements are
+        zero. If a group contains several zeros, all gradients are zero. The graph counts the zeros of each group.
         """
         (x,), (gz,) = inp, grads
         if out[0].type.dtype not in CONTINUOUS:

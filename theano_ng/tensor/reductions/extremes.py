@@ -284,9 +284,7 @@ def argmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVa
 
 
 def _reversed_order(x):
-    """Return a tensor of the dtype of `x` whose elements are ordered in reverse: if a < b in `x`, then a > b in the
-    result.
-    """
+    """Return a tensor of the dtype of `x` whose elements have the reverse order: if a < b in `x`, then a > b here."""
     if x.dtype in DISCRETE:
         # -x overflows for the smallest integer and for unsigned integers. ~x = -x-1 does not overflow. For a bool, ~x
         # is the negation.
