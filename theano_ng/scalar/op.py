@@ -441,7 +441,7 @@ class ScalarOp(Op):
 
     @property
     def c_support_is_c(self):
-        """True if the support code is known to be plain C code without headers, so that a kernel may be compiled as C."""
+        """True if the support code is known to be plain C code without headers. Then a kernel can be compiled as C."""
         cls = type(self)
         return all(
             getattr(cls, method) is getattr(ScalarOp, method)
