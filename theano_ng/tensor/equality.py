@@ -11,7 +11,7 @@ from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.reshaping import Reshape
 
 MAX_NODES = 30
-"""The maximum number of terms of a sum that are compared."""
+"""The maximum number of terms of a sum that are examined."""
 
 MAX_COMPARED = 12
 """The maximum number of pairs of nodes that are compared.
