@@ -441,7 +441,10 @@ class ScalarOp(Op):
 
     @property
     def c_support_is_c(self):
-        """True if the support code is known to be plain C code without headers. Then a kernel can be compiled as C."""
+        """True if the support code is known to be plain C code without headers. Then a kernel can be compiled as C.
+
+        The support code of the base class is plain C. A class that overrides its support code or headers may need C++.
+        """
         cls = type(self)
         return all(
             getattr(cls, method) is getattr(ScalarOp, method)

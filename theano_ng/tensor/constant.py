@@ -3,7 +3,7 @@
 * :func:`as_tensor_variable` converts nearly any value to a tensor variable.
 * :func:`constant` wraps a value in a :class:`TensorConstant`.
 * :func:`get_scalar_constant_value` finds the value of a constant scalar, even if a few nodes compute the scalar from a
-constant.
+  constant.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _multi(*fns: Callable[..., TensorVariable]) -> Any:
     * an integer n: the constructor returns a list of n unnamed variables;
     * several names: the constructor returns a list with one variable per name;
     * a single string, which is split into one-letter names: ``scalars('abc')`` returns three variables. For a string of
-    one letter, the constructor returns one variable instead of a list.
+      one letter, the constructor returns one variable instead of a list.
     """
 
     def plural(fn: Callable[..., TensorVariable]) -> Callable[..., list[TensorVariable]]:

@@ -28,7 +28,10 @@ __all__ = ["Bincount", "bincount", "Unique"]
 
 
 class Bincount(NativeOp, Op):
-    """An Op that counts the occurrences of each value, or sums the weights of each value."""
+    """An Op that counts the occurrences of each value, or sums the weights of each value.
+
+    Inputs: an integer vector, the minimum length of the result, and optionally the weights.
+    """
 
     __props__ = ()
 

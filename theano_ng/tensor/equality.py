@@ -127,7 +127,10 @@ def summed_along(q, d):
 
 
 def _sum_axes(total, order, q):
-    """Return the dimensions of `q` along which `total` is its sum. Return None if `total` is not such a sum."""
+    """Return the dimensions of `q` along which `total` is its sum. Return None if `total` is not such a sum.
+
+    `order` is the order of the DimShuffle that restores the summed dimensions of `total`.
+    """
     (summed,) = total.owner.inputs
     axes = total.owner.op.axis
     axes = list(range(summed.ndim)) if axes is None else sorted(axes)

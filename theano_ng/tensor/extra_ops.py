@@ -1,4 +1,8 @@
-"""Further tensor operations: cumulative sums, counts, repeated elements, diagonals, indices."""
+"""Further tensor operations: cumulative sums, counts, repeated elements, diagonals, indices.
+
+This module defines the Ops that repeat slices and fill diagonals. It also exports the Ops of
+`reductions.cumulative`, `counting` and `indexing.positions` under their Theano 1.0 names.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,11 @@ _FLOATS = ("float16", "float32", "float64")
 
 
 class _RealTransform(Op):
-    """The base class of the transform and the inverse transform."""
+    """The base class of the transform and the inverse transform.
+
+    Inputs: the array, and an integer vector with the lengths of the real array along the transformed axes.
+    A subclass defines `output_type(inp)`, `fitting_lengths(a)` and the class attributes below.
+    """
 
     __props__ = ()
     # The number of axes that the input has in addition to the axes of the real array.

@@ -18,6 +18,11 @@ class Fourier(Op):
     """``fft(a, n, axis)``: the Fourier transform of `a` along `axis`.
 
     First, `a` is cut or padded with zeros to length `n`.
+
+    Inputs: `a` (any numeric dtype, at least one dimension), `n` (integer scalar), `axis` (integer scalar).
+    None means the last axis for `axis`, and the length of the axis for `n`. The output is complex128.
+    `infer_shape` and `grad` need a constant `axis`.
+    See `numpy.fft.fft`, and `theano_ng.tensor.fft` for transforms of real arrays.
     """
 
     __props__ = ()

@@ -105,7 +105,10 @@ _FUNCTIONS = {
 
 
 def log_of_factors(found, v):
-    """Return the sum of the logarithms of the elements of `Factors`."""
+    """Return the sum of the logarithms of the elements of `Factors`.
+
+    Return None if the product is not positive, or if a logarithm cannot be computed in the dtype of `v`.
+    """
     if not found.constant > 0 or v.dtype == "float16" and any(f.function == T.erfc for f in found.factors):
         return None
     new = None if found.constant == 1 and found.factors else T.constant(np.asarray(np.log(found.constant), v.dtype))
@@ -213,7 +216,10 @@ def terms_of(v):
 
 
 def _positive_terms(v):
-    """Return the terms of a sum. Return None if a number is added to a term that cannot overflow."""
+    """Return the terms of a sum. Return None if a number is added to a term that cannot overflow.
+
+    Only products of exponentials can overflow.
+    """
     terms = terms_of(v)
     if any(number_of(t) is not None for t in terms):
         for term in terms:

@@ -106,6 +106,9 @@ def _as_square(a, n_rows):
 def tensorinv(a: TensorLike, ind: int = 2) -> TensorVariable:
     """Return the 'inverse' of an N-dimensional array, as `numpy.linalg.tensorinv`.
 
+    The result is an inverse of `a` for the operation ``tensordot(a, b, ind)``. Except for rounding errors,
+    ``tensordot(tensorinv(a), a, ind)`` is the identity tensor of this operation.
+
     Parameters
     ----------
     a : tensor_like
@@ -194,6 +197,9 @@ class TensorSolve(Op):
 def tensorsolve(a: TensorLike, b: TensorLike, axes: Sequence[int] | None = None) -> TensorVariable:
     """Solve the tensor equation ``a x = b`` for x, as `numpy.linalg.tensorsolve`.
 
+    The product sums over all indices of x and the rightmost indices of `a`, as for example in
+    ``tensordot(a, x, axes=len(b.shape))``.
+
     Parameters
     ----------
     a : tensor_like
@@ -218,7 +224,24 @@ def tensorsolve(a: TensorLike, b: TensorLike, axes: Sequence[int] | None = None)
 
 
 class lstsq(Op):
-    """An Op that computes the least-squares solution of ``dot(x, solution) = y``, as `numpy.linalg.lstsq`."""
+    """An Op that computes the least-squares solution of ``dot(x, solution) = y``, as `numpy.linalg.lstsq`.
+
+    Use it as ``lstsq()(x, y, rcond)``. Inputs:
+
+    * x: a matrix (M, N);
+    * y: a vector (M,) or a matrix (M, K);
+    * rcond: a number or None. Singular values below rcond times the largest singular value are treated as zero. -1
+      means the machine precision, None means the machine precision times max(M, N).
+
+    Outputs:
+
+    * the solution, of shape (N,) or (N, K);
+    * the sums of squared residuals, of shape (K,) or (1,). This output is empty if the rank is below N or if M <= N;
+    * the rank, an int64;
+    * the singular values.
+
+    The gradient is not implemented: use `pinv`, or solve the normal equations.
+    """
 
     __props__ = ()
 
@@ -347,6 +370,8 @@ extract_diag = ExtractDiag()
 
 def diag(x: TensorLike) -> TensorVariable:
     """Return the diagonal of a matrix, or a diagonal matrix with the given vector as its diagonal.
+
+    NumPy's parameter ``k`` is supported only by `theano_ng.tensor.diag`.
 
     Parameters
     ----------

@@ -1,4 +1,9 @@
-"""Random numbers from NumPy's generators: the Type of a generator's state, the Op, and functions for distributions."""
+"""Random numbers from NumPy's generators: the Type of a generator's state, the Op, and functions for distributions.
+
+The functions take a state, and return the new state and the sample, so that graphs remain purely functional.
+:class:`~theano_ng.tensor.shared_randomstreams.RandomStreams` is easier to use: it stores the states in shared
+variables. The samples are bitwise equal to the samples of `numpy.random.RandomState`.
+"""
 
 from __future__ import annotations
 
@@ -133,6 +138,8 @@ def copy_of_state(state):
 
 class RandomFunction(Op):
     """An Op that draws a sample by a method of `numpy.random.RandomState`, or by a function of a RandomState.
+
+    Inputs: a state, the shape, and the parameters of the distribution. Outputs: the new state and the sample.
 
     Parameters
     ----------
@@ -499,28 +506,28 @@ def multinomial(
     dtype="int64",
     p_vals=None,
 ):
-    """Sample how often each of several categories occurs in `n` trials.
-    Sample the number of occurrences of each of several categories in `n` trials.
-        Parameters
-        ----------
-        random_state : variable of type `random_state_type`
-        size : sequence of int and integer scalars, integer vector, optional
-            The shape of the sample without its last dimension, which is the dimension of the categories. None means the
-            shape to which n and the leading axes of pvals are broadcast.
-        n : tensor_like of int
-            The number of trials.
-        pvals : tensor_like
-            The probabilities along the last axis.
-        ndim : int, optional
-            The length of `size`.
-        dtype : str
-        p_vals : tensor_like, optional
-            Another name of `pvals`, which the documentation of Theano uses.
+    """Sample the number of occurrences of each of several categories in `n` trials.
 
-        Returns
-        -------
-        new_state, sample : Variable
-            The sample has an additional last dimension for the categories.
+    Parameters
+    ----------
+    random_state : variable of type `random_state_type`
+    size : sequence of int and integer scalars, integer vector, optional
+        The shape of the sample without its last dimension, which is the dimension of the categories. None means the
+        shape to which n and the leading axes of pvals are broadcast.
+    n : tensor_like of int
+        The number of trials.
+    pvals : tensor_like
+        The probabilities along the last axis.
+    ndim : int, optional
+        The length of `size`.
+    dtype : str
+    p_vals : tensor_like, optional
+        Another name of `pvals`, which the documentation of Theano uses.
+
+    Returns
+    -------
+    new_state, sample : Variable
+        The sample has an additional last dimension for the categories.
     """
     if p_vals is not None:
         pvals = p_vals

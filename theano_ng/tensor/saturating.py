@@ -304,7 +304,10 @@ class _Powers:
             self.opposite += power
 
     def factors(self):
-        """Return the list of factors with as few exponentials as possible, because only exponentials can overflow."""
+        """Return the list of factors with as few exponentials as possible, because only exponentials can overflow.
+
+        For instance, ``exp(a) * logistic(-a)`` becomes ``logistic(a)``.
+        """
         positive, negative, exp = self.logistic, self.opposite, self.exp
         if positive * negative < 0:  # Use logistic(a) / logistic(-a) = exp(a).
             n = min(abs(positive), abs(negative)) * (1 if positive > 0 else -1)

@@ -157,7 +157,10 @@ class SortOp(_Sorting):
 
 
 class ArgSortOp(_Sorting):
-    """An Op that returns the int64 indices that sort a tensor along an axis. See :class:`SortOp`."""
+    """An Op that returns the int64 indices that sort a tensor along an axis. See :class:`SortOp`.
+
+    Every kind is stable: equal elements keep their order.
+    """
 
     def _output_type(self, input):
         return TensorType("int64", input.broadcastable)()

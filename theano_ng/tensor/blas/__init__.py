@@ -1,4 +1,16 @@
-"""Products of vectors and matrices that are computed by a BLAS library."""
+"""Products of vectors and matrices that are computed by a BLAS library.
+
+==============  ======================================================================
+`ops`           the Ops, each one BLAS call: `Gemm`, `Gemv`, `Ger`, `Dot22`, `BatchedDot` ...
+`table`         the addresses of the BLAS functions, from SciPy or another library
+`headers`       C declarations for user code
+`c_variants`    the Theano 1.0 module `blas_c`
+`scipy_ger`     the Theano 1.0 module `blas_scipy`: Ger for graphs without C
+==============  ======================================================================
+
+The rewriting rules that insert these Ops are in `tensor/opt/blas.py`. This package exports the names of the
+Theano 1.0 module `theano.tensor.blas`.
+"""
 
 from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
 

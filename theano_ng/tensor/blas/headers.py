@@ -110,7 +110,10 @@ def signatures():
 
 
 def _addresses():
-    """Return the addresses of the functions of `signatures`, in the same order."""
+    """Return the addresses of the functions of `signatures`, in the same order.
+
+    The C definitions of `blas_header_text` call this function when their module is loaded.
+    """
     names = list(signatures())
     return list(map(scipy_addresses("cython_blas", names).__getitem__, names))
 

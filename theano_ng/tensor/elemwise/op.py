@@ -485,7 +485,7 @@ class Elemwise(NativeOp, OpenMPOp):
         return [tuple(shape)] * len(node.outputs)
 
     def do_constant_folding(self, node):
-        """Return False if the node may raise an error (division by zero), which belongs to the run of the function."""
+        """Return False if the node may divide by zero: the error has to be raised when the function runs."""
         return not integer_divisors(node)
 
     def python_constant_folding(self, node):

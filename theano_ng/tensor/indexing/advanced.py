@@ -94,7 +94,10 @@ def zeros_for_gradient(x):
 
 
 def gradient_by_value(gy, x, y):
-    """Return the gradient with respect to y, where y increments a part of x."""
+    """Return the gradient with respect to y, where y increments a part of x.
+
+    `gy` is the gradient with respect to the part.
+    """
     return gy if getattr(x.tag, "takes_whole_parts", False) else sum_over_repeated(gy, y)
 
 
@@ -254,6 +257,8 @@ def _inc_code(op):
 
 class AdvancedIncSubtensor1(NativeOp, Op):
     """An Op that increments or sets rows: for ``(x, y, ilist)``, it returns x with y added to ``x[ilist]``.
+
+    If an index occurs several times, its row is incremented several times.
 
     Parameters
     ----------
@@ -449,6 +454,8 @@ class AdvancedBooleanSubtensor(BaseAdvancedSubtensor):
 
 class BaseAdvancedIncSubtensor(NativeOp, Op):
     """The base class of Ops that increment or set the elements at an advanced index. The inputs are ``(x, y, *index)``.
+
+    An element that is indexed twice is incremented twice.
 
     Parameters
     ----------

@@ -708,29 +708,29 @@ def _is_part(x):
 def set_subtensor(
     x: TensorVariable, y: TensorLike, inplace: bool = False, tolerate_inplace_aliasing: bool = False
 ) -> TensorVariable:
-    """Return the tensor of which x is a part, with this part set to y.
-    Return the tensor from which the part x was taken, with this part set to y.
-        Parameters
-        ----------
-        x : variable
-            The result of indexing, such as ``r[10:]``.
-        y : tensor
-            The value. It is broadcast to x. See the notes of `inc_subtensor`.
-        inplace : bool
-            Users should not set this parameter: rewriting rules decide which operations work in place.
-        tolerate_inplace_aliasing : bool
-            If True, y may share memory with the tensor that `inplace` overwrites, but y must not overlap the part.
+    """Return the tensor from which the part x was taken, with this part set to y.
 
-        Returns
-        -------
-        TensorVariable
-            A new tensor. The original tensor is not changed.
+    Parameters
+    ----------
+    x : variable
+        The result of indexing, such as ``r[10:]``.
+    y : tensor
+        The value. It is broadcast to x. See the notes of `inc_subtensor`.
+    inplace : bool
+        Users should not set this parameter: rewriting rules decide which operations work in place.
+    tolerate_inplace_aliasing : bool
+        If True, y may share memory with the tensor that `inplace` overwrites, but y must not overlap the part.
 
-        Examples
-        --------
-        >>> import theano_ng.tensor as T
-        >>> r = T.ivector()
-        >>> new_r = T.set_subtensor(r[10:], 5)
+    Returns
+    -------
+    TensorVariable
+        A new tensor. The original tensor is not changed.
+
+    Examples
+    --------
+    >>> import theano_ng.tensor as T
+    >>> r = T.ivector()
+    >>> new_r = T.set_subtensor(r[10:], 5)
     """
     return inc_subtensor(x, y, inplace, set_instead_of_inc=True, tolerate_inplace_aliasing=tolerate_inplace_aliasing)
 
@@ -743,6 +743,8 @@ def inc_subtensor(
     tolerate_inplace_aliasing: bool = False,
 ) -> TensorVariable:
     """Return the tensor from which the part x was taken, with y added to this part.
+
+    If an element is indexed twice, it is incremented twice.
 
     Parameters
     ----------

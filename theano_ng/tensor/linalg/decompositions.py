@@ -74,7 +74,10 @@ def _vectors_determined(op, x, *rests):
 
 
 def _undetermined_beyond(k, whole, directions):
-    """Return the tangent of `whole`: `directions` for its first k columns, and NaN for the remaining columns."""
+    """Return the tangent of `whole`: `directions` for its first k columns, and NaN for the remaining columns.
+
+    The remaining columns are an arbitrary basis of a null space.
+    """
     unknown = T.fill(whole, np.asarray(np.nan, whole.dtype))
     return T.set_subtensor(unknown[:, :k], directions)
 
@@ -84,6 +87,9 @@ def _undetermined_beyond(k, whole, directions):
 
 class Eig(Op):
     """An Op that computes the eigenvalues and right eigenvectors of a square matrix, as `numpy.linalg.eig`.
+
+    The outputs have the dtype of the input, because a type cannot depend on values. A real matrix must therefore have
+    real eigenvalues. If a real matrix has complex eigenvalues, convert it by ``T.cast(x, 'complex128')``.
 
     Raises
     ------
@@ -360,7 +366,10 @@ class QRFull(Op):
             store(cell, value, out.dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """Return the gradient (see `_qr_gradient`). The first min(M, N) columns must be linearly independent."""
+        """Return the gradient (see `_qr_gradient`). The first min(M, N) columns must be linearly independent.
+
+        Mode 'raw' has no gradient.
+        """
         (x,) = inputs
         if self.mode == "raw":
             return [grad_undefined(self, 0, x, "mode 'raw' gives LAPACK's reflectors; use 'reduced'.")]

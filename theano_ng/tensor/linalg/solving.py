@@ -98,7 +98,10 @@ def unfolded(x, lower):
 
 
 def _lower_half(x):
-    """Return the lower triangle of a matrix with half of its (real) diagonal."""
+    """Return the lower triangle of a matrix with half of its (real) diagonal.
+
+    For ``X = L L^H`` and the Hermitian matrix ``S = L^-1 dX L^-H``, ``dL = L _lower_half(S)``.
+    """
     return T.tril(x, -1) + diagonal_matrix(x) / 2
 
 

@@ -199,7 +199,12 @@ def correction(x, axes):
 
 
 class AbstractBatchNormTrain(_OverAxes):
-    """Normalization by the statistics of the input. See `batch_normalization_train`."""
+    """Normalization by the statistics of the input. See `batch_normalization_train`.
+
+    Inputs: x, scale, bias, epsilon, running_average_factor, and optionally running_mean and running_var. All statistics
+    have the rank of x, and length 1 along the axes. Outputs: the normalized x, mean, invstd, and the new running
+    averages if running_mean and running_var are inputs.
+    """
 
     def make_node(self, x, scale, bias, epsilon=1e-4, running_average_factor=0.1, running_mean=None, running_var=None):
         if (running_mean is None) != (running_var is None):
@@ -437,7 +442,10 @@ class BatchNormTrainGrad(NativeOp, AbstractBatchNormTrainGrad):
 
 
 class AbstractBatchNormInference(_OverAxes):
-    """Normalization by given statistics. See `batch_normalization_test`."""
+    """Normalization by given statistics. See `batch_normalization_test`.
+
+    Inputs: x, scale, bias, mean, variance, epsilon. The statistics have the rank of x, and length 1 along the axes.
+    """
 
     def make_node(self, x, scale, bias, estimated_mean, estimated_variance, epsilon=1e-4):
         inputs = self._arguments(x, epsilon, scale, bias, estimated_mean, estimated_variance)

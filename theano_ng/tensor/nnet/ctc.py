@@ -105,6 +105,9 @@ def _one_example(frames, labels):
 class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
     """Cost of labels by connectionist temporal classification (Graves et al., 2006). See :func:`ctc`.
 
+    Inputs: activations (time, batch, symbols), labels (batch, length), input lengths (batch). Outputs: costs (batch),
+    and gradients with respect to the activations.
+
     Parameters
     ----------
     compute_grad : bool

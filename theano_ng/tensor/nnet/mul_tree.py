@@ -1,4 +1,8 @@
-"""Products as trees, in which factors can be replaced before the product is built again."""
+"""Products as trees, in which factors can be replaced before the product is built again.
+
+A tree is a pair ``[negative, content]``. `content` is a Variable (a leaf), a list of trees (their product), or None (a
+factor that is 1). If `negative` is true, the value is negated.
+"""
 
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.sigmoids import sigmoid

@@ -133,7 +133,10 @@ class _Windows(NativeOp, Op):
 
 
 class Images2Neibs(_Windows):
-    """An Op that copies image patches (windows) into the rows of a matrix. See :func:`images2neibs`."""
+    """An Op that copies image patches (windows) into the rows of a matrix. See :func:`images2neibs`.
+
+    Inputs: the images, neib_shape, neib_step.
+    """
 
     def make_node(self, ten4, neib_shape, neib_step=None):
         ten4, neib_shape = as_tensor_variable(ten4), _pair(neib_shape, "neib_shape")
@@ -180,7 +183,8 @@ class Images2Neibs(_Windows):
 class Images2NeibsGrad(_Windows):
     """An Op that adds each row of a matrix to the image patch from which it was copied.
 
-    This is the transpose of the linear map :class:`Images2Neibs`.
+    This is the transpose of the linear map :class:`Images2Neibs`. Inputs: the rows, the four lengths of the images,
+    neib_shape, neib_step.
     """
 
     def make_node(self, neibs, images, channels, rows, columns, neib_shape, neib_step):

@@ -124,7 +124,11 @@ def _fuse_crossentropies(fgraph, softmaxes, reason):
 @register_specialize("fast_compile_gpu")
 @optimizer
 def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
-    """Compute the cross-entropy of a softmax that adds a bias, with labels, from the input of the softmax."""
+    """Compute the cross-entropy of a softmax that adds a bias, with labels, from the input of the softmax.
+
+    crossentropy_categorical_1hot(softmax_with_bias(A, x), labels)  ->
+        crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0]          [stabilize, specialize, fast_run, fast_compile_gpu]
+    """
     _fuse_crossentropies(fgraph, (softmax_with_bias,), "crossentropy_to_crossentropy_with_softmax_with_bias")
 
 
@@ -227,7 +231,11 @@ def local_softmax_with_bias(x):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_op, softmax_with_bias])
 def graph_merge_softmax_with_crossentropy_softmax(node):
-    """Replace a softmax by the second output of a cross-entropy with the same x and b, which is computed anyway."""
+    """Replace a softmax by the second output of a cross-entropy with the same x and b, which is computed anyway.
+
+    (softmax_with_bias(A, x), crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0])  ->
+        crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[1::-1]          [specialize, fast_run, fast_compile_gpu]
+    """
     x = node.inputs[0]
     for client, _ in x.clients:
         if (
@@ -440,7 +448,16 @@ def _increment_over_picked(d_sm, sm):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_grad])
 def local_advanced_indexing_crossentropy_onehot_grad(node):
-    """Replace gradients of the expressions that `local_advanced_indexing_crossentropy_onehot` replaces."""
+    """Replace gradients of the expressions that `local_advanced_indexing_crossentropy_onehot` replaces.
+
+    softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x) / softmax_op(A), softmax_op(A))  ->
+        crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
+    softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x / softmax_op(A)[every_row, labels]), softmax_op(A))  ->
+        crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)
+
+    The quotients may have other factors that do not vary within a row. The values (x in the examples) are multiplied by
+    these factors.
+    """
     d_sm, sm = node.inputs
     if d_sm.owner is None:
         return None
@@ -465,7 +482,14 @@ _COLUMN_VIEWS = {(0, 1): (0, "x"), (1,): (0,)}
 @register_specialize("fast_compile_gpu")
 @local_optimizer([T.sub])
 def local_crossentropy_onehot_grad(node):
-    """Replace the gradient of a cross-entropy, in the form that differentiation produces, by the fused gradient."""
+    """Replace the gradient of a cross-entropy, in the form that differentiation produces, by the fused gradient.
+
+    (lambda g: g - softmax_op(A) * sum(g, axis=1, keepdims=True))(inc_subtensor(zeros_like(A)[every_row, labels], x))  ->
+        crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
+
+    This form has no division by the softmax. If the input of the softmax is a vector that is viewed as a matrix with
+    one row, earlier rules have moved the views in the gradient to all of these variables.
+    """
     for (increment, product), negative in ((node.inputs, False), (node.inputs[::-1], True)):
         increment, view = shuffled_from(increment)
         if tuple(view) not in _COLUMN_VIEWS:

@@ -297,7 +297,10 @@ def _gemm_of_pair(terms, pair, dtype):
 
 
 def _with_gemms(root, visited):
-    """Add each product to a matrix by a Gemm. Return the resulting sum and the number of Gemms."""
+    """Add each product to a matrix by a Gemm. Return the resulting sum and the number of Gemms.
+
+    Return None if no product becomes a Gemm.
+    """
     terms = _terms(root, visited)
     if len(terms) < 2 or all(_dot22_of(term.matrix) is None for term in terms):
         return None

@@ -140,7 +140,10 @@ class Canonizer(LocalOptimizer):
         return num, denum
 
     def _part(self, v, dtype):
-        """Return the node that computes `v`, and its kind: "main", "inverse" or "reciprocal"."""
+        """Return the node that computes `v`, and its kind: "main", "inverse" or "reciprocal".
+
+        Return (None, None) if another operation computes `v`, or if the node computes in a dtype other than `dtype`.
+        """
         node = v.owner
         while node is not None:
             op = node.op
@@ -154,7 +157,10 @@ class Canonizer(LocalOptimizer):
 
     @staticmethod
     def _push_operands(stack, node, kind, inverted, part):
-        """Push the operands of a node onto a stack as (variable, inverted, part). The first operand is on top."""
+        """Push the operands of a node onto a stack as (variable, inverted, part). The first operand is on top.
+
+        All operands get the given value of `part`.
+        """
         inputs = node.inputs
         if kind == "main":
             for i in reversed(inputs):
@@ -414,7 +420,10 @@ class Canonizer(LocalOptimizer):
 
 
 def _is_shared(v, node):
-    """Return True if `v` or the output of `node` has several clients. `v` is this output, or adds dimensions to it."""
+    """Return True if `v` or the output of `node` has several clients. `v` is this output, or adds dimensions to it.
+
+    Only variables in a graph have `clients`.
+    """
     out = node.outputs[0]
     return len(getattr(v, "clients", ())) > 1 or (v is not out and len(getattr(out, "clients", ())) > 1)
 
@@ -485,7 +494,11 @@ add_canonizer = in2out(local_add_canonizer, name="add_canonizer_group")
 
 
 def check_for_x_over_absX(numerators, denominators):
-    """Replace ``x / abs(x)`` by ``sign(x)``. This is a simplifier of `local_mul_canonizer`."""
+    """Replace ``x / abs(x)`` by ``sign(x)``. This is a simplifier of `local_mul_canonizer`.
+
+    Each ``abs(x)`` of the denominator cancels one ``x`` of the numerator: ``x / (abs(x) * abs(x))`` becomes
+    ``sign(x) / abs(x)``.
+    """
     if not denominators:
         return numerators, denominators
     left = Counter(map(id, numerators))
@@ -707,7 +720,10 @@ def attempt_distribution(factor, num, denum, out_type, product=None, stays=False
 
 
 def _factors_of_term(term, out_type):
-    """Return the list of numerators and the list of denominators of a term."""
+    """Return the list of numerators and the list of denominators of a term.
+
+    A product in a narrower dtype is rounded or wraps around in that dtype, and counts as one factor.
+    """
     return local_mul_canonizer.operands_of(term) if term.dtype == out_type.dtype else ([term], [])
 
 

@@ -283,7 +283,12 @@ def overflowed(results, numbers, products):
 
 
 def reuse_existing(v):
-    """Return an existing variable of the graph that has the same op and inputs as the new variable `v`, or else `v`."""
+    """Return an existing variable of the graph that has the same op and inputs as the new variable `v`, or else `v`.
+
+    A rule may move a node along a chain of variables, where each variable already has an equal node as a client.
+    Without this function, the rule would create a copy of the node at each variable, and then move each copy further.
+    Only the first `MAX_SHARED` clients are compared.
+    """
     node = v.owner
     for client, _ in getattr(node.inputs[0], "clients", ())[:MAX_SHARED]:
         if client != "output" and client.op == node.op and client.inputs == node.inputs:

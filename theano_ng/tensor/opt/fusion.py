@@ -476,6 +476,8 @@ def _takes_in(node, variable):
 class FusionOptimizer(Optimizer):
     """An optimizer that applies a fusion rule to every node, from the results to the inputs.
 
+    It does nothing if the flag `config.tensor.local_elemwise_fusion` is off.
+
     Parameters
     ----------
     local_optimizer : callable

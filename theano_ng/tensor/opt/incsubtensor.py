@@ -315,7 +315,14 @@ def local_adv_sub1_adv_inc_sub1(node):
 
 @local_optimizer([AdvancedSubtensor1])
 def local_adv_sub1_adv_inc_sub1_of_trusted_rows(node):
-    """Replace the same expressions as `local_adv_sub1_adv_inc_sub1`, but assume that no index repeats a row."""
+    """Replace the same expressions as `local_adv_sub1_adv_inc_sub1`, but assume that no index repeats a row.
+
+    set_subtensor(x[labels], y)[labels]  ->
+        Assert('Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away')(
+            y, eq(Shape_i(0)(y), Shape_i(0)(labels)), all(and_(lt(labels, Shape_i(0)(x)), ge(labels, -Shape_i(0)(x)))))
+
+    The rule is used with ``optimizer_including=local_adv_sub1_adv_inc_sub1_of_trusted_rows``.
+    """
     return _rows_just_written(node, trusted=True) or False
 
 

@@ -43,9 +43,9 @@ def transposed(v):
 
 
 def _inverted(v):
-    """Return the matrix whose inverse is `v`, and the output of MatrixInverse.
+    """Return the matrix whose inverse is `v`, and the output of MatrixInverse. Return (None, None) for other variables.
 
-    Return (None, None) for other variables.
+    The transpose of an inverse is the inverse of the transpose.
     """
     inner = transposed(v)
     inverse = v if inner is None else inner

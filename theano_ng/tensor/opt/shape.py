@@ -42,7 +42,10 @@ def _length(n):
 
 
 class _Shapes(dict):
-    """A dict from a variable to a tuple of 0-d int64 variables, or to None if the variable has no shape."""
+    """A dict from a variable to a tuple of 0-d int64 variables, or to None if the variable has no shape.
+
+    A missing entry is inferred when it is looked up.
+    """
 
     def __init__(self, feature):
         super().__init__()

@@ -553,7 +553,10 @@ class Prod(CAReduceDtype):
 
 
 class MulWithoutZeros(BinaryScalarOp):
-    """A scalar op that returns the product of two numbers. If one number is zero, it returns the other number."""
+    """A scalar op that returns the product of two numbers. If one number is zero, it returns the other number.
+
+    The reduction with this op returns the product of the nonzero elements.
+    """
 
     # The identity is not 1: a reduction starts with the identity, and the reduction of zeros must return 0.
     identity = 0.0

@@ -79,6 +79,13 @@ def alloc_validate_shape(shape: ShapeLike) -> Any:
 class Alloc(NativeOp, Op):
     """An Op that makes a new array of a given shape, filled with a value: ``Alloc()(value, n0, n1, ...)``.
 
+    The value is broadcast to the shape. The shape inputs are not connected to the output.
+
+    As for every other Op, dimensions that are repeated should be broadcastable in the type of the value (use
+    `addbroadcast`). At run time, other dimensions of length 1 are repeated, too, as in NumPy. But a rewritten graph may
+    assume that their lengths equal the lengths of the result, and raise an error. The gradient has the shape of the
+    value.
+
     Raises
     ------
     TypeError

@@ -428,6 +428,8 @@ def _divided(total, count):
 class Pool(_Pooling):
     """An Op that pools a tensor over its last `ndim` axes. See :func:`pool_2d`.
 
+    Use it as ``Pool(ignore_border, mode, ndim)(x, ws, stride, pad)``.
+
     Parameters
     ----------
     ignore_border : bool

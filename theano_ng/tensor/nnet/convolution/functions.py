@@ -53,7 +53,10 @@ def abstract_conv2d(
     num_groups: int = 1,
     unshared: bool = False,
 ) -> TensorVariable:
-    """Convolve images with kernels. This is :func:`conv2d` without the arguments of earlier versions."""
+    """Convolve images with kernels. This is :func:`conv2d` without the arguments of earlier versions.
+
+    The function is available as ``theano.tensor.nnet.abstract_conv.conv2d``.
+    """
     op = AbstractConv2d(
         input_shape, filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups, unshared
     )

@@ -40,7 +40,7 @@ def _entries(shape, n, name):
 
 
 def _divisor(number, size, name):
-    """Return `number` if it divides `size`. Otherwise, warn and return the largest smaller divisor of `size`."""
+    """Return `number` if it divides `size`. Otherwise, warn and return the largest divisor of `size` below `number`."""
     if number is None or size is None or size % number == 0:
         return number
     smaller = next(n for n in range(min(number, size), 0, -1) if size % n == 0)

@@ -67,6 +67,8 @@ def bilinear_kernel_1D(ratio: int, normalize: bool = True) -> TensorVariable:
 def bilinear_kernel_2D(ratio: int, normalize: bool = True) -> TensorVariable:
     """Return the kernel of bilinear interpolation between pixels at a distance of `ratio`.
 
+    It is the outer product of :func:`bilinear_kernel_1D` with itself.
+
     Parameters
     ----------
     ratio : int, or scalar variable of integers
