@@ -366,8 +366,8 @@ class Reading:
         """Return the gradients of `leaves`, given the gradient `g` of the logarithm.
 
         Each intermediate logarithm is differentiated once, with the sum of the gradients that reach it. Nested sums
-        share factors. If each term were differentiated separately, the number of terms would grow exponentially with
-        the depth.
+        share factors. If each term were differentiated separately, the number of terms would grow much faster than the
+        depth.
         """
         of_logs, of_leaves = {self.variable: [g]}, {}
         for u in reversed(self._order()):

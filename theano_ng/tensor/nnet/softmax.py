@@ -50,7 +50,7 @@ class Softmax(RowOp):
         return [softmax_grad(g_sm, outputs[0])]
 
     def R_op(self, inputs, eval_points):
-        # The Jacobian is symmetric, so the product of the gradient is also the directional derivative.
+        # The Jacobian is symmetric, so `L_op` also computes the directional derivative.
         if eval_points[0] is None:
             return [None]
         return self.L_op(inputs, [self(*inputs)], eval_points)

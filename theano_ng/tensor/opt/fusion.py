@@ -302,8 +302,8 @@ def _group(root, op_class, max_inputs, repeated):
 def _wide_group(root, op_class, max_inputs, most_inputs):
     """Return the largest group with at most `max_inputs` inputs.
 
-    While the group grows, it may have up to `most_inputs` inputs. For example, the graph of a second derivative has
-    many inputs halfway, but few inputs at its end.
+    While the group grows, it may have up to `most_inputs` inputs. For example, the graph of a second derivative is wide
+    in the middle, but has few inputs.
     """
     pattern = root.outputs[0].type.broadcastable
     members, waiting, external = [root], {}, {}
