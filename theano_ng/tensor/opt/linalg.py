@@ -58,7 +58,7 @@ def _inverted(v):
 def _only_in_products(inverse):
     """Return True if only products read an inverse or its transpose.
 
-    If they become systems of equations, it is not needed.
+    If these products become systems of equations, the inverse is not needed.
     """
     todo = list(inverse.clients)
     while todo:
