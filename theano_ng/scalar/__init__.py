@@ -7,7 +7,7 @@ from theano_ng.scalar.basic_scipy import *
 
 ports.cdata_op.fill("theano_ng.scalar.cdata_op:MakeCData")
 
-# `sharedvar` needs `theano_ng.compile`, a higher layer, so it is imported on first use.
+# `sharedvar` needs `theano_ng.compile`, a higher layer, so it is imported when it is first used.
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {

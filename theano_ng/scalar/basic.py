@@ -246,7 +246,7 @@ complex_from_polar = ComplexFromPolar(complex_out, name="complex_from_polar")
 __all__ = [name for name in dir() if not name.startswith("__")]
 ops.define({name: globals()[name] for name in __all__})
 
-# Imported after `__all__` is made, so that ``import *`` does not export these names.
+# This import follows the definition of `__all__`, so that ``import *`` does not export these names.
 from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names  # noqa: E402, see above
 
 __getattr__, __dir__, _ = lazy_names(

@@ -44,7 +44,7 @@ def _number(value, like):
 
 
 class _Special:
-    """Mixin of the special functions: Python calls SciPy, and the C code calls a function of doubles."""
+    """A mixin of the special functions: in Python they call SciPy, and their C code calls a function of doubles."""
 
     scipy_name = None
     c_function = None
@@ -55,7 +55,7 @@ class _Special:
 
     @property
     def on_arrays(self):
-        """True if `value` accepts whole arrays, which is the case if the class does not override `impl`."""
+        """True if `value` accepts whole arrays. This is the case if the class does not override `impl`."""
         return type(self).impl is _Special.impl
 
     def value(self, *arrays):
@@ -72,7 +72,10 @@ class _Special:
         )
 
     def derivatives(self, inputs, output):
-        """Return the derivative of the output with respect to each input, or None for an input without a formula."""
+        """Return the derivative of the output with respect to each input.
+
+        It is None for an input without a known formula.
+        """
         raise MethodNotDefined("derivatives", type(self), self.__class__.__name__)
 
     def L_op(self, inputs, outputs, grads):
@@ -95,7 +98,7 @@ class _Special:
 
 
 def _as_float(x):
-    """Convert an integer to a float: some integer loops of SciPy have another meaning or less precision."""
+    """Convert an integer to a float, because SciPy's loops for integers may have another meaning or less precision."""
     x = compute_in_output_float(x)
     return float(x) if np.asarray(x).dtype.kind in "biu" else x
 
@@ -186,14 +189,14 @@ class Gamma(_UnarySpecial):
 
 
 class GammaLn(_UnarySpecial):
-    """Logarithm of the absolute value of the gamma function; ``gammaln(-inf)`` is -inf."""
+    """Logarithm of the absolute value of the gamma function. ``gammaln(-inf)`` is -inf."""
 
     nfunc_spec = ("scipy.special.gammaln", 1, 1)
     scipy_name, c_function, c_helpers = "gammaln", "tng_lgamma", "gamma.h"
 
     def impl(self, x):
         value = super().impl(x)
-        # SciPy returns infinity for the smallest numbers.
+        # SciPy returns infinity for the smallest positive and negative numbers.
         return -np.log(abs(x)) if 0 < abs(float(x)) < 1e-100 else value
 
     def derivatives(self, inputs, output):
@@ -201,7 +204,7 @@ class GammaLn(_UnarySpecial):
 
 
 class Psi(_UnarySpecial):
-    """Digamma function, the derivative of the logarithm of gamma."""
+    """Digamma function: the derivative of the logarithm of the gamma function."""
 
     nfunc_spec = ("scipy.special.psi", 1, 1)
     scipy_name, c_function, c_helpers = "psi", "tng_psi", "gamma.h"
@@ -211,7 +214,10 @@ class Psi(_UnarySpecial):
 
 
 class TriGamma(_UnarySpecial):
-    """Second derivative of the logarithm of gamma. Its own gradient is not implemented."""
+    """Trigamma function: the second derivative of the logarithm of the gamma function.
+
+    Its gradient is not implemented.
+    """
 
     scipy_name, c_function, c_helpers = "polygamma", "tng_tri_gamma", "gamma.h"
 
@@ -231,7 +237,7 @@ class Chi2SF(_BinarySpecial):
     output_types_preference = staticmethod(upgrade_to_float64)
 
     def impl(self, x, k):
-        # scipy.stats.chi2.sf calls this function, but scipy.stats takes long to import.
+        # scipy.stats.chi2.sf calls the same function of scipy.special, but importing scipy.stats takes long.
         if not k > 0 or x != x:
             return float("nan")
         return 1.0 if x <= 0 else super().impl(np.float64(k), np.float64(x))  # float64 is the dtype of the output
@@ -295,9 +301,9 @@ class GammaU(_IncompleteGamma):
 
     def impl(self, k, x):
         if 0 < float(k) < 1e-300 and x > 0:
-            k = np.float64(1e-300)  # the value is E1(x), but gamma(k) overflows
+            k = np.float64(1e-300)  # The value is E1(x), the exponential integral, but gamma(k) would overflow.
         with np.errstate(all="ignore"):
-            # Compute in float64: a factor may be out of the range of float32 although the product is not.
+            # Compute in float64: a factor may be out of the range of float32 even if the product is not.
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))
 
 
@@ -309,18 +315,18 @@ class GammaL(_IncompleteGamma):
 
     def impl(self, k, x):
         with np.errstate(all="ignore"):
-            # Compute in float64: a factor may be out of the range of float32 although the product is not.
+            # Compute in float64: a factor may be out of the range of float32 even if the product is not.
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))
 
 
 def _orders_beside(bessel, v, x):
-    """Return a Bessel function of the orders v - 1 and v + 1; its derivative uses both (DLMF 10.6.1 and 10.29.1)."""
+    """Return a Bessel function of the orders v - 1 and v + 1. Its derivative uses both (DLMF 10.6.1 and 10.29.1)."""
     one = constant(1, dtype="int8")
     return bessel(ops.sub(v, one), x), bessel(ops.add(v, one), x)
 
 
 class Jv(_BinarySpecial):
-    """Bessel function of the first kind of real order, ``jv(v, x)``. No C code."""
+    """Bessel function of the first kind of real order, ``jv(v, x)``. It has no C code."""
 
     nfunc_spec = ("scipy.special.jv", 2, 1)
     scipy_name = "jv"
@@ -355,7 +361,7 @@ class J0(_UnarySpecial):
 
 
 class Iv(_BinarySpecial):
-    """Modified Bessel function of the first kind of real order, ``iv(v, x)``. No C code."""
+    """Modified Bessel function of the first kind of real order, ``iv(v, x)``. It has no C code."""
 
     nfunc_spec = ("scipy.special.iv", 2, 1)
     scipy_name = "iv"

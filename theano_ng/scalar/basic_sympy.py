@@ -13,7 +13,7 @@ _names = ("sympy_func_%d" % i for i in itertools.count())
 
 
 def include_line(line):
-    """Return True if a line of SymPy's C code is kept. Includes and comments are dropped."""
+    """Return True if a line of SymPy's C code is to be kept. Lines with includes or comments are dropped."""
     return "#include" not in line and "/*" not in line and "*/" not in line
 
 
@@ -85,7 +85,7 @@ class SymPyCCode(ScalarOp):
         return "%s = %s(%s);" % (output, self.name, ", ".join(input_names))
 
     def c_code_cache_version(self):
-        # The support code holds the C source of the expression, and the cache key includes the support code.
+        # The support code contains the C source of the expression, and the cache key includes the support code.
         return (1,)
 
 

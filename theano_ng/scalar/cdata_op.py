@@ -9,7 +9,7 @@ from theano_ng.scalar.types import as_scalar, int64
 
 
 class MakeCData(Op):
-    """Op that converts an integer address to a value of a CDataType.
+    """An Op that converts an integer address to a value of a CDataType.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Composite: a scalar op that computes a graph of scalar ops.
 
-A Composite keeps its ops as a flat program. Values are numbered slots: first the inputs, then constants and results in
-the order of their use. Identity, C code, evaluation and pickling work on the program. The classic attributes
-``fgraph``, ``inputs`` and ``outputs`` show a graph of variables, which is built from the program on first access.
+A Composite stores its ops as a flat program. Values are numbered slots: first the inputs, then constants and results in
+the order of their use. Comparison, C code, evaluation and pickling use the program. The classic attributes ``fgraph``,
+``inputs`` and ``outputs`` contain a graph of variables, which is built from the program when it is first read.
 """
 
 import re
@@ -24,10 +24,11 @@ from theano_ng.scalar.program import Instruction, Program, constant_key
 from theano_ng.scalar.types import Scalar, c_literal, c_type, get_scalar_type
 from theano_ng.scalar.variables import ScalarConstant
 
-# Ops that print as an operator inside a Composite. All other ops print as calls.
+# These ops are printed as operators inside a Composite. All other ops are printed as calls.
 _OPERATORS = {Add: "+", Mul: "*", Sub: "-", TrueDiv: "/", IntDiv: "//", Pow: "**", Mod: "%"}
 
-# A sub-expression whose text is longer than this is printed once, under a name.
+# A sub-expression is printed once, under a name, if its text is longer than _LONGEST_TEXT, or if it is used several
+# times and its text is longer than _LONGEST_SHARED_TEXT.
 _LONGEST_SHARED_TEXT = 200
 _LONGEST_TEXT = 4000
 
@@ -46,7 +47,8 @@ class Composite(ScalarOp):
     Raises
     ------
     ValueError
-        If the graph contains another kind of op, or a variable that is neither computed, nor an input, nor a constant.
+        If the graph contains an op of another kind, or a variable that is not computed and is neither an input nor a
+        constant.
 
     Examples
     --------
@@ -101,7 +103,7 @@ class Composite(ScalarOp):
         }
 
     def __setstate__(self, state):
-        if "instructions" not in state:  # Theano pickled the graph
+        if "instructions" not in state:  # The state was pickled by Theano and contains the graph.
             self.__init__(state["inputs"], state["outputs"])
             return
         program = Program.__new__(Program)
@@ -209,7 +211,8 @@ class Composite(ScalarOp):
     def make_node(self, *inputs):
         """Apply the op.
 
-        If the inputs have other types, build and apply a Composite of the same inner ops for these types.
+        If the inputs have other types than this Composite, make and apply a Composite of the same inner ops for these
+        types.
         """
         inputs = [ops.as_scalar(i) for i in inputs]
         if len(inputs) != self.nin:
@@ -272,7 +275,7 @@ class Composite(ScalarOp):
             inner.op.prepare_node(inner, None, None, impl)
 
     def L_op(self, inputs, outputs, output_grads):
-        """Return the gradients, by the chain rule through the inner ops."""
+        """Return the gradients. They are computed by the chain rule through the inner ops."""
         program = self._program
         values = dict(enumerate(inputs))
         for slot, (type_, data) in program.constants.items():
@@ -306,7 +309,7 @@ class Composite(ScalarOp):
 
     @property
     def lowered(self):
-        """The program that generated code computes: products and sums are paired as `contracted` describes."""
+        """The program for which C code is generated: products and sums are paired as `contracted` describes."""
         if self._lowered is None:
             self._lowered = contracted(self._program)
         return self._lowered
@@ -315,7 +318,7 @@ class Composite(ScalarOp):
         return self.lowered.build([t.make_variable() for t in self._program.input_types])[1]
 
     def init_c_code(self):
-        """Build the C template, in which inner names are ``%(i0)s``, ``%(o0)s`` and ``%(nodename)s_tmp0``."""
+        """Build the C template, which contains the names ``%(i0)s``, ``%(o0)s`` and ``%(nodename)s_tmp0``."""
         self._c_code_template = self._make_template(wide=False, sub={})
 
     def _make_template(self, wide, sub):
@@ -326,7 +329,7 @@ class Composite(ScalarOp):
         wide : bool
             If True, float16 values are held in float32 variables, as in `c_code_wide`.
         sub : dict
-            May have the item "zeros" that `RealDivision` describes.
+            It may have the item "zeros", which `RealDivision` describes.
         """
         program = self.lowered
         unsafe = set()
@@ -342,7 +345,7 @@ class Composite(ScalarOp):
             elif wide:
                 names[slot] = c_literal("float32", data)
             else:
-                # The C type of float16 holds the bits of the value.
+                # The C type of float16 contains the bits of the value.
                 names[slot] = "((npy_float16)%d)" % int(np.asarray(data, dtype="float16").view("uint16"))
         count = 0
         for k, (instruction, node) in enumerate(zip(program.instructions, self._lowered_nodes())):
@@ -369,7 +372,7 @@ class Composite(ScalarOp):
                     for o in instruction.outs
                     if types[o].dtype == "float16"
                 )
-        # Written last: an output may share memory with an input.
+        # Assign the outputs last, because an output may share memory with an input.
         for k, o in enumerate(program.outputs):
             body.append("__tng_o%d__ = %s;" % (k, names[o]))
         text = "{\n" + "\n".join(lines + body) + "\n}\n"
@@ -401,7 +404,7 @@ class Composite(ScalarOp):
         return template % names
 
     def _gather(self, method, *args):
-        """Join the lists that a classic C method of the inner ops returns. Each entry appears once."""
+        """Join the lists that a classic C method of the inner ops returns. Each entry appears once in the result."""
         found = []
         undefined = getattr(ScalarOp, method)
         for op in self._inner_ops():
@@ -480,7 +483,7 @@ def _wide(type_):
 
 
 def handle_cast(node, mapping):
-    """Apply the rule of `Compositef32` for casts: a cast to float16 becomes a cast to float32."""
+    """Convert a cast for `Compositef32`: replace a cast to float16 by a cast to float32."""
     value = mapping[node.inputs[0]]
     op = node.op.clone_float32()
     result = value if value.type == op.o_type else op(value)
@@ -488,7 +491,7 @@ def handle_cast(node, mapping):
 
 
 def handle_composite(node, mapping):
-    """Apply the rule of `Compositef32` for a nested Composite: convert it to float32."""
+    """Convert a nested Composite to float32 for `Compositef32`."""
     op = node.op.clone_float32()
     for old, new in zip(node.outputs, op.make_node(*[mapping[i] for i in node.inputs]).outputs):
         mapping[old] = new
@@ -497,7 +500,7 @@ def handle_composite(node, mapping):
 class Compositef32:
     """A converter of scalar graphs from float16 to float32.
 
-    ``special`` maps op classes to their rules.
+    The dict ``special`` maps an op class to the function that converts its nodes.
     """
 
     special = {Cast: handle_cast, Composite: handle_composite}

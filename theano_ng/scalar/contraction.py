@@ -1,8 +1,8 @@
 """Contraction: a product and the sum or difference that uses it are rounded only once, together.
 
-Processors have one instruction for both operations. If the compiler chose the pairs, its choice would depend on the
-other operations of the loop. Therefore `contracted` chooses the pairs in the program of a Composite. Compiled kernels
-and the interpreter use the same pairs, and compiler flags forbid other pairs.
+Processors have one instruction for both operations (fused multiply-add). If the compiler chose the pairs of operations,
+its choice would depend on the other operations of the loop. Therefore `contracted` chooses the pairs in the program of
+a Composite. Compiled kernels and the interpreter use the same pairs, and compiler flags forbid other pairs.
 """
 
 import copy
@@ -22,14 +22,16 @@ _DTYPES = ("float32", "float64")
 
 
 class _Contracted(ScalarOp):
-    """A product and a sum of three floats of one dtype, rounded once if the processor has an instruction for both.
+    """The op ``x * y + z`` for three floats of one dtype.
+
+    It is rounded once if the processor has an instruction for it.
 
     The Python function `impl` rounds twice. Only programs for generated code contain this op.
     """
 
     nin = 3
     output_types_preference = staticmethod(upcast_out)
-    signs = ("", "")  # the signs of the product and of the term
+    signs = ("", "")  # the signs of the product and of z
 
     def impl(self, x, y, z):
         with np.errstate(all="ignore"):
@@ -43,23 +45,23 @@ class _Contracted(ScalarOp):
 
     @classmethod
     def c_text(cls, args, dtype):
-        """Return the C expression of one evaluation."""
+        """Return a C expression that computes the op."""
         factor, term = ["-(%s)" % arg if sign else arg for sign, arg in zip(cls.signs, (args[0], args[2]))]
         return "%s(%s, %s, %s)" % ("TNG_MUL_ADDF" if dtype == "float32" else "TNG_MUL_ADD", factor, args[1], term)
 
 
 class MulAdd(_Contracted):
-    """``x * y + z``."""
+    """The op ``x * y + z``."""
 
 
 class MulSub(_Contracted):
-    """``x * y - z``."""
+    """The op ``x * y - z``."""
 
     signs = ("", "-")
 
 
 class SubMul(_Contracted):
-    """``z - x * y``."""
+    """The op ``z - x * y``."""
 
     signs = ("-", "")
 
@@ -69,12 +71,12 @@ ops.define(dict(mul_add=mul_add, mul_sub=mul_sub, sub_mul=sub_mul))
 
 
 def contracted(program):
-    """Return an equivalent program in which products and the sums that use them are single instructions.
+    """Return an equivalent program in which a product and the sum that uses it are one instruction.
 
     A product is combined with a sum or difference if both are float32 or both are float64, and if nothing else uses the
-    product. The negative of such a product is combined in the same way. If two products are added, the first one is
-    combined. The result of a combined sum is never negated: gcc would replace the negative of ``x * y + z`` by
-    ``-(x * y) - z``, which has the other sign if the sum is zero.
+    product. The negative of such a product is combined in the same way. If two products are added, the first product is
+    combined. The result of a combined sum is never negated: gcc would replace the negative of ``x * y + z`` by ``-(x *
+    y) - z``, which has the other sign if the sum is zero.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def contracted(program):
     Returns
     -------
     Program
-        `program` itself if it has no such products.
+        `program` itself if it contains no such products.
     """
     found = _Pairs(program)
     if not found.taken:
@@ -94,12 +96,12 @@ def contracted(program):
 
 
 class _Pairs:
-    """The pairs of a product and a sum in a program that are combined.
+    """The pairs of a product and a sum in a program that are combined into one instruction.
 
     Attributes
     ----------
     taken : dict
-        Slot of the product, or of its negative, that a sum takes -> whether that is the negative.
+        A dict from the slot of a product, or of its negative, that is combined with a sum, to True for a negative.
     sums : set
         Slots of the combined sums.
     """
@@ -121,7 +123,7 @@ class _Pairs:
                     self.taken[self.maker[slot].args[0]] = False
 
     def _may_negate(self, instruction):
-        """Return True if compilers may see the negative of an operand in this instruction."""
+        """Return True if a compiler may transform this instruction so that it negates an operand."""
         if isinstance(instruction.op, Neg):
             return True
         constants = [self.program.constants[a][1] for a in instruction.args if a in self.program.constants]
@@ -130,7 +132,7 @@ class _Pairs:
         )
 
     def _is(self, slot, *kinds):
-        """Return True if a slot is the result of an op of the given classes on floats of one dtype."""
+        """Return True if a slot is the result of an op of the given classes, which works on floats of one dtype."""
         instruction = self.maker.get(slot)
         if instruction is None or type(instruction.op) not in kinds:
             return False
@@ -142,20 +144,20 @@ class _Pairs:
         return self.uses[slot] == 1 and (self._is(slot, Sqr) or self._is(slot, Mul) and len(self.maker[slot].args) > 1)
 
     def _can_be_taken(self, slot, subtracted=False):
-        """Return True if a sum can be combined with a term that is a product or the negative of a product.
+        """Return True if a sum can be combined with a term: with a product, or with the negative of a product.
 
-        A product that is subtracted needs a factor that can be negated.
+        If the product is subtracted, it needs a factor that can be negated.
         """
         negative = self._is(slot, Neg)
         product = self.maker[slot].args[0] if negative else slot
         if not self._is_product(product) or negative and self.uses[slot] != 1:
             return False
         args = self.maker[product].args
-        # With three or more factors, the product of all but the last is not a sum, so it can be negated.
+        # With three or more factors, the product of all factors except the last is not a sum, so it can be negated.
         return negative == subtracted or len(args) > 2 or not self.sums.issuperset(args)
 
     def _chosen(self, instruction):
-        """Return the operands of a sum that are combined with it."""
+        """Return the operands of a sum or difference that are combined with it."""
         (slot, *_), args = instruction.outs, instruction.args
         if self._is(slot, Sub):
             x, y = args
@@ -168,7 +170,7 @@ class _Pairs:
         return [a for a in args if a == first or a in args[2:] and self._can_be_taken(a)]
 
     def instructions(self):
-        """Return the instructions of the program with the combined pairs."""
+        """Return the instructions of the program, in which the chosen pairs are combined."""
         self._written, self._next = [], max(self.types) + 1
         factors = {}
         for instruction in self.program.instructions:

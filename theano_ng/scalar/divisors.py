@@ -1,7 +1,7 @@
 """Search for the integer divisors of a scalar op that may be zero.
 
-Division and modulus of integers by zero are errors. A divisor is an input of the op or a value that a Composite
-computes inside. This module also recognizes ops whose results cannot be zero, so that such divisors need no check.
+An integer division or modulus by zero raises ZeroDivisionError. A divisor is an input of the op, or a value that a
+Composite computes. This module also recognizes ops whose results cannot be zero, so that such divisors need no check.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from theano_ng.scalar.op import is_discrete
 from theano_ng.scalar.ops_arith import Clip, Maximum, RealDivision, Switch
 from theano_ng.scalar.ops_compare import EQ
 
-# Facts about all elements of a value. None means that nothing is known.
+# These are facts about all elements of a value. None means that nothing is known.
 POSITIVE, NONZERO, ZERO = "positive", "nonzero", "zero"
 _NOT_ZERO = (POSITIVE, NONZERO)
 
@@ -20,7 +20,7 @@ _NOT_ZERO = (POSITIVE, NONZERO)
 class IsZero(NamedTuple):
     """The fact that a condition is true exactly where another value is zero.
 
-    Any comparable object may name that value.
+    The other value is identified by any object that can be compared.
     """
 
     value: object
@@ -32,9 +32,9 @@ class Division(NamedTuple):
     Attributes
     ----------
     instruction : int
-        Index of the division in the program of a Composite. It is 0 for an op that is not a Composite.
+        The index of the division in the program of a Composite. It is 0 for an op that is not a Composite.
     divisor : int
-        Slot of the divisor. The slot of an input is its position.
+        The slot of the divisor. The slot of an input is its position.
     operation : {"division", "modulo"}
     """
 
@@ -63,12 +63,12 @@ def known_of(data):
 
 
 def keeps_from_zero(op):
-    """Return True if the result of a scalar op may be known to be nonzero, or may show where another value is zero."""
+    """Return True if the result of a scalar op may be known to be nonzero, or may tell where another value is zero."""
     return isinstance(op, (Maximum, Clip, Switch, EQ))
 
 
 def divides(op):
-    """Return True if a scalar op is a floor division or a modulus, or contains one."""
+    """Return True if a scalar op is a floor division or a modulus, or contains such an op."""
     program = getattr(op, "_program", None)
     return isinstance(op, RealDivision) or (
         program is not None and any(isinstance(i.op, RealDivision) for i in program.instructions)
@@ -82,13 +82,13 @@ def divisions(op, dtypes, out, known=None, names=None):
     ----------
     op : ScalarOp
     dtypes : list of str
-        dtypes of the inputs.
+        The dtypes of the inputs.
     out : str
-        dtype of the first output.
+        The dtype of the first output.
     known : list, optional
-        The fact that is known about each input, or None. Default: no facts.
+        The fact that is known about each input, or None. By default, no facts are known.
     names : list, optional
-        Objects by which `IsZero` names the inputs. Default: the positions of the inputs.
+        Objects that identify the inputs in `IsZero`. The default is the positions of the inputs.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def divisions(op, dtypes, out, known=None, names=None):
         if isinstance(inner, RealDivision):
             if is_discrete(computed) and known.get(args[1]) not in _NOT_ZERO:
                 found.append(Division(k, args[1], inner.operation))
-        elif len(outs) == 1 and computed == types[outs[0]]:  # a value truncated to fewer bits may be zero
+        elif len(outs) == 1 and computed == types[outs[0]]:  # A value that is truncated to fewer bits may be zero.
             known[outs[0]] = _result(inner, [known.get(a) for a in args], [names.get(a, a) for a in args])
     return found, [known.get(o) for o in outputs]
 

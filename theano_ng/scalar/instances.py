@@ -1,4 +1,4 @@
-"""A namespace of the scalar ops, for modules that use ops defined by other modules.
+"""A namespace of the scalar ops, for modules that use ops which other modules define.
 
 The gradient of an op uses other ops, for instance `ops.mul(gz, ops.cos(x))`. `basic` and `basic_scipy` create the op
 instances and register them in this namespace.
@@ -6,11 +6,12 @@ instances and register them in this namespace.
 
 
 class Instances:
-    """A namespace of scalar ops. The error for an op that is not defined yet names that op."""
+    """A namespace of scalar ops. The error for an op that is not defined yet contains the name of this op."""
 
     def define(self, names):
-        """Add the names that a module exports. The first instance of each op class becomes the attribute `usual` of the
-        class.
+        """Add the names that a module exports.
+
+        The first instance of each op class becomes the attribute `usual` of the class.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ _support_texts = {}
 def support_text(name):
     """Return the text of the header `name` of ``scalar/c_code``.
 
-    A compilation unit may contain the text several times.
+    The header may be included several times in a compilation unit.
     """
     text = _support_texts.get(name)
     if text is None:
@@ -36,12 +36,15 @@ def support_text(name):
 
 @functools.cache
 def _complex_numbers():
-    """Return the C header for complex arithmetic. In C++ the prologue already contains it."""
+    """Return the text of the C header for complex arithmetic. In C++, the prologue already contains this header."""
     return c_include_text("complex_numbers.h")
 
 
 def c_cast(arg, dtype, to):
-    """Return C that converts `arg` from the dtype `dtype` to the dtype `to`. Neither may be float16."""
+    """Return a C expression that converts `arg` from the dtype `dtype` to the dtype `to`.
+
+    Neither dtype may be float16.
+    """
     if dtype == to:
         return arg
     if to == "bool":
@@ -53,7 +56,7 @@ def c_cast(arg, dtype, to):
 
 
 def _wide(dtype):
-    """Return the dtype in which values of `dtype` are computed: float32 for float16."""
+    """Return the dtype in which values of `dtype` are computed: float32 for float16, otherwise `dtype` itself."""
     return "float32" if dtype == "float16" else dtype
 
 
@@ -91,7 +94,7 @@ def zeros_for(inputs):
 
 
 def discrete_gradient(inputs, outputs):
-    """Return zero gradients if the output is discrete, else None."""
+    """Return zero gradients if the output is discrete. Otherwise, return None."""
     if outputs[0].type in discrete_types:
         return zeros_for(inputs)
     return None
@@ -103,28 +106,27 @@ class ScalarOp(Op):
     Parameters
     ----------
     output_types_preference : callable, optional
-        A function from the input types to the list of the output types. Default: the method `output_types_preference`
-        of the class, or an overridden `output_types`.
+        A function from the input types to the list of the output types. The default is the method
+        `output_types_preference` of the class, or an overridden `output_types`.
     name : str, optional
         The printed form of the op.
 
     Notes
     -----
-    A subclass defines `impl`, a Python function of scalars. For C it defines `c_code`, the classic template, or
-    `c_expression`. From `c_expression` the base class builds `c_code` for all dtypes, float16 included. Two ops are
-    equal if they have the same class, the same `output_types_preference` and the same ``__props__`` if the class has
-    them.
+    A subclass defines `impl`, a Python function of scalars. For C, it defines `c_expression`, or `c_code`, the template
+    of Theano. From `c_expression`, the base class builds `c_code` for all dtypes, including float16. Two ops are equal
+    if they have the same class, the same `output_types_preference` and, if the class has ``__props__``, the same props.
     """
 
     is_scalar_op = True
     nin = -1
     nout = 1
-    # If True, `c_code` computes on the bits of float16 and is preferred to `c_code_wide`.
+    # If True, `c_code` computes with the bits of float16, and is preferred to `c_code_wide`.
     on_half_bits = False
-    # Header of scalar/c_code that the generated C needs, or a tuple of headers in order.
+    # The header of scalar/c_code that the generated C code needs, or a tuple of headers in order.
     c_helpers = None
-    # Header that the generated C needs if it computes real floats. The macro TNG_FOR_float32 or TNG_FOR_float64 is
-    # defined before it, according to the dtype of the computation.
+    # The header that the generated C code needs if it computes real floats. Before this header, the macro
+    # TNG_FOR_float32 or TNG_FOR_float64 is defined, according to the dtype of the computation.
     c_float_helpers = None
     nfunc_spec = None
     # The instance of this class that the package exports. `c_expression` computes in the output types of this instance.
@@ -140,7 +142,7 @@ class ScalarOp(Op):
 
     @property
     def _f16_ok(self):
-        """True if the C code supports float16. Code built from `c_expression` does.
+        """True if the C code supports float16. Code that is built from `c_expression` supports float16.
 
         A subclass whose own template supports float16 overrides this attribute.
         """
@@ -157,7 +159,7 @@ class ScalarOp(Op):
             self.output_types_preference = output_types_preference
 
     def make_node(self, *inputs):
-        """Return the application of the op to `inputs`, numbers or scalar variables."""
+        """Return a node that applies the op to `inputs`, which are numbers or scalar variables."""
         if self.nin >= 0 and len(inputs) != self.nin:
             raise TypeError(
                 "Wrong number of inputs for %s.make_node (got %i(%s), expected %i)"
@@ -173,7 +175,7 @@ class ScalarOp(Op):
         return Apply(self, inputs, outputs)
 
     def output_types(self, types):
-        """Return the output types for the input types `types`."""
+        """Return the output types for the given input types."""
         preference = getattr(self, "output_types_preference", None)
         if preference is None:
             raise NotImplementedError(
@@ -225,10 +227,10 @@ class ScalarOp(Op):
         return self.grad(inputs, output_gradients)
 
     def R_op(self, inputs, eval_points):
-        """Return the forward-mode derivative: the sum over inputs of (d output / d input) * eval point.
+        """Return the forward-mode derivative: the sum over the inputs of (d output / d input) * eval point.
 
-        For scalars the transposed Jacobian of one output equals the Jacobian, so `L_op` with a unit cotangent computes
-        it.
+        The transposed Jacobian of one output of scalars equals the Jacobian. So `L_op` with a cotangent of 1 computes
+        the derivative.
         """
         if all(e is None for e in eval_points):
             return [None] * self.nout
@@ -286,7 +288,7 @@ class ScalarOp(Op):
         return str(self)
 
     def make_new_inplace(self, output_types_preference=None, name=None):
-        """Return a copy of the op with other output types, for an elementwise op that works in place.
+        """Return a copy of the op with other output types. An Elemwise that works in place needs it.
 
         Parameters
         ----------
@@ -307,11 +309,11 @@ class ScalarOp(Op):
         Parameters
         ----------
         args : list of str
-            C names of the inputs.
+            The names of the inputs in C.
         dtypes : list of str
-            dtypes of the inputs. They are never float16: the caller passes a float16 value as float32.
+            The dtypes of the inputs. They are never float16, because the caller passes a float16 value as float32.
         out : str
-            dtype of the output. The caller converts the expression to it.
+            The dtype of the output. The caller converts the expression to this dtype.
 
         Raises
         ------
@@ -321,10 +323,10 @@ class ScalarOp(Op):
         raise MethodNotDefined("c_expression", type(self), self.__class__.__name__)
 
     def _c_dtype(self, dtypes, out):
-        """Return the dtype in which C computes an output of dtype `out`.
+        """Return the dtype in which the C code computes an output of dtype `out`.
 
         The output of an op that works in place may have a smaller range than the computed value, as in ``x /= y`` for
-        an integer x and a float y. The value is computed in the usual dtype, then converted.
+        an integer x and a float y. The value is computed in the dtype that the op has by default, and then converted.
         """
         usual = type(self).usual
         if usual is None or self.nout != 1:
@@ -338,14 +340,14 @@ class ScalarOp(Op):
         return computed if upcast(computed, out) == computed else out
 
     def _c_value(self, args, dtypes, out):
-        """Return `c_expression`, converted to the dtype `out`."""
+        """Return a C expression: `c_expression`, converted to the dtype `out`."""
         computed = _wide(self._c_dtype(dtypes, out))
         if computed == out:
             return self.c_expression(args, dtypes, out)
         return c_cast("(%s)" % self.c_expression(args, dtypes, computed), computed, out)
 
     def c_code(self, node, name, inputs, outputs, sub):
-        """Return C that computes ``outputs`` from ``inputs``; see `c_expression`."""
+        """Return C code that computes ``outputs`` from ``inputs``. See `c_expression`."""
         (output,) = outputs
         dtypes = [i.type.dtype for i in node.inputs]
         out = node.outputs[0].type.dtype
@@ -366,9 +368,9 @@ class ScalarOp(Op):
         return "{ %s %s = %s; }" % (" ".join(declarations), output, expression)
 
     def c_code_wide(self, node, name, inputs, outputs, sub):
-        """Return C like `c_code`, for float16 operands that are held in variables of the type npy_float32.
+        """Return C code like `c_code`, for float16 operands that are stored in variables of the type npy_float32.
 
-        Elementwise kernels use this code. They convert float16 operands in whole blocks, and round the outputs
+        Elementwise kernels use this code. They convert whole blocks of float16 operands, and round the outputs
         afterwards.
 
         Raises
@@ -383,29 +385,30 @@ class ScalarOp(Op):
         return self.c_code_from_expression(node, name, inputs, outputs, sub)
 
     def c_code_from_expression(self, node, name, inputs, outputs, sub):
-        """Return the `c_code_wide` of an op that defines `c_expression`."""
+        """Return the C code of `c_code_wide` for an op that defines `c_expression`."""
         dtypes = [_wide(v.type.dtype) for v in (*node.inputs, *node.outputs)]
         return "%s = %s;" % (outputs[0], self._c_value(list(inputs), dtypes[:-1], dtypes[-1]))
 
     def c_code_fixed(self, node, name, inputs, outputs, sub, fixed):
-        """Return C like `c_code`, in two parts, for a loop in which some inputs are constant.
+        """Return C code like `c_code` in two parts, for a loop in which some inputs are constant.
 
         Parameters
         ----------
         fixed : dict
-            Number of an input that stays the same -> C name of its value outside the loop.
+            A dict from the number of an input that is constant in the loop to the C name of its value outside the loop.
 
         Returns
         -------
         (str, str) or None
-            The code before the loop and the code of the loop body. None if this gains nothing over `c_code`.
+            The code before the loop, and the code of the loop body. None if this code is not faster than `c_code`.
         """
         return None
 
     def c_code_contiguous(self, node, name, inp, out, sub):
-        """Return C for whole contiguous arrays, or raise MethodNotDefined.
+        """Return C code that computes whole contiguous arrays, or raise MethodNotDefined.
 
-        In this package only calls of AMD LibM use it. For other ops the compiler vectorizes the plain loop.
+        In this package, only calls of AMD LibM are such code. For other ops, the compiler vectorizes the loop over
+        `c_code`.
         """
         raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
 
@@ -430,7 +433,7 @@ class ScalarOp(Op):
 
     @property
     def c_code_is_own(self):
-        """True if `c_code` belongs to this package, and so is plain C.
+        """True if `c_code` belongs to this package, and thus is plain C code.
 
         The `c_code` of other authors may expect the C++ classes of complex_numbers.h for complex numbers.
         """
@@ -438,7 +441,7 @@ class ScalarOp(Op):
 
     @property
     def c_support_is_c(self):
-        """True if the support code is known to be plain C without headers, so that a kernel can be compiled as C.
+        """True if the support code is known to be plain C code without headers. Then a kernel can be compiled as C.
 
         The support code of the base class is plain C. A class that overrides its support code or headers may need C++.
         """
@@ -483,12 +486,12 @@ class UnaryScalarOp(ScalarOp):
     """A scalar op of one input."""
 
     nin = 1
-    # Names of the AMD LibM array functions, float32 and float64, for config.lib.amdlibm.
+    # The names of the array functions of AMD LibM for float32 and float64, which are used if config.lib.amdlibm is set.
     amd_float32 = None
     amd_float64 = None
 
     def c_code_contiguous(self, node, name, inputs, outputs, sub):
-        """Return a call of the AMD LibM array function of the class, if ``config.lib.amdlibm`` is set."""
+        """Return C code that calls the AMD LibM array function of the class, if ``config.lib.amdlibm`` is set."""
         (x,), (z,) = inputs, outputs
         if not config.lib.amdlibm or node.inputs[0].type != node.outputs[0].type:
             raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
@@ -504,7 +507,7 @@ class UnaryScalarOp(ScalarOp):
         """ % {"x": x, "z": z, "dtype": dtype, "call": call}
 
     def c_code_contiguous_raw(self, dtype, n, i, o):
-        """Return the library call on `n` elements from `i` to `o` for the C type `dtype`."""
+        """Return a C call of the library function for `n` elements of the C type `dtype`, from `i` to `o`."""
         if not config.lib.amdlibm:
             raise MethodNotDefined("c_code_contiguous_raw", type(self), self.__class__.__name__)
         if dtype.startswith("npy_"):
@@ -522,10 +525,10 @@ class BinaryScalarOp(ScalarOp):
 
 
 class AsDeclared:
-    """Mixin for ops whose in-place versions refuse the same input types as the class.
+    """A mixin for ops whose in-place versions reject the same input types as the class.
 
-    An in-place version has a separate `output_types_preference`, which accepts these types. Therefore `output_types`
-    first calls the `output_types_preference` of the class, which raises TypeError for them.
+    An in-place version has a separate `output_types_preference`, which would accept these types. Therefore
+    `output_types` first calls the `output_types_preference` of the class, which raises TypeError.
     """
 
     def output_types(self, types):
@@ -534,7 +537,7 @@ class AsDeclared:
 
 
 def compute_in_output_float(x):
-    """Convert a one-byte integer or bool to float32, as `upgrade_to_float` does. NumPy would compute in float16."""
+    """Convert a one-byte integer or bool to float32, as `upgrade_to_float` does. NumPy would compute it in float16."""
     kind = getattr(x, "dtype", None)
     if kind is not None and kind.itemsize == 1 and kind.kind in "biu":
         return np.asarray(x).astype(np.float32)[()]
@@ -542,9 +545,9 @@ def compute_in_output_float(x):
 
 
 class UnaryMath(UnaryScalarOp):
-    """A function of one number that NumPy and libm share.
+    """A function of one number that both NumPy and libm define.
 
-    Class attributes: ``nfunc_spec`` (NumPy's name), ``c_function`` (libm's name) and ``c_complex`` (True if C has the
+    Class attributes: ``nfunc_spec`` (NumPy's name), ``c_function`` (libm's name), and ``c_complex`` (True if C has the
     function for complex numbers).
     """
 
@@ -562,7 +565,7 @@ class UnaryMath(UnaryScalarOp):
         return "%s(%s)" % (float_function(self.c_function, out), c_cast(args[0], dtypes[0], out))
 
     def gradient(self, gz, x, z):
-        """Return the gradient for `x`, which is not discrete, from the gradient `gz` for the output `z`."""
+        """Return the gradient for `x`, which is not discrete. `gz` is the gradient for the output `z`."""
         raise MethodNotDefined("gradient", type(self), self.__class__.__name__)
 
     def L_op(self, inputs, outputs, gout):
@@ -573,7 +576,7 @@ class UnaryMath(UnaryScalarOp):
         if zeros is not None:
             return zeros
         if x.type in discrete_types:
-            # Integer arithmetic on x could overflow in the formula.
+            # The formula of the gradient could overflow in integer arithmetic on x.
             x = ops.cast(x, z.type.dtype)
         return [self.gradient(gz, x, z)]
 

@@ -47,9 +47,10 @@ def quiet(function, *inputs):
 
 
 def wrapping(operator, args, dtypes, out):
-    """Return C for a chain of + - or *. Integer results wrap around as in NumPy, without undefined overflow.
+    """Return a C expression for a chain of + - or *.
 
-    Complex numbers are multiplied as in NumPy, without C's recovery of infinities from NaNs.
+    Integer results wrap around as in NumPy, without the undefined behavior of C. Complex numbers are multiplied as in
+    NumPy, without C's conversion of NaNs to infinities.
     """
     if out == "bool":
         return "((%s) != 0)" % operator.join("(%s)" % a for a in args)
@@ -65,14 +66,14 @@ def wrapping(operator, args, dtypes, out):
 
 
 def _reduced_gradient(x, gz):
-    """Return `gz`, or the real part of `gz` if `x` is real and `gz` is complex."""
+    """Return `gz`. If `x` is real and `gz` is complex, return the real part of `gz`."""
     if gz.type in complex_types and x.type not in complex_types:
         return ops.real(gz)
     return gz
 
 
 def fold(function, inputs):
-    """Reduce the inputs with `function`, in the dtype of the result: two narrow inputs alone could wrap around."""
+    """Reduce the inputs with `function` in the dtype of the result. Two narrow inputs alone could wrap around."""
     if len(inputs) > 2:
         inputs = (np.asarray(inputs[0], dtype=np.result_type(*inputs))[()], *inputs[1:])
     return reduce(function, inputs)
@@ -126,7 +127,8 @@ class Mul(ScalarOp):
         for k, x in enumerate(inputs):
             others = inputs[:k] + inputs[k + 1 :]
             if gz.type in complex_types and others:
-                # The parts of gz are d cost / d re and d cost / d im of the output, so the factors enter conjugated.
+                # The real and imaginary part of gz are d cost / d re and d cost / d im of the output. So the gradient
+                # contains the conjugates of the factors.
                 others = [ops.conj(o) if o.type in complex_types else o for o in others]
             result.append(_reduced_gradient(x, ops.mul(gz, *others) if others else gz))
         return result
@@ -184,7 +186,7 @@ class TrueDiv(BinaryScalarOp):
             return zeros_for(inputs)
         gx = ops.true_div(gz, conj_if_complex(y))
         gy = ops.true_div(ops.neg(ops.mul(gz, conj_if_complex(x))), conj_if_complex(ops.mul(y, y)))
-        # The gradient for a discrete input is the gradient with respect to the input converted to a float.
+        # The gradient for a discrete input is the gradient with respect to this input after its conversion to a float.
         return [_reduced_gradient(x, gx), _reduced_gradient(y, gy)]
 
 
@@ -199,24 +201,25 @@ def _real_only(op, types):
 
 
 class RealDivision(BinaryScalarOp):
-    """Base class of floor division and modulus. Complex numbers and integer divisions by zero are errors.
+    """Base class of floor division and modulus. Complex numbers and integer divisions by zero raise an exception.
 
     Attributes
     ----------
     ufunc : callable
-        NumPy's function.
+        The NumPy function.
     c_function : str
-        Name of the C functions of ``integer.h``, without the dtype. Each dtype has a function.
+        The name of the C functions of ``integer.h``, without the dtype. There is one function for each dtype.
     operation : {"division", "modulo"}
-        Name of the operation in error messages.
+        The name of the operation in error messages.
     complex_error : ComplexError
         The exception for complex inputs.
 
     Notes
     -----
-    If ``sub`` has no item "zeros", the C code fails at an integer divisor of zero. ``sub["zeros"]`` is None if no
-    divisor is zero. Otherwise it is the format of variable names, one name per dtype. The code sets the variable to
-    true at a zero divisor and continues. Code with an item "zeros" has no branches, so loops are vectorized.
+    If ``sub`` has no item "zeros", the C code fails if an integer divisor is zero. If ``sub["zeros"]`` is None, the
+    caller guarantees that no divisor is zero. Otherwise ``sub["zeros"]`` is the format of variable names, one name per
+    dtype. If a divisor is zero, the code sets the variable to true and continues. Code with an item "zeros" has no
+    branches, so that loops can be vectorized.
     """
 
     c_helpers = "integer.h"
@@ -247,14 +250,14 @@ class RealDivision(BinaryScalarOp):
         return self._c_checked(node, inputs[1], sub, self.c_code_from_expression(node, name, inputs, outputs, sub))
 
     def _c_checked(self, node, divisor, sub, code):
-        """Return `code`, which divides, together with the check for integer divisors of zero."""
+        """Return the C code `code`, which divides, together with a check for integer divisors of zero."""
         check = self._c_check(node, divisor, sub)
-        # A check that only records zeros follows the division. Then operands are loaded in their order, which matters
-        # for the prefetching of processors.
+        # If the check only records zeros, it follows the division. Then operands are loaded in their order, which helps
+        # the prefetching of processors.
         return code + "\n" + check if "zeros" in sub else check + code
 
     def _c_check(self, node, divisor, sub):
-        """Return the C check for integer divisors of zero."""
+        """Return C code that checks for integer divisors of zero."""
         computed = self._c_dtype([i.type.dtype for i in node.inputs], node.outputs[0].type.dtype)
         if not is_discrete(computed):
             return ""
@@ -270,7 +273,7 @@ class RealDivision(BinaryScalarOp):
 
 
 def zero_divisor(operation, divisor):
-    """Return the message of a ZeroDivisionError. tensor/native/divisors.h has the same text.
+    """Return the message of a ZeroDivisionError. tensor/native/divisors.h contains the same text.
 
     Parameters
     ----------
@@ -286,7 +289,7 @@ def zero_divisor(operation, divisor):
 
 
 class IntDiv(RealDivision):
-    """Floor division. An integer divided by zero is an error, although NumPy may return zero."""
+    """Floor division. An integer division by zero raises ZeroDivisionError, although NumPy may return zero."""
 
     nfunc_spec = ("floor_divide", 2, 1)
     ufunc, c_function, operation = np.floor_divide, "tng_floordiv", "division"
@@ -295,7 +298,7 @@ class IntDiv(RealDivision):
     )
 
     def c_code_fixed(self, node, name, inputs, outputs, sub, fixed):
-        """Return C that computes the scaled inverse of a constant divisor once, before the loop."""
+        """Return C code that computes the scaled inverse of a constant divisor once, before the loop."""
         (x, y), out = [v.type.dtype for v in node.inputs], node.outputs[0].type.dtype
         if type(self) is not IntDiv or 1 not in fixed or out not in ("int8", "uint8", "int16", "uint16", "uint32"):
             return None
@@ -329,7 +332,7 @@ def mod_check(x, y):
 class Mod(RealDivision):
     """Modulus with the sign of the divisor, as in Python.
 
-    An integer modulo zero is an error, although NumPy may return zero.
+    An integer modulo zero raises ZeroDivisionError, although NumPy may return zero.
     """
 
     nfunc_spec = ("mod", 2, 1)
@@ -343,7 +346,7 @@ class Mod(RealDivision):
         if zeros is not None:
             return zeros
         (x, y), (gz,) = inputs, gout
-        # x % y = x - y * floor(x / y), and the floor is constant almost everywhere.
+        # x % y is x - y * floor(x / y), and the floor is constant almost everywhere.
         return [gz, ops.neg(ops.mul(gz, ops.floor(ops.true_div(x, y))))]
 
     def grad(self, inputs, gout):
@@ -353,9 +356,9 @@ class Mod(RealDivision):
 def power(x, y):
     """Compute ``np.power`` of arrays or scalars, with the same values as the C code.
 
-    An integer to a negative integer power is truncated towards zero; NumPy refuses it. For a floating-point exponent of
-    0.5 NumPy may compute the square root, depending on the strides of the exponent. The square root differs from C's
-    ``pow`` at -inf and -0.0.
+    An integer to a negative integer power is truncated towards zero, although NumPy raises an error. For a
+    floating-point exponent of 0.5, NumPy may compute the square root, depending on the strides of the exponent. The
+    square root differs from C's ``pow`` at -inf and -0.0.
     """
     kind = np.result_type(x, y).kind
     if kind in "iu":
@@ -384,8 +387,8 @@ class Pow(BinaryScalarOp):
 
     Notes
     -----
-    An integer to a negative integer power is truncated towards zero (NumPy refuses it), and ``0 ** -1`` is 0. The
-    reason: neither a compiled loop nor constant folding may fail because of a value.
+    An integer to a negative integer power is truncated towards zero, and ``0 ** -1`` is 0. NumPy raises an error, but
+    neither a compiled loop nor constant folding may fail because of a value.
     """
 
     nfunc_spec = ("power", 2, 1)
@@ -405,7 +408,10 @@ class Pow(BinaryScalarOp):
         return "tng_pow_%s(%s, %s)" % (out, x, y)
 
     def c_code_contiguous(self, node, name, inputs, outputs, sub):
-        """Return a call of AMD LibM's array power if ``config.lib.amdlibm`` is set and the operands have one type."""
+        """Return C code that calls AMD LibM's array power.
+
+        Raise MethodNotDefined unless ``config.lib.amdlibm`` is set and the operands have one type.
+        """
         (x, y), (z,) = inputs, outputs
         if not config.lib.amdlibm or any(v.type != node.outputs[0].type for v in node.inputs):
             raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
@@ -440,9 +446,10 @@ class Pow(BinaryScalarOp):
 
 
 class _Extremum(BinaryScalarOp):
-    """The larger or the smaller of two inputs, with NumPy's rules. The result is NaN if an input is NaN.
+    """The larger or the smaller of two inputs, by NumPy's rules. The result is NaN if an input is NaN.
 
-    Complex numbers are ordered by their real parts, and those with equal real parts by their imaginary parts.
+    Complex numbers are ordered by their real parts. If the real parts are equal, they are ordered by their imaginary
+    parts.
     """
 
     commutative = True
@@ -469,7 +476,7 @@ class _Extremum(BinaryScalarOp):
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:
             return zeros
-        # If both inputs are equal, the gradient goes to the first input only.
+        # If both inputs are equal, the gradient is assigned to the first input only.
         first = ops.eq(z, x)
         return [ops.mul(first, gz), ops.mul(ops.sub(constant(1, dtype="int8"), first), gz)]
 
@@ -484,7 +491,10 @@ class Maximum(_Extremum):
 
 
 class MaximumFromNothing(Maximum):
-    """The maximum of floats, for reductions that may have no elements: such a reduction gives minus infinity."""
+    """The maximum of floats, for reductions that may have no elements.
+
+    The result of such a reduction is minus infinity.
+    """
 
     identity = -float("inf")
 
@@ -496,7 +506,7 @@ class Minimum(_Extremum):
 
 
 class Clip(ScalarOp):
-    """Limit x to a range: ``min`` if x < min, ``max`` if x > max, else x. NaN stays NaN."""
+    """Limit x to a range: ``min`` if x < min, ``max`` if x > max, and x otherwise. NaN is unchanged."""
 
     nin = 3
     output_types_preference = staticmethod(upcast_out_no_complex)
@@ -522,7 +532,7 @@ class Clip(ScalarOp):
             return zeros
         below = ops.lt(x, low)
         above = ops.gt(x, high)
-        # As in `impl`, an x below the minimum is not compared with the maximum.
+        # As in `impl`, if x is below the minimum, it is not compared with the maximum.
         inside = ops.mul(ops.sub(constant(1, dtype="int8"), below), ops.sub(constant(1, dtype="int8"), above))
         over = ops.mul(ops.sub(constant(1, dtype="int8"), below), above)
         return [ops.mul(inside, gz), ops.mul(below, gz), ops.mul(over, gz)]
@@ -532,7 +542,7 @@ class Clip(ScalarOp):
 
 
 class Second(BinaryScalarOp):
-    """The second input. The first input only gives its shape to the result of the elementwise version (`fill`)."""
+    """The second input. The first input is not read: only its shape affects the elementwise version (`fill`)."""
 
     output_types_preference = transfer_type(1)
     on_arrays = True
@@ -578,7 +588,7 @@ class Identity(UnaryScalarOp):
 
 
 class Switch(ScalarOp):
-    """The second input if the first input is not zero, else the third input."""
+    """The second input if the first input is not zero. Otherwise, the third input."""
 
     nin = 3
     nfunc_spec = ("where", 3, 1)
@@ -598,7 +608,8 @@ class Switch(ScalarOp):
 
     def L_op(self, inputs, outputs, gout):
         (cond, ift, iff), (gz,) = inputs, gout
-        # A boolean condition has no gradient; a float one is constant almost everywhere.
+        # A boolean condition has no gradient. A float condition has the gradient zero, because the result is constant
+        # in it almost everywhere.
         gcond = cond.zeros_like(dtype=config.floatX if cond.type in discrete_types else cond.type.dtype)
         if outputs[0].type in discrete_types:
             return [gcond] + zeros_for([ift, iff])
@@ -619,12 +630,12 @@ def int_or_true_div(x_discrete, y_discrete):
 
     Returns
     -------
-    `int_div` for two discrete operands when ``config.int_division`` is 'int', else `true_div`.
+    `int_div` for two discrete operands if ``config.int_division`` is 'int', and `true_div` otherwise.
 
     Raises
     ------
     IntegerDivisionError
-        For two discrete operands when ``config.int_division`` is 'raise'.
+        For two discrete operands if ``config.int_division`` is 'raise'.
     """
     if x_discrete and y_discrete:
         if config.int_division == "raise":
@@ -639,6 +650,6 @@ def int_or_true_div(x_discrete, y_discrete):
 
 
 def div_proxy(x, y):
-    """Return ``x / y`` with the op that `int_or_true_div` chooses."""
+    """Return ``x / y``, computed with the op that `int_or_true_div` chooses."""
     x, y = as_scalar(x), as_scalar(y)
     return int_or_true_div(x.type in discrete_types, y.type in discrete_types)(x, y)

@@ -11,7 +11,7 @@ class LogicalComparison(BinaryScalarOp):
     """A comparison of two scalars. The result is bool.
 
     Operands of different dtypes are compared in the promoted dtype, as in NumPy. Complex numbers are compared by their
-    real parts, and those with equal real parts by their imaginary parts.
+    real parts. If the real parts are equal, they are compared by their imaginary parts.
     """
 
     c_operator = None
@@ -20,7 +20,7 @@ class LogicalComparison(BinaryScalarOp):
         super().__init__(*args, **kwargs)
 
     def output_types(self, *input_dtypes):
-        """Return bool, or the requested output types of an in-place version."""
+        """Return bool. For an in-place version, return the output types that it prescribes."""
         if "output_types_preference" in self.__dict__:
             return self.output_types_preference(*input_dtypes[0])
         return [bool_]
@@ -43,7 +43,7 @@ _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 
 def _comparison(operator, args, dtypes):
-    """Return C that compares two numbers in their promoted dtype."""
+    """Return a C expression that compares two numbers in their promoted dtype."""
     common = upcast(*dtypes)
     # C compares bools as uint8 and float16 values as float32.
     common = {"bool": "uint8", "float16": "float32"}.get(common, common)
@@ -56,7 +56,10 @@ def _comparison(operator, args, dtypes):
 
 
 def compare_complex(operator, x, y):
-    """Return C that compares two complex numbers in NumPy's order. The result is false if a deciding part is NaN."""
+    """Return a C expression that compares two complex numbers in NumPy's order.
+
+    It is false if a deciding part is NaN.
+    """
     if operator in (">", ">="):
         operator, x, y = _MIRRORED[operator], y, x
     parts = {"xr": "TNG_RE(%s)" % x, "xi": "TNG_IM(%s)" % x, "yr": "TNG_RE(%s)" % y, "yi": "TNG_IM(%s)" % y}
@@ -66,7 +69,10 @@ def compare_complex(operator, x, y):
 
 
 def _compare_signs(operator, args, dtypes):
-    """Return C that compares a signed integer with an uint64 exactly. Their promoted dtype, float64, would round."""
+    """Return a C expression that compares a signed integer with a uint64 exactly.
+
+    A conversion to float64, their promoted dtype, would round.
+    """
     signed, unsigned = args
     if dtypes[0] == "uint64":
         unsigned, signed = args
@@ -84,7 +90,7 @@ class FixedLogicalComparison(UnaryScalarOp):
         super().__init__(*args, **kwargs)
 
     def output_types(self, *input_dtypes):
-        """Return bool, or the requested output types of an in-place version."""
+        """Return bool. For an in-place version, return the output types that it prescribes."""
         if "output_types_preference" in self.__dict__:
             return self.output_types_preference(*input_dtypes[0])
         return [bool_]
@@ -97,35 +103,35 @@ class FixedLogicalComparison(UnaryScalarOp):
 
 
 class LT(LogicalComparison):
-    """``x < y``."""
+    """The comparison ``x < y``."""
 
     nfunc_spec = ("less", 2, 1)
     c_operator = "<"
 
 
 class GT(LogicalComparison):
-    """``x > y``."""
+    """The comparison ``x > y``."""
 
     nfunc_spec = ("greater", 2, 1)
     c_operator = ">"
 
 
 class LE(LogicalComparison):
-    """``x <= y``."""
+    """The comparison ``x <= y``."""
 
     nfunc_spec = ("less_equal", 2, 1)
     c_operator = "<="
 
 
 class GE(LogicalComparison):
-    """``x >= y``."""
+    """The comparison ``x >= y``."""
 
     nfunc_spec = ("greater_equal", 2, 1)
     c_operator = ">="
 
 
 class EQ(LogicalComparison):
-    """``x == y``, by value."""
+    """The comparison ``x == y``, by value."""
 
     commutative = True
     nfunc_spec = ("equal", 2, 1)
@@ -133,7 +139,7 @@ class EQ(LogicalComparison):
 
 
 class NEQ(LogicalComparison):
-    """``x != y``, by value."""
+    """The comparison ``x != y``, by value."""
 
     commutative = True
     nfunc_spec = ("not_equal", 2, 1)
@@ -141,7 +147,7 @@ class NEQ(LogicalComparison):
 
 
 def _float_predicate(function, arg, dtype):
-    """Return C for isnan or isinf of `arg`; never true for a discrete dtype."""
+    """Return a C expression for isnan or isinf of `arg`. It is always false for a discrete dtype."""
     if is_discrete(dtype):
         return "0"
     if is_complex(dtype):
@@ -150,7 +156,7 @@ def _float_predicate(function, arg, dtype):
 
 
 class IsNan(FixedLogicalComparison):
-    """Test of x for NaN."""
+    """A test if x is NaN."""
 
     nfunc_spec = ("isnan", 1, 1)
 
@@ -162,7 +168,7 @@ class IsNan(FixedLogicalComparison):
 
 
 class IsInf(FixedLogicalComparison):
-    """Test of x for infinity."""
+    """A test if x is infinite."""
 
     nfunc_spec = ("isinf", 1, 1)
 
@@ -174,12 +180,12 @@ class IsInf(FixedLogicalComparison):
 
 
 class InRange(LogicalComparison):
-    """Test of x for an interval: ``low < x < hi``, with ``<=`` at an end that is not open.
+    """A test if x is in an interval: ``low < x < hi``, with ``<=`` at an end that is not open.
 
     Parameters
     ----------
     openlow, openhi : bool
-        If True, the interval does not contain its lower or upper end.
+        If True, the interval does not contain its lower end or its upper end.
     """
 
     nin = 3
@@ -204,7 +210,7 @@ class InRange(LogicalComparison):
         return "%s & %s" % (above, below)
 
     def get_grad(self, elem):
-        """Return the gradient for the input `elem`: zero. It has the dtype floatX if `elem` is discrete."""
+        """Return the gradient for the input `elem`, which is zero. It has the dtype floatX if `elem` is discrete."""
         return zeros_for([elem])[0]
 
     def L_op(self, inputs, outputs, gout):
@@ -212,7 +218,7 @@ class InRange(LogicalComparison):
 
 
 class _BitTypes:
-    """Mixin with the output types of bitwise ops, which accept only discrete inputs."""
+    """A mixin with the output types of bitwise ops, which accept only discrete inputs."""
 
     def output_types(self, *input_types):
         types = input_types[0]

@@ -49,7 +49,7 @@ class Real(UnaryScalarOp):
 
 
 class Imag(UnaryScalarOp):
-    """Imaginary part; zero for a real number."""
+    """Imaginary part. It is zero for a real number."""
 
     nfunc_spec = ("imag", 1, 1)
     output_types_preference = staticmethod(real_out)
@@ -68,7 +68,7 @@ class Imag(UnaryScalarOp):
 
 
 class Angle(UnaryScalarOp):
-    """Argument of a number in the complex plane, in radians."""
+    """Argument (angle) of a number in the complex plane, in radians."""
 
     nfunc_spec = ("angle", 1, 1)
     output_types_preference = specific_out(float64)
@@ -238,11 +238,11 @@ class Cast(UnaryScalarOp):
         return (type(self), None, (self.o_type.dtype,))
 
     def clone_float32(self):
-        """Return the cast for a graph in which float32 replaces float16."""
+        """Return the cast that replaces this cast in a graph in which float32 replaces float16."""
         return ops.convert_to_float32 if self.o_type == ops.float16 else self
 
     def make_new_inplace(self, output_types_preference=None, name=None):
-        """Return an equal cast; its output type cannot be changed."""
+        """Return an equal cast. Its output type cannot be changed."""
         return self.__class__(self.o_type, name=name)
 
     on_arrays = True
@@ -260,7 +260,7 @@ class Cast(UnaryScalarOp):
             if dtype == "float16":
                 return "%s = %s;" % (outputs[0], inputs[0])
             if dtype != "float32":
-                # A conversion through float32 would round twice.
+                # A conversion through float32 would be rounded twice.
                 return "%s = tng_double_to_half(%s);" % (outputs[0], c_cast(inputs[0], dtype, "float64"))
         return super().c_code(node, name, inputs, outputs, sub)
 
@@ -284,7 +284,7 @@ class Cast(UnaryScalarOp):
 
     def grad(self, inputs, gout):
         (x,), (gz,) = inputs, gout
-        # The gradient for an integer input is the gradient for the same value as a float.
+        # The gradient for an integer input is the gradient for this input after its conversion to a float.
         dtype = config.floatX if x.type in discrete_types else x.type.dtype
         if self.o_type in discrete_types:
             return [x.zeros_like(dtype=dtype)]
@@ -293,7 +293,7 @@ class Cast(UnaryScalarOp):
         return [ops.cast(gz, dtype)]
 
 
-# The instances that `cast` returns, one per dtype.
+# `cast` returns these instances, one for each dtype.
 CASTS = {dtype: Cast(get_scalar_type(dtype), name="convert_to_%s" % dtype) for dtype in DTYPE_SPECS}
 
 
@@ -304,7 +304,7 @@ def cast(x, dtype):
     ----------
     x : number or scalar variable
     dtype : str
-        ``'floatX'`` means ``config.floatX``.
+        The dtype of the result. ``'floatX'`` means ``config.floatX``.
 
     Returns
     -------

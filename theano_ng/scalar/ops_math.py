@@ -51,7 +51,7 @@ class Exp2(UnaryMath):
 
 
 class Expm1(UnaryMath):
-    """exp(x) - 1, accurate near zero."""
+    """exp(x) - 1. It is accurate near zero."""
 
     nfunc_spec = ("expm1", 1, 1)
     c_function = "expm1"
@@ -100,7 +100,7 @@ class Log10(UnaryMath):
 
 
 class Log1p(UnaryMath):
-    """log(1 + x), accurate near zero."""
+    """log(1 + x). It is accurate near zero."""
 
     nfunc_spec = ("log1p", 1, 1)
     c_function = "log1p"
@@ -121,7 +121,7 @@ class Sqrt(UnaryMath):
 
 
 class Deg2Rad(AsDeclared, UnaryMath):
-    """Degrees to radians."""
+    """Conversion of degrees to radians."""
 
     nfunc_spec = ("deg2rad", 1, 1)
     factor = math.pi / 180
@@ -135,7 +135,7 @@ class Deg2Rad(AsDeclared, UnaryMath):
 
 
 class Rad2Deg(AsDeclared, UnaryMath):
-    """Radians to degrees."""
+    """Conversion of radians to degrees."""
 
     nfunc_spec = ("rad2deg", 1, 1)
     factor = 180 / math.pi
@@ -285,7 +285,7 @@ class ArcTanh(UnaryMath):
 
 
 class ArcTan2(BinaryScalarOp):
-    """Angle of the point (x, y), given y and x."""
+    """Angle of the point (x, y), where the inputs are y and x."""
 
     nfunc_spec = ("arctan2", 2, 1)
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
@@ -313,13 +313,13 @@ class ArcTan2(BinaryScalarOp):
 
 
 def _as_float(x):
-    """Convert a number to the float dtype in which it is computed."""
+    """Convert a number to the float dtype in which its functions are computed."""
     x = np.asarray(x)
     return x.astype(upgrade_to_float(get_scalar_type(x.dtype.name))[0].dtype)[()]
 
 
 class _Rounding(UnaryScalarOp):
-    """Base class of roundings to a whole number. The result is a float, also for integers (`upgrade_to_float`)."""
+    """Base class of ops that round to a whole number. The result is a float, even for integers (`upgrade_to_float`)."""
 
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
     c_function = None
@@ -340,27 +340,27 @@ class _Rounding(UnaryScalarOp):
         return "__builtin_%s%s(%s)" % (self.c_function, "f" if dtype == "float32" else "", x)
 
     def grad(self, inputs, gout):
-        """Return zero: the function is constant between its jumps."""
+        """Return zero, because the function is constant between its jumps."""
         (x,) = inputs
         return [x.zeros_like(dtype=config.floatX if x.type in discrete_types else x.type.dtype)]
 
 
 class Ceil(_Rounding):
-    """Smallest whole number not below x."""
+    """Smallest whole number that is not less than x."""
 
     nfunc_spec = ("ceil", 1, 1)
     c_function = "ceil"
 
 
 class Floor(_Rounding):
-    """Largest whole number not above x."""
+    """Largest whole number that is not greater than x."""
 
     nfunc_spec = ("floor", 1, 1)
     c_function = "floor"
 
 
 class Trunc(_Rounding):
-    """x without its fraction."""
+    """x without its fractional part."""
 
     nfunc_spec = ("trunc", 1, 1)
     c_function = "trunc"
@@ -392,7 +392,7 @@ def round_half_away_from_zero_(a):
     if a.dtype.kind in "biu":
         return a[()]
     whole = np.trunc(a)
-    # x - trunc(x) is exact. floor(x + 0.5) is wrong for the largest number below one half.
+    # x - trunc(x) is exact. But floor(x + 0.5) would be wrong for the largest number below one half.
     with np.errstate(all="ignore"):
         rounded = whole + np.copysign(np.abs(a - whole) >= 0.5, a)
     return np.where(np.isfinite(a), rounded, a).astype(a.dtype)[()]

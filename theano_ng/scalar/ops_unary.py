@@ -36,7 +36,8 @@ class Abs(UnaryScalarOp):
             return "%s = (npy_float16)((%s) & 0x7fff);" % (outputs[0], inputs[0])
         return super().c_code(node, name, inputs, outputs, sub)
 
-    # `c_code` clears the sign bit of a float16 without a conversion. In a Composite with float16, operands are floats.
+    # `c_code` clears the sign bit of a float16 without a conversion. In a Composite, float16 operands are held as
+    # float32.
     on_half_bits = True
     _f16_ok = True
     c_code_wide = ScalarOp.c_code_from_expression
@@ -63,7 +64,7 @@ class Abs(UnaryScalarOp):
 
 
 class Sgn(AsDeclared, UnaryScalarOp):
-    """Sign: -1, 0 or 1, and NaN for NaN. The sign of a complex number x is ``x / |x|``, or 0 if x is 0."""
+    """Sign: -1, 0 or 1, or NaN for NaN. The sign of a complex number x is ``x / |x|``, or 0 if x is 0."""
 
     nfunc_spec = ("sign", 1, 1)
     output_types_preference = staticmethod(same_out_nobool)

@@ -1,8 +1,8 @@
 """Rules that give the output types of scalar ops from their input types.
 
 A rule is a callable that takes `Scalar` types and returns a tuple or list of `Scalar` types. Rules are part of the
-identity of an op, so equal rules must compare equal and have the same hash. Functions satisfy this by themselves. Rules
-with parameters are objects with ``__props__``.
+identity of an op, so equal rules must compare equal and have the same hash. This is the case for functions. Rules with
+parameters are objects with ``__props__``.
 """
 
 from theano_ng.configdefaults import config
@@ -34,7 +34,7 @@ def upcast_out_nobool(*types):
 
 
 def upcast_out_min8(*types):
-    """Return the type of `upcast_out`, with int8 instead of bool."""
+    """Return the type of `upcast_out`. Replace bool by int8."""
     result = upcast_out(*types)
     return (int8,) if result[0] == bool_ else result
 
@@ -59,7 +59,7 @@ def same_out_nobool(type):
 
 
 def same_out_min8(type):
-    """Return the type of the input, with int8 instead of bool."""
+    """Return the type of the input. Replace bool by int8."""
     return (int8 if type == bool_ else type,)
 
 
@@ -110,7 +110,8 @@ def real_out(type):
     return (type,)
 
 
-# Discrete dtype -> float dtype in which such an input is computed: float32 for up to 16 bits, else float64.
+# A dict from a discrete dtype to the float dtype in which such an input is computed: float32 for up to 16 bits, else
+# float64.
 _FLOAT_FOR = {
     "bool": "float32",
     "int8": "float32",
@@ -137,17 +138,17 @@ def upgrade_to_float_no_complex(*types):
 
 
 def complex_out(*types):
-    """Return the smallest complex type that holds the inputs."""
+    """Return the smallest complex type that can represent the inputs."""
     return (get_scalar_type(upcast("complex64", upcast(*[t.dtype for t in types]))),)
 
 
 def upgrade_to_float64(*types):
-    """Return float64 for discrete and real inputs, as SciPy does. For complex inputs return their promoted type."""
+    """Return float64 for discrete and real inputs, as SciPy does. For complex inputs, return their promoted type."""
     return (get_scalar_type(upcast(*[t.dtype if t in complex_types else "float64" for t in types])),)
 
 
 class transfer_type(object2):
-    """A rule that gives each output the type of an input.
+    """A rule that gives each output the type of a specified input.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ class transfer_type(object2):
 
 
 class specific_out(object2):
-    """A rule that gives the outputs fixed types, independent of the inputs.
+    """A rule that gives the outputs fixed types, which do not depend on the inputs.
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ class unary_out_lookup(object2):
     Parameters
     ----------
     type_table : dict
-        Input type -> output type or tuple of types.
+        A dict from an input type to an output type or a tuple of types.
     """
 
     __props__ = ("type_table",)
@@ -211,7 +212,7 @@ class unary_out_lookup(object2):
 
     @property
     def type_table(self):
-        """The table as a hashable, ordered tuple."""
+        """The table as a tuple, which is ordered and hashable."""
         return tuple(sorted(self.tbl.items(), key=lambda item: item[0].dtype))
 
     def __call__(self, *types):

@@ -11,7 +11,8 @@ from theano_ng.gof.graph import Apply, Constant
 from theano_ng.scalar.op import ScalarOp
 from theano_ng.scalar.variables import ScalarConstant
 
-# Apply `op` to the values in the slots `args`. The results are the slots `outs`, of types `types`.
+# An instruction applies `op` to the values in the slots `args`. The slots `outs`, which have the types `types`, hold
+# the results.
 Instruction = namedtuple("Instruction", "op args outs types")
 
 
@@ -21,7 +22,7 @@ def constant_key(type_, data):
 
 
 class Program:
-    """The instructions of a Composite, without duplicate instructions and without unused ones."""
+    """The instructions of a Composite. Duplicate instructions and unused instructions are removed."""
 
     def __init__(self, inputs, outputs):
         self.input_types = tuple(i.type for i in inputs)
@@ -85,7 +86,7 @@ class Program:
         return slot
 
     def _append(self, op, args, types):
-        """Add an instruction unless an equal one exists; return its output slots."""
+        """Add an instruction unless an equal instruction exists. Return its output slots."""
         key = (op, args)
         outs = self._known.get(key)
         if outs is None:
@@ -118,7 +119,7 @@ class Program:
         return tuple(moved[o] for o in inner.outputs)
 
     def _drop_unused(self):
-        """Remove instructions and constants that no output needs. Renumber the remaining slots without gaps."""
+        """Remove the instructions and constants that no output needs. Renumber the remaining slots without gaps."""
         needed, kept = set(self.outputs), []
         for instruction in reversed(self.instructions):
             if not needed.isdisjoint(instruction.outs):
@@ -162,9 +163,9 @@ class Program:
         Returns
         -------
         values : dict
-            slot -> variable
+            A dict from a slot to a variable.
         nodes : list of Apply
-            One per instruction.
+            One node per instruction.
         """
         values = dict(enumerate(inputs))
         for slot, (type_, data) in self.constants.items():
@@ -177,7 +178,7 @@ class Program:
         return values, nodes
 
     def slot_types(self):
-        """Return slot -> type."""
+        """Return a dict from each slot to its type."""
         types = dict(enumerate(self.input_types))
         types.update((slot, c[0]) for slot, c in self.constants.items())
         for instruction in self.instructions:

@@ -1,6 +1,7 @@
 """Shared scalars: mutable numbers that several functions may use.
 
-They are an example of shared variables that are not tensors. `theano_ng.shared` converts numbers to 0-d tensors.
+Shared scalars are an example of shared variables that are not tensors. `theano_ng.shared` converts numbers to 0-d
+tensors instead.
 """
 
 import numpy as np
@@ -22,7 +23,7 @@ def shared(value, name=None, strict=False, allow_downcast=None):
     Parameters
     ----------
     value : int, float, complex or NumPy scalar
-        A Python int gives int64, a float float64.
+        The initial value. A Python int is stored as int64, a Python float as float64.
     name : str, optional
     strict : bool
         If True, later values must have exactly this type.

@@ -20,7 +20,7 @@ class IntegerDivisionError(Exception):
     """The exception for a division of two integers with ``/`` while ``config.int_division`` is ``'raise'``."""
 
 
-# dtype: (class of the NumPy scalars, C type, prefix of the NumPy array scalar type object in C)
+# dtype -> (class of the NumPy scalars, C type, prefix of the name of the NumPy array scalar type object in C)
 DTYPE_SPECS = {
     "float16": (np.float16, "npy_float16", "Half"),
     "float32": (np.float32, "npy_float32", "Float32"),
@@ -64,7 +64,7 @@ def _upcast(dtypes, floatX, cast_policy):
 
 
 def upcast(dtype, *dtypes):
-    """Return the smallest dtype able to hold values of all the given dtypes.
+    """Return the smallest dtype that can represent the values of all given dtypes.
 
     Parameters
     ----------
@@ -73,16 +73,16 @@ def upcast(dtype, *dtypes):
     Returns
     -------
     str
-        The dtype of NumPy's promotion, with one exception. Under ``config.cast_policy == 'numpy+floatX'`` with
-        ``floatX == 'float32'`` the result is float64 only if an argument is float64.
+        The dtype of NumPy's promotion, with one exception. If ``config.cast_policy`` is 'numpy+floatX' and
+        ``config.floatX`` is 'float32', the result is float64 only if an argument is float64.
     """
     return _upcast((str(dtype),) + tuple(map(str, dtypes)), config.floatX, config.cast_policy)
 
 
 class Scalar(Type):
-    """Type of one number of a given dtype.
+    """The type of one number of a given dtype.
 
-    In Python a value is a NumPy scalar, in C a primitive.
+    The value is a NumPy scalar in Python, and a primitive type in C.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Scalar(Type):
         return (get_scalar_type, (self.dtype,)) if type(self) is Scalar else (type(self), (self.dtype,))
 
     def __setstate__(self, state):
-        self.__init__(state["dtype"])  # the state that Theano pickled
+        self.__init__(state["dtype"])  # Theano pickled such a state.
 
     def __str__(self):
         return str(self.dtype)
@@ -128,7 +128,7 @@ class Scalar(Type):
 
     @staticmethod
     def may_share_memory(a, b):
-        """Return False: NumPy scalars are immutable, so shared memory is never visible."""
+        """Return False. NumPy scalars are immutable, so shared memory has no effect."""
         return False
 
     def filter(self, data, strict=False, allow_downcast=None):
@@ -138,7 +138,7 @@ class Scalar(Type):
         ----------
         data : number, NumPy scalar or 0-d array
         strict : bool
-            Accept only a scalar that has exactly this dtype.
+            If True, accept only a scalar that has exactly this dtype.
         allow_downcast : bool or None
             If True, convert even with a loss of precision. If False, convert only without loss. If None, convert
             without loss, or convert a Python float to floatX.
@@ -180,7 +180,10 @@ class Scalar(Type):
         return bool(a == b) or bool(a != a and b != b)
 
     def values_eq_approx(self, a, b, tolerance=1e-4):
-        """Return True if `a` and `b` differ by at most ``tolerance * (|a| + |b|)``. NaN and inf must agree exactly."""
+        """Return True if `a` and `b` differ by at most ``tolerance * (|a| + |b|)``.
+
+        NaN and infinities must be equal.
+        """
         if self.values_eq(a, b):
             return True
         if self.dtype not in ("float16", "float32", "float64", "complex64", "complex128"):
@@ -194,11 +197,11 @@ class Scalar(Type):
         return ScalarVariable(self, name=name)
 
     def upcast(self, *others):
-        """Return the smallest dtype that holds values of this type and of the types `others`."""
+        """Return the smallest dtype that can represent the values of this type and of the types `others`."""
         return upcast(self.dtype, *[other.dtype for other in others])
 
     def clone(self, dtype=None):
-        """Return the scalar type of `dtype` (default: this one)."""
+        """Return the scalar type of `dtype`. The default is the dtype of this type."""
         return get_scalar_type(self.dtype if dtype is None else dtype)
 
     def get_shape_info(self, obj):
@@ -229,7 +232,7 @@ class Scalar(Type):
         return []
 
     def c_literal(self, data):
-        """Return C source for the value `data`."""
+        """Return a C expression for the value `data`."""
         return c_literal(self.dtype, data)
 
     def c_declare(self, name, sub, check_input=True):
@@ -287,7 +290,7 @@ def c_literal(dtype, data):
     Raises
     ------
     MethodNotDefined
-        For float16: its C type holds bits, not a value.
+        For float16, because its C type contains bits, not a value.
     """
     ctype = c_type(dtype)
     if dtype == "float16":
@@ -348,7 +351,7 @@ float32 = get_scalar_type("float32")
 float64 = get_scalar_type("float64")
 complex64 = get_scalar_type("complex64")
 complex128 = get_scalar_type("complex128")
-# The C type ``int``, for parameters such as type codes.
+# This is the C type ``int``, for parameters such as type codes.
 int_t = get_scalar_type(np.dtype(np.intc).name)
 
 int_types = (int8, int16, int32, int64)
@@ -364,17 +367,18 @@ discrete_dtypes = tuple(t.dtype for t in discrete_types)
 
 
 class NumpyAutocaster:
-    """A converter that gives a Python number the first dtype of a list that holds it exactly.
+    """A converter that gives a Python number the first dtype of a list that represents the number exactly.
 
     Parameters
     ----------
     dtypes : sequence of str
-        dtypes to try in order. The last one is used if none is exact. float16 is tried only if it is ``config.floatX``.
+        The dtypes to try, in order. If no dtype is exact, the last dtype is used. float16 is tried only if it is
+        ``config.floatX``.
 
     Notes
     -----
-    Values that already have a dtype keep it. Under ``config.cast_policy == 'numpy'`` the dtypes are NumPy's. Under
-    ``'numpy+floatX'`` they are NumPy's too, except that Python floats become floatX. Under the other policy a Python
+    Values that already have a dtype keep it. If ``config.cast_policy`` is 'numpy', Python numbers get NumPy's dtypes.
+    If it is 'numpy+floatX', Python numbers get NumPy's dtypes, except that floats become floatX. Otherwise, a Python
     float becomes floatX directly if floatX is in `dtypes` and is not float64.
     """
 
@@ -411,7 +415,7 @@ autocast_float = NumpyAutocaster(("float16", "float32", "float64"))
 
 
 class autocast_float_as:
-    """Context manager in which Python floats become one of `dtypes`.
+    """A context manager in which Python floats are converted to one of `dtypes`.
 
     Examples
     --------
@@ -442,8 +446,8 @@ def convert(x, dtype=None):
     ----------
     x : number, array or nested list
     dtype : str, optional
-        Default: the dtype of `x` if it has one, else the choice of `autocast_int` or `autocast_float`. True becomes
-        int8.
+        The default is the dtype of `x` if it has a dtype, and otherwise the choice of `autocast_int` or
+        `autocast_float`. True becomes int8.
 
     Returns
     -------
@@ -453,7 +457,7 @@ def convert(x, dtype=None):
         return np.asarray(x, dtype=config.floatX if dtype == "floatX" else str(dtype))
     if hasattr(x, "dtype"):
         return np.asarray(x)
-    if isinstance(x, int):  # also for a Python bool: unlike bool, int8 can be negated and subtracted
+    if isinstance(x, int):  # A bool becomes int8, too, because int8 can be negated and subtracted.
         return autocast_int(x)
     if isinstance(x, float):
         return autocast_float(x)
@@ -487,7 +491,7 @@ def as_scalar(x, name=None):
     ----------
     x : number, scalar variable, 0-d tensor variable or Apply with one output
     name : str, optional
-        Name of the constant, if `x` is converted to a constant.
+        The name of the constant, if `x` is converted to a constant.
 
     Raises
     ------
@@ -512,7 +516,7 @@ def as_scalar(x, name=None):
 
 
 def as_common_dtype(*vars):
-    """Cast scalar variables to the smallest dtype that holds the values of all of them.
+    """Cast scalar variables to the smallest dtype that can represent the values of all of them.
 
     Returns
     -------
@@ -523,7 +527,7 @@ def as_common_dtype(*vars):
 
 
 def _multi(*fns):
-    """Return functions that make one variable per name, for each type in `fns`."""
+    """Return one function for each type in `fns`. The function makes one variable per name."""
 
     def plural(type_):
         def make(*names):
@@ -537,7 +541,7 @@ def _multi(*fns):
             Returns
             -------
             list of ScalarVariable
-                For a single name: the variable itself.
+                A list with one variable per name. If there is only one name, the variable itself is returned.
             """
             if len(names) == 1:
                 (names,) = names

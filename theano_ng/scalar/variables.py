@@ -1,6 +1,7 @@
 """Scalar variables and their Python operators."""
 
-# The operators look up their ops in this namespace when they are called. The modules of the ops import this module.
+# The operators look up their ops in this namespace when they are called. This module cannot import the modules that
+# define the ops, because they import this module.
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.scalar.instances import ops
 
@@ -24,15 +25,21 @@ class _scalar_py_operators:
 
     # CASTS
     def astype(self, dtype):
-        """Return the variable converted to `dtype`."""
+        """Return the variable, converted to `dtype`."""
         return ops.cast(self, dtype)
 
     def zeros_like(self, dtype=None):
-        """Return zero in `dtype` (default: that of self), as a function of self so that the graph stays connected."""
+        """Return zero as a function of self, so that the graph stays connected.
+
+        The default of `dtype` is the dtype of self.
+        """
         return ops.second(self, ops.constant(0, dtype=self.type.dtype if dtype is None else str(dtype)))
 
     def ones_like(self, dtype=None):
-        """Return one in `dtype` (default: that of self), as a function of self."""
+        """Return one as a function of self, so that the graph stays connected.
+
+        The default of `dtype` is the dtype of self.
+        """
         return ops.second(self, ops.constant(1, dtype=self.type.dtype if dtype is None else str(dtype)))
 
     # COMPARISONS; == and != keep the identity semantics of variables
@@ -122,5 +129,5 @@ class ScalarConstant(_scalar_py_operators, Constant):
     """A symbolic number with a known value."""
 
     def merge_signature(self):
-        # Compare bits: 0.0 and -0.0 give different quotients, and NaN must equal itself.
+        # Compare bits: quotients by 0.0 and -0.0 differ, and NaN must equal itself.
         return (self.type, self.data.tobytes())

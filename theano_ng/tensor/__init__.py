@@ -1,14 +1,13 @@
 """Symbolic n-dimensional arrays and the functions that compute with them.
 
-Conventionally imported as ``T``::
+This package is conventionally imported as ``T``::
 
     import theano_ng.tensor as T
     x = T.dmatrix('x')
     y = T.exp(x).sum(axis=0)
 
-Importing this package loads the basic functions.  Subpackages (`nnet`,
-`signal`, `nlinalg`, ...), gradients and the functions of `io` are imported on
-first access.
+The import of this package loads the basic functions. Subpackages (`nnet`, `signal`, `nlinalg`, ...), gradients and the
+functions of `io` are imported when they are first used.
 """
 
 import sys as _sys
@@ -41,18 +40,18 @@ from theano_ng.tensor.extra_ops import (
     unravel_index,
 )
 
-# `sort` and `var` are functions in this namespace, although there are modules of these names.
-# The modules are reached by `import theano_ng.tensor.sort` or `from ... import`.
+# In this namespace, `sort` and `var` are functions, although modules have the same names. The modules can be imported
+# by `import theano_ng.tensor.sort` or `from theano_ng.tensor.sort import ...`.
 from theano_ng.tensor.sort import argsort, argtopk, sort, topk, topk_and_argtopk
 from theano_ng.tensor.reductions.statistics import var
 
-# Old name of the type.
+# The former name of the type.
 Tensor = TensorType
 
 # `numpy_protocols` looks up the counterparts of NumPy's functions in this namespace.
 _numpy_protocols.namespace = _sys.modules[__name__]
 
-# Modules with the rewriting rules for the Ops of this package.
+# These modules contain the rewriting rules for the Ops of this package.
 for _module in ("", ".uncanonicalize", ".blas"):
     _register_loader("theano_ng.tensor.opt" + _module)
 del _module
@@ -62,7 +61,7 @@ _ports.softplus.fill("theano_ng.tensor.nnet.sigmoids:softplus")
 
 _moved.keep_names(__name__)
 
-# Names and modules that are imported on first access.
+# These names and modules are imported when they are first used.
 __getattr__, __dir__, _ = _lazy_names(
     __name__,
     {

@@ -1,8 +1,7 @@
-"""Names of types for annotations of functions of tensors. Checkers and editors read them; no module imports this one to
-run.
+"""Names of types, for annotations of functions of tensors.
 
-The modules import these names under ``if TYPE_CHECKING``. Most arguments of functions are converted, so checkers accept
-every argument.
+The modules import these names under ``if TYPE_CHECKING``: only type checkers and editors read them. Most arguments of
+functions are converted, so checkers accept any argument.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ IntLike: TypeAlias = Any
 # The lengths of dimensions: a tuple or list of integers and integer variables, or an integer vector.
 ShapeLike: TypeAlias = Any
 
-# The axis or the axes over which a function works. None means all axes.
+# The axis or the axes that a function reduces or works along. None means all axes.
 Axis: TypeAlias = int | Sequence[int] | None
 
 # The dtype of an array, such as "float32", numpy.float32 or numpy.dtype("float32").

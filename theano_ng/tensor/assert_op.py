@@ -1,4 +1,4 @@
-"""`Assert`: an Op that returns its input, or raises if a condition is false at run time."""
+"""`Assert`: an Op that returns its input, or raises an exception if a condition is false at run time."""
 
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.raise_op import ConditionalOp
@@ -6,7 +6,7 @@ from theano_ng.tensor.type import TensorType
 
 __all__ = ["Assert", "AssertIndex", "AssertShape", "assert_", "assert_op"]
 
-# In the order of native/shape.c.
+# The order must be the same as in native/shape.c.
 _NATIVE_ERRORS = (AssertionError, IndexError, ValueError)
 
 
@@ -25,7 +25,7 @@ class Assert(NativeOp, ConditionalOp):
 
     Notes
     -----
-    The conditions are 0-d tensors. The assertion runs only if the Op survives the rewriting and its value is used.
+    The conditions are 0-d tensors. The assertion is checked only if the rewrites keep the Op and its result is used.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Assert(NativeOp, ConditionalOp):
 class AssertIndex(Assert):
     """An `Assert` that raises IndexError.
 
-    A rewrite that removes an indexing operation keeps the bounds check of the index through this Op.
+    If a rewrite removes an indexing operation, it uses this Op to check that the index is within the bounds.
     """
 
     error = IndexError
@@ -79,7 +79,7 @@ class AssertIndex(Assert):
 class AssertShape(Assert):
     """An `Assert` that raises ValueError.
 
-    A rewrite that removes an Op which rejects wrong shapes keeps the shape check through this Op.
+    If a rewrite removes an Op that rejects wrong shapes, it uses this Op to check the shapes.
     """
 
     error = ValueError

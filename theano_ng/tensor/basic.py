@@ -60,7 +60,7 @@ from theano_ng.tensor.indexing.subtensor import *
 
 integer_types = (int,)
 
-# The dtype names of each family. They are lists, since user programs add lists to them.
+# These are the dtype names of each family. They are lists, because user programs add lists to them.
 int_dtypes = [str(t.dtype) for t in scal.int_types]
 uint_dtypes = [str(t.dtype) for t in scal.uint_types]
 float_dtypes = [str(t.dtype) for t in scal.float_types]
@@ -70,7 +70,7 @@ continuous_dtypes = float_dtypes + complex_dtypes
 integer_dtypes = int_dtypes + uint_dtypes
 all_dtypes = discrete_dtypes + continuous_dtypes
 
-# Functions that are also methods of variables.
+# These functions are also methods of variables.
 from theano_ng.tensor.extra_ops import (  # noqa: E402, in the order of the names
     compress,
     cumprod,
@@ -82,7 +82,7 @@ from theano_ng.tensor.extra_ops import (  # noqa: E402, in the order of the name
 from theano_ng.tensor.sort import argsort, sort  # noqa: E402, in the order of the names
 
 
-# Functions that are documented as part of this module, and names that third-party Ops import from it.
+# These functions are documented as part of this module, and third-party Ops import these names from it.
 __getattr__, __dir__, _ = _lazy_names(
     __name__,
     {
@@ -96,7 +96,7 @@ __getattr__, __dir__, _ = _lazy_names(
 
 
 def _pack(x):
-    """Return the elements of `x` as a list, or ``[x]`` if `x` is not iterable."""
+    """Return a list of the elements of `x`. Return ``[x]`` if `x` is not iterable."""
     try:
         return list(x)
     except TypeError:
@@ -104,5 +104,5 @@ def _pack(x):
 
 
 def constructor(f):
-    """Mark a function as a constructor of variables. The decorator returns the function unchanged."""
+    """Mark a function as a constructor of variables. This is a decorator, which returns the function unchanged."""
     return f

@@ -21,8 +21,8 @@ def register(type_class, family=_FAMILY):
     ----------
     type_class : class
     family : str
-        ``"module:"`` of the functions `deep_copy`, `shape`, `shape_i`, `specify_shape` and `rebroadcast`.
-        The default is the module for NumPy arrays.
+        The name of the module with the functions `deep_copy`, `shape`, `shape_i`, `specify_shape` and `rebroadcast`,
+        followed by ":". The default is the module for NumPy arrays.
     """
 
     def rebroadcast(op, node):
@@ -46,7 +46,7 @@ def register(type_class, family=_FAMILY):
 register(TensorType)
 ops.expandable_types += (TensorType,)
 
-# A NumPy scalar is immutable: Python passes the same object on, and a compiled module assigns the value.
+# A NumPy scalar is immutable. So Python returns the same object, and a compiled module assigns the value.
 ops.value_types += (Scalar,)
 for _op_class in (ops.ViewOp, ops.OutputGuard, ops.DeepCopyOp):
     register_native_code(_op_class, Scalar, _fixed("view"))

@@ -1,9 +1,9 @@
-"""Functions that wrap Python and NumPy values, and that read constants back.
+"""Functions that wrap Python and NumPy values, and that find the values of constants.
 
 * :func:`as_tensor_variable` converts nearly any value to a tensor variable.
 * :func:`constant` wraps a value in a :class:`TensorConstant`.
-* :func:`get_scalar_constant_value` finds the value of a constant scalar, also
-  if a few nodes separate the variable from the constant.
+* :func:`get_scalar_constant_value` finds the value of a constant scalar, even if a few nodes compute the scalar from a
+  constant.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ __all__ = [
 
 
 class NotScalarConstantError(Exception):
-    """Raised if a variable could not be shown to be a constant scalar."""
+    """The exception for a variable that is not known to be a constant scalar."""
 
 
 class EmptyConstantError(NotScalarConstantError):
-    """Raised if a constant has no elements and therefore no value."""
+    """The exception for a constant that has no elements and therefore no value."""
 
 
 def check_equal_numpy(x, y):
-    """Return True if two values are equal. Two arrays must also agree in dtype and shape.
+    """Return True if two values are equal. Two arrays must also have the same dtype and shape.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def _obvious_output(node):
 
 
 def _tensor_of_variable(x, ndim):
-    """Return a variable as a tensor of `ndim` dimensions. None keeps its number of dimensions."""
+    """Return a variable as a tensor of `ndim` dimensions. If `ndim` is None, the number of dimensions is unchanged."""
     if isinstance(x.type, scal.Scalar):
         x = _conversions["scalar"](x)
     if not isinstance(x.type, TensorType):
@@ -113,11 +113,10 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
         output. A sequence that contains variables is stacked. Any other value
         becomes a constant.
     name : str, optional
-        Name of the constant, if `x` becomes one.
+        The name of the constant, if `x` becomes a constant.
     ndim : int, optional
-        Number of dimensions of the result. Missing dimensions are added on the
-        left as broadcastable ones. Surplus dimensions are dropped from the
-        left; they must be broadcastable.
+        The number of dimensions of the result. Missing dimensions are added on the left as broadcastable dimensions.
+        Surplus dimensions are dropped from the left. They must be broadcastable.
 
     Returns
     -------
@@ -132,8 +131,7 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
     """
     convert = getattr(x, "_as_TensorVariable", None)
     if convert is not None:
-        # The protocol by which sparse, GPU or random variables define their
-        # conversion to tensors.
+        # Sparse, GPU and random variables define this method to convert themselves to tensors.
         return convert()
 
     if isinstance(x, Apply):
@@ -163,7 +161,7 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
         raise AsTensorError("Cannot convert %s to TensorType" % _short(x), type(x)) from err
 
 
-# Functions that need Ops from higher modules. They convert a scalar variable or a sequence of variables to a tensor,
+# These functions need Ops from higher modules. They convert a scalar variable or a sequence of variables to a tensor,
 # or find the length of a vector from its node.
 _conversions: dict[str, Callable[..., Any]] = {}
 
@@ -186,7 +184,7 @@ def register_conversion(kind: str) -> Callable[[C], C]:
 
 
 as_tensor = as_tensor_variable
-# Name under which modules that shadow `as_tensor_variable` import it.
+# Modules that shadow `as_tensor_variable` import it under this name.
 _as_tensor_variable = as_tensor_variable
 
 
@@ -228,7 +226,7 @@ def tensor_or_other(x):
 
 
 def _with_ndim(x, ndim):
-    """Return `x` with `ndim` dimensions; dimensions are added or dropped on the left."""
+    """Return `x` with `ndim` dimensions. Dimensions are added or dropped on the left."""
     if x.ndim == ndim:
         return x
     if x.ndim < ndim:
@@ -251,8 +249,8 @@ def _obj_is_wrappable_as_tensor(x):
         return False
 
 
-# Constants of small numbers, by dtype and value: the same number gives the
-# same TensorConstant, so that printed graphs share it.
+# This dict maps the dtype and value of a small number to its TensorConstant. Equal numbers share one TensorConstant, so
+# that printed graphs share it.
 constant_cache: dict[tuple[str, bytes], TensorConstant] = {}
 
 
@@ -264,22 +262,21 @@ def constant(
     Parameters
     ----------
     x : number or array_like
-        The value is copied: a later change of `x` does not change the constant.
-        A Python integer gets the smallest integer dtype that holds it. True and
-        False get int8, but NumPy's bools and lists of bools get bool. A Python
-        float gets float32 if that is exact, else float64 (see
-        ``config.cast_policy`` and :class:`autocast_float_as`).
+        The value is copied: a later change of `x` does not change the constant. A Python integer gets the smallest
+        integer dtype that can represent it. True and False get int8, but NumPy's bools and lists of bools get bool. A
+        Python float gets float32 if that is exact, and float64 otherwise (see ``config.cast_policy`` and
+        :class:`autocast_float_as`).
     name : str, optional
     ndim : int, optional
-        Number of dimensions; missing ones are added on the left.
+        The number of dimensions. Missing dimensions are added on the left.
     dtype : str, optional
         The dtype of the constant.
 
     Returns
     -------
     TensorConstant
-        A dimension is broadcastable if its length is 1.  For a small number
-        without a name, every call returns the same object.
+        A dimension is broadcastable if its length is 1. For a small number without a name, every call returns the same
+        object.
 
     Raises
     ------
@@ -304,14 +301,15 @@ def constant(
     type_ = TensorType(dtype=data.dtype.name, broadcastable=[length == 1 for length in data.shape])
     result = TensorConstant(type_, data, name=name)
     if cacheable:
-        # A FunctionGraph writes into its constants, and other graphs share this one.
-        # It therefore rejects constants with this mark; the graph must be cloned.
+        # A FunctionGraph writes into its constants, but other graphs share this constant. A FunctionGraph therefore
+        # rejects constants with this mark. The graph must be cloned.
         result.cached = True
         constant_cache[key] = result
     return result
 
 
-# False while a graph is rewritten: constants that rules make go into a FunctionGraph, which rejects cached ones.
+# The flag is False while a graph is rewritten: constants that rules make are added to a FunctionGraph, which rejects
+# cached constants.
 constant.enable = True  # type: ignore[attr-defined]
 constant_makers.append(constant)
 TensorConstant.of_value = staticmethod(constant)
@@ -335,8 +333,8 @@ def _as_constant_array(x, dtype):
         except (ValueError, TypeError) as err:
             raise TypeError("Cannot make an array of %s: %s" % (_short(x), err)) from err
         if data.size == 0 and dtype is None:
-            # An empty list does not determine a dtype; NumPy's float64 would
-            # upcast every expression under floatX=float32.
+            # An empty list does not determine a dtype. NumPy's float64 would upcast every expression if floatX is
+            # float32.
             data = data.astype(config.floatX)
     else:
         data = scal.convert(x, dtype=dtype)
@@ -346,23 +344,22 @@ def _as_constant_array(x, dtype):
         raise TypeError("Cannot make a tensor constant of %s: dtype %s is not supported" % (_short(x), data.dtype), x)
     if not data.dtype.isnative:
         data = data.astype(data.dtype.newbyteorder("="))
-    # ascontiguousarray makes a 0-d array 1-d.
+    # ascontiguousarray converts a 0-d array to a 1-d array, so restore the shape.
     return np.ascontiguousarray(data).reshape(data.shape)
 
 
 def constant_or_value(
     x: TensorLike, rtype: Any, name: str | None = None, ndim: int | None = None, dtype: DTypeLike | None = None
 ) -> Any:
-    """Wrap `x` in a constant made by `rtype`.
+    """Wrap `x` in a constant that `rtype` makes.
 
     Parameters
     ----------
     x : number or array_like
     rtype : callable
-        Called with a type, the data and ``name=``, for instance
-        :class:`TensorConstant`.
+        A function that is called with a type, the data and ``name=``, for instance :class:`TensorConstant`.
     name, ndim, dtype
-        As for :func:`constant`.
+        See :func:`constant`.
     """
     data = constant(x, ndim=ndim, dtype=dtype)
     return rtype(data.type, data.data, name=name)
@@ -389,26 +386,25 @@ def numpy_scalar(data):
         if np.ndim(data) and np.size(data) != 1:
             raise TypeError("several elements")
     except (TypeError, ValueError):
-        # Rules call this for every constant: formatting the elements would take most of the time.
+        # Rules call this function for every constant, and formatting the elements would take most of the time.
         array = isinstance(data, np.ndarray) and data.ndim
         described = "an array of shape %s" % (data.shape,) if array else _short(data)
         raise NotScalarConstantError("The value is not a scalar number: " + described, data) from None
     return data
 
 
-# Op class -> function(v, elemwise, only_process_constants, max_recur) that
-# returns the value, a variable to continue with, or None if both are unknown.
+# This dict maps an Op class to a function (v, elemwise, only_process_constants, max_recur). The function returns the
+# value, a variable with the same value, or None if both are unknown.
 _scalar_constant_rules: dict[type, Callable[..., Any]] = {}
-# A cache of lookups: class of an Op (subclasses included) -> rule, or None if no rule exists.
+# This dict caches lookups. It maps the class of an Op, also a subclass, to the rule, or to None if there is no rule.
 _rule_of_class: dict[type, Any] = {}
 
 
 def register_scalar_constant(*op_classes):
-    """Register a rule by which :func:`get_scalar_constant_value` reads through nodes of some Ops.
+    """Register a rule that finds the values of constants through nodes of some Ops, for `get_scalar_constant_value`.
 
-    The decorated function gets ``(v, elemwise, only_process_constants,
-    max_recur)`` and returns an ndarray (the value), a Variable whose value is
-    that of `v`, or None.
+    The decorated function is called with ``(v, elemwise, only_process_constants, max_recur)``. It returns an ndarray
+    (the value), a Variable with the same value as `v`, or None.
     """
 
     def decorate(rule):
@@ -420,13 +416,13 @@ def register_scalar_constant(*op_classes):
     return decorate
 
 
-# The maximum number of vector elements that are followed in a chain. Long
-# chains (lengths of reshaped reshapes ...) rarely end in a constant.
+# The maximum number of vector elements that are followed in a chain. Long chains (such as lengths of reshaped reshapes)
+# rarely end in a constant.
 _MAX_LOOKUPS = 32
 
 
 def has_scalar_constant_rule(op):
-    """Return True if :func:`get_scalar_constant_value` can read through nodes of an Op."""
+    """Return True if :func:`get_scalar_constant_value` has a rule for the nodes of an Op."""
     return _rule_of(op) is not None
 
 
@@ -443,30 +439,30 @@ def get_scalar_constant_value(
 ) -> Any:
     """Return the value of a variable that is a constant scalar.
 
-    The function reads through nodes that only move or copy a value (DimShuffle,
-    Rebroadcast, casts, `fill`, `alloc`, ...), so that ``fill(x, 3)`` gives 3.
+    The function follows nodes that only move or copy a value (DimShuffle, Rebroadcast, casts, `fill`, `alloc`, ...), so
+    the value of ``fill(x, 3)`` is 3.
 
     Parameters
     ----------
     orig_v : Variable, number or ndarray
     elemwise : bool
-        Whether to compute elementwise operations on constants.
+        Whether to compute elementwise operations whose inputs are constant.
     only_process_constants : bool
-        Whether to accept Constants only and not to read through nodes.
+        Whether to accept only Constants, and not to follow nodes.
     max_recur : int
         The maximum number of nested elementwise operations to follow.
 
     Returns
     -------
     ndarray
-        A 0-d array; a copy of the value.
+        A 0-d array that contains a copy of the value.
 
     Raises
     ------
     EmptyConstantError
         If the variable is a constant without elements.
     NotScalarConstantError
-        If the variable could not be shown to be a constant scalar.
+        If the variable is not known to be a constant scalar.
     """
     v = orig_v
     lookups = 0
@@ -497,9 +493,11 @@ def get_scalar_constant_value(
 
 
 def extract_constant(x: TensorLike, elemwise: bool = True, only_process_constants: bool = False) -> Any:
-    """Return the value of `x` if it is a constant scalar, else `x` as a tensor.
+    """Return the value of `x` if it is a constant scalar.
 
-    Unlike :func:`get_scalar_constant_value`, this function does not raise for other variables.
+    Otherwise, return `x`, where a scalar variable becomes a tensor.
+
+    Unlike :func:`get_scalar_constant_value`, this function does not raise an exception for other variables.
     """
     try:
         return get_scalar_constant_value(x, elemwise, only_process_constants)
@@ -511,13 +509,12 @@ def extract_constant(x: TensorLike, elemwise: bool = True, only_process_constant
 
 
 def get_vector_length(v: TensorLike) -> int:
-    """Return the number of elements of a vector as known while the graph is built.
+    """Return the number of elements of a vector, which must be known while the graph is built.
 
     Parameters
     ----------
     v : vector variable or array_like
-        A constant, the result of `join`, `stack`, `MakeVector` or `shape`, or a
-        slice of one of these.
+        A constant, the result of `join`, `stack`, `MakeVector` or `shape`, or a slice of such a vector.
 
     Returns
     -------
@@ -528,7 +525,7 @@ def get_vector_length(v: TensorLike) -> int:
     TypeError
         If `v` is not a vector.
     ValueError
-        If the length cannot be found.
+        If the length is not known.
     """
     v = as_tensor_variable(v)
     if v.ndim != 1:
@@ -544,7 +541,7 @@ def get_vector_length(v: TensorLike) -> int:
 
 
 def _constant_or_none(x):
-    """Return the value of a constant scalar, or None for other variables. The function fills a port."""
+    """Return the value of a constant scalar. Return None for other variables. This function fills a port."""
     try:
         return get_scalar_constant_value(x)
     except (NotScalarConstantError, TypeError):

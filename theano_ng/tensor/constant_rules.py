@@ -1,8 +1,7 @@
-"""Rules by which constants are read through nodes.
+"""Rules that find the values of constants through nodes.
 
-Each rule returns the variable from which a node takes its output, or the value
-of the output. :func:`get_scalar_constant_value` applies the rules;
-:func:`vector_length` does the same for lengths of vectors.
+Each rule returns the variable from which a node takes its output, or the value of the output.
+:func:`get_scalar_constant_value` applies the rules. :func:`vector_length` finds the lengths of vectors in the same way.
 """
 
 import numpy as np
@@ -43,16 +42,16 @@ __all__ = ["get_scalar_constant_value_elemwises", "vector_length"]
     SpecifyShape,
 )
 def _moved(v, elemwise, only_process_constants, max_recur):
-    """Continue with the first input, which the Op moves, copies or repeats."""
+    """Return the first input, which the Op moves, copies or repeats. The search continues with this variable."""
     return v.owner.inputs[0]
 
 
 @register_scalar_constant(ConditionalOp)
 def _asserted(v, elemwise, only_process_constants, max_recur):
-    """Continue with the first input if all the conditions are known to be true."""
+    """Return the first input if all conditions are known to be true. The search continues with this variable."""
     value, *conditions = v.owner.inputs
     if max_recur <= 0:
-        return None  # a condition may be computed by a chain of nodes, too
+        return None  # A condition may be computed by a chain of nodes, too.
     if all(
         get_scalar_constant_value(condition, elemwise, only_process_constants, max_recur - 1)
         for condition in conditions
@@ -61,7 +60,7 @@ def _asserted(v, elemwise, only_process_constants, max_recur):
     return None
 
 
-# Scalar ops that are evaluated on constants; all are cheap.
+# These scalar ops are evaluated on constants. All of them are cheap.
 get_scalar_constant_value_elemwises = (
     scal.Cast,
     scal.Switch,
@@ -80,9 +79,9 @@ get_scalar_constant_value_elemwises = (
     scal.Minimum,
     scal.Maximum,
 )
-# Scalar ops that return their last operand.
+# These scalar ops return their last operand.
 _HAND_ON = (scal.Second, scal.Identity)
-# Class of scalar op -> True if it belongs to one of these two tuples.
+# This dict maps a class of scalar ops to True if the class belongs to one of these two tuples.
 _followed = {}
 
 
@@ -91,14 +90,13 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
     node = v.owner
     scalar_op = node.op.scalar_op
     if isinstance(scalar_op, _HAND_ON):
-        # `fill(a, b)` has the values of b.
+        # `fill(a, b)` has the value of b.
         source = node.inputs[-1]
         return _as_dtype(source, v, elemwise, only_process_constants, max_recur)
     if not elemwise or not isinstance(scalar_op, get_scalar_constant_value_elemwises):
         return None
     for i in node.inputs:
-        # Most operations have an operand that is visibly not constant; then
-        # the other operands need not be followed.
+        # Most operations have an operand that is obviously not constant. Then the other operands need not be examined.
         if not may_be_constant(i):
             return None
     values = [get_scalar_constant_value(i, elemwise, only_process_constants, max_recur - 1) for i in node.inputs]
@@ -106,7 +104,7 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
 
 
 def may_be_constant(v, operands=False):
-    """Return False if the Op of `v` shows that its value is unknown.
+    """Return False if the Op that computes `v` shows that the value of `v` is not known.
 
     Parameters
     ----------
@@ -137,13 +135,13 @@ def _as_dtype(source, v, elemwise, only_process_constants, max_recur):
 
 
 def _call(node, values):
-    """Return the value of an Elemwise node for given values of its inputs, cast to the dtypes of the inputs."""
+    """Return the value of an Elemwise node for given values of its inputs. Cast the values to the inputs' dtypes."""
     values = [np.asarray(x, dtype=i.dtype) for x, i in zip(values, node.inputs)]
     return _computed(node.op.scalar_op, values, node.outputs[0].dtype)
 
 
 def _computed(op, values, dtype):
-    """Return the value of a scalar op on `values`, or None if it divides by zero."""
+    """Return the value of a scalar op on `values`. Return None if the op divides by zero."""
     try:
         with np.errstate(all="ignore"):
             value = op.impl(*[x[()] for x in values])
@@ -154,7 +152,7 @@ def _computed(op, values, dtype):
 
 @register_scalar_constant(scal.ScalarOp)
 def _scalar_op(v, elemwise, only_process_constants, max_recur):
-    """Evaluate an operation on scalar variables (Type `Scalar`, not 0-d tensors)."""
+    """Evaluate an operation on scalar variables (of Type `Scalar`, not 0-d tensors)."""
     node = v.owner
     if isinstance(node.op, (scal.Second, scal.Identity)):
         return node.inputs[-1]
@@ -168,7 +166,10 @@ def _scalar_op(v, elemwise, only_process_constants, max_recur):
 
 
 def _has_length_one(x, i):
-    """Return True if dimension `i` of `x` is broadcastable. Sparse types have no broadcast pattern."""
+    """Return True if dimension `i` of `x` is broadcastable.
+
+    Return False for sparse types, which have no broadcast pattern.
+    """
     return hasattr(x.type, "broadcastable") and x.type.broadcastable[i]
 
 
@@ -192,7 +193,7 @@ def _make_vector(v, elemwise, only_process_constants, max_recur):
 
 @register_scalar_constant(Subtensor)
 def _subtensor(v, elemwise, only_process_constants, max_recur):
-    """Find an element of a constant, of a `MakeVector` or `Join`, or of a shape."""
+    """Return an element of a constant, of a `MakeVector` or `Join`, or of a shape. Return None if it is not known."""
     if v.ndim != 0:
         return None
     node = v.owner
@@ -226,7 +227,7 @@ _subtensor.is_lookup = True
 
 
 def _constant_index(node, max_recur):
-    """Return the index of a Subtensor node as a list of integers, or None if an item is a slice or not constant."""
+    """Return the index of a Subtensor node as a list of integers. Return None if an item is a slice or not constant."""
     result = []
     for item in get_idx_list(node.inputs, node.op.idx_list):
         if isinstance(item, slice):
@@ -239,7 +240,10 @@ def _constant_index(node, max_recur):
 
 
 def _element_of_join(owner, position, v, max_recur):
-    """Return the element at `position` of joined vectors as a variable or value, or None if a length is unknown."""
+    """Return the element at `position` of joined vectors as a variable or value.
+
+    Return None if a length is not known.
+    """
     pieces = owner.inputs[1:]
     try:
         lengths = [get_vector_length(piece) for piece in pieces]
@@ -264,7 +268,7 @@ def _shape_element(x, position):
         return np.asarray(x.data.shape[position], dtype="int64")
     if _has_length_one(x, position):
         return np.asarray(1, dtype="int64")
-    # SpecifyShape states the lengths.
+    # SpecifyShape specifies the lengths.
     if x.owner is not None and isinstance(x.owner.op, SpecifyShape):
         return x.owner.inputs[1][position]
     return None
@@ -275,7 +279,7 @@ def _shape_element(x, position):
 
 @register_conversion("length")
 def vector_length(v):
-    """Return the length of the vector `v` if it follows from the node that computes `v`, else None."""
+    """Return the length of the vector `v` if it follows from the node that computes `v`. Otherwise, return None."""
     node = v.owner
     if node is None:
         return None

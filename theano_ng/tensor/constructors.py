@@ -1,8 +1,7 @@
 """Typed constructors: `dscalar`, `fmatrix`, `vector`, `ivectors` ...
 
-A constructor with a fixed dtype *is* a :class:`TensorType`: ``dscalar('x').type
-is dscalar``.  The constructors without a dtype (`scalar`, `vector`, ...) read
-``config.floatX`` at each call.
+A constructor with a fixed dtype *is* a :class:`TensorType`: ``dscalar('x').type is dscalar``. The constructors without
+a dtype (`scalar`, `vector`, ...) use the value of ``config.floatX`` at each call.
 """
 
 from __future__ import annotations
@@ -65,9 +64,9 @@ def tensor(*args: Any, **kwargs: Any) -> TensorVariable:
     Parameters
     ----------
     *args, **kwargs
-        Arguments of :class:`TensorType`: ``dtype``, ``broadcastable``.
+        Arguments of :class:`TensorType`: ``dtype`` and ``broadcastable``.
     name : str, optional
-        Name of the variable (keyword only).
+        The name of the variable (keyword only).
 
     Returns
     -------
@@ -88,17 +87,16 @@ def _multi(*fns: Callable[..., TensorVariable]) -> Any:
     Returns
     -------
     callable or list of callable
-        One plural constructor if one function is given, else a list of plural
-        constructors.
+        One plural constructor if one function is given. Otherwise, a list of plural constructors.
 
     Notes
     -----
     A plural constructor takes one of these arguments:
 
-    * an integer n; it returns a list of n unnamed variables;
-    * several names; it returns a list with one variable per name;
-    * a single string, which is split into one-letter names: ``scalars('abc')``
-      returns three variables.  A string of one letter gives a bare variable.
+    * an integer n: the constructor returns a list of n unnamed variables;
+    * several names: the constructor returns a list with one variable per name;
+    * a single string, which is split into one-letter names: ``scalars('abc')`` returns three variables. For a string of
+      one letter, the constructor returns one variable instead of a list.
     """
 
     def plural(fn: Callable[..., TensorVariable]) -> Callable[..., list[TensorVariable]]:
@@ -143,7 +141,7 @@ def _floatX_constructor(kind: str, pattern: tuple[bool, ...]) -> Callable[..., T
     def make(name: str | None = None, dtype: DTypeLike | None = None) -> TensorVariable:
         if dtype is None:
             dtype = config.floatX
-        # A string can only be a name: scalar('int32') names the variable.
+        # A string can only be a name: scalar('int32') makes a variable with the name 'int32'.
         return TensorType(dtype, pattern)(name)
 
     make.__name__ = make.__qualname__ = kind
@@ -170,7 +168,7 @@ def _plural(kind: str, one: Callable[..., TensorVariable], namespace_name: str) 
 
 
 def _define(namespace: dict[str, Any]) -> None:
-    """Add all the constructors to `namespace`: each kind with each dtype, singular and plural."""
+    """Add the constructors of each kind with each dtype to `namespace`, singular and plural."""
     types: dict[str, list[TensorType]] = {}
     for kind, pattern in _KINDS.items():
         one = _floatX_constructor(kind, pattern)
@@ -187,7 +185,7 @@ def _define(namespace: dict[str, Any]) -> None:
             if letter in "ilfd":
                 namespace[letter + plural] = _plural(kind, type_, letter + plural)
                 __all__.append(letter + plural)
-    # Tuples of types by family of dtype; tests use them.
+    # These tuples contain the types of each family of dtypes. Tests use them.
     families = {"int": slice(0, 4), "float": slice(4, 6), "complex": slice(6, 8)}
     for family, which in families.items():
         for kind in _KINDS:

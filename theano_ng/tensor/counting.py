@@ -1,4 +1,4 @@
-"""Functions that count and find the distinct elements of a tensor: `bincount` and `Unique`."""
+"""Functions that count the elements of a tensor or find its distinct elements: `bincount` and `Unique`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Bincount", "bincount", "Unique"]
 
 
 class Bincount(NativeOp, Op):
-    """An Op that counts how often each value occurs, or sums the weights of each value.
+    """An Op that counts the occurrences of each value, or sums the weights of each value.
 
     Inputs: an integer vector, the minimum length of the result, and optionally the weights.
     """
@@ -56,7 +56,7 @@ class Bincount(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         x, minlength = inputs[0].astype("int64"), int(inputs[1])
-        # numpy.bincount would add weights in float64, and return an empty array if x contains the largest int64.
+        # numpy.bincount would add weights in float64, and would return an empty array if x contains the largest int64.
         if minlength < 0 or (x < 0).any():
             raise ValueError("bincount: neither x nor minlength may be negative")
         if len(inputs) == 3 and len(inputs[2]) != len(x):
@@ -90,24 +90,23 @@ class Bincount(NativeOp, Op):
 def bincount(
     x: TensorLike, weights: TensorLike | None = None, minlength: IntLike | None = None, assert_nonneg: bool = False
 ) -> TensorVariable:
-    """Count how often each value occurs in a vector of integers.
+    """Count the occurrences of each value in a vector of integers.
 
     Parameters
     ----------
     x : integer vector
-        The values must not be negative. The compiled function raises ValueError for a negative one.
+        The values must not be negative. The compiled function raises ValueError if a value is negative.
     weights : vector, optional
-        One weight for each element of `x`. The result holds sums of weights instead of counts.
+        One weight for each element of `x`. The result contains sums of weights instead of counts.
     minlength : int or integer scalar variable, optional
         Minimum length of the result.
     assert_nonneg : bool
-        Whether to add an `Assert` that `x` is not negative (AssertionError at run time).
+        Whether to add an `Assert` that no element of `x` is negative (AssertionError at run time).
 
     Returns
     -------
     TensorVariable
-        Vector of length ``max(x) + 1`` or more: int64, or the dtype of
-        `weights`.
+        A vector of length ``max(x) + 1`` or more. Its dtype is int64, or the dtype of `weights`.
     """
     x = as_tensor_variable(x)
     if assert_nonneg and x.dtype in DISCRETE:
@@ -116,18 +115,17 @@ def bincount(
 
 
 class Unique(NativeOp, Op):
-    """An Op that returns the sorted unique elements, like `numpy.unique`.
+    """An Op that returns the sorted unique elements, as `numpy.unique`.
 
     Parameters
     ----------
     return_index : bool
-        Whether to return the index of the first occurrence of each unique
-        element, too.
+        Whether to return the index of the first occurrence of each unique element, too.
     return_inverse : bool
-        Whether to return, for each element of the input, the index of its unique
-        element. The result is a vector for an input of any rank.
+        Whether to return, for each element of the input, the index of its unique element, too. This output is a vector
+        for an input of any rank.
     return_counts : bool
-        Whether to return how often each unique element occurs, too.
+        Whether to return the number of occurrences of each unique element, too.
     axis : int, optional
         If given, the slices along this axis are compared instead of the
         elements.
@@ -168,8 +166,8 @@ class Unique(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         (x,) = inputs
-        # With return_index NumPy sorts stably, so that it returns the index of the first of equal elements.
-        # Along an axis it sorts NaN to the end, except in float16.
+        # If return_index is True, NumPy sorts stably, so that it returns the index of the first of equal elements.
+        # Along an axis, NumPy sorts NaN to the end, except in float16.
         _, index, inverse, counts = np.unique(
             x.astype("float32") if x.dtype == "float16" else x,
             return_index=True,

@@ -1,6 +1,6 @@
 """Families of dtype names.
 
-Variables of `DISCRETE` dtypes have no derivatives. `INTEGERS`, without bool, are the dtypes of lengths and indices.
+Variables of `DISCRETE` dtypes have no derivatives. `INTEGERS` are the dtypes of lengths and indices, without bool.
 """
 
 INTEGERS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))

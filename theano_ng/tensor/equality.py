@@ -1,6 +1,7 @@
 """Functions that recognize equal variables, and sums of variables, by a bounded search of the graph.
 
-Use the results for values only. A derivative refers to one particular variable, not to others that are equal to it.
+Use the results only for values. A derivative is taken with respect to one particular variable, not with respect to
+other variables that are equal to it.
 """
 
 from theano_ng.gof.graph import Constant
@@ -10,7 +11,7 @@ from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.reshaping import Reshape
 
 MAX_NODES = 30
-"""The maximum number of terms of a sum that are compared."""
+"""The maximum number of terms of a sum that are examined."""
 
 MAX_COMPARED = 12
 """The maximum number of pairs of nodes that are compared.
@@ -20,7 +21,7 @@ Two copies of an expression usually contain a common variable at a small depth.
 
 
 def constant_value(v):
-    """Return the number that all elements of `v` are equal to, or None."""
+    """Return the number that all elements of `v` equal. Return None if they are not known to be equal."""
     try:
         return T.get_scalar_constant_value(v)
     except T.NotScalarConstantError:
@@ -28,7 +29,7 @@ def constant_value(v):
 
 
 def shuffled_from(v):
-    """Return ``(u, order)`` such that `v` equals ``u.dimshuffle(order)`` and u is no result of a DimShuffle or copy."""
+    """Return ``(u, order)`` so that `v` equals ``u.dimshuffle(order)``. No DimShuffle and no copy computes u."""
     order = tuple(range(v.ndim))
     while v.owner is not None:
         if isinstance(v.owner.op, DimShuffle):
@@ -43,8 +44,8 @@ def shuffled_from(v):
 def equal_expressions(a, b, of_one_shape=True):
     """Return True if two variables are computed in the same way from the same variables.
 
-    DimShuffles are compared by their effect. If `of_one_shape` is True, the variables are known to have the same shape;
-    then the target shapes of Reshapes are not compared.
+    DimShuffles are compared by their effect. If `of_one_shape` is True, the variables are known to have the same shape,
+    and the target shapes of Reshapes are not compared.
     """
     todo, visited = [(a, b, of_one_shape)], 0
     while todo:
@@ -89,8 +90,8 @@ def equal_expressions(a, b, of_one_shape=True):
 def is_term_of(q, d):
     """Return True if `d` is a sum with `q` as a term, or the sum of `q` along some dimensions.
 
-    In the second case a DimShuffle has restored the summed dimensions as broadcastable ones. The result is False if
-    `d` adds only constants to `q`: then the quotient ``q / d`` is a sigmoid, which has separate rules.
+    In the second case, a DimShuffle must have restored the summed dimensions as broadcastable dimensions. The result is
+    False if `d` adds only constants to `q`, because the quotient ``q / d`` is then a sigmoid, which has separate rules.
     """
     if d.owner is None or d.owner.op != T.add:
         return summed_along(q, d) is not None
@@ -110,14 +111,14 @@ def is_term_of(q, d):
 
 
 def summed_along(q, d):
-    """Return the dimensions along which `d` is the sum of `q`, or None.
+    """Return the dimensions along which `d` is the sum of `q`. Return None if `d` is not such a sum.
 
-    A DimShuffle must have restored these dimensions in `d` as broadcastable ones.
+    A DimShuffle must have restored these dimensions in `d` as broadcastable dimensions.
     """
     total, order = shuffled_from(d)
     if total.owner is None or not isinstance(total.owner.op, Sum) or len(order) != q.ndim:
         return None
-    # Broadcastable dimensions of both `q` and `d` may be unrelated to the sum.
+    # Dimensions that are broadcastable in both `q` and `d` may be unrelated to the sum.
     spare = order.count("x") - (total.owner.inputs[0].ndim - total.ndim)
     added = [i for i, o in enumerate(order) if o == "x" and q.type.broadcastable[i]][: max(spare, 0)]
     dims = [i for i in range(q.ndim) if i not in added]
@@ -126,7 +127,7 @@ def summed_along(q, d):
 
 
 def _sum_axes(total, order, q):
-    """Return the dimensions of `q` along which `total` sums it, or None.
+    """Return the dimensions of `q` along which `total` is its sum. Return None if `total` is not such a sum.
 
     `order` is the order of the DimShuffle that restores the summed dimensions of `total`.
     """
@@ -136,7 +137,7 @@ def _sum_axes(total, order, q):
     kept = [i for i in range(summed.ndim) if i not in axes]
     if summed.ndim != q.ndim or order.count("x") != len(axes):
         return None
-    # With a single summed axis, all other lengths agree with those of `q`, so both have the same shape.
+    # If a single axis is summed, all other lengths equal the lengths of `q`, so both variables have the same shape.
     free = iter(axes)
     back = [next(free) if o == "x" else kept[o] for o in order]
     if sorted(back) != list(range(q.ndim)):

@@ -4,4 +4,4 @@ __all__ = ["ShapeError"]
 
 
 class ShapeError(Exception):
-    """Raised by ``Op.infer_shape`` if the shape cannot be determined."""
+    """The exception that ``Op.infer_shape`` raises if the shape cannot be determined."""

@@ -1,4 +1,4 @@
-"""Further tensor operations: cumulative sums, counts, repeats, diagonals, indices.
+"""Further tensor operations: cumulative sums, counts, repeated elements, diagonals, indices.
 
 This module defines the Ops that repeat slices and fill diagonals. It also exports the Ops of
 `reductions.cumulative`, `counting` and `indexing.positions` under their Theano 1.0 names.
@@ -77,7 +77,7 @@ __all__ = [
 
 
 class CpuContiguous(NativeOp, Op):
-    """An Op that returns its input if that is C-contiguous, else a C-contiguous copy."""
+    """An Op that returns its input if the input is C-contiguous, and a C-contiguous copy otherwise."""
 
     __props__ = ()
     view_map = {0: [0]}
@@ -92,7 +92,7 @@ class CpuContiguous(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         (x,) = inputs
-        # ascontiguousarray would make a 0-d array 1-d.
+        # ascontiguousarray would convert a 0-d array to a 1-d array.
         output_storage[0][0] = x if x.flags.c_contiguous else x.copy("C")
 
     def infer_shape(self, node, shapes):
@@ -115,14 +115,12 @@ def squeeze(x: TensorLike, axis: int | None = None) -> TensorVariable:
     ----------
     x : tensor_like
     axis : int, sequence of int or None
-        The dimensions to drop; all must be broadcastable.  None drops all the
-        broadcastable dimensions.
+        The dimensions to drop. All of them must be broadcastable. None drops all broadcastable dimensions.
 
     Returns
     -------
     TensorVariable
-        `x` itself, or a view.  A dimension that has length 1 only at run time
-        is kept.
+        `x` itself, or a view. If a dimension has length 1 only at run time, it is not dropped.
     """
     x = as_tensor_variable(x)
     if axis is None:
@@ -135,7 +133,7 @@ def squeeze(x: TensorLike, axis: int | None = None) -> TensorVariable:
 
 
 def compress(condition: TensorLike, x: TensorLike, axis: int | None = None) -> TensorVariable:
-    """Select the slices of `x` where `condition` is nonzero, like `numpy.compress`.
+    """Select the slices of `x` for which `condition` is nonzero, as `numpy.compress`.
 
     Parameters
     ----------
@@ -151,7 +149,7 @@ def compress(condition: TensorLike, x: TensorLike, axis: int | None = None) -> T
 
 
 class RepeatOp(NativeOp, Op):
-    """An Op that repeats the slices along an axis; inputs: tensor, repeats.
+    """An Op that repeats the slices along an axis. The inputs are the tensor and the numbers of copies.
 
     Parameters
     ----------
@@ -186,7 +184,7 @@ class RepeatOp(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         x, repeats = inputs
-        if np.any(repeats < 0):  # NumPy would treat a single negative number as a length
+        if np.any(repeats < 0):  # NumPy would interpret a single negative number as a length.
             raise ValueError("repeats may not contain negative values.")
         output_storage[0][0] = np.repeat(x, repeats.astype("int64"), axis=self.axis)
 
@@ -227,7 +225,7 @@ class RepeatOp(NativeOp, Op):
             shape = [flat.shape[i] for i in range(flat.ndim)]
             split = gz.reshape(shape[: axis + 1] + [cast(repeats, "int64")] + shape[axis + 1 :], ndim=flat.ndim + 1)
             return [self._shaped_like(split.sum(axis=axis + 1, dtype=gz.dtype), x), DisconnectedType()()]
-        # For each slice of the result, the index of the slice of x that it copies.
+        # `source` contains, for each slice of the result, the index of the slice of x that is copied to it.
         source = RepeatOp(0)(arange(flat.shape[axis]), repeats)
         place = (slice(None),) * axis + (source,)
         zero = flat.zeros_like(dtype=gz.dtype)
@@ -249,14 +247,13 @@ class RepeatOp(NativeOp, Op):
 
 
 def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> TensorVariable:
-    """Repeat the elements of a tensor, like `numpy.repeat`.
+    """Repeat the elements of a tensor, as `numpy.repeat`.
 
     Parameters
     ----------
     x : tensor_like
     repeats : int, integer scalar or integer vector
-        The number of copies. A vector has one number for each slice along the
-        axis.
+        The number of copies. A vector contains one number for each slice along the axis.
     axis : int or None
         The axis of the slices. None repeats the elements of the flattened tensor.
 
@@ -278,7 +275,10 @@ def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tenso
 
 
 class Bartlett(NativeOp, Op):
-    """An Op that computes the triangular window; input: the number of points (integer scalar)."""
+    """An Op that computes the Bartlett window, as `numpy.bartlett`.
+
+    The input is the number of points, an integer scalar.
+    """
 
     __props__ = ()
 
@@ -294,7 +294,8 @@ class Bartlett(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.rearrange:bartlett")
 
     def perform(self, node, inputs, out_):
-        window = np.empty(max(0, int(inputs[0])), dtype="float64")  # raises MemoryError if too large
+        # This raises MemoryError if the length is too large.
+        window = np.empty(max(0, int(inputs[0])), dtype="float64")
         window[...] = np.bartlett(len(window))
         out_[0][0] = window
 
@@ -312,18 +313,17 @@ bartlett_ = Bartlett()
 
 
 def bartlett(M: IntLike) -> TensorVariable:
-    """Return the triangular (Bartlett) window of `M` points.
+    """Return the Bartlett window of `M` points, as `numpy.bartlett`.
 
     Parameters
     ----------
     M : int or integer scalar variable
-        For M <= 0 the window is empty.
+        The number of points. If M <= 0, the window is empty.
 
     Returns
     -------
     TensorVariable
-        float64 vector.  The first and last points are 0. The maximum is 1 only
-        if `M` is odd.
+        A float64 vector. The first and the last point are 0. The maximum is 1 only if `M` is odd.
     """
     return bartlett_(M)
 
@@ -342,7 +342,7 @@ def _without_upcast(op, a, val):
 
 
 class FillDiagonal(NativeOp, Op):
-    """An Op that copies its first input and sets the main diagonal to the second input."""
+    """An Op that copies its first input and sets the main diagonal of the copy to the second input."""
 
     __props__ = ()
 
@@ -362,7 +362,7 @@ class FillDiagonal(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         a = inputs[0].copy("C")
-        # For more than two dimensions NumPy requires equal lengths.
+        # For more than two dimensions, NumPy requires equal lengths.
         np.fill_diagonal(a, inputs[1])
         output_storage[0][0] = a
 
@@ -385,7 +385,7 @@ class FillDiagonal(NativeOp, Op):
 
 
 def _linear_r_op(op, inputs, eval_points):
-    """Return the R_op of an Op that is linear in its first two inputs."""
+    """Return the R_op of an Op that is linear in its first two inputs, taken together."""
     if eval_points[0] is None and eval_points[1] is None:
         return [None]
     points = [x.zeros_like() if point is None else point for x, point in zip(inputs[:2], eval_points[:2])]
@@ -401,24 +401,22 @@ def fill_diagonal(a: TensorLike, val: TensorLike) -> TensorVariable:
     Parameters
     ----------
     a : tensor_like
-        A matrix of any shape, or a tensor of more dimensions, all of equal
-        length.
+        A matrix of any shape, or a tensor with more dimensions that all have equal lengths.
     val : scalar
         Its dtype must fit into the dtype of `a`.
 
     Returns
     -------
     TensorVariable
-        Has the type of `a`.  The diagonal does not wrap in tall matrices.
+        The result has the type of `a`. In a matrix with more rows than columns, the diagonal ends at the last column.
     """
     return fill_diagonal_(a, val)
 
 
 class FillDiagonalOffset(NativeOp, Op):
-    """An Op that copies a matrix and sets one of its diagonals to a value.
+    """An Op that copies a matrix and sets one diagonal of the copy to a value.
 
-    Inputs: matrix, value, offset (integer scalar; a positive offset selects a
-    diagonal above the main one).
+    Inputs: matrix, value, offset (an integer scalar; a positive offset selects a diagonal above the main diagonal).
     """
 
     __props__ = ()
@@ -479,14 +477,13 @@ def fill_diagonal_offset(a: TensorLike, val: TensorLike, offset: IntLike) -> Ten
     val : scalar
         Its dtype must fit into the dtype of `a`.
     offset : int or integer scalar variable
-        A positive offset selects a diagonal above the main one, a negative
-        offset one below.
+        A positive offset selects a diagonal above the main diagonal, a negative offset a diagonal below it.
     """
     return fill_diagonal_offset_(a, val, offset)
 
 
 def to_one_hot(y: TensorLike, nb_class: IntLike, dtype: DTypeLike | None = None) -> TensorVariable:
-    """Return a matrix with a one in each row, in the column given by `y`.
+    """Return a matrix that contains a one in each row, in the column that `y` specifies, and zeros elsewhere.
 
     Parameters
     ----------
@@ -494,15 +491,15 @@ def to_one_hot(y: TensorLike, nb_class: IntLike, dtype: DTypeLike | None = None)
     nb_class : int or integer scalar variable
         Number of columns.
     dtype : str, optional
-        ``config.floatX`` by default.
+        The dtype of the result. The default is ``config.floatX``.
 
     Returns
     -------
     TensorVariable
-        Matrix of shape ``(y.shape[0], nb_class)``.
+        A matrix of shape ``(y.shape[0], nb_class)``.
     """
     y = as_tensor_variable(y)
     if y.dtype == "bool":
-        y = y.astype("int8")  # a bool index would be a mask, not a column index
+        y = y.astype("int8")  # A bool index would be a mask, not a column index.
     result = zeros((y.shape[0], nb_class), dtype=dtype)
     return set_subtensor(result[arange(y.shape[0]), y], 1)

@@ -1,7 +1,7 @@
 """Fast Fourier transforms of batches of real arrays.
 
-The real and imaginary parts of a transform are pairs of numbers along an additional last axis. Arithmetic on such
-pairs is left to the caller. The gradient of a transform is the opposite transform.
+The real and imaginary parts of a transform are pairs of numbers along an additional last axis. The caller has to define
+the arithmetic on such pairs. The gradient of a transform is the inverse transform, up to factors.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _FLOATS = ("float16", "float32", "float64")
 
 
 class _RealTransform(Op):
-    """The base class of both directions.
+    """The base class of the transform and the inverse transform.
 
     Inputs: the array, and an integer vector with the lengths of the real array along the transformed axes.
     A subclass defines `output_type(inp)`, `fitting_lengths(a)` and the class attributes below.
     """
 
     __props__ = ()
-    # The number of axes of the input in addition to those of the real array.
+    # The number of axes that the input has in addition to the axes of the real array.
     extra = 0
     layout = ""
 
@@ -88,12 +88,12 @@ class _RealTransform(Op):
 
 
 class RFFTOp(_RealTransform):
-    """``rfft_op(a, s)``: unnormalized transform of real arrays over all axes but the first.
+    """``rfft_op(a, s)``: unnormalized transform of real arrays over all axes except the first axis.
 
     Parameters
     ----------
     a : tensor_like
-        Shape (m, ..., n); float16, float32 or float64.
+        The shape is (m, ..., n), the dtype float16, float32 or float64.
     s : integer vector, optional
         The lengths of the transform: `a` is cut or padded with zeros at the end of each axis.
         The default is ``a.shape[1:]``.
@@ -101,7 +101,7 @@ class RFFTOp(_RealTransform):
     Returns
     -------
     TensorVariable
-        Shape ``(m, s[0], ..., s[-1]//2 + 1, 2)``, the dtype of `a`.
+        The shape is ``(m, s[0], ..., s[-1]//2 + 1, 2)``, the dtype is the dtype of `a`.
 
     Raises
     ------
@@ -115,11 +115,11 @@ class RFFTOp(_RealTransform):
 
     @staticmethod
     def fitting_lengths(a):
-        """Return all `s` for which `a` is neither cut nor padded. The first is the default."""
+        """Return a list of all `s` for which `a` is neither cut nor padded. The first entry is the default."""
         return [a.shape[1:]]
 
     def output_type(self, inp):
-        """Return the type of the output: shape (m, ..., n//2+1, 2), the dtype of `inp`."""
+        """Return the type of the output: its shape is (m, ..., n//2+1, 2), its dtype the dtype of `inp`."""
         return TensorType(inp.dtype, (inp.broadcastable[0], *(False,) * inp.ndim))
 
     def perform(self, node, inputs, output_storage):
@@ -128,7 +128,7 @@ class RFFTOp(_RealTransform):
         a, dtype = _computed(a)
         single = a.dtype == "float32"
         if single or len(s) > 1:
-            # NumPy computes some of these transforms in float64, and transforms one axis after the other.
+            # NumPy would compute some of these transforms in float64, and would transform one axis after the other.
             from scipy.fft import rfftn
 
             if not len(a):
@@ -147,8 +147,8 @@ class RFFTOp(_RealTransform):
 
     def grad(self, inputs, output_grads):
         a, s = _signed_lengths(inputs)
-        # irfft counts each element of the transform twice, for itself and for its complex conjugate. Halve it first.
-        # The first element and, for an even length, the last one have no such partner.
+        # irfft counts most elements of the transform twice: for the element itself and for its complex conjugate. So
+        # halve them first. The first element and, for an even length, the last element have no conjugate.
         half = _scale_inner(output_grads[0], s[-1], 0.5)
         return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), disconnected_type()]
 
@@ -156,12 +156,12 @@ class RFFTOp(_RealTransform):
 class IRFFTOp(_RealTransform):
     """``irfft_op(a, s)``: unnormalized inverse transform to real arrays, over all axes except the first and the last.
 
-    The last axis holds pairs of real and imaginary parts.
+    The last axis contains pairs of real and imaginary parts.
 
     Parameters
     ----------
     a : tensor_like
-        Shape (m, ..., n//2+1, 2); float16, float32 or float64.
+        The shape is (m, ..., n//2+1, 2), the dtype float16, float32 or float64.
     s : integer vector, optional
         The lengths of the result: `a` is cut or padded with zeros at the end of each axis. The default is
         ``a.shape[1:-1]`` with its last length replaced by ``(a.shape[-2] - 1) * 2``.
@@ -169,14 +169,14 @@ class IRFFTOp(_RealTransform):
     Returns
     -------
     TensorVariable
-        Shape ``(m, s[0], ..., s[-1])``, the dtype of `a`.
+        The shape is ``(m, s[0], ..., s[-1])``, the dtype is the dtype of `a`.
 
     Raises
     ------
     TypeError
         If the rank or the dtype is not supported.
     ValueError
-        At run time, if a length is below 1, if `s` has the wrong number of lengths, or if the last axis is not of
+        At run time, if a length is below 1, if `s` has the wrong number of lengths, or if the last axis does not have
         length 2.
     """
 
@@ -185,11 +185,11 @@ class IRFFTOp(_RealTransform):
 
     @staticmethod
     def fitting_lengths(a):
-        """Return all `s` for which `a` is neither cut nor padded. The first is the default."""
+        """Return a list of all `s` for which `a` is neither cut nor padded. The first entry is the default."""
         return [_whole_lengths(a, False), _whole_lengths(a, True)]
 
     def output_type(self, inp):
-        """Return the type of the output: shape (m, ..., n), the dtype of `inp`."""
+        """Return the type of the output: its shape is (m, ..., n), its dtype the dtype of `inp`."""
         return TensorType(inp.dtype, (inp.broadcastable[0], *(False,) * (inp.ndim - 2)))
 
     def perform(self, node, inputs, output_storage):
@@ -217,8 +217,8 @@ class IRFFTOp(_RealTransform):
 
     def grad(self, inputs, output_grads):
         a, s = _signed_lengths(inputs)
-        # Each element of the transform also represents its complex conjugate, except the first and, for an even length,
-        # the last one.
+        # Each element of the transform also represents its complex conjugate, except the first element and, for an even
+        # length, the last element.
         back = _scale_inner(rfft_op(output_grads[0], s), s[-1], 2)
         return [_fitted(back, a, s, _fits(self, a, s)), disconnected_type()]
 
@@ -234,7 +234,10 @@ def _computed(a):
 
 
 def _signed_lengths(inputs):
-    """Return the inputs with the lengths cast to int64, since uint64 and a signed integer would make a float."""
+    """Return the inputs.
+
+    Cast the lengths to int64, because an operation on uint64 and a signed integer would return a float.
+    """
     a, s = inputs
     return a, s.astype("int64")
 
@@ -265,9 +268,9 @@ def _scale_inner(pairs, n, factor):
     Parameters
     ----------
     pairs : TensorVariable
-        The transform. The halved axis is the last but one.
+        The transform. The halved axis is the second to last axis.
     n : scalar variable
-        Length of the real array along that axis.
+        The length of the real array along this axis.
     factor : float
     """
     inner = (slice(None),) * (pairs.ndim - 2) + (slice(1, (n + 1) // 2),)
@@ -277,7 +280,7 @@ def _scale_inner(pairs, n, factor):
 def _fitted(gradient, a, s, fits):
     """Return the gradient with respect to `a`, which was cut or padded to the shape of `gradient`.
 
-    Elements of `a` that were cut have the gradient zero. The gradients of padded elements are dropped.
+    Elements of `a` that were cut have the gradient zero. Gradients of padded elements are not used.
     """
     if not fits:
         n = a.ndim - 1
@@ -289,7 +292,7 @@ def _fitted(gradient, a, s, fits):
 def rfft(inp: TensorLike, norm: str | None = None) -> TensorVariable:
     """Return the fast Fourier transform of real arrays.
 
-    The transform is over all dimensions except the first, like `numpy.fft.rfftn`.
+    The transform is over all dimensions except the first, as `numpy.fft.rfftn`.
 
     Parameters
     ----------
@@ -297,13 +300,13 @@ def rfft(inp: TensorLike, norm: str | None = None) -> TensorVariable:
         Shape (m, ..., n): m arrays of shape (..., n), float32 or float64.
     norm : {None, 'ortho', 'no_norm'}
         None divides only the inverse transform, by the number of elements. 'ortho' divides both transforms by the
-        square root of the number of elements. 'no_norm' divides neither.
+        square root of the number of elements. 'no_norm' divides neither transform.
 
     Returns
     -------
     TensorVariable
-        Shape (m, ..., n//2+1, 2), the dtype of `inp`. It holds the real and imaginary parts of the first n//2+1
-        elements; the others are complex conjugates of these.
+        The shape is (m, ..., n//2+1, 2), the dtype is the dtype of `inp`. The result contains the real and imaginary
+        parts of the first n//2+1 elements. The other elements are complex conjugates of these elements.
 
     Raises
     ------
@@ -339,7 +342,8 @@ def irfft(inp: TensorLike, norm: str | None = None, is_odd: bool = False) -> Ten
     inp : tensor_like
         Shape (m, ..., n//2+1, 2), float32 or float64: the result of `rfft` for m arrays of shape (..., n).
     norm : {None, 'ortho', 'no_norm'}
-        None divides by the number of elements of a result array, 'ortho' by its square root, 'no_norm' by nothing.
+        None divides by the number of elements of a result array. 'ortho' divides by the square root of this number.
+        'no_norm' does not divide.
     is_odd : bool
         Whether the length of the last dimension of the result is odd. If the transform has N elements along it, the
         length is (N-1)*2 + 1 for True and (N-1)*2 for False.
@@ -347,7 +351,7 @@ def irfft(inp: TensorLike, norm: str | None = None, is_odd: bool = False) -> Ten
     Returns
     -------
     TensorVariable
-        Shape (m, ..., n), the dtype of `inp`.
+        The shape is (m, ..., n), the dtype is the dtype of `inp`.
 
     Raises
     ------
@@ -361,7 +365,7 @@ def irfft(inp: TensorLike, norm: str | None = None, is_odd: bool = False) -> Ten
     norm = _unitary(norm)
     inp = as_tensor_variable(inp)
     if inp.ndim < 3:
-        return irfft_op(inp)  # raises TypeError and names the expected shape
+        return irfft_op(inp)  # This call raises TypeError and names the expected shape.
     s = _whole_lengths(inp, is_odd)
     result = irfft_op(inp, s)
     if norm == "ortho":
@@ -376,7 +380,7 @@ def _root_of_product(s, dtype):
 
 
 def _unitary(norm):
-    """Return the name of a normalization after checking it.
+    """Check the name of a normalization, and return it.
 
     Raises
     ------

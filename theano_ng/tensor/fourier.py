@@ -15,7 +15,9 @@ from theano_ng.tensor.type import TensorType
 
 
 class Fourier(Op):
-    """``fft(a, n, axis)``: the transform of `a` along `axis`, cut or padded with zeros to `n` elements first.
+    """``fft(a, n, axis)``: the Fourier transform of `a` along `axis`.
+
+    First, `a` is cut or padded with zeros to length `n`.
 
     Inputs: `a` (any numeric dtype, at least one dimension), `n` (integer scalar), `axis` (integer scalar).
     None means the last axis for `axis`, and the length of the axis for `n`. The output is complex128.
@@ -74,7 +76,7 @@ class Fourier(Op):
             position = int(get_scalar_constant_value(axis)) % a.ndim
         except NotScalarConstantError:
             raise ValueError("Fourier: the gradient needs a constant axis, got %s" % axis) from None
-        # The matrix of the transform is symmetric, so its conjugate maps the output gradient to the input gradient.
+        # The matrix of the transform is symmetric, so the gradient is a product with its conjugate.
         back = conj(self(conj(cost_grad[0]), n, axis))
         kept = (slice(None),) * position + (slice(None, minimum(n, a.shape[position])),)
         padded = set_subtensor(zeros_like(a, dtype="complex128")[kept], back[kept])

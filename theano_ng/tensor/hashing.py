@@ -15,14 +15,15 @@ def hash_from_ndarray(data):
     Returns
     -------
     str
-        The hash does not depend on the process.
+        The hash. It is the same in every process.
 
     Notes
     -----
-    Arrays of equal values, shape and dtype have the same hash for any strides: for instance, a view and its copy.
+    Arrays with equal values, shapes and dtypes have the same hash, whatever their strides are: for instance, a view and
+    its copy.
     """
     digest = blake2b(size=32)
-    # The length prefix keeps different parts from giving the same concatenation.
+    # The length prefix prevents that different parts have the same concatenation.
     for part in (str(data.shape), str(data.dtype)):
         digest.update(b"%d:" % len(part))
         digest.update(part.encode())

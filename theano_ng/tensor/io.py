@@ -47,14 +47,14 @@ __all__ = [
 
 
 class LoadFromDisk(Op):
-    """Load a ``.npy`` file when the function runs; not differentiable. See `load`.
+    """An Op that loads a ``.npy`` file when the function runs. It is not differentiable. See `load`.
 
     Parameters
     ----------
     dtype : str
     broadcastable : sequence of bool
     mmap_mode : {None, 'c'}
-        None reads the file into memory. 'c' maps the file copy-on-write.
+        None reads the file into memory. 'c' maps the file into memory, copy-on-write.
 
     Raises
     ------
@@ -120,13 +120,13 @@ def load(path: Any, dtype: DTypeLike, broadcastable: Sequence[bool], mmap_mode: 
     path : Generic variable, or str
         Name of the file.
     dtype : str
-        The dtype of the array. A file with another dtype is an error.
+        The dtype of the array. At run time, a file with another dtype raises TypeError.
     broadcastable : sequence of bool
-        One value for each dimension: ``(False,)`` for a vector, ``(False, True)`` for a column. A file with another
-        number of dimensions, or with another length than 1 in a broadcastable dimension, is an error.
+        One value for each dimension: ``(False,)`` for a vector, ``(False, True)`` for a column. At run time, TypeError
+        is raised if the file has another number of dimensions, or another length than 1 in a broadcastable dimension.
     mmap_mode : {None, 'c'}
-        None copies the file into memory. 'c' maps it: only the accessed parts are read, and changes are not written
-        back. The other modes of `numpy.load` are not supported.
+        None copies the file into memory. 'c' maps it into memory: only the accessed parts are read, and changes are not
+        written back. The other modes of `numpy.load` are not supported.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def load(path: Any, dtype: DTypeLike, broadcastable: Sequence[bool], mmap_mode: 
     Raises
     ------
     ValueError
-        If `mmap_mode` is not one of these values; at run time, if the file is not a ``.npy`` file.
+        If `mmap_mode` is not one of these values. At run time, if the file is not a ``.npy`` file.
     TypeError
         At run time, if the file has another dtype or shape.
 
@@ -164,7 +164,7 @@ def _find_mpi():
     return find_spec("mpi4py") is not None
 
 
-# True if mpi4py is installed.
+# This is True if mpi4py is installed.
 mpi_enabled = _find_mpi()
 
 
@@ -226,7 +226,7 @@ class MPIRecv(Op):
 
 
 class MPIRecvWait(Op):
-    """An Op that waits until the array of an `MPIRecv` has arrived; inputs: the two outputs of the `MPIRecv`.
+    """An Op that waits until the array of an `MPIRecv` has arrived. The inputs are the two outputs of the `MPIRecv`.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ class MPISend(Op):
         return [None, shapes[0]]
 
     def do_constant_folding(self, node):
-        # Each call sends the array, even a constant; compilation must not send it.
+        # Each call sends the array, even if it is constant. Compilation must not send it.
         return False
 
 
@@ -340,7 +340,7 @@ class MPISendWait(Op):
 
 
 def isend(var: TensorLike, dest: int, tag: int) -> Any:
-    """Start to send a tensor; return the request and data variables.
+    """Start to send a tensor. Return the request and the data as variables.
 
     Parameters
     ----------
@@ -348,13 +348,13 @@ def isend(var: TensorLike, dest: int, tag: int) -> Any:
     dest : int
         Rank of the receiver.
     tag : int
-        Must be equal to the tag of the receiver.
+        The tag, which must equal the tag of the receiver.
     """
     return MPISend(dest, tag)(var)
 
 
 def send(var: TensorLike, dest: int, tag: int) -> Any:
-    """Send a tensor; the result is available when the memory of the tensor may be changed again.
+    """Send a tensor. The result becomes available when the memory of the tensor may be changed again.
 
     Parameters
     ----------
@@ -362,18 +362,18 @@ def send(var: TensorLike, dest: int, tag: int) -> Any:
     dest : int
         Rank of the receiver.
     tag : int
-        Must be equal to the tag of the receiver.
+        The tag, which must equal the tag of the receiver.
 
     Returns
     -------
     Variable
-        Of type Generic; its value is True.
+        A variable of type Generic. Its value is True.
     """
     return MPISendWait(tag)(*isend(var, dest, tag))
 
 
 def irecv(shape: ShapeLike, dtype: DTypeLike, source: int, tag: int) -> Any:
-    """Start to receive a tensor; return the request and data variables.
+    """Start to receive a tensor. Return the request and the data as variables.
 
     Parameters
     ----------
@@ -382,13 +382,13 @@ def irecv(shape: ShapeLike, dtype: DTypeLike, source: int, tag: int) -> Any:
     source : int
         Rank of the sender.
     tag : int
-        Must be equal to the tag of the sender.
+        The tag, which must equal the tag of the sender.
     """
     return MPIRecv(source, tag, shape, dtype)()
 
 
 def recv(shape: ShapeLike, dtype: DTypeLike, source: int, tag: int) -> Any:
-    """Receive a tensor; the result is available when the message has arrived.
+    """Receive a tensor. The result becomes available when the message has arrived.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ def recv(shape: ShapeLike, dtype: DTypeLike, source: int, tag: int) -> Any:
     source : int
         Rank of the sender.
     tag : int
-        Must be equal to the tag of the sender.
+        The tag, which must equal the tag of the sender.
 
     Returns
     -------
@@ -411,7 +411,7 @@ _WAITS = (MPISendWait, MPIRecvWait)
 
 
 def mpi_send_wait_key(a):
-    """Return a scheduling key: sends and receives come first, waits come last.
+    """Return a scheduling key: sends and receives come first, and waits come last.
 
     Parameters
     ----------
@@ -423,7 +423,7 @@ def mpi_send_wait_key(a):
 
     Examples
     --------
-    A linker that starts all transfers before it waits, in the order of their tags::
+    This linker starts all transfers before it waits, in the order of their tags::
 
         from theano_ng.gof.sched import sort_schedule_fn
         linker = theano_ng.gof.OpWiseCLinker(schedule=sort_schedule_fn(*mpi_cmps))
@@ -439,6 +439,6 @@ def mpi_tag_key(a):
 mpi_send_wait_cmp = key_to_cmp(mpi_send_wait_key)
 mpi_tag_cmp = key_to_cmp(mpi_tag_key)
 
-# For `gof.sched.sort_schedule_fn`.
+# These tuples are arguments for `gof.sched.sort_schedule_fn`.
 mpi_cmps = (mpi_send_wait_cmp, mpi_tag_cmp)
 mpi_keys = (mpi_send_wait_key, mpi_tag_key)

@@ -1,9 +1,9 @@
 """Logarithms of expressions that are positive by construction, and their derivatives.
 
-Such an expression consists of saturating functions, exponentials, and sums, products, quotients and views of these.
-It may overflow or be rounded to 0, although its logarithm is finite. `log_of` builds the logarithm without computing
-the expression. `reading` describes how the logarithm depends on the leaves of the expression. With it, no derivative
-divides by a value that may be 0.
+Such an expression consists of saturating functions, exponentials, and sums, products, quotients and views of such
+expressions. It may overflow or be rounded to 0, although its logarithm is finite. `log_of` builds the logarithm without
+computing the expression. `reading` describes how the logarithm depends on the leaves of the expression, so that no
+derivative contains a division by a value that may be 0.
 """
 
 from collections import namedtuple
@@ -50,20 +50,21 @@ ERFC_THRESHOLD = {"float32": 9.0, "float64": 26.0}
 
 
 def log_of_erfc(x):
-    """Return ``log(erfc(x))``, accurate for every x.
+    """Return ``log(erfc(x))``, which is accurate for every x.
 
-    For large x, where erfc underflows or nearly does, compute it from ``erfcx(x) = exp(x**2) * erfc(x)``.
+    For large x, erfc underflows or loses digits. There, the logarithm is computed from ``erfcx(x) = exp(x**2) *
+    erfc(x)``.
 
     Parameters
     ----------
     x : tensor
-        float32 or float64.
+        A float32 or float64 tensor.
     """
     return T.switch(x < np.asarray(ERFC_THRESHOLD[x.dtype], x.dtype), T.log(T.erfc(x)), T.log(T.erfcx(x)) - T.sqr(x))
 
 
 def is_log_of_erfc(v):
-    """Return True if `v` is the ``log(erfc(x))`` inside the graph that `log_of_erfc` builds."""
+    """Return True if `v` is the variable ``log(erfc(x))`` in a graph that `log_of_erfc` has built."""
     for client, i in v.clients:
         if client != "output" and client.op == T.switch and i == 1:
             below = client.inputs[0].owner
@@ -104,7 +105,7 @@ _FUNCTIONS = {
 
 
 def log_of_factors(found, v):
-    """Return the sum of the logarithms of `Factors`.
+    """Return the sum of the logarithms of the elements of `Factors`.
 
     Return None if the product is not positive, or if a logarithm cannot be computed in the dtype of `v`.
     """
@@ -129,7 +130,10 @@ def log_of_factors(found, v):
 
 
 def _linear_parts(node):
-    """Return the inputs whose logarithms `_linear` combines to the logarithm of the output, or None for other Ops."""
+    """Return the inputs whose logarithms `_linear` combines into the logarithm of the output.
+
+    Return None for other Ops.
+    """
     op = node.op
     if op == T.mul or op == T.true_div or op == T.inv or op == T.sqrt or op == T.sqr:
         return node.inputs
@@ -161,19 +165,23 @@ def _linear(node, logs):
 
 
 def _fitted(made, v):
-    """Return `made` with the type of `v`, or None if it cannot have this type."""
+    """Return `made`, converted to the type of `v`. Return None if this is impossible."""
     if made is None or made.type == v.type:
         return made
     return v.type.filter_variable(made) if made.type.dtype == v.type.dtype and made.ndim == v.ndim else None
 
 
 def _bottom_up(v, parts_of, made_of):
-    """Compute a value for the variable `v` from the values of its parts, which are computed first in the same way.
+    """Compute a value for the variable `v` from the values of its parts, which are first computed in the same way.
 
     Return None if a part has no value, or if more than `MAX_NODES` variables would be examined.
 
-    parts_of : function of a variable -> sequence of variables or None
-    made_of : function of a variable and the list of the values of its parts; may return None
+    Parameters
+    ----------
+    parts_of : callable
+        ``parts_of(variable)`` returns a sequence of variables, or None.
+    made_of : callable
+        ``made_of(variable, values)`` returns the value, given the values of the parts. It may return None.
     """
     known, plans, stack = {}, {}, [v]
     while stack:
@@ -208,7 +216,7 @@ def terms_of(v):
 
 
 def _positive_terms(v):
-    """Return the terms of a sum, or None if it adds a number to a term that cannot overflow.
+    """Return the terms of a sum. Return None if a number is added to a term that cannot overflow.
 
     Only products of exponentials can overflow.
     """
@@ -234,7 +242,7 @@ def log_of(v):
     Returns
     -------
     variable or None
-        None for other variables.
+        None for variables that are not known to be positive.
     """
     factors = {}
 
@@ -293,10 +301,10 @@ def is_shifted(x, axis):
 
 
 def log_sum_exp(x, axis):
-    """Return ``log(sum(exp(x), axis))`` without overflow. An empty sum gives minus infinity."""
+    """Return ``log(sum(exp(x), axis))`` without overflow. The logarithm of an empty sum is minus infinity."""
     max_x = CAReduce(scalar.maximum_from_nothing, axis)(x)
     max_x_keepdims = T.makeKeepDims(x, max_x, axis)
-    # If the maximum is infinite, x - max is NaN; the switch makes the result equal to the maximum.
+    # If the maximum is infinite, x - max is NaN. The switch makes the result equal to the maximum.
     shifted = T.switch(T.isinf(max_x_keepdims), T.exp(max_x_keepdims), T.exp(x - max_x_keepdims))
     return max_x + T.log(T.sum(shifted, axis=axis))
 
@@ -316,14 +324,14 @@ def log_add_exp(terms):
 
 
 class Reading:
-    """The logarithm of a variable as a linear function of logarithms whose derivatives are known.
+    """The logarithm of a variable, expressed as a linear function of logarithms whose derivatives are known.
 
     Attributes
     ----------
     variable : Variable
     leaves : list of Variable
-        The variables that gradients are propagated to: arguments of functions, and unknown factors, whose logarithm
-        has no special form.
+        The variables to which gradients are propagated: arguments of functions, and unknown factors, whose logarithms
+        have no special form.
     is_known : bool
         True if there are no unknown factors.
     """
@@ -333,9 +341,10 @@ class Reading:
         self.is_known = not unknown
 
     def passed(self):
-        """Return the variables that gradients bypass on their way to the leaves: `variable` and those between.
+        """Return the variables that gradients bypass on their way to the leaves: `variable` and the variables between.
 
-        A leaf is among them if its logarithm is part of the reading, too: p in ``p * exp(p)`` with ``p = sigmoid(x)``.
+        A leaf is among these variables if its logarithm is also part of the reading, as p in ``p * exp(p)`` with ``p =
+        sigmoid(x)``.
         """
         found = {}
         for u in self._order():
@@ -347,7 +356,7 @@ class Reading:
         return list(found)
 
     def _order(self):
-        """Return the variables whose logarithms are part of the reading, operands first."""
+        """Return the variables whose logarithms are part of the reading. Operands come first."""
         known = {}
         for u in postorder([self.variable], known, self._operands):
             known[u] = None
@@ -357,7 +366,8 @@ class Reading:
         """Return the gradients of `leaves`, given the gradient `g` of the logarithm.
 
         Each intermediate logarithm is differentiated once, with the sum of the gradients that reach it. Nested sums
-        share factors: if each term were differentiated separately, the number of terms would be a power of the depth.
+        share factors. If each term were differentiated separately, the number of terms would grow much faster than the
+        depth.
         """
         of_logs, of_leaves = {self.variable: [g]}, {}
         for u in reversed(self._order()):
@@ -368,7 +378,7 @@ class Reading:
     def _operands(self, u):
         """Return the variables whose logarithms determine the logarithm of `u`.
 
-        The result is empty if the logarithm of `u` is differentiated with respect to leaves directly.
+        The result is empty if the logarithm of `u` is differentiated with respect to the leaves directly.
         """
         atom = self._atoms.found.get(u)
         if atom is not None:
@@ -380,7 +390,7 @@ class Reading:
     def _propagate(self, u, g, of_logs, of_leaves):
         """Propagate the gradient `g` of the logarithm of `u` one step back.
 
-        The results are appended to the gradients of logarithms (`of_logs`) or of leaves (`of_leaves`).
+        The resulting gradients are appended to the gradients of logarithms (`of_logs`) or of leaves (`of_leaves`).
         """
         atom = self._atoms.found.get(u)
         if u in self._unknown:
@@ -393,14 +403,14 @@ class Reading:
             if exponent in self.leaves:
                 _collect(of_leaves, [exponent], [summed_like(g * self._logarithm(base), exponent)])
         else:
-            # `_linear` is a linear function, so its derivative does not depend on the logarithms.
-            # Differentiate it at the parts themselves, which have the same shapes.
+            # `_linear` is a linear function, so its derivative does not depend on the logarithms. Differentiate it at
+            # the parts instead of their logarithms, because both have the same shapes.
             parts = _linear_parts(u.owner)
             wrt = [p for p in dict.fromkeys(parts) if number_of(p) is None]
             _collect(of_logs, wrt, _pullback(_fitted(_linear(u.owner, parts), u), wrt, g))
 
     def _logarithm(self, v):
-        """Return the logarithm of a variable between `variable` and the leaves: a sum of logarithms of its factors."""
+        """Return the logarithm of a variable between `variable` and the leaves as a sum of its factors' logarithms."""
 
         def made_of(u, logs):
             if logs:
@@ -416,7 +426,7 @@ class Reading:
 
 
 def _between(v, ends):
-    """Return `v` and the variables between `v` and `ends`, as the keys of a dict."""
+    """Return a dict whose keys are `v` and the variables between `v` and `ends`."""
     stop, found, stack = set(ends), {}, [v]
     while stack:
         u = stack.pop()
@@ -425,26 +435,26 @@ def _between(v, ends):
         found[u] = None
         if u.owner is not None:
             linear = _linear_parts(u.owner)
-            # Skip the other inputs of views, such as shapes, since the logarithm does not depend on them.
+            # Skip the other inputs of views, such as shapes, because the logarithm does not depend on them.
             stack.extend(u.owner.inputs if linear is None or u.owner.op == T.pow else linear)
     return found
 
 
 def _collect(gradients, variables, found):
-    """Append each gradient to the list of its variable, except disconnected ones."""
+    """Append each gradient to the list of its variable. Skip disconnected gradients."""
     for v, g in zip(variables, found):
         if not isinstance(g.type, DisconnectedType):
             gradients.setdefault(v, []).append(g)
 
 
 def reading(v, whole=False, atoms=None):
-    """Return the `Reading` of a variable, or None if its logarithm has no special form.
+    """Return the `Reading` of a variable. Return None if its logarithm has no special form.
 
     Parameters
     ----------
     v : Variable
     whole : bool
-        If True, the result is None also if any factor is unknown. Then fewer variables have to be examined.
+        If True, the result is also None if any factor is unknown. Then fewer variables have to be examined.
     atoms : _Atoms, optional
         The atoms of the enclosing reading.
     """
@@ -501,21 +511,21 @@ def _may_be_known(v):
 
 
 class _Atoms:
-    """The atoms (see `Atom`) of the variables of one reading, found on demand.
+    """The atoms (see `Atom`) of the variables of one reading, which are found when they are needed.
 
     The atom of a sum contains readings of the terms, which contain atoms again. Each variable is examined only once,
-    and at most `MAX_VARIABLES` variables are examined in all.
+    and at most `MAX_VARIABLES` variables are examined in total.
     """
 
     def __init__(self):
         self.found, self.depth = {}, 0
 
     def of(self, v):
-        """Return the `Atom` of a variable, or None."""
+        """Return the `Atom` of a variable. Return None if it has no atom."""
         if v not in self.found:
             if len(self.found) >= MAX_VARIABLES or self.depth >= MAX_SUMS:
                 return None
-            self.found[v] = None  # seen by recursive calls, which do not examine v again
+            self.found[v] = None  # Recursive calls find this entry and do not examine v again.
             self.depth += 1
             self.found[v] = _atom_of(v, self)
             self.depth -= 1
@@ -571,7 +581,10 @@ def _factors_atom(v, found):
 
 
 def _complement(v, found):
-    """Return ``1 - v`` for a logistic `v` in terms of a variable that the program computes anyway; None otherwise."""
+    """Return ``1 - v`` for a logistic `v`, expressed by a variable that the program computes anyway.
+
+    Return None if there is no such variable.
+    """
     op = v.owner.op
     if found.constant == 1 and len(found.factors) == 1 and found.factors[0].power == 1:
         if op == T.sub and number_of(v.owner.inputs[0]) == 1 and v.owner.inputs[1].type == v.type:
@@ -585,7 +598,7 @@ _ARITHMETIC = {T.add: None, T.sub: None, T.mul: None, T.true_div: None, T.inv: N
 
 
 def _sum_atom(v, atoms):
-    """Return the atom of ``v = sum(w)``, or None. The derivative is ``d log(v) = sum(w / v * d log(w))``."""
+    """Return the atom of ``v = sum(w)``, or None. Its derivative is ``d log(v) = sum(w / v * d log(w))``."""
     (w,) = v.owner.inputs
     inner = reading(w, True, atoms)
     if inner is None:
@@ -600,7 +613,10 @@ def _sum_atom(v, atoms):
 
 
 def _share_atom(v, atoms):
-    """Return the atom of ``v = w / sum(w, axes)``, also if it is written as a product with a reciprocal; else None."""
+    """Return the atom of ``v = w / sum(w, axes)``, which may also be written as a product with a reciprocal.
+
+    Return None for other variables.
+    """
     w, r = v.owner.inputs if len(v.owner.inputs) == 2 else (None, None)
     if v.owner.op == T.mul and r is not None:
         if r.owner is None or r.owner.op not in (T.inv, T.true_div):
@@ -640,13 +656,16 @@ def _add_atom(v, atoms):
 
 
 def summed_like(g, v):
-    """Return the gradient `g`, summed along the dimensions in which `v` is broadcast."""
+    """Return the gradient `g`, summed over the dimensions in which `v` is broadcast."""
     repeated = [d for d, (a, b) in enumerate(zip(v.type.broadcastable, g.type.broadcastable)) if a and not b]
     return g.sum(axis=repeated, keepdims=True) if repeated else g
 
 
 def _pullback(v, leaves, g):
-    """Return the gradients of `leaves`, given the gradient `g` of `v`. The leaves are treated as independent."""
+    """Return the gradients of `leaves`, given the gradient `g` of `v`.
+
+    The leaves are treated as independent variables.
+    """
     if [v] == leaves:
         return [g]
     return grad(

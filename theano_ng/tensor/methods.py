@@ -1,6 +1,6 @@
 """Operators and methods of tensor variables.
 
-They call the functions of `tensor.basic`, and are attached to the mix-in class `_tensor_py_operators`.
+The methods call the functions of `tensor.basic`. They are attached to the mixin class `_tensor_py_operators`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 def _binary(op_name: str, reflected: bool = False, doc: str = "") -> Callable[[Any, TensorLike], TensorVariable]:
     """Return a binary operator method that calls `basic.<op_name>`.
 
-    The method returns NotImplemented if the other operand cannot be converted
-    to a tensor. Python then tries the operator of the other operand, and raises
-    TypeError if there is none.
+    The method returns NotImplemented if the other operand cannot be converted to a tensor. Python then tries the
+    operator of the other operand, and raises TypeError if it does not exist.
     """
 
     def method(self: Any, other: TensorLike) -> Any:
@@ -35,7 +34,7 @@ def _binary(op_name: str, reflected: bool = False, doc: str = "") -> Callable[[A
                 return getattr(basic, op_name)(other, self)
             return getattr(basic, op_name)(self, other)
         except ComplexError:
-            # Its message is more precise than Python's "unsupported operand".
+            # The message of this error is more precise than Python's "unsupported operand".
             raise
         except (NotImplementedError, AsTensorError):
             return NotImplemented
@@ -54,7 +53,7 @@ def _unary(op_name: str, doc: str | None = None) -> Callable[[Any], TensorVariab
 
 
 class _Methods:
-    """A container of methods; the loop at the end of the module copies them to `_tensor_py_operators`."""
+    """A container of methods. The loop at the end of the module copies them to `_tensor_py_operators`."""
 
     if TYPE_CHECKING:
         type: TensorType
@@ -99,14 +98,14 @@ class _Methods:
     def __pos__(self) -> Self:
         return self
 
-    # __eq__ and __ne__ are not overridden: variables are compared and hashed by
-    # identity. The functions `eq` and `neq` compare elements.
+    # __eq__ and __ne__ are not overridden, because variables are compared and hashed by identity. The functions `eq`
+    # and `neq` compare elements.
 
     def _compared(name: Any, symbol: str) -> Callable[[Any, TensorLike], TensorVariable]:
         def method(self: Any, other: TensorLike) -> TensorVariable:
             result = getattr(basic, name)(self, other)
-            # Python evaluates `a < b < c` as `(a < b) and (b < c)`. With this mark
-            # __bool__ raises an error that explains the mistake.
+            # Python evaluates `a < b < c` as `(a < b) and (b < c)`. Because of this mark, __bool__ raises an error that
+            # explains the mistake.
             result._is_nonzero = False
             return result
 
@@ -130,29 +129,29 @@ class _Methods:
     dot = __dot__
 
     def __matmul__(left: Any, right: TensorLike) -> TensorVariable:
-        """left @ right; see `tensor.matmul`."""
+        """Return ``left @ right``. See `tensor.matmul`."""
         return basic.matmul(left, right)
 
     def __rmatmul__(right: Any, left: TensorLike) -> TensorVariable:
-        """left @ right; see `tensor.matmul`."""
+        """Return ``left @ right``. See `tensor.matmul`."""
         return basic.matmul(left, right)
 
     # -- shape and size -----------------------------------------------------
     @property
     def shape(self) -> TensorVariable:
-        """Symbolic vector (int64) of the lengths of the dimensions."""
+        """A symbolic vector (int64) of the lengths of the dimensions."""
         return basic.shape(self)
 
     @property
     def size(self) -> TensorVariable:
-        """Symbolic number of elements."""
+        """The symbolic number of elements."""
         if self.ndim == 1:
             return self.shape[0]
         return basic.prod(self.shape)
 
     # -- indexing ------------------------------------------------------------
     def __getitem__(self, args: Any) -> TensorVariable:
-        """Index as NumPy does: basic, integer and boolean indexing.
+        """Return the indexed part, by NumPy's rules for basic, integer and boolean indexing.
 
         Returns
         -------
@@ -173,8 +172,8 @@ class _Methods:
         return basic.take(self, indices, axis, mode)
 
     def __iter__(self) -> Iterator[TensorVariable]:
-        # Iteration needs a length that is known while the graph is built, as
-        # for shape vectors, stacks and constants.
+        # Iteration needs a length that is known while the graph is built. It is known for shape vectors, stacks and
+        # constants, for example.
         try:
             length = basic.get_vector_length(self)
         except (TypeError, ValueError) as err:
@@ -194,7 +193,7 @@ class _Methods:
     # -- shape ---------------------------------------------------------------
     @property
     def T(self) -> TensorVariable:
-        """Transpose: the axes in reverse order."""
+        """The transpose: a view with the axes in reverse order."""
         return basic.transpose(self)
 
     def transpose(self, *axes: Any) -> TensorVariable:
@@ -217,11 +216,9 @@ class _Methods:
         Parameters
         ----------
         shape : sequence of int or scalar variables, or integer vector
-            The new shape. Unlike NumPy, this method does not take it as several
-            arguments.
+            The new shape. Unlike NumPy's method, this method does not accept the lengths as several arguments.
         ndim : int, optional
-            The length of `shape`; required if it is not known while the graph
-            is built.
+            The length of `shape`. It is required if it is not known while the graph is built.
         """
         if ndim is not None and not isinstance(ndim, (int, np.integer)):
             raise ValueError(
@@ -256,7 +253,7 @@ class _Methods:
         return op(self)
 
     def flatten(self, ndim: int = 1) -> TensorVariable:
-        """Return a view with `ndim` dimensions: the last dimensions are merged into one."""
+        """Return a tensor with `ndim` dimensions, in which the last dimensions are merged into one dimension."""
         return basic.flatten(self, ndim)
 
     def ravel(self) -> TensorVariable:
@@ -264,11 +261,11 @@ class _Methods:
         return basic.flatten(self)
 
     def squeeze(self) -> TensorVariable:
-        """Drop the broadcastable dimensions; see `tensor.squeeze`."""
+        """Drop the broadcastable dimensions. See `tensor.squeeze`."""
         return basic.squeeze(self)
 
     def swapaxes(self, axis1: int, axis2: int) -> TensorVariable:
-        """Exchange two axes; see `tensor.swapaxes`."""
+        """Exchange two axes. See `tensor.swapaxes`."""
         return basic.swapaxes(self, axis1, axis2)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
@@ -276,7 +273,7 @@ class _Methods:
         return basic.diagonal(self, offset, axis1, axis2)
 
     def trace(self) -> TensorVariable:
-        """Return the sum of the main diagonal; see `tensor.nlinalg.trace`."""
+        """Return the sum of the main diagonal. See `tensor.nlinalg.trace`."""
         diagonal = basic.diagonal(self)
         return diagonal.sum(axis=None if diagonal.ndim == 1 else -1)
 
@@ -348,7 +345,7 @@ class _Methods:
         return basic.argmax(self, axis, keepdims=keepdims)
 
     def ptp(self, axis: Axis = None) -> TensorVariable:
-        """Return the maximum minus the minimum; see `tensor.ptp`."""
+        """Return the maximum minus the minimum. See `tensor.ptp`."""
         return basic.ptp(self, axis)
 
     def norm(self, L: Any, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
@@ -357,8 +354,7 @@ class _Methods:
         Parameters
         ----------
         L : number
-            Order of the norm: 0 counts the nonzero elements, inf gives the
-            largest absolute value.
+            The order of the norm. 0 counts the nonzero elements, inf returns the largest absolute value.
         axis : int, sequence of int or None
         keepdims : bool
         """
@@ -380,11 +376,11 @@ class _Methods:
 
     # -- order and choice ----------------------------------------------------
     def sort(self, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> TensorVariable:
-        """Return a sorted copy; see `tensor.sort`."""
+        """Return a sorted copy. See `tensor.sort`."""
         return basic.sort(self, axis, kind, order)
 
     def argsort(self, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> TensorVariable:
-        """Return the indices that sort self; see `tensor.argsort`."""
+        """Return the indices that sort self. See `tensor.argsort`."""
         return basic.argsort(self, axis, kind, order)
 
     def searchsorted(self, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> TensorVariable:
@@ -400,16 +396,16 @@ class _Methods:
         return basic.nonzero_values(self)
 
     def choose(self, choices: TensorLike, out: Any = None, mode: str = "raise") -> TensorVariable:
-        """Select elements from `choices` with self as the index; see `tensor.choose`."""
+        """Select elements of `choices`, with self as the index. See `tensor.choose`."""
         return basic.choose(self, choices, out=out, mode=mode)
 
     def compress(self, a: TensorLike, axis: int | None = None) -> TensorVariable:
-        """Select slices of self by the condition vector `a`."""
+        """Select the slices of self for which the vector `a` is nonzero."""
         return basic.compress(a, self, axis=axis)
 
     # -- elementwise ---------------------------------------------------------
     def astype(self, dtype: DTypeLike) -> TensorVariable:
-        """Convert the elements; see `tensor.cast`."""
+        """Convert the elements to another dtype. See `tensor.cast`."""
         return basic.cast(self, dtype)
 
     def clip(self, a_min: TensorLike, a_max: TensorLike) -> TensorVariable:
@@ -426,12 +422,12 @@ class _Methods:
 
     @property
     def real(self) -> TensorVariable:
-        """Real part."""
+        """The real part."""
         return basic.real(self)
 
     @property
     def imag(self) -> TensorVariable:
-        """Imaginary part."""
+        """The imaginary part."""
         return basic.imag(self)
 
     conj = _unary("conj", "Complex conjugate.")
@@ -473,7 +469,7 @@ class _Methods:
         return basic.ones_like(model, dtype=dtype)
 
     def copy(self, name: str | None = None) -> TensorVariable:
-        """Return a symbolic copy named `name`. Tags are not copied."""
+        """Return a symbolic copy with the name `name`. Tags are not copied."""
         copied = basic.tensor_copy(self)
         copied.name = name
         return copied

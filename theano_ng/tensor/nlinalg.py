@@ -1,8 +1,8 @@
 """Linear algebra as in NumPy: inverses, determinants, decompositions, norms.
 
-Importing `theano_ng.tensor` does not load this module; it is loaded on first access. The Ops raise the exceptions that
-NumPy raises, with the node in the message: `numpy.linalg.LinAlgError` for matrices that are singular or not square.
-Integers are converted to float64.
+The import of `theano_ng.tensor` does not load this module. It is loaded when it is first used. The Ops raise the
+exceptions that NumPy raises, with the node in the message: `numpy.linalg.LinAlgError` for matrices that are singular or
+not square. Integers are converted to float64.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 LAPACK = "theano_ng.tensor.native.lapack:"
 
 
-# Rules for the Ops of this module.
+# The module opt.linalg contains the rules for these Ops.
 register_loader("theano_ng.tensor.opt.linalg")
 
 
@@ -52,12 +52,12 @@ register_loader("theano_ng.tensor.opt.linalg")
 
 
 class TensorInv(Op):
-    """An Op that computes `numpy.linalg.tensorinv`; see :func:`tensorinv`.
+    """An Op that computes `numpy.linalg.tensorinv`. See :func:`tensorinv`.
 
     Parameters
     ----------
     ind : int, optional
-        Number of leading axes that form the rows of the inverted matrix.
+        The number of leading axes that form the rows of the inverted matrix.
     """
 
     __props__ = ("ind",)
@@ -77,7 +77,7 @@ class TensorInv(Op):
         store(outputs[0], np.linalg.tensorinv(inputs[0], self.ind), node.outputs[0].dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """Return the gradient of the inverse of the tensor reshaped to a matrix."""
+        """Return the gradient: the gradient of a matrix inverse, where the tensor is reshaped to a matrix."""
         (a,) = inputs
         inverse, g = _as_square(outputs[0], a.ndim - self.ind), _as_square(g_outputs[0], a.ndim - self.ind)
         ga = -matrix_dot(adjoint(inverse), g, adjoint(inverse))
@@ -99,12 +99,12 @@ class TensorInv(Op):
 
 
 def _as_square(a, n_rows):
-    """Reshape the tensor to a matrix. The first `n_rows` axes become the rows, the others the columns."""
+    """Reshape a tensor to a matrix. The first `n_rows` axes become the rows, the remaining axes become the columns."""
     return a.reshape((T.prod(a.shape[:n_rows]), T.prod(a.shape[n_rows:])), ndim=2)
 
 
 def tensorinv(a: TensorLike, ind: int = 2) -> TensorVariable:
-    """Return the 'inverse' of an N-dimensional array, by `numpy.linalg.tensorinv`.
+    """Return the 'inverse' of an N-dimensional array, as `numpy.linalg.tensorinv`.
 
     The result is an inverse of `a` for the operation ``tensordot(a, b, ind)``. Except for rounding errors,
     ``tensordot(tensorinv(a), a, ind)`` is the identity tensor of this operation.
@@ -112,9 +112,9 @@ def tensorinv(a: TensorLike, ind: int = 2) -> TensorVariable:
     Parameters
     ----------
     a : tensor_like
-        Tensor to 'invert'. Its shape must be 'square', i. e., ``prod(a.shape[:ind]) == prod(a.shape[ind:])``.
+        The tensor to 'invert'. Its shape must be 'square', i. e., ``prod(a.shape[:ind]) == prod(a.shape[ind:])``.
     ind : int, optional
-        Number of leading axes that form the rows of the inverted matrix. It must be positive; the default is 2.
+        The number of leading axes that form the rows of the inverted matrix. It must be positive. The default is 2.
 
     Returns
     -------
@@ -124,18 +124,18 @@ def tensorinv(a: TensorLike, ind: int = 2) -> TensorVariable:
     Raises
     ------
     numpy.linalg.LinAlgError
-        At run time, if `a` is singular or not 'square' (in the above sense).
+        At run time, if `a` is singular or not 'square' as defined above.
     """
     return TensorInv(ind)(a)
 
 
 class TensorSolve(Op):
-    """An Op that computes `numpy.linalg.tensorsolve`; see :func:`tensorsolve`.
+    """An Op that computes `numpy.linalg.tensorsolve`. See :func:`tensorsolve`.
 
     Parameters
     ----------
     axes : tuple of int, optional
-        Axes of the first input that are moved to the right before solving.
+        The axes of the first input that are moved to the right before solving.
     """
 
     __props__ = ("axes",)
@@ -144,7 +144,7 @@ class TensorSolve(Op):
         self.axes = None if axes is None else tuple(int(axis) for axis in axes)
 
     def _order(self, ndim):
-        """Return the axes of the first input with the chosen `axes` moved to the end."""
+        """Return the axes of the first input, in an order in which the chosen `axes` come last."""
         axes = self.axes or ()
         if len(set(axes)) != len(axes) or any(not 0 <= axis < ndim for axis in axes):
             raise ValueError("%s: axes must be distinct integers from 0 to %d" % (self, ndim - 1))
@@ -170,7 +170,7 @@ class TensorSolve(Op):
         order = self._order(a.ndim)
         coefficients = T.conj(a) if a.dtype.startswith("complex") else a
         solution = T.conj(x) if a.dtype.startswith("complex") else x
-        # Transpose: the axes of the unknown come first, the axes of the right-hand side last.
+        # Transpose the coefficients: the axes of the unknown come first, and the axes of the right-hand side come last.
         gb = TensorSolve()(coefficients.dimshuffle(order[b.ndim :] + order[: b.ndim]), g_outputs[0])
         ga = -T.tensordot(gb, solution, axes=0)
         ga = ga.dimshuffle([order.index(axis) for axis in range(a.ndim)])
@@ -195,7 +195,7 @@ class TensorSolve(Op):
 
 
 def tensorsolve(a: TensorLike, b: TensorLike, axes: Sequence[int] | None = None) -> TensorVariable:
-    """Solve the tensor equation ``a x = b`` for x, by `numpy.linalg.tensorsolve`.
+    """Solve the tensor equation ``a x = b`` for x, as `numpy.linalg.tensorsolve`.
 
     The product sums over all indices of x and the rightmost indices of `a`, as for example in
     ``tensordot(a, x, axes=len(b.shape))``.
@@ -203,12 +203,12 @@ def tensorsolve(a: TensorLike, b: TensorLike, axes: Sequence[int] | None = None)
     Parameters
     ----------
     a : tensor_like
-        Coefficient tensor, of shape ``b.shape + Q``. The tuple Q is the shape of x. `a` must be 'square', i. e.,
+        The coefficient tensor, of shape ``b.shape + Q``. The tuple Q is the shape of x. `a` must be 'square', i. e.,
         ``prod(Q) == prod(b.shape)``.
     b : tensor_like
-        Right-hand tensor of any shape.
+        The right-hand side, a tensor of any shape.
     axes : tuple of ints, optional
-        Axes of `a` to move to the right before solving. By default the axes keep their order.
+        The axes of `a` that are moved to the right before solving. By default, no axes are moved.
 
     Returns
     -------
@@ -218,25 +218,25 @@ def tensorsolve(a: TensorLike, b: TensorLike, axes: Sequence[int] | None = None)
     Raises
     ------
     numpy.linalg.LinAlgError
-        At run time, if `a` is singular or not 'square' (in the above sense).
+        At run time, if `a` is singular or not 'square' as defined above.
     """
     return TensorSolve(axes)(a, b)
 
 
 class lstsq(Op):
-    """An Op for the least-squares solution of ``dot(x, solution) = y``, like `numpy.linalg.lstsq`.
+    """An Op that computes the least-squares solution of ``dot(x, solution) = y``, as `numpy.linalg.lstsq`.
 
     Use it as ``lstsq()(x, y, rcond)``. Inputs:
 
     * x: a matrix (M, N);
     * y: a vector (M,) or a matrix (M, K);
-    * rcond: a number or None. Singular values below rcond times the largest one are treated as zero. -1 means the
-      machine precision, None means the machine precision times max(M, N).
+    * rcond: a number or None. Singular values below rcond times the largest singular value are treated as zero. -1
+      means the machine precision, None means the machine precision times max(M, N).
 
     Outputs:
 
     * the solution, of shape (N,) or (N, K);
-    * the sums of squared residuals, of shape (K,) or (1,); empty if the rank is below N or if M <= N;
+    * the sums of squared residuals, of shape (K,) or (1,). This output is empty if the rank is below N or if M <= N;
     * the rank, an int64;
     * the singular values.
 
@@ -257,7 +257,7 @@ class lstsq(Op):
             rcond = as_tensor_variable(rcond)
             if rcond.ndim != 0 or rcond.dtype.startswith("complex"):
                 raise TypeError("lstsq: rcond must be a real number or None, not of type %s" % (rcond.type,))
-        # The type of the singular values: a vector of the real dtype.
+        # Find the type of the singular values: a vector of the real dtype.
         real = SVD(compute_uv=False)(x).type
         return Apply(
             self,
@@ -369,9 +369,9 @@ extract_diag = ExtractDiag()
 
 
 def diag(x: TensorLike) -> TensorVariable:
-    """Return the diagonal of a matrix, or the diagonal matrix of a vector.
+    """Return the diagonal of a matrix, or a diagonal matrix with the given vector as its diagonal.
 
-    NumPy's parameter ``k`` is not supported here, but by `theano_ng.tensor.diag`.
+    NumPy's parameter ``k`` is supported only by `theano_ng.tensor.diag`.
 
     Parameters
     ----------
@@ -400,7 +400,7 @@ def trace(X: TensorLike) -> TensorVariable:
     Parameters
     ----------
     X : tensor_like
-        If X has more than two dimensions, the sums are over the diagonals of the first two, as in NumPy.
+        If X has more than two dimensions, the diagonals of the first two dimensions are summed, as in NumPy.
 
     Returns
     -------
@@ -411,19 +411,19 @@ def trace(X: TensorLike) -> TensorVariable:
 
 
 def matrix_power(M: TensorLike, n: int) -> TensorVariable:
-    r"""Raise a square matrix, M, to the (integer) power n, by squaring.
+    r"""Raise a square matrix M to the power n, an integer, by repeated squaring.
 
     Parameters
     ----------
     M : TensorVariable
-        Square matrix.
+        The square matrix.
     n : Python int
-        The exponent. A negative one gives a power of the inverse, 0 gives the identity.
+        The exponent. If it is negative, the result is a power of the inverse. If it is 0, the result is the identity.
 
     Returns
     -------
     TensorVariable
-        Has the dtype of `M`, but float64 if integers are inverted.
+        The result has the dtype of `M`, but float64 if a matrix of integers is inverted.
 
     Raises
     ------
@@ -457,26 +457,27 @@ def matrix_power(M: TensorLike, n: int) -> TensorVariable:
 
 
 def norm(x: TensorLike, ord: Any) -> TensorVariable:
-    """Return the norm of a vector or matrix, like `numpy.linalg.norm`.
+    """Return the norm of a vector or matrix, as `numpy.linalg.norm`.
 
     Parameters
     ----------
     x : tensor_like
-        A vector or matrix. For ``ord=None`` any number of dimensions is allowed.
+        A vector or matrix. For ``ord=None``, any number of dimensions is allowed.
     ord : {None, 'fro', 'nuc', 'inf', '-inf'} or number
         The order of the norm. None is the square root of the sum of squares of all elements.
 
-        For vectors: 'inf' or `numpy.inf` is the largest absolute value, '-inf' or ``-numpy.inf`` the smallest.
-        0 is the number of nonzero elements. Other numbers give ``sum(abs(x) ** ord) ** (1 / ord)``.
+        For vectors: 'inf' or `numpy.inf` is the largest absolute value, '-inf' or ``-numpy.inf`` is the smallest
+        absolute value. 0 is the number of nonzero elements. For other numbers, the norm is ``sum(abs(x) ** ord) ** (1 /
+        ord)``.
 
         For matrices: 'fro' is the same as None. 'nuc' is the sum of the singular values. inf and -inf are the largest
-        and smallest sum of absolute values of a row; 1 and -1 are those of a column. 2 and -2 are the largest and
-        smallest singular value.
+        and smallest sum of absolute values of a row. 1 and -1 are the largest and smallest sum of absolute values of a
+        column. 2 and -2 are the largest and smallest singular value.
 
     Returns
     -------
     TensorVariable
-        A real 0-d tensor; float64 if `x` has integers.
+        A real 0-d tensor. Its dtype is float64 if `x` contains integers.
 
     Raises
     ------
@@ -507,7 +508,7 @@ def norm(x: TensorLike, ord: Any) -> TensorVariable:
 
 
 def _largest(values):
-    """Return the largest element of a vector without negative elements, or 0 if it is empty."""
+    """Return the largest element of a vector without negative elements. Return 0 if the vector is empty."""
     return T.max(T.concatenate([np.zeros(1, values.dtype), values]))
 
 
@@ -523,7 +524,7 @@ def _vector_norm(x, ord):
     if ord == 1:
         return T.sum(abs(x))
     size = abs(x)
-    # The constants get the dtype of `size`, so that they do not change the dtype of the result.
+    # Give the constants the dtype of `size`, so that they do not change the dtype of the result.
     return T.sum(size ** np.asarray(ord, size.dtype)) ** np.asarray(1.0 / ord, size.dtype)
 
 

@@ -1,8 +1,8 @@
 """Support for NumPy's functions on tensor variables: ``np.exp(x)`` and ``np.dot(a, x)`` build graphs.
 
 NumPy calls the method `__array_ufunc__` of its arguments for ufuncs and for operators of arrays, and
-`__array_function__` for its other functions. These methods call the counterpart of the function in `theano_ng.tensor`.
-A function without a counterpart raises TypeError: otherwise NumPy would treat the variable as an array of objects.
+`__array_function__` for its other functions. These methods call the corresponding function of `theano_ng.tensor`. For a
+function without a counterpart, they raise TypeError. Otherwise, NumPy would treat the variable as an array of objects.
 """
 
 import inspect
@@ -13,10 +13,11 @@ from theano_ng.gof.graph import Variable
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.var import _tensor_py_operators
 
-# The package `theano_ng.tensor`, which sets this variable when it is imported.
+# The package `theano_ng.tensor` sets this variable to itself when it is imported.
 namespace = None
 
-# Ufunc -> name of our function. These entries have precedence over those that `_find_ufuncs` derives.
+# This dict maps the name of a ufunc to the name of our function. These entries have precedence over the entries that
+# `_find_ufuncs` adds.
 _UFUNCS = {
     "absolute": "abs_",
     "conjugate": "conj",
@@ -33,11 +34,13 @@ _UFUNCS = {
     "rint": "round_half_to_even",
 }
 
-# A comparison of an array and a variable becomes the reflected comparison of the variable and the array, as in Python.
+# A comparison of an array with a variable is replaced by the reflected comparison of the variable with the array, as in
+# Python.
 _REFLECTED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
-# NumPy's function, our function, and NumPy's parameters. Before the semicolon: parameters that are passed by position,
-# in the order of our function. After it: parameters that are passed by name. All others must have their defaults.
+# Each line contains NumPy's function, our function, and NumPy's parameters. The parameters before the semicolon are
+# passed by position, in the order of our function. The parameters after the semicolon are passed by name. All other
+# parameters must have their default values.
 _FUNCTIONS = """
 all            all               a ; axis keepdims
 allclose       allclose          a b ; rtol atol equal_nan
@@ -114,7 +117,7 @@ where          where             condition x y
 zeros_like     zeros_like        a ; dtype
 """
 
-# The parameters of functions that NumPy implements in C: `inspect` finds no signature for them.
+# These are the parameters of functions that NumPy implements in C, for which `inspect` finds no signature.
 _C_PARAMETERS = {
     "bincount": "x weights minlength",
     "concatenate": "arrays axis out dtype casting",
@@ -136,7 +139,10 @@ def _ours(name):
 
 
 def _find_ufuncs():
-    """Fill `_ufuncs` with our functions by the names of ufuncs. `nfunc_spec` of an Elemwise names its counterpart."""
+    """Fill the dict `_ufuncs`, from names of ufuncs to our functions.
+
+    The `nfunc_spec` of an Elemwise names its ufunc.
+    """
     for name in sorted(vars(namespace)):
         op = getattr(namespace, name)
         if isinstance(op, Elemwise) and op.nfunc_spec and not op.inplace_pattern:
@@ -146,7 +152,7 @@ def _find_ufuncs():
 
 
 def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
-    """Implement the protocol for ufuncs, such as ``np.exp(x)`` and ``array * x``: call our function."""
+    """Implement the protocol for ufuncs, such as ``np.exp(x)`` and ``array * x``, by calling our function."""
     name = ufunc.__name__
     if not _ufuncs:
         _find_ufuncs()
@@ -163,7 +169,8 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
         )
     first = isinstance(inputs[0], Variable)
     if name in ("equal", "not_equal") and not first and np.ndim(inputs[0]) == 0:
-        # NumPy's number == variable, for instance in a comparison of lists: by identity, as ``variable == number``.
+        # NumPy evaluates number == variable, for instance in a comparison of lists. Compare by identity, as ``variable
+        # == number``.
         return name == "not_equal"
     if name in _REFLECTED and not first:
         return _ufuncs[_REFLECTED[name]](*inputs[::-1])
@@ -173,12 +180,12 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
 
 
 class _Counterpart:
-    """A callable that passes the arguments of a NumPy function to our counterpart of the function.
+    """A callable that passes the arguments of a NumPy function to our function of the same meaning.
 
     Attributes
     ----------
     name, ours : str
-        The names of NumPy's and our function.
+        The name of NumPy's function, and the name of our function.
     """
 
     def __init__(self, name, ours, parameters):
@@ -187,13 +194,13 @@ class _Counterpart:
         self.positional, self.named = positional.split(), named.split()
 
     def bound(self, function, args, kwargs):
-        """Return the arguments that were given, by the names of NumPy's parameters."""
+        """Return a dict from names of NumPy's parameters to the arguments that were given."""
         try:
             given = inspect.signature(function).bind(*args, **kwargs).arguments
         except ValueError:
             names = _C_PARAMETERS.get(self.name, " ".join(self.positional)).split()
             given = {**dict(zip(names, args)), **kwargs}
-        # None and NumPy's marker of a missing value are the defaults.
+        # Arguments that are None or NumPy's marker of a missing value count as defaults.
         return {key: value for key, value in given.items() if value is not None and value is not np._NoValue}
 
     def __call__(self, function, args, kwargs):
@@ -215,7 +222,7 @@ class _Counterpart:
 
 
 def _constant_answers():
-    """Return the counterparts that are implemented here, by NumPy's functions."""
+    """Return a dict from NumPy's functions to the counterparts that this module implements."""
 
     def size(a, axis=None):
         return a.size if axis is None else a.shape[axis]
@@ -256,7 +263,7 @@ def _find_functions():
 
 
 def _array_function(self, func, types, args, kwargs):
-    """Implement the protocol for NumPy's functions that are not ufuncs, such as ``np.dot(a, x)``: call our function."""
+    """Implement the protocol for NumPy's functions that are not ufuncs, such as ``np.dot(a, x)``."""
     if not _functions:
         _find_functions()
     counterpart = _functions.get(func)

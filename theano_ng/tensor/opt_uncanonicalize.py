@@ -1,4 +1,4 @@
-"""The rules of the phase `uncanonicalize` under their Theano 1.0 path."""
+"""The rules of the phase `uncanonicalize`, under their module path in Theano 1.0."""
 
 from theano_ng.tensor.opt.uncanonicalize import (
     local_alloc_dimshuffle,

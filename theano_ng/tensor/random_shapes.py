@@ -14,7 +14,10 @@ __all__ = ["infer_ndim_bcast", "broadcasting_indices"]
 
 
 def _element(size, i):
-    """Return the length given by an entry of `size`, as an int or as a variable. Raise if it is no integer."""
+    """Return the length that an entry of `size` specifies, as an int or a variable.
+
+    Raise TypeError if it is not an integer.
+    """
     if isinstance(size, Variable):
         if size.type.dtype not in INTEGERS:
             raise TypeError("shape must be an integer vector or list", size.type.dtype)
@@ -32,7 +35,7 @@ def _element(size, i):
 
 
 def _taken_from(args, axis):
-    """Return the common length of the parameters along a negative axis, and whether the length is known to be 1."""
+    """Return the common length of the parameters along a negative axis, and True if this length is known to be 1."""
     there = [arg for arg in args if arg.ndim >= -axis]
     if not there:
         raise ValueError("Auto-shape of -1 must overlap with the shape of one of the broadcastable inputs")
@@ -51,10 +54,10 @@ def infer_ndim_bcast(ndim, shape, *args):
     Parameters
     ----------
     ndim : int or None
-        The rank. None means the length of `shape`, which must be known then.
+        The rank. None means the length of `shape`, which must then be known.
     shape : sequence of int and integer scalars, integer vector, or None
-        A length -1 means the length of the parameters along that axis; axes are counted from the last.
-        None means the shape to which the parameters broadcast.
+        A length of -1 means the length of the parameters along the same axis, where axes are counted from the last
+        axis. None means the shape to which the parameters are broadcast.
     *args : TensorVariable
         The parameters.
 
@@ -69,7 +72,7 @@ def infer_ndim_bcast(ndim, shape, *args):
     Raises
     ------
     TypeError
-        If the shape is not a vector of integers, or if neither a shape nor a parameter is given.
+        If the shape is not a vector of integers, or if neither a shape nor parameters are given.
     ValueError
         If `ndim` contradicts `shape`, is less than the rank of a parameter, or cannot be determined.
     """
@@ -93,7 +96,8 @@ def infer_ndim_bcast(ndim, shape, *args):
             lengths.append(length if isinstance(length, int) or not isinstance(size, Variable) else size)
             bcast.append(ones)
         if all(isinstance(length, int) for length in lengths):
-            # Build the same graph as Theano 1.0, since graphs are printed: a vector of the smallest dtype, and a cast.
+            # Build the same graph as Theano 1.0, because users may print the graph: a vector of the smallest dtype, and
+            # a cast.
             vector = (
                 stack([as_tensor_variable(length) for length in lengths])
                 if lengths
@@ -138,13 +142,14 @@ def broadcasting_indices(out_shape, *shapes):
     ----------
     out_shape : tuple of int
     *shapes : tuple of int
-        The shapes of the arrays. Each has the rank of `out_shape`, and along each axis the same length or 1.
+        The shapes of the arrays. Each shape has the rank of `out_shape`. Along each axis, its length is 1 or the length
+        in `out_shape`.
 
     Returns
     -------
     list of list of tuple of int
-        First all index tuples of `out_shape`, in C order. Then one list for each of `shapes`, with the corresponding
-        index tuples of that array.
+        The first list contains all index tuples of `out_shape`, in C order. It is followed by one list for each shape
+        in `shapes`, with the corresponding index tuples of the array.
 
     Raises
     ------

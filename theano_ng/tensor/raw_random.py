@@ -1,8 +1,8 @@
-"""Random numbers from NumPy's generators: the Type of the state, the Op, and a function for each distribution.
+"""Random numbers from NumPy's generators: the Type of a generator's state, the Op, and functions for distributions.
 
 The functions take a state, and return the new state and the sample, so that graphs remain purely functional.
-:class:`~theano_ng.tensor.shared_randomstreams.RandomStreams` is easier to use; it keeps the states in shared variables.
-The samples are bitwise equal to those of `numpy.random.RandomState`.
+:class:`~theano_ng.tensor.shared_randomstreams.RandomStreams` is easier to use: it stores the states in shared
+variables. The samples are bitwise equal to the samples of `numpy.random.RandomState`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
     "uniform",
 ]
 
-# Names of these functions in Theano 1.0.
+# These are the names of the functions in Theano 1.0.
 _infer_ndim_bcast = infer_ndim_bcast
 _generate_broadcasting_indices = broadcasting_indices
 
@@ -79,7 +79,7 @@ class RandomStateType(Type):
         return hash((type(self).__module__, type(self).__qualname__))
 
     def filter(self, data, strict=False, allow_downcast=None):
-        """Return `data` if it is a generator, else raise TypeError."""
+        """Return `data` if it is a generator. Otherwise, raise TypeError."""
         if self.is_valid_value(data):
             return data
         raise TypeError("Expected a numpy.random.RandomState! Got %r of type %s." % (data, type(data).__name__))
@@ -103,7 +103,7 @@ class RandomStateType(Type):
         )
 
     def get_shape_info(self, obj):
-        """Return None, since all states have the same size."""
+        """Return None. All states have the same size."""
         return None
 
     def get_size(self, shape_info):
@@ -137,7 +137,7 @@ def copy_of_state(state):
 
 
 class RandomFunction(Op):
-    """An Op that draws a sample with a method of `numpy.random.RandomState`, or with a function of a RandomState.
+    """An Op that draws a sample by a method of `numpy.random.RandomState`, or by a function of a RandomState.
 
     Inputs: a state, the shape, and the parameters of the distribution. Outputs: the new state and the sample.
 
@@ -145,13 +145,13 @@ class RandomFunction(Op):
     ----------
     fn : str or callable
         The name of a method, or a function of the state, the parameters and the shape, in this order. The Op can be
-        pickled only if the function is a global of its module.
+        pickled only if the function is a global function of its module.
     outtype : TensorType
         The type of the sample.
     inplace : bool
         Whether the Op changes the given state instead of a copy.
     ndim_added : int
-        The number of dimensions of the sample in addition to those of the input shape.
+        The number of dimensions that the sample has in addition to the dimensions of the input shape.
     """
 
     __props__ = ("fn", "outtype", "inplace", "ndim_added")
@@ -222,7 +222,7 @@ class RandomFunction(Op):
         return [[True, True], [False, False]] + [[True, True] for _ in node.inputs[2:]]
 
     def grad(self, inputs, outputs):
-        # The shape vector determines only how many values are drawn, so it is disconnected.
+        # The shape vector determines only the number of drawn values, so it is disconnected.
         return [
             DisconnectedType()()
             if k == 1
@@ -244,12 +244,12 @@ def uniform(random_state, size=None, low=0.0, high=1.0, ndim=None, dtype=None):
     ----------
     random_state : variable of type `random_state_type`
     size : sequence of int and integer scalars, integer vector, optional
-        The shape. A length -1 means the length of the parameters along that axis. None means the shape to which the
-        parameters broadcast.
+        The shape. A length of -1 means the length of the parameters along the same axis. None means the shape to which
+        the parameters are broadcast.
     low, high : tensor_like
-        The bounds; they broadcast against the sample.
+        The bounds, which are broadcast to the shape of the sample.
     ndim : int, optional
-        The length of `size`; required if it is not known while the graph is built.
+        The length of `size`. It is required if it is not known while the graph is built.
     dtype : str, optional
         The dtype of the sample. The default is the upcast of floatX and the dtypes of the parameters.
 
@@ -263,7 +263,7 @@ def uniform(random_state, size=None, low=0.0, high=1.0, ndim=None, dtype=None):
 def normal(random_state, size=None, avg=0.0, std=1.0, ndim=None, dtype=None):
     """Sample from the normal distribution of mean `avg` and standard deviation `std`.
 
-    The other parameters, and the results, are those of :func:`uniform`.
+    For the other parameters and the results, see :func:`uniform`.
     """
     return _with_two_parameters("normal", random_state, size, avg, std, ndim, dtype)
 
@@ -279,7 +279,7 @@ def _with_two_parameters(name, random_state, size, first, second, ndim, dtype):
 def binomial(random_state, size=None, n=1, p=0.5, ndim=None, dtype="int64", prob=None):
     """Sample the number of successes in `n` trials, each of which succeeds with probability `p`.
 
-    `prob` is an old name of `p`. The other parameters, and the results, are those of :func:`uniform`.
+    `prob` is the former name of `p`. For the other parameters and the results, see :func:`uniform`.
     """
     if prob is not None:
         warnings.warn("The parameter prob of binomial is now called p.", DeprecationWarning, stacklevel=2)
@@ -292,7 +292,7 @@ def binomial(random_state, size=None, n=1, p=0.5, ndim=None, dtype="int64", prob
 def poisson(random_state, size=None, lam=1.0, ndim=None, dtype="int64"):
     """Sample from the Poisson distribution of mean `lam`.
 
-    The other parameters, and the results, are those of :func:`uniform`.
+    For the other parameters and the results, see :func:`uniform`.
     """
     lam = as_tensor_variable(lam)
     ndim, size, bcast = infer_ndim_bcast(ndim, size, lam)
@@ -300,14 +300,16 @@ def poisson(random_state, size=None, lam=1.0, ndim=None, dtype="int64"):
 
 
 def random_integers_helper(random_state, low, high, size):
-    """Sample integers from `low` to `high`, both included, for arrays of bounds. `RandomState.randint` excludes `high`.
+    """Sample integers from `low` to `high`, both included, where the bounds may be arrays.
+
+    `RandomState.randint` excludes `high`.
 
     Parameters
     ----------
     random_state : numpy.random.RandomState
     low, high : array_like
     size : tuple of int or None
-        None means the shape to which low and high broadcast.
+        The shape. None means the shape to which low and high are broadcast.
 
     Returns
     -------
@@ -332,7 +334,7 @@ def random_integers_helper(random_state, low, high, size):
 def random_integers(random_state, size=None, low=0, high=1, ndim=None, dtype="int64"):
     """Sample integers from `low` to `high`, both included.
 
-    The other parameters, and the results, are those of :func:`uniform`.
+    For the other parameters and the results, see :func:`uniform`.
     """
     low, high = as_tensor_variable(low), as_tensor_variable(high)
     ndim, size, bcast = infer_ndim_bcast(ndim, size, low, high)
@@ -340,7 +342,7 @@ def random_integers(random_state, size=None, low=0, high=1, ndim=None, dtype="in
 
 
 def choice_helper(random_state, a, replace, p, size):
-    """Call `RandomState.choice` with parameters that are arrays; an empty `p` means None.
+    """Call `RandomState.choice` with parameters that are arrays. An empty `p` means None.
 
     Parameters
     ----------
@@ -370,11 +372,11 @@ def choice(random_state, size=None, a=2, replace=True, p=None, ndim=None, dtype=
     random_state : variable of type `random_state_type`
     size : sequence of int and integer scalars, integer vector
     a : tensor_like
-        A vector, or a scalar n for 0, 1 ... n - 1.
+        A vector, or a scalar n that means the vector 0, 1 ... n - 1.
     replace : bool or scalar
         Whether the same element may be chosen several times.
     p : vector_like, optional
-        The probabilities of the elements; all equal by default.
+        The probabilities of the elements. By default, all probabilities are equal.
     ndim : int, optional
     dtype : str
 
@@ -386,7 +388,7 @@ def choice(random_state, size=None, a=2, replace=True, p=None, ndim=None, dtype=
     replace = (
         cast(as_tensor_variable(replace), "int8") if not isinstance(replace, bool) else as_tensor_variable(int(replace))
     )
-    # An empty vector represents None, since RandomFunction converts its inputs to tensors.
+    # An empty vector represents None, because RandomFunction converts its inputs to tensors.
     p = as_tensor_variable([] if p is None else p)
     ndim, size, bcast = infer_ndim_bcast(ndim, size)
     return RandomFunction(choice_helper, TensorType(dtype, bcast))(random_state, size, a, replace, p)
@@ -400,12 +402,12 @@ def permutation_helper(random_state, n, shape):
     random_state : numpy.random.RandomState
     n : int or 0-d array
     shape : tuple of int
-        The shape of the result without its last dimension, which holds the permutations. None means ().
+        The shape of the result without its last dimension, which contains the permutations. None means ().
 
     Returns
     -------
     numpy.ndarray
-        Shape ``shape + (n,)``.
+        An array of shape ``shape + (n,)``.
     """
     n = np.asarray(n)
     if n.ndim:
@@ -422,8 +424,8 @@ def permutation_helper(random_state, n, shape):
 def permutation(random_state, size=None, n=1, ndim=None, dtype="int64"):
     """Sample permutations of the integers below `n`, one for each element of a tensor of shape `size`.
 
-    The sample has an additional last dimension of length `n`. For ``size=None`` it is a single permutation. The other
-    parameters, and the results, are those of :func:`uniform`.
+    The sample has an additional last dimension of length `n`. For ``size=None``, the sample is a single permutation.
+    For the other parameters and the results, see :func:`uniform`.
     """
     ndim, size, bcast = infer_ndim_bcast(ndim, () if size is None else size)
     n = as_tensor_variable(n)
@@ -441,28 +443,29 @@ Sums of float32 probabilities may exceed 1 by rounding; such probabilities are d
 
 
 def multinomial_helper(random_state, n, pvals, size):
-    """Sample the counts of multinomial trials, for arrays of numbers of trials and of probabilities.
+    """Sample the counts of multinomial trials, where the numbers of trials and the probabilities may be arrays.
 
     Parameters
     ----------
     random_state : numpy.random.RandomState
     n : array_like of int
-        The number of trials; broadcasts against `size`.
+        The numbers of trials, which are broadcast to `size`.
     pvals : array_like
-        The probabilities along the last axis. The other axes broadcast against `size`.
+        The probabilities along the last axis. The other axes are broadcast to `size`.
     size : tuple of int or None
-        None means the shape to which n and the leading axes of pvals broadcast.
+        The shape of the sample without its last dimension. None means the shape to which n and the leading axes of
+        pvals are broadcast.
 
     Returns
     -------
     numpy.ndarray of int64
-        Shape ``size + (pvals.shape[-1],)``.
+        An array of shape ``size + (pvals.shape[-1],)``.
 
     Raises
     ------
     ValueError
         If a number of trials or a probability is negative, or if the sum of probabilities exceeds 1 by more than
-        `MAX_EXCESS`. The state of the generator does not change then.
+        `MAX_EXCESS`. The state of the generator is then unchanged.
     """
     n, pvals = np.asarray(n), np.asarray(pvals, "float64")
     if pvals.ndim == 0:
@@ -485,7 +488,7 @@ def multinomial_helper(random_state, n, pvals, size):
     total = pvals.sum(-1, keepdims=True)
     if (total > 1 + MAX_EXCESS).any():
         raise ValueError("sum(pvals) > 1.0: the sum of the probabilities is %s" % total.max())
-    # NumPy raises ValueError for sums that exceed 1 by 1e-12.
+    # NumPy raises ValueError if a sum exceeds 1 by 1e-12.
     excess = pvals[..., :-1].sum(-1, keepdims=True) > 1 + 5e-13
     pvals = np.where(excess, pvals / np.where(excess, total, 1), pvals)
     out = np.empty(size + pvals.shape[-1:], "int64")
@@ -503,14 +506,14 @@ def multinomial(
     dtype="int64",
     p_vals=None,
 ):
-    """Sample how often each of several categories occurs in `n` trials.
+    """Sample the number of occurrences of each of several categories in `n` trials.
 
     Parameters
     ----------
     random_state : variable of type `random_state_type`
     size : sequence of int and integer scalars, integer vector, optional
-        The shape of the sample without its last dimension, which is that of the categories. None means the shape to
-        which n and the leading axes of pvals broadcast.
+        The shape of the sample without its last dimension, which is the dimension of the categories. None means the
+        shape to which n and the leading axes of pvals are broadcast.
     n : tensor_like of int
         The number of trials.
     pvals : tensor_like
@@ -519,7 +522,7 @@ def multinomial(
         The length of `size`.
     dtype : str
     p_vals : tensor_like, optional
-        Another name of `pvals`, which the documentation uses.
+        Another name of `pvals`, which the documentation of Theano uses.
 
     Returns
     -------
@@ -533,7 +536,7 @@ def multinomial(
         raise TypeError(
             "pvals must have at least one dimension (its last axis contains the probabilities), got %s" % pvals.type
         )
-    # `size` broadcasts with n and with the probabilities of a single category.
+    # `size` is broadcast with n and with the probabilities of a single category.
     ndim, size, bcast = infer_ndim_bcast(ndim, size, n, pvals.T[0].T)
     outtype = TensorType(dtype, bcast + (pvals.type.broadcastable[-1],))
     return RandomFunction(multinomial_helper, outtype, ndim_added=1)(random_state, size, n, pvals)
@@ -542,9 +545,9 @@ def multinomial(
 class RandomStreamsBase:
     """A base class with the distributions as methods. The method `gen` of a subclass provides the state.
 
-    Parameters without a description are those of the function with the name of the method, without the state. `size`
-    is the shape of the sample. `ndim` is the length of `size`; it is required if that is not known while the graph is
-    built.
+    A parameter without a description has the meaning that it has in the function with the name of the method; the state
+    is not a parameter. `size` is the shape of the sample. `ndim` is the length of `size`. It is required if the length
+    is not known while the graph is built.
     """
 
     gen: Callable[..., Any]
@@ -558,7 +561,7 @@ class RandomStreamsBase:
         dtype: DTypeLike = "int64",
         prob: TensorLike | None = None,
     ) -> TensorVariable:
-        """Sample the number of successes in n trials of success probability p. `prob` is an old name of p."""
+        """Sample the number of successes in n trials of success probability p. `prob` is the former name of p."""
         if prob is not None:
             warnings.warn("The parameter prob of binomial is now called p.", DeprecationWarning, stacklevel=2)
             p = prob
@@ -616,13 +619,13 @@ class RandomStreamsBase:
         ndim: int | None = None,
         dtype: DTypeLike = "int64",
     ) -> TensorVariable:
-        """Sample from the Poisson distribution of mean lam (None: 1)."""
+        """Sample from the Poisson distribution of mean lam. None means 1."""
         return self.gen(poisson, size, 1.0 if lam is None else lam, ndim=ndim, dtype=dtype)
 
     def permutation(
         self, size: ShapeLike | None = None, n: TensorLike = 1, ndim: int | None = None, dtype: DTypeLike = "int64"
     ) -> TensorVariable:
-        """Sample permutations of the integers below n; the result has shape size + (n,)."""
+        """Sample permutations of the integers below n. The result has the shape size + (n,)."""
         return self.gen(permutation, size, n, ndim=ndim, dtype=dtype)
 
     def multinomial(
@@ -633,13 +636,16 @@ class RandomStreamsBase:
         ndim: int | None = None,
         dtype: DTypeLike = "int64",
     ) -> TensorVariable:
-        """Sample how often each category occurs in n trials; the result has shape size + (number of categories,)."""
+        """Sample the number of occurrences of each category in n trials.
+
+        The result has the shape size + (number of categories,).
+        """
         return self.gen(multinomial, size, n, pvals, ndim=ndim, dtype=dtype)
 
     def shuffle_row_elements(self, input: TensorLike) -> TensorVariable:
         """Return a tensor whose rows (along the last axis) are shuffled by independent permutations.
 
-        The attribute `permutation` of the result holds the permutations.
+        The attribute `permutation` of the result contains the permutations.
         """
         input = as_tensor_variable(input)
         if input.ndim == 0:

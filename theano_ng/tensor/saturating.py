@@ -1,9 +1,9 @@
 """Recognition of products of saturating functions in the many forms in which programs write them.
 
 A logistic function may be rounded to 0 or 1, an exponential may overflow, and ``erfc`` may underflow. This is harmless
-in a product, but makes a quotient or a logarithm wrong. `factors_of` parses an expression as
-``constant * product(function(argument) ** power)``. The functions are logistic, exp, erfc, erfcx and cosh; views of
-them are supported. Examples ::
+in a product, but makes a quotient or a logarithm wrong. `factors_of` parses an expression as ``constant *
+product(function(argument) ** power)``. The functions are logistic, exp, erfc, erfcx and cosh. Views of these functions
+are supported. Examples ::
 
     1 / (1 + exp(-x))       1 * logistic(x) ** 1
     1 - sigmoid(x)          1 * logistic(-x) ** 1
@@ -38,7 +38,7 @@ Factor = namedtuple("Factor", "function argument power")
 
 
 def logistic(x):
-    """``1 / (1 + exp(-x))``"""
+    """Return ``1 / (1 + exp(-x))``."""
     one = T.constant(np.asarray(1, x.dtype))
     return one / (one + T.exp(-x))
 
@@ -46,7 +46,8 @@ def logistic(x):
 class Argument(namedtuple("Argument", "coefficient base shift views", defaults=(0.0, ()))):
     """The expression ``views(coefficient * base + shift)``.
 
-    `views` is a tuple of pairs: an Op and the tuple of its inputs except the first. The innermost view comes first.
+    `views` is a tuple of pairs: an Op, and the tuple of all its inputs except the first input. The innermost view comes
+    first.
     """
 
     def times(self, number):
@@ -81,7 +82,7 @@ def argument_of(v):
 
 
 def _scaled(v):
-    """Return ``(number, x)`` if `v` is ``number * x`` and has the type of x; else None."""
+    """Return ``(number, x)`` if `v` is ``number * x`` and has the type of x. Otherwise, return None."""
     op = v.owner and v.owner.op
     if op == T.neg:
         number, x = -1.0, v.owner.inputs[0]
@@ -102,13 +103,16 @@ def _scaled(v):
 
 
 def number_of(v):
-    """Return the real number that all elements of `v` are equal to, or None."""
+    """Return the real number that all elements of `v` equal.
+
+    Return None if there is no such number, or it is not known.
+    """
     value = constant_value(v)
     return None if value is None or value.dtype.kind not in "iuf" else float(value)
 
 
 def squared(v):
-    """Return x if `v` computes ``x ** 2`` by any Op and x has the type of `v`; else None."""
+    """Return x if `v` computes ``x ** 2`` by any Op and x has the type of `v`. Otherwise, return None."""
     if v.owner is None:
         return None
     op, (x, *others) = v.owner.op, v.owner.inputs
@@ -122,7 +126,7 @@ def squared(v):
 
 
 def factors_of(v):
-    """Return a variable as `Factors`, or None if it is not a product of saturating functions."""
+    """Return a variable as `Factors`. Return None if it is not a product of saturating functions."""
     return _Reader().read(v)
 
 
@@ -168,7 +172,7 @@ def read_function(function):
 
 
 def _to_power(found, power):
-    """Return `Factors` raised to a power, or None if the power is unknown or not defined for their constant."""
+    """Return `Factors` raised to a power. Return None if the power is unknown or not defined for their constant."""
     if found is None or power is None or found.constant <= 0 and (not float(power).is_integer() or not found.constant):
         return None
     return Factors(found.constant**power, [f._replace(power=f.power * power) for f in found.factors])
@@ -233,7 +237,7 @@ def _read_difference(node, reader):
 
 
 def _number_plus(number, sign, v, reader):
-    """Return ``number + sign * v`` as `Factors`, or None."""
+    """Return ``number + sign * v`` as `Factors`. Return None if it is not a product of saturating functions."""
     if not number:
         return None
     ratio, v = sign / number, v
@@ -250,7 +254,7 @@ def _number_plus(number, sign, v, reader):
 
 
 def _one_plus(ratio, v, reader):
-    """Return ``1 + ratio * v`` as `Factors`, or None."""
+    """Return ``1 + ratio * v`` as `Factors`. Return None if it is not a product of saturating functions."""
     op = v.owner and v.owner.op
     if op == T.tanh and abs(ratio) == 1 and _is_of_floats(v):
         return Factors(2.0, [Factor(logistic, argument_of(v.owner.inputs[0]).times(2 * ratio), 1)])
@@ -276,12 +280,15 @@ def _one_plus(ratio, v, reader):
 
 
 def _is_of_floats(v):
-    """Return True if the operand of a function has the dtype of its result. Multiples of integers could wrap around."""
+    """Return True if the operand of a function has the same dtype as the result.
+
+    Multiples of integers could wrap around.
+    """
     return v.owner.inputs[0].dtype == v.dtype
 
 
 class _Powers:
-    """The powers of ``logistic(a)``, ``logistic(-a)`` and ``exp(a)`` for one argument a."""
+    """The powers of ``logistic(a)``, ``logistic(-a)`` and ``exp(a)`` in a product, for one argument a."""
 
     def __init__(self, argument):
         self.argument = argument
@@ -297,12 +304,12 @@ class _Powers:
             self.opposite += power
 
     def factors(self):
-        """Return the list of factors with as few exponentials as possible, since only exponentials can overflow.
+        """Return the list of factors with as few exponentials as possible, because only exponentials can overflow.
 
         For instance, ``exp(a) * logistic(-a)`` becomes ``logistic(a)``.
         """
         positive, negative, exp = self.logistic, self.opposite, self.exp
-        if positive * negative < 0:  # logistic(a) / logistic(-a) is exp(a)
+        if positive * negative < 0:  # Use logistic(a) / logistic(-a) = exp(a).
             n = min(abs(positive), abs(negative)) * (1 if positive > 0 else -1)
             positive, negative, exp = positive - n, negative + n, exp + n
         n = 0
@@ -318,7 +325,7 @@ class _Powers:
 
 
 def _together(factors):
-    """Return the list of `Factor` with those of equal arguments combined."""
+    """Return the list of `Factor`, in which factors with equal arguments are combined."""
     if len(factors) < 2:
         return factors
     places, others = {}, []

@@ -1,6 +1,6 @@
 """Random streams: variables that get a new random value at each call of a function.
 
-The generators are NumPy's; shared variables hold them.
+The generators are NumPy's generators. They are stored in shared variables.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["RandomStreams", "RandomStateSharedVariable", "randomstate_constructo
 
 
 class RandomStateSharedVariable(SharedVariable):
-    """A shared variable that holds a `numpy.random.RandomState`."""
+    """A shared variable whose value is a `numpy.random.RandomState`."""
 
     def __str__(self):
         return self.name or "<%s>" % self.type
 
 
 def randomstate_constructor(value, name=None, strict=False, allow_downcast=None, borrow=False):
-    """Return a shared variable that holds a generator; `theano.shared` calls this function.
+    """Return a shared variable that contains a generator. `theano.shared` calls this function.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def randomstate_constructor(value, name=None, strict=False, allow_downcast=None,
     name : str, optional
     strict, allow_downcast : bool
     borrow : bool
-        Whether to hold the generator itself instead of a copy.
+        Whether to store the generator itself instead of a copy.
 
     Raises
     ------
@@ -53,15 +53,16 @@ def randomstate_constructor(value, name=None, strict=False, allow_downcast=None,
 class RandomStreams(RandomStreamsBase):
     """A source of random variables.
 
-    The base class :class:`~theano_ng.tensor.raw_random.RandomStreamsBase` defines the methods that make variables.
-    Each variable has a separate generator. A function that uses the variable samples it once per call, however often
-    the variable occurs. The generator then keeps its new state through its `default_update`, unless the function is
+    The base class :class:`~theano_ng.tensor.raw_random.RandomStreamsBase` defines the methods that make variables. Each
+    variable has a separate generator. A function that uses the variable draws one sample per call, even if the variable
+    occurs several times. The new state of the generator is then stored by its `default_update`, unless the function is
     compiled with ``no_default_updates=True``.
 
     Parameters
     ----------
     seed : int, sequence of int, or None
-        Seed of the generator that makes the seeds of the variables' generators. None gives a different seed each time.
+        The seed of the generator that makes the seeds of the variables' generators. With None, each instance has a
+        different seed.
 
     Attributes
     ----------
@@ -85,7 +86,7 @@ class RandomStreams(RandomStreamsBase):
         self.gen_seedgen = np.random.RandomState(seed)
 
     def updates(self) -> list[Any]:
-        """Return the pairs of state and next state, for the parameter ``updates`` of `theano.function`."""
+        """Return the pairs (state, next state), for the parameter ``updates`` of `theano.function`."""
         return list(self.state_updates)
 
     def seed(self, seed: int | None = None) -> None:
@@ -94,7 +95,7 @@ class RandomStreams(RandomStreamsBase):
         Parameters
         ----------
         seed : int or None
-            Seed of the generator that makes the seeds. None means the seed given to the constructor.
+            The seed of the generator that makes the seeds. None means the seed that was passed to the constructor.
         """
         seeds = np.random.RandomState(self.default_instance_seed if seed is None else seed)
         for state, _ in self.state_updates:
@@ -125,9 +126,9 @@ class RandomStreams(RandomStreamsBase):
         Returns
         -------
         Variable
-            The sample, with attributes `rng` and `update`.
+            The sample, with the attributes `rng` and `update`.
         """
-        # If `op` rejects the arguments, restore the generator of seeds.
+        # If `op` rejects the arguments, restore the generator that makes the seeds.
         before = self.gen_seedgen.get_state(legacy=False)
         state = shared(np.random.RandomState(int(self.gen_seedgen.randint(2**30))), borrow=True)
         try:

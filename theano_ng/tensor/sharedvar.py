@@ -23,12 +23,12 @@ __all__ = [
 
 
 def load_shared_variable(val: Any) -> TensorSharedVariable:
-    """Make a shared variable from an unpickled value; kept for old pickles."""
+    """Make a shared variable from an unpickled value. Old pickles refer to this function."""
     return tensor_constructor(val)
 
 
 class TensorSharedVariable(_tensor_py_operators, SharedVariable):
-    """Shared variable of a `TensorType`; made by `shared`."""
+    """A shared variable of a `TensorType`. The function `shared` makes such variables."""
 
     type: TensorType
 
@@ -43,22 +43,22 @@ def tensor_constructor(
     broadcastable: Sequence[bool] | None = None,
     target: str = "cpu",
 ) -> TensorSharedVariable:
-    """Make a shared variable of an ndarray.
+    """Make a shared variable from an ndarray.
 
     Parameters
     ----------
     value : ndarray
     name : str, optional
     strict, allow_downcast
-        Rules for the conversion of later values; see :meth:`TensorType.filter`.
+        The rules for the conversion of later values. See :meth:`TensorType.filter`.
     borrow : bool
-        If True, the shared variable holds `value` itself instead of a copy:
-        later changes of the array change the shared variable.
+        If True, the shared variable contains `value` itself instead of a copy. Later changes of the array then change
+        the shared variable.
     broadcastable : sequence of bool, optional
-        The default is False for each dimension, whatever the shape of `value`,
-        since later values may have another shape.
+        The default is False for each dimension, whatever the shape of `value` is, because later values may have another
+        shape.
     target : str
-        Must be 'cpu'.
+        The device, which must be 'cpu'.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def tensor_constructor(
 
 
 class ScalarSharedVariable(_tensor_py_operators, SharedVariable):
-    """Shared variable of a 0-d :class:`TensorType` made of a number."""
+    """A shared variable of a 0-d :class:`TensorType` that was made from a number."""
 
     type: TensorType
 
@@ -92,16 +92,16 @@ def scalar_constructor(
     borrow: bool = False,
     target: str = "cpu",
 ) -> ScalarSharedVariable:
-    """Make a 0-d shared variable of a number.
+    """Make a 0-d shared variable from a number.
 
     Parameters
     ----------
     value : int, float, complex or NumPy number
-        A Python int gives int64, a float float64.
+        The initial value. A Python int is stored as int64, a Python float as float64.
     name, strict, allow_downcast, target
-        As for :func:`tensor_constructor`.
+        See :func:`tensor_constructor`.
     borrow : bool
-        Numbers are immutable: they are always copied.
+        This parameter has no effect: numbers are always copied.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def scalar_constructor(
         raise TypeError("Expected a number, got %s" % type(value))
     data = np.asarray(value)
     type_ = TensorType(dtype=str(data.dtype), broadcastable=[])
-    # The type is made from the array, so the array needs no filter().
+    # The type is derived from the array, so the array needs no filter().
     return ScalarSharedVariable(
         type=type_, value=np.array(data, copy=True), name=name, strict=strict, allow_downcast=allow_downcast
     )
@@ -124,10 +124,10 @@ def scalar_constructor(
 def random_state_constructor(
     value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None, borrow: bool = False
 ) -> SharedVariable:
-    """Make a shared variable of a `numpy.random.RandomState`.
+    """Make a shared variable from a `numpy.random.RandomState`.
 
-    See :func:`theano_ng.tensor.shared_randomstreams.randomstate_constructor`. The check compares names of classes:
-    neither `numpy.random` nor `shared_randomstreams` is imported for other values.
+    See :func:`theano_ng.tensor.shared_randomstreams.randomstate_constructor`. The check compares the names of classes,
+    so that neither `numpy.random` nor `shared_randomstreams` is imported for other values.
     """
     cls = type(value)
     if not any(base.__name__ == "RandomState" and base.__module__.startswith("numpy.") for base in cls.__mro__):

@@ -1,8 +1,8 @@
 """Derivatives of several operations at once.
 
-They are used where the derivatives of the single operations would overflow, underflow, or be NaN.
-`gof.differentiate` calls the method `shortcut` of the Op of a node. Elemwise uses its table `shortcuts`, which this
-module fills. The shortcuts are for logarithms, powers, and quotients by expressions whose logarithm is known; see
+They are used where the derivatives of the single operations would overflow, underflow, or be NaN. `gof.differentiate`
+calls the method `shortcut` of the Op of a node. Elemwise looks up its table `shortcuts`, which this module fills. The
+shortcuts are for logarithms, powers, and quotients by expressions whose logarithm is known. See
 `theano_ng.tensor.logarithms`.
 """
 
@@ -43,7 +43,7 @@ def _with_type(v, node):
 
 
 def _of_quotient(node):
-    """Return the shortcut of ``x / v``: its derivative by v is the quotient times the derivative of ``-log(v)``."""
+    """Return the shortcut of ``x / v``. Its derivative by v is the quotient times the derivative of ``-log(v)``."""
     (out,), below = node.outputs, node.inputs[-1]
     if number_of(below) is not None:
         return None
@@ -65,7 +65,7 @@ def _of_quotient(node):
 
 
 def _of_power(node):
-    """Return the shortcut of ``v ** t``: its derivative by v is the power times the derivative of ``t * log(v)``."""
+    """Return the shortcut of ``v ** t``. Its derivative by v is the power times the derivative of ``t * log(v)``."""
     (out,), base = node.outputs, node.inputs[0]
     power = number_of(node.inputs[1]) if len(node.inputs) == 2 else 0.5
     if power is not None and power > 0 and float(power).is_integer() or base.type.dtype != out.type.dtype:
@@ -91,9 +91,10 @@ def _is_number_by_another(v):
 
 
 def _of_product(node):
-    """Return the shortcut of a product such as ``w * (1 / sum(w))``, or None.
+    """Return the shortcut of a product such as ``w * (1 / sum(w))``. Return None for other products.
 
-    A factor that is a quotient of two variables has a shortcut itself, which serves all products with this factor.
+    A factor that is a quotient of two variables has a shortcut of its own, which is sufficient for products with this
+    factor.
     """
     (out,) = node.outputs
     if len(node.inputs) != 2 or not any(map(_is_number_by_another, node.inputs)):

@@ -1,12 +1,14 @@
 """Linear algebra as in SciPy.
 
-It has Cholesky factors, linear systems, generalized eigenvalues, the matrix exponential and the Kronecker product.
+This module contains Cholesky factors, linear systems, generalized eigenvalues, the matrix exponential and the Kronecker
+product.
 
-Importing `theano_ng.tensor` does not load this module; it is loaded on first access. Matrices that are singular, not
-positive definite or not square raise `scipy.linalg.LinAlgError`, which is `numpy.linalg.LinAlgError`, with the node in
-the message. Integers are converted to float64, float16 to float32. Inputs are not checked for NaN and infinities.
+The import of `theano_ng.tensor` does not load this module. It is loaded when it is first used. For matrices that are
+singular, not positive definite or not square, the Ops raise `scipy.linalg.LinAlgError`, which is
+`numpy.linalg.LinAlgError`, with the node in the message. Integers are converted to float64, float16 to float32. Inputs
+are not checked for NaN and infinities.
 
-Some Ops read only one triangle of a symmetric or Hermitian matrix. Their gradients refer to the elements of that
+Some Ops read only one triangle of a symmetric or Hermitian matrix. Their gradients refer to the elements of this
 triangle, and are zero in the other triangle. The real and imaginary parts of the gradient of a complex matrix are the
 derivatives with respect to the real and imaginary parts of the matrix.
 """
@@ -23,5 +25,5 @@ from theano_ng.tensor.linalg.solving import (
     solve_upper_triangular,
 )
 
-# Always True, since SciPy is required; some user scripts read this variable.
+# This is always True, because SciPy is required. Some user scripts read this variable.
 imported_scipy = True

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SortOp", "sort", "ArgSortOp", "argsort", "TopKOp", "topk", "argtopk", "topk_and_argtopk"]
 
-# Kind -> True if equal elements must keep their order.
+# This dict maps each kind to True if equal elements must keep their order.
 _KINDS = {"quicksort": False, "mergesort": True, "heapsort": False, "stable": True}
 
 
@@ -48,9 +48,9 @@ def _whole(axis):
 
 
 def _axis_of(a, axis):
-    """Return the value of a 0-d array as an axis of an array. Raise ValueError if it is not one."""
+    """Return the value of a 0-d array as an axis of the array `a`. Raise an error if `a` has no such axis."""
     axis = _whole(axis)
-    if not -a.ndim <= axis < a.ndim:  # NumPy raises OverflowError for some integers
+    if not -a.ndim <= axis < a.ndim:  # NumPy would raise OverflowError for some integers.
         raise np.exceptions.AxisError("axis %d is out of bounds for array of dimension %d" % (axis, a.ndim))
     return axis
 
@@ -58,7 +58,7 @@ def _axis_of(a, axis):
 def _along_axis(indices, axis):
     """Return an advanced index that applies `indices` along an axis and keeps the positions along the other axes.
 
-    The axis is an int or a variable; it must not be negative.
+    The axis is an int or a variable. It must not be negative.
     """
     if indices.ndim == 1:
         return indices
@@ -88,7 +88,7 @@ class _Sorting(NativeOp, Op):
     def make_node(self, input, axis=-1):
         input = as_tensor_variable(input)
         if axis is None or _variable_is_none(axis):
-            # Sort a flattened copy along its only axis.
+            # Sort the flattened tensor along its only axis.
             input, axis = input.flatten(), 0
         if input.ndim == 0:
             raise ValueError("Cannot sort a 0-d tensor along an axis: %s" % (input,))
@@ -104,7 +104,7 @@ class _Sorting(NativeOp, Op):
         return [inputs_shapes[0]]
 
     def _axis(self, inputs):
-        """Return the axis for `_along_axis`: an int if it is constant, else a variable that is not negative."""
+        """Return the axis for `_along_axis`: an int if the axis is constant, otherwise a non-negative variable."""
         x, axis = inputs
         try:
             return int(get_scalar_constant_value(axis)) % x.ndim
@@ -119,10 +119,10 @@ class SortOp(_Sorting):
     Parameters
     ----------
     kind : {'quicksort', 'mergesort', 'heapsort', 'stable'}
-        With 'stable' and 'mergesort', elements that compare as equal (-0 and 0, NaNs) keep their order.  The other two
-        kinds do not select an algorithm: the fastest one is used.
+        With 'stable' and 'mergesort', elements that compare as equal (-0 and 0, NaNs) keep their order. The other two
+        kinds do not select an algorithm: the fastest algorithm is used.
     order : None
-        Fields of structured arrays, which tensors do not support.
+        The fields of structured arrays. Tensors do not support structured arrays.
     """
 
     def _output_type(self, input):
@@ -135,7 +135,7 @@ class SortOp(_Sorting):
 
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
-        # A stable sort is correct for all kinds, and NumPy's vectorized quicksort of float16 fails on some NaNs.
+        # A stable sort is correct for all kinds. NumPy's vectorized quicksort of float16 fails for some NaNs.
         output_storage[0][0] = np.ascontiguousarray(np.sort(a, _axis_of(a, axis), "stable", self.order))
 
     def grad(self, inputs, output_grads):
@@ -144,7 +144,7 @@ class SortOp(_Sorting):
         g_axis = grad_undefined(self, 1, axis_variable, "the axis is an integer")
         if a.dtype in DISCRETE:
             return [a.zeros_like(dtype=config.floatX), g_axis]
-        # Each element of the gradient goes to the original position of the sorted element.
+        # Move each element of the gradient to the original position of the sorted element.
         order = ArgSortOp(self.kind, self.order)(a, axis_variable)
         place = _along_axis(order, self._axis(inputs))
         return [set_subtensor(a.zeros_like(dtype=gz.dtype)[place], gz), g_axis]
@@ -157,7 +157,7 @@ class SortOp(_Sorting):
 
 
 class ArgSortOp(_Sorting):
-    """An Op that returns the int64 indices which sort along an axis; see :class:`SortOp`.
+    """An Op that returns the int64 indices that sort a tensor along an axis. See :class:`SortOp`.
 
     Every kind is stable: equal elements keep their order.
     """
@@ -195,12 +195,12 @@ def sort(a: TensorLike, axis: int | None = -1, kind: str = "quicksort", order: A
         None sorts the flattened tensor.
     kind : {'quicksort', 'mergesort', 'heapsort', 'stable'}
     order : None
-        For compatibility with NumPy: fields of structured arrays.
+        This parameter exists for compatibility with NumPy, where it names the fields of structured arrays.
 
     Returns
     -------
     TensorVariable
-        Has the type of `a`, or is a vector if `axis` is None.
+        A tensor with the type of `a`, or a vector if `axis` is None.
     """
     a = as_tensor_variable(a)
     if axis is None:
@@ -217,12 +217,12 @@ def argsort(a: TensorLike, axis: int | None = -1, kind: str = "quicksort", order
     axis : int, integer scalar or None
         None means the flattened tensor.
     kind, order
-        As for :func:`sort`.
+        See :func:`sort`.
 
     Returns
     -------
     TensorVariable
-        The indices, of dtype int64.
+        The indices, as int64.
     """
     a = as_tensor_variable(a)
     if axis is None:
@@ -248,7 +248,8 @@ def _topk_py_impl(op, x, k, axis, idx_dtype):
             % (n, k)
         )
     count = abs(k)
-    # NaN sorts last, so it counts as the largest. Flipping before the sort takes the first of equal elements.
+    # NaN is sorted to the end, so it counts as the largest element. The flips before and after the sort have the effect
+    # that the first of several equal elements is selected.
     if k > 0:
         order = n - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
     else:
@@ -267,7 +268,7 @@ def _topk_py_impl(op, x, k, axis, idx_dtype):
 class TopKOp(NativeOp, Op):
     """An Op that returns the k largest (k > 0) or smallest (k < 0) elements along an axis.
 
-    Among equal elements, the first ones are taken. NaN counts as the largest.
+    If several elements are equal, the first of them are selected. NaN counts as the largest element.
 
     Parameters
     ----------
@@ -276,9 +277,9 @@ class TopKOp(NativeOp, Op):
         If True, the largest (for k < 0, the smallest) element comes first, and equal elements keep their order.
         If False, the elements have the order of the input.
     idx_dtype : str
-        Integer dtype of the indices.
+        The integer dtype of the indices.
     return_values, return_indices : bool
-        Whether the values, or the indices, are outputs. At least one must be True.
+        Whether the values, or the indices, are outputs. At least one of the parameters must be True.
     """
 
     __props__ = ("axis", "sorted", "return_values", "return_indices", "idx_dtype")
@@ -361,7 +362,8 @@ class TopKOp(NativeOp, Op):
         if x.dtype in DISCRETE:
             return [grad_undefined(self, 0, x, "the input is discrete"), k_grad]
         axis = self.axis % x.ndim
-        # The indices come from a TopKOp with both outputs. It is merged with an equal node if the graph has one.
+        # The indices are computed by a TopKOp with both outputs. It is merged with an equal node if the graph contains
+        # such a node.
         index = outputs[1] if self.return_indices else TopKOp(self.axis, self.sorted, self.idx_dtype)(x, k)[1]
         place = _along_axis(index, axis)
         return [set_subtensor(x.zeros_like(dtype=gz.dtype)[place], gz), k_grad]
@@ -394,20 +396,19 @@ def topk(
     ----------
     x : tensor_like
     kth : int or integer scalar variable
-        The number of elements; not 0.  A negative number -k gives the k
-        smallest.
+        The number of elements, which must not be 0. With a negative number -k, the k smallest elements are returned.
     axis : int or None
         None means the flattened tensor.
     sorted : bool
-        If True, the largest element comes first (for a negative `kth`, the
-        smallest). If False, the elements keep the order that they have in `x`.
+        If True, the largest element comes first (for a negative `kth`, the smallest element). If False, the elements
+        have the same order as in `x`.
     idx_dtype : str
-        Only used for indices computed internally.
+        The dtype of indices that are computed internally.
 
     Returns
     -------
     TensorVariable
-        Has the dtype of `x`, and the length \\|kth\\| along the axis.
+        A tensor with the dtype of `x`, and with the length \\|kth\\| along the axis.
     """
     x, axis = _topk_input(x, axis)
     return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)[0]
@@ -416,25 +417,24 @@ def topk(
 def argtopk(
     x: TensorLike, kth: IntLike, axis: int | None = -1, sorted: bool = True, idx_dtype: str = "int64"
 ) -> TensorVariable:
-    """Return the indices of the k largest elements; see :func:`topk`.
+    """Return the indices of the k largest elements. See :func:`topk`.
 
     Parameters
     ----------
     x : tensor_like
     kth : int or integer scalar
-        The number of elements; not 0.  A negative number -k gives the k
-        smallest.
+        The number of elements, which must not be 0. With a negative number -k, the k smallest elements are selected.
     axis : int or None
         None means the flattened tensor.
     sorted : bool
-        As for :func:`topk`.
+        See :func:`topk`.
     idx_dtype : str
         The dtype of the indices.
 
     Returns
     -------
     TensorVariable
-        Has the dtype `idx_dtype`.
+        A tensor with the dtype `idx_dtype`.
     """
     x, axis = _topk_input(x, axis)
     return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)[1]
@@ -443,18 +443,17 @@ def argtopk(
 def topk_and_argtopk(
     x: TensorLike, kth: IntLike, axis: int | None = -1, sorted: bool = True, idx_dtype: str = "int64"
 ) -> list[TensorVariable]:
-    """Return the k largest elements and their indices; see :func:`topk`.
+    """Return the k largest elements and their indices. See :func:`topk`.
 
     Parameters
     ----------
     x : tensor_like
     kth : int or integer scalar
-        The number of elements; not 0.  A negative number -k gives the k
-        smallest.
+        The number of elements, which must not be 0. With a negative number -k, the k smallest elements are returned.
     axis : int or None
         None means the flattened tensor.
     sorted : bool
-        As for :func:`topk`.
+        See :func:`topk`.
     idx_dtype : str
         The dtype of the indices.
 

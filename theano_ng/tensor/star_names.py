@@ -1,8 +1,8 @@
-"""The names that ``from theano_ng.tensor import *`` imports: those of Theano 1.0.5.
+"""The names that ``from theano_ng.tensor import *`` imports. They are the names of Theano 1.0.5.
 
-Newer names are left out, because they could replace names of a program that imports all names. Such a program may also
-use modules and functions that Theano's module had only imported for itself. They are defined here; `theano_ng.tensor`
-provides all the other names.
+Newer names are omitted, because they could replace names of a program that imports all names. Such a program may also
+use modules and functions that Theano's module had only imported for its own use. These names are defined in this
+module. `theano_ng.tensor` provides all other names.
 """
 
 import builtins
@@ -21,7 +21,8 @@ from theano_ng.compat import izip, xrange
 from theano_ng.moved import missing
 
 theano = sys.modules[__name__.partition(".")[0]]
-# Python's functions; in `theano_ng.tensor` these names belong to functions of tensors.
+# These are Python's functions. In `theano_ng.tensor`, the names `all`, `any` and `complex` belong to functions of
+# tensors.
 python_all, python_any, python_complex = all, any, complex
 
 CLASSIC = """

@@ -20,8 +20,8 @@ def transfer(var: TensorLike, target: str) -> Any:
     ----------
     var : Variable
     target : str
-        'cpu' gives a tensor variable. Other targets are those of the back ends
-        that called :func:`register_transfer`.
+        The device. For 'cpu', the result is a tensor variable. Other targets belong to the back ends that called
+        :func:`register_transfer`.
 
     Raises
     ------
@@ -49,14 +49,13 @@ transfer._others = _others  # type: ignore[attr-defined]
 
 
 def register_transfer(fn: Callable[..., Any]) -> None:
-    """Register a function that transfers variables to further targets.
+    """Register a function that transfers variables to additional targets.
 
     Parameters
     ----------
     fn : callable
-        ``fn(var, target)`` returns a variable (possibly `var` itself), or None
-        if it does not support the target. Functions are tried in the order of
-        their registration.
+        ``fn(var, target)`` returns a variable (possibly `var` itself), or None if it does not support the target.
+        Functions are called in the order of their registration.
     """
     if not callable(fn):
         raise TypeError("register_transfer expected a function fn(var, target), got %r" % (fn,))

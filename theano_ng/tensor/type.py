@@ -45,7 +45,7 @@ _DTYPE_SPECS = {
     "complex64": (complex, "theano_complex64", "NPY_COMPLEX64"),
 }
 
-# NumPy type number -> dtype name. NumPy's attribute `name` builds a new string at each access.
+# This dict maps a NumPy type number to a dtype name. NumPy's attribute `name` would build a new string at each access.
 _NAME_OF_NUMBER = {np.dtype(name).num: name for name in _DTYPE_SPECS}
 
 _PATTERN_NAMES = {
@@ -56,7 +56,8 @@ _PATTERN_NAMES = {
     (False, False): "matrix",
 }
 
-# `config.tensor.cmp_sloppy` -> dtype -> (absolute, relative) tolerance of `values_eq_approx`.
+# The index of this tuple is `config.tensor.cmp_sloppy`. An entry maps a dtype to the (absolute, relative) tolerance of
+# `values_eq_approx`.
 _TOLERANCES = (
     {"float16": (5e-3, 1e-2), "float32": (1e-5, 1e-5), "float64": (1e-8, 1e-5)},
     {"float16": (5e-3, 1e-2), "float32": (5e-4, 1e-3), "float64": (1e-3, 1e-4)},
@@ -70,12 +71,12 @@ class TensorType(Type):
     Parameters
     ----------
     dtype : str or numpy dtype
-        Element type, for instance ``'float32'``. The string ``'floatX'`` means `config.floatX`.
+        The type of the elements, for instance ``'float32'``. The string ``'floatX'`` means `config.floatX`.
     broadcastable : sequence of bool
-        One flag per dimension; the number of flags is the rank. True: the length is exactly 1 at run time, and
-        operations may broadcast along the dimension. False: any length.
+        One flag per dimension. The number of flags is the rank. If a flag is True, the length is exactly 1 at run time,
+        and operations may broadcast along the dimension. If a flag is False, the length is arbitrary.
     name : str, optional
-        Name that replaces the printed form of the type.
+        A name that replaces the printed form of the type.
     sparse_grad : bool
         If True, gradients with respect to variables of this type are sparse matrices (advanced use).
 
@@ -86,8 +87,8 @@ class TensorType(Type):
 
     Notes
     -----
-    Types are immutable and compare by class, dtype and pattern. Values handed to compiled code are always native-endian and
-    aligned (`filter` converts those that are not); they may be non-contiguous and read-only.
+    Types are immutable. They are compared by class, dtype and pattern. Values that are passed to compiled code are
+    always native-endian and aligned: `filter` converts other values. The values may be non-contiguous and read-only.
     """
 
     context_name = "cpu"
@@ -97,7 +98,7 @@ class TensorType(Type):
     name: str | None
     numpy_dtype: np.dtype
 
-    # Number of dimensions, the length of `broadcastable`; set by the constructor.
+    # The number of dimensions: the length of `broadcastable`. The constructor sets this attribute.
     ndim: int = None  # type: ignore[assignment]
 
     # If True, `filter` rejects values with NaN or infinity. An instance attribute may override it.
@@ -123,9 +124,9 @@ class TensorType(Type):
         self._derive()
 
     def _derive(self):
-        """Set the attributes that derive from dtype and pattern.
+        """Set the attributes that are derived from the dtype and the pattern.
 
-        They are not pickled: the hashes of strings differ between processes.
+        They are not pickled, because the hashes of strings differ between processes.
         """
         self.ndim = len(self.broadcastable)
         self._any_broadcastable = any(self.broadcastable)
@@ -141,7 +142,7 @@ class TensorType(Type):
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        # One object per dtype, so that `filter` may compare with `is`.
+        # Use one object per dtype, so that `filter` may compare dtypes with `is`.
         self.numpy_dtype = np.dtype(self.dtype)
         self._derive()
 
@@ -204,33 +205,34 @@ class TensorType(Type):
         Parameters
         ----------
         name : str, optional
-            Name used when the variable is printed.
+            The name that is printed for the variable.
         """
         return self.Variable(self, name=name)
 
     # -- values --------------------------------------------------------------------------------------------------
 
     def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> np.ndarray:
-        """Return `data` as an ndarray of this type, or raise.
+        """Return `data` as an ndarray of this type. Raise an exception if this is impossible.
 
         Parameters
         ----------
         data : array_like
-            The value. Never a symbolic variable.
+            The value. It must not be a symbolic variable.
         strict : bool
-            If True, `data` itself is returned, or a `TypeError` raised.
+            If True, `data` itself is returned, or a `TypeError` is raised.
         allow_downcast : {None, True, False}
-            Whether a conversion may lose precision. None allows it only from a Python float to `config.floatX`.
+            Whether a conversion may lose precision. None permits this only for the conversion of a Python float to
+            `config.floatX`.
 
         Returns
         -------
         numpy.ndarray
-            Native-endian and aligned; `data` itself if it fits.
+            A native-endian and aligned array. It is `data` itself if `data` has this type.
 
         Raises
         ------
         TypeError
-            If the rank, dtype, value or a broadcastable dimension's length does not fit.
+            If the rank, the dtype, the value or the length of a broadcastable dimension does not fit.
         ValueError
             If `data` is text that is not a number, or lists of lists of different lengths.
         """
@@ -281,17 +283,17 @@ class TensorType(Type):
         return data
 
     def _filter_dtype(self, data, allow_downcast):
-        """Convert `data` to an ndarray of the right native dtype, or raise `TypeError`."""
+        """Convert `data` to an ndarray of the right native dtype. Raise `TypeError` if this is impossible."""
         target = self.numpy_dtype
         if isinstance(data, np.ndarray):
             if isinstance(data, np.memmap):
-                # Return the memmap itself: a plain view would work as well, but hide the file from the caller.
+                # Return the memmap itself. A plain view would work as well, but it would hide the file from the caller.
                 if data.dtype == target:
                     return data
             elif type(data) is not np.ndarray:
                 data = np.asarray(data)
             if data.dtype == target:
-                # `==` is true for equivalent dtypes (long, long long); C code compares type numbers.
+                # `==` is true for equivalent dtypes (long, long long), but C code compares type numbers.
                 return data if data.dtype.num == target.num else data.view(target)
             if allow_downcast or self._holds_dtype(data.dtype):
                 return data.astype(target)
@@ -305,7 +307,7 @@ class TensorType(Type):
             try:
                 return np.asarray(data, dtype=target)
             except OverflowError:
-                # A Python integer out of range wraps around, as a cast between arrays does.
+                # A Python integer that is out of range wraps around, as in a cast of an array.
                 return np.asarray(data).astype(target)
             except (TypeError, ValueError) as exc:
                 raise self._conversion_error(data, exc) from exc
@@ -332,7 +334,7 @@ class TensorType(Type):
     def _conversion_error(self, data, failure):
         """Return the exception for a value that NumPy cannot convert.
 
-        It is a ValueError for text and ragged lists, as in NumPy, otherwise a TypeError.
+        The exception is a ValueError for text and ragged lists, as in NumPy, and otherwise a TypeError.
         """
         kind = ValueError if isinstance(failure, ValueError) else TypeError
         return kind("%s cannot hold the value %s: %s" % (self, _short(data), failure))
@@ -343,7 +345,7 @@ class TensorType(Type):
         return name == self.dtype or (name in _DTYPE_SPECS and scal.upcast(self.dtype, name) == self.dtype)
 
     def value_validity_msg(self, a: Any) -> str:
-        """Return why `a` is not a valid value of this type, or ``'value is valid'``."""
+        """Return the reason why `a` is not a valid value of this type, or ``'value is valid'``."""
         try:
             self.filter(a, strict=True)
         except Exception as exc:
@@ -358,7 +360,7 @@ class TensorType(Type):
         other : Variable or array_like
             A value becomes a constant of this type.
         allow_convert : bool
-            Whether `convert_variable` may be tried.
+            Whether to try `convert_variable`.
 
         Raises
         ------
@@ -381,9 +383,9 @@ class TensorType(Type):
         )
 
     def convert_variable(self, var: Any) -> Any:
-        """Return `var` with the broadcast pattern of this type, or None.
+        """Return `var`, converted to the broadcast pattern of this type. Return None if this is impossible.
 
-        A conversion exists if the type of `var` differs only by additional broadcastable flags.
+        A conversion exists if the type of `var` differs from this type only by additional broadcastable flags.
         """
         if (
             type(self) is type(var.type)
@@ -396,7 +398,7 @@ class TensorType(Type):
 
     @staticmethod
     def may_share_memory(a: Any, b: Any) -> bool:
-        """Return True if two values may overlap in memory. Values that are not ndarrays never overlap."""
+        """Return True if two values may overlap in memory. Values that are not ndarrays do not overlap."""
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
             return np.may_share_memory(a, b)
         return False
@@ -435,11 +437,11 @@ class TensorType(Type):
         return self.numpy_dtype.num << 8 | self.ndim
 
     def get_shape_info(self, obj):
-        """Return the shape of the value `obj`; see `get_size`."""
+        """Return the shape of the value `obj`. See `get_size`."""
         return obj.shape
 
     def get_size(self, shape_info):
-        """Return the number of bytes of data of a value whose `get_shape_info` is `shape_info`."""
+        """Return the number of bytes of data in a value, where `shape_info` is the result of `get_shape_info`."""
         size = self.numpy_dtype.itemsize
         for length in shape_info:
             size *= int(length)
@@ -455,7 +457,7 @@ class TensorType(Type):
         return self.dtype_specs()[1]
 
     def c_declare(self, name, sub, check_input=True):
-        # The typedef is needed even without checks, since the C code of Ops uses it.
+        # The typedef is necessary even without checks, because the C code of Ops uses it.
         return """
         PyArrayObject* %(name)s;
         typedef %(ctype)s dtype_%(name)s;
@@ -547,7 +549,7 @@ class TensorType(Type):
         }
         """ % dict(name=name)
 
-    # The scalar type of the elements, which provides their C support code.
+    # This is the scalar type of the elements. It provides their C support code.
     _element = property(lambda self: scal.get_scalar_type(self.dtype))
 
     def c_support_code(self):
@@ -571,19 +573,20 @@ class TensorType(Type):
 
 
 def _short(value):
-    """Return `value` as text for an error message, truncated to at most 100 characters."""
+    """Return `value` as text for an error message. The text is truncated to at most 100 characters."""
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 100 else text[:90] + " ..."
 
 
 def get_atol_rtol(a, b):
-    """Return the tolerances ``(atol, rtol)`` for comparing two arrays: those of the less precise dtype.
+    """Return the tolerances ``(atol, rtol)`` for a comparison of two arrays, by the less precise dtype.
 
-    `config.tensor.cmp_sloppy` = 1 or 2 relaxes them.
+    If the flag `config.tensor.cmp_sloppy` is 1 or 2, the tolerances are larger.
     """
     sloppy = config.tensor.cmp_sloppy
     table = _TOLERANCES[min(max(int(sloppy), 0), 2)]
-    # The bits of each real number: 16, 32 or 64. Other dtypes are compared like float64.
+    # The number of bits of a float, or of one part of a complex number. It is 128 for other dtypes, so that the smaller
+    # number decides. Two other dtypes are compared like float64.
     bits = min(
         8 * x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1) if x.dtype.kind in "fc" else 128 for x in (a, b)
     )
@@ -600,20 +603,20 @@ def values_eq_approx(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> bool:
-    """Return True if two arrays have the same shape and dtype, and elements that agree up to rounding.
+    """Return True if two arrays have the same shape and dtype, and if their elements are equal up to rounding.
 
     Parameters
     ----------
     a, b : numpy.ndarray
         The reference value, and the value to check.
     allow_remove_inf, allow_remove_nan : bool
-        If True, `b` may have any value where `a` is infinite (NaN).
+        If True, `b` may have any value where `a` is infinite (or NaN).
     rtol, atol : float, optional
-        Accept ``|a - b| <= atol + rtol * |b|``. The defaults are those of `get_atol_rtol`.
+        The tolerances: ``|a - b| <= atol + rtol * |b|`` is accepted. The default is the result of `get_atol_rtol`.
 
     Notes
     -----
-    NaN agrees with NaN, and an infinity with the infinity of the same sign. Integers and bools are compared exactly.
+    NaN equals NaN, and an infinity equals the infinity of the same sign. Integers and bools are compared exactly.
     """
     if not (isinstance(a, (np.ndarray, np.generic)) and isinstance(b, (np.ndarray, np.generic))):
         return False
@@ -640,20 +643,20 @@ def values_eq_approx(
 
 
 def values_eq_approx_remove_inf(a, b):
-    """Compare like `values_eq_approx`, but allow that a rewrite has replaced infinities by other values."""
+    """Compare as `values_eq_approx`, but allow that a rewrite has replaced infinities by other values."""
     return values_eq_approx(a, b, allow_remove_inf=True)
 
 
 def values_eq_approx_remove_nan(a, b):
-    """Compare like `values_eq_approx`, but allow that a rewrite has replaced NaN by other values."""
+    """Compare as `values_eq_approx`, but allow that a rewrite has replaced NaN by other values."""
     return values_eq_approx(a, b, allow_remove_nan=True)
 
 
 def values_eq_approx_remove_inf_nan(a, b):
-    """Compare like `values_eq_approx`, but allow that a rewrite has replaced infinities and NaN by other values."""
+    """Compare as `values_eq_approx`, but allow that a rewrite has replaced infinities and NaN by other values."""
     return values_eq_approx(a, b, allow_remove_inf=True, allow_remove_nan=True)
 
 
 def values_eq_approx_always_true(a, b):
-    """Return True for every pair of values; for values that are not reproducible."""
+    """Return True for every pair of values. This function is for values that are not reproducible."""
     return True

@@ -17,7 +17,7 @@ __all__ = ["MakeSlice", "NoneConst", "NoneTypeT", "SliceConstant", "SliceType", 
 
 
 def as_int_none_variable(x):
-    """Return `x` as a variable for one field of a slice: `NoneConst`, or a 0-d integer tensor.
+    """Return `x` as a variable for the start, stop or step of a slice: `NoneConst`, or a 0-d integer tensor.
 
     Raises
     ------
@@ -75,7 +75,7 @@ class SliceType(Type):
     """The type of a Python `slice`."""
 
     def filter(self, x, strict=False, allow_downcast=None):
-        """Return `x` if it is a slice, else raise `TypeError`."""
+        """Return `x` if it is a slice. Otherwise, raise `TypeError`."""
         if isinstance(x, slice):
             return x
         raise TypeError("Expected a slice! Got %r of type %s." % (x, type(x).__name__))
@@ -93,13 +93,14 @@ class SliceType(Type):
 
     @staticmethod
     def may_share_memory(a, b):
-        """Return True if both values are the same slice object; slices are immutable."""
+        """Return True if both values are the same slice object."""
         return isinstance(a, slice) and a is b
 
-    # Theano 1.0 had no C code for slices. Ops with slices among their inputs use `perform`: their C code has no slices.
+    # Theano 1.0 had no C code for slices. Ops with slices among their inputs use `perform`, because their C code does
+    # not support slices.
     only_in_native_code = True
 
-    # C code gets a `PyObject *`, as for Generic.
+    # In C code, a slice is a `PyObject *`, as for Generic.
     c_declare, c_init, c_sync, c_cleanup = Generic.c_declare, Generic.c_init, Generic.c_sync, Generic.c_cleanup
 
     def c_extract(self, name, sub, check_input=True):
@@ -123,7 +124,10 @@ slicetype = SliceType()
 
 
 class SliceConstant(Constant):
-    """A constant slice. Fields that are 0-d integer arrays become Python integers, so that the slice can be hashed."""
+    """A constant slice.
+
+    Fields that are 0-d integer arrays are converted to Python integers, so that the slice can be hashed.
+    """
 
     def __init__(self, type, data, name=None):
         if not isinstance(data, slice):
@@ -132,7 +136,7 @@ class SliceConstant(Constant):
         Constant.__init__(self, type, data, name)
 
     def signature(self):
-        """Return the class and the fields as a tuple; equal constants have equal signatures."""
+        """Return the class and the fields as a tuple. Equal constants have equal signatures."""
         return (SliceConstant, self.data.start, self.data.stop, self.data.step)
 
     def __str__(self):
@@ -153,17 +157,17 @@ SliceType.Constant = SliceConstant
 
 
 class NoneTypeT(Generic):
-    """The type whose only value is None; it inherits from `Generic` for its C code."""
+    """The type whose only value is None. It inherits its C code from `Generic`."""
 
     def filter(self, x, strict=False, allow_downcast=None):
-        """Return None if `x` is None, else raise `TypeError`."""
+        """Return None if `x` is None. Otherwise, raise `TypeError`."""
         if x is None:
             return x
         raise TypeError("Expected None! Got %r of type %s." % (x, type(x).__name__))
 
     @staticmethod
     def may_share_memory(a, b):
-        """Return False, since None has no memory."""
+        """Return False, because None has no memory."""
         return False
 
 

@@ -18,20 +18,19 @@ def shape_of_variables(fgraph, input_shapes):
     Parameters
     ----------
     fgraph : FunctionGraph
-        The graph. A ShapeFeature is attached if it has none.
+        The graph. If it has no ShapeFeature, a ShapeFeature is attached.
     input_shapes : dict
-        The shape (tuple of int) of each input.
+        A dict from each input to its shape, a tuple of int.
 
     Returns
     -------
     dict
-        For each variable, its shape as a tuple of 0-d arrays.
+        A dict from each variable to its shape, a tuple of 0-d arrays.
 
     Raises
     ------
     ValueError
-        If the shape of an input is missing or has another rank, or a shape
-        depends on values.
+        If the shape of an input is missing or has another rank, or if a shape depends on values.
 
     Examples
     --------
@@ -63,7 +62,7 @@ def shape_of_variables(fgraph, input_shapes):
                 "%d dimension(s)" % (x, tuple(input_shapes[x]), len(shape))
             )
         for dim, number in zip(shape, input_shapes[x]):
-            # A constant length belongs to a dimension that is known to be 1.
+            # If an entry is constant, the dimension is broadcastable and its length is 1, so no scalar is needed.
             if not isinstance(dim, Constant):
                 givens[dim] = lscalar()
                 scalars.append(givens[dim])

@@ -1,7 +1,7 @@
 """The classes of tensor variables and constants.
 
-The mix-in class `_tensor_py_operators` defines the operators, methods and
-properties of all tensor variables, constants and shared variables.
+The mixin class `_tensor_py_operators` defines the operators, methods and properties of all tensor variables, constants
+and shared variables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from theano_ng.gof.graph import Apply
     from theano_ng.tensor.methods import _Methods
 else:
-    _Methods = object  # `theano_ng.tensor.methods` adds its methods to the class below
+    _Methods = object  # `theano_ng.tensor.methods` adds its methods to the class _tensor_py_operators.
 
 
 __all__ = [
@@ -38,47 +38,47 @@ integer_types = (int,)
 
 
 class AsTensorError(TypeError):
-    """Raised if a value cannot be converted to a tensor variable."""
+    """The exception for a value that cannot be converted to a tensor variable."""
 
 
 def equal_slices(s1, s2):
-    """Return True if two slices have equal bounds and steps."""
+    """Return True if two slices have equal starts, stops and steps."""
     return s1.start == s2.start and s1.stop == s2.stop and s1.step == s2.step
 
 
 class _tensor_py_operators(_Methods):
     """Attributes, methods and operators of tensor variables.
 
-    The methods follow those of :class:`numpy.ndarray`. Methods that apply Ops
-    are added by `theano_ng.tensor.methods`, because the Ops need this module.
+    The methods have the names and parameters of the methods of :class:`numpy.ndarray`. `theano_ng.tensor.methods` adds
+    the methods that apply Ops, because the Ops need this module.
     """
 
     type: TensorType
 
-    # ndarray <op> variable: NumPy calls the operator of the variable instead of
-    # looping over the elements of the array; see `numpy_protocols`.
+    # For ``ndarray <op> variable``, NumPy calls the operator of the variable instead of looping over the elements of
+    # the array. See `numpy_protocols`.
     __array_priority__ = 1000
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
+        """The number of dimensions."""
         return self.type.ndim
 
     @property
     def broadcastable(self) -> tuple[bool, ...]:
-        """Tuple of bool: True for each dimension whose length is known to be 1."""
+        """A tuple of bool, which is True for each dimension whose length is known to be 1."""
         return self.type.broadcastable
 
     @property
     def dtype(self) -> str:
-        """Name of the dtype of the elements."""
+        """The name of the dtype of the elements."""
         return self.type.dtype
 
     _is_nonzero = True
 
     def __bool__(self):
-        # A variable that is not the result of a comparison is true, like other
-        # Python objects: `if variable:` tests whether it is not None.
+        # A variable that is not the result of a comparison is true, like other Python objects. So `if variable:` tests
+        # that it is not None.
         if self._is_nonzero:
             return True
         raise TypeError(
@@ -115,7 +115,7 @@ class TensorVariable(_tensor_py_operators, Variable):
 
 
 def _level_of_user():
-    """Return the `stacklevel` of the first frame outside the package, for a warning issued by the calling function."""
+    """Return the `stacklevel` of the first frame outside the package, for a warning of the calling function."""
     import sys
 
     frame, level = sys._getframe(1), 1
@@ -149,10 +149,9 @@ TensorType.Variable = TensorVariable
 
 
 class TensorConstantSignature(tuple):
-    """The type and content of a constant; constants with equal signatures are merged.
+    """The type and content of a constant. Constants with equal signatures are merged.
 
-    Contents are compared bit by bit, so that NaN equals NaN, and 0.0 differs
-    from -0.0 (1/x differs for them).
+    Contents are compared bit by bit, so that NaN equals NaN, and 0.0 differs from -0.0 (because 1/x differs).
     """
 
     def __eq__(self, other):
@@ -194,7 +193,7 @@ class TensorConstantSignature(tuple):
 
 
 def _unique_value(data):
-    """Return the common value of all elements, or None if the array is 0-d or empty or has different values."""
+    """Return the common value of all elements. Return None if the array is 0-d or empty, or if its elements differ."""
     if data.ndim == 0 or data.size == 0:
         return None
     flat = data.reshape(-1)
@@ -216,10 +215,9 @@ class TensorConstant(_tensor_py_operators, Constant):
     Attributes
     ----------
     of_value : callable
-        Function that makes a constant from a value; `tensor.constant` sets it.
+        A function that makes a constant from a value. `tensor.constant` sets this attribute.
     tag.unique_value
-        The value that all elements have, if they are equal and the constant is
-        not 0-d; else None.
+        The value that all elements have, if they are equal and the constant is not 0-d. Otherwise, None.
     """
 
     type: TensorType
@@ -260,7 +258,7 @@ class TensorConstant(_tensor_py_operators, Constant):
         return self.clone()
 
     def __getstate__(self):
-        # The mark `cached` applies only to the object in `constant_cache`, not to its copies.
+        # The mark `cached` applies only to the object in `constant_cache`, not to copies of this object.
         state = super().__getstate__()
         state.pop("cached", None)
         return state

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices by a BLAS.
+"""Products of vectors and matrices that are computed by a BLAS library.
 
 ==============  ======================================================================
 `ops`           the Ops, each one BLAS call: `Gemm`, `Gemv`, `Ger`, `Dot22`, `BatchedDot` ...

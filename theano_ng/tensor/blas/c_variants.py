@@ -23,12 +23,12 @@ from theano_ng.tensor.opt.blas import blas_optdb, make_c_gemv_destructive, make_
 def check_force_gemv_init():
     """Return True if gemv needs an initialized `y` even if ``beta`` is 0.
 
-    Some BLAS libraries multiply `y` by 0 then, so that NaN in `y` reaches the result.
+    Some BLAS libraries multiply `y` by 0 in this case, so that a NaN in `y` affects the result.
 
     Returns
     -------
     bool
-        Measured with the gemv in use and a `y` of NaN.
+        The result of a test: the gemv that is in use is called with a `y` of NaN.
     """
     y, A, x = dvector(), dmatrix(), dvector()
     product = cgemv_inplace(y, np.asarray(1.0), A, x, np.asarray(0.0))

@@ -5,12 +5,13 @@ import functools
 from theano_ng.configdefaults import config
 from theano_ng.tensor.blas.table import scipy_addresses
 
-# Each line: name of a function without its type letter, type letters, type of the result, arguments.
-# Codes of the arguments, which are all passed by pointer:
+# Each line contains the name of a function without its type letter, the type letters, the type of the result, and the
+# arguments.
+# All arguments are passed by pointers. Their codes are:
 #   c: a character
 #   i: an integer, for instance a number of elements
-#   t, r, v: scalars or arrays that are read, of the type of the function, of its real type, or of type void
-#   T, R, V: scalars or arrays that are written, of these types
+#   t, r, v: scalars or arrays that are read; their type is the type of the function, its real type, or void
+#   T, R, V: scalars or arrays that are written, of the same types
 _FUNCTIONS = """
 swap   sdcz  void  i T i T i
 scal   sdcz  void  i t T i
@@ -58,7 +59,8 @@ her2k  cz    void  c c i i t t i t i r T i
 trmm   sdcz  void  c c c c i i t t i T i
 trsm   sdcz  void  c c c c i i t t i T i
 """
-# Functions whose name does not begin with a single type letter: full name, type letter, result, arguments.
+# The names of these functions do not begin with a single type letter. Each line contains the full name, the type
+# letter, the type of the result, and the arguments.
 _OTHERS = """
 csscal s  void  i r V i
 zdscal d  void  i r V i
@@ -82,7 +84,8 @@ def signatures():
     Returns
     -------
     dict
-        Name, without underscore -> (C type of the result, tuple of C types of the arguments). Complex numbers are void there.
+        Name, without underscore -> (C type of the result, tuple of C types of the arguments). Complex numbers have the
+        type void.
     """
     found = {}
     for line in filter(None, (_FUNCTIONS + _OTHERS).split("\n")):
@@ -107,7 +110,7 @@ def signatures():
 
 
 def _addresses():
-    """Return the addresses of the functions of `signatures`, in that order.
+    """Return the addresses of the functions of `signatures`, in the same order.
 
     The C definitions of `blas_header_text` call this function when their module is loaded.
     """
@@ -121,8 +124,8 @@ def blas_header_text():
     Returns
     -------
     str
-        If `config.blas.ldflags` is set: declarations of the functions in the library that `ldflags()` links.
-        Otherwise: definitions that call the BLAS inside SciPy, so that no library has to be linked.
+        If `config.blas.ldflags` is set, declarations of the functions in the library that `ldflags()` links. Otherwise,
+        definitions that call the BLAS inside SciPy, so that no library has to be linked.
     """
     linked = bool(config.blas.ldflags)
     lines = ['extern "C" {']
@@ -146,7 +149,7 @@ def blas_header_text():
     return "\n".join(lines if linked else [_TABLE % len(signatures()), *lines]) + "\n"
 
 
-# The table is filled when the module is loaded, because code without the GIL may call the functions. A failure becomes
+# The table is filled when the module is loaded, because code without the GIL may call the functions. A failure raises
 # an error of the import.
 _TABLE = """#define TNG_BLAS __attribute__((visibility("hidden")))
 static void *theano_ng_blas[%d];
@@ -170,12 +173,12 @@ def blas_header_version():
 
 
 def cblas_header_text():
-    """Return the same text as `blas_header_text`. CBLAS functions are not declared."""
+    """Return the same text as `blas_header_text`. The text does not declare CBLAS functions."""
     return blas_header_text()
 
 
 def detect_macos_sdot_bug():
-    """Return False: only the BLAS of old macOS versions has an sdot that returns a double."""
+    """Return False. Only the BLAS of old macOS versions has an sdot that returns a double."""
     return False
 
 

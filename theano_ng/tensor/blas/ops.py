@@ -1,7 +1,7 @@
 """Ops that are one BLAS call each: Gemm, Gemv, Ger, Dot22, Dot22Scalar, BatchedDot.
 
-Users write `dot`; rewriting rules (tensor/opt/blas.py) replace it by these Ops. All inputs of a node have the same
-dtype (float32, float64, complex64 or complex128). Row-major, column-major and sliced matrices are not copied.
+Users call `dot`. Rewriting rules (tensor/opt/blas.py) replace it by these Ops. All inputs of a node have the same dtype
+(float32, float64, complex64 or complex128). Row-major, column-major and sliced matrices are not copied.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ def ldflags(libs=True, flags=False, libs_dir=False, include_dir=False):
 
 
 def _ldflags(ldflags_str, libs, flags, libs_dir, include_dir):
-    """Return the selected parts of a string of linker arguments; see `ldflags`."""
+    """Return the selected parts of a string of linker arguments. See `ldflags`."""
     wanted = []
     for flag in ldflags_str.split():
         kind = flag[:2]
@@ -61,7 +61,9 @@ def _ldflags(ldflags_str, libs, flags, libs_dir, include_dir):
 
 
 class BlasOp(NativeOp, Op):
-    """The base class of BLAS Ops: inputs of one dtype, checked ranks, native code.
+    """The base class of BLAS Ops.
+
+    It checks that the inputs have one dtype and the right ranks, and provides native code.
 
     Attributes
     ----------
@@ -116,7 +118,7 @@ class BlasOp(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.blas:" + self.function)
 
     def expression(self, *inputs):
-        """Return the same value as an expression of basic Ops, from which derivatives are taken."""
+        """Return an expression of basic Ops with the same value. The derivatives of this Op are computed from it."""
         raise NotImplementedError(type(self).__name__)
 
     def grad(self, inputs, output_grads):
@@ -172,12 +174,12 @@ class InplaceBlasOp(BlasOp):
         return not self.is_inplace() or not all(map(_is_contiguous, node.inputs))
 
     def target(self, value):
-        """Return the array that `perform` writes to: the input itself if the Op works in place, else a copy."""
+        """Return the array that `perform` writes to: the input itself if the Op works in place, otherwise a copy."""
         return value if self.is_inplace() else value.copy()
 
 
 def _is_contiguous(r):
-    """Return True if a variable is contiguous in C or Fortran order whenever the arguments of the function are."""
+    """Return True if a variable is contiguous, in C or Fortran order, whenever the function's arguments are so."""
     while r.owner is not None:
         op = r.owner.op
         if not getattr(op, "view_map", None):
@@ -189,7 +191,10 @@ def _is_contiguous(r):
 
 
 def _scaled(scale, value):
-    """Return ``scale * value``. As in BLAS, a zero scale gives zeros even if `value` has NaN or infinities."""
+    """Return ``scale * value``.
+
+    If the scale is 0, the result is zero even if `value` contains NaN or infinities, as in BLAS.
+    """
     return np.zeros_like(value) if scale == 0 else scale * value
 
 
@@ -260,7 +265,7 @@ class Gemv(InplaceBlasOp):
 
     def make_node(self, y, alpha, A, x, beta):
         y = as_tensor_variable(y)
-        # A Python float may have become a float32 constant.
+        # A Python float may have been converted to a float32 constant.
         alpha, beta = (_factor_like(y, as_tensor_variable(factor)) for factor in (alpha, beta))
         inputs = self.checked_inputs((y, alpha, A, x, beta))
         return Apply(self, inputs, [inputs[0].type()])
@@ -322,7 +327,7 @@ ger_destructive = Ger(destructive=True)
 
 
 class CGemv(Gemv):
-    """The variant of Gemv that graphs contain after the phase that chooses C implementations."""
+    """A Gemv that graphs contain after the phase that selects C implementations."""
 
     params_type = ParamsType(inplace=scal.bool)
 
@@ -331,7 +336,7 @@ class CGemv(Gemv):
 
 
 class CGer(Ger):
-    """The variant of Ger that graphs contain after the phase that chooses C implementations."""
+    """A Ger that graphs contain after the phase that selects C implementations."""
 
     params_type = ParamsType(destructive=scal.bool)
 

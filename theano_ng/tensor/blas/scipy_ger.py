@@ -18,7 +18,7 @@ class ScipyGer(Ger):
             raise ValueError("Shape mismatch: A has shape %s, x %s and y %s" % (a.shape, x.shape, y.shape))
         complex_dtype = a.dtype.kind == "c"
         (blas_ger,) = get_blas_funcs(("geru" if complex_dtype else "ger",), dtype=a.dtype)
-        # The wrapper updates only column-major memory in place. Therefore pass the transpose of a row-major matrix.
+        # The wrapper updates only column-major memory in place. Therefore, pass the transpose of a row-major matrix.
         target = self.target(a)
         if a.size == 0:
             output_storage[0][0] = target

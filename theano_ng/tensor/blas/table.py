@@ -8,7 +8,7 @@ from theano_ng.gof.native import Kernel
 NAMES = tuple(letter + name for name in ("gemm", "gemv") for letter in "sdcz") + ("sger", "dger", "cgeru", "zgeru")
 
 
-# Symbols of Fortran functions in the library that SciPy ships, and in other libraries.
+# These are the symbols of Fortran functions in the library that SciPy contains, and in other libraries.
 _SYMBOLS = ("scipy_%s_", "%s_")
 
 
@@ -27,11 +27,11 @@ def _scipy_file(module):
 
 
 def scipy_addresses(module, names):
-    """Return the addresses of Fortran functions that SciPy links.
+    """Return the addresses of Fortran functions in the library that SciPy is linked to.
 
-    The symbols are looked up in the library to which a Cython module of scipy.linalg is linked: importing SciPy would
-    take longer than most compilations. The functions must not return complex numbers, since libraries differ in how
-    they return them.
+    The symbols are looked up in the library to which a Cython module of scipy.linalg is linked, because importing SciPy
+    would take longer than most compilations. The functions must not return complex numbers, because libraries return
+    complex numbers in different ways.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def scipy_addresses(module, names):
     """
     import sys
 
-    # Apple's library returns single precision numbers in a different way; the Cython module hides the difference.
+    # Apple's library returns single precision numbers in a different way. The Cython module hides the difference.
     path = None if sys.platform == "darwin" else _scipy_file(module)
     for symbol in _SYMBOLS if path else ():
         try:
@@ -74,7 +74,7 @@ def _linked_addresses(ldflags):
 
 
 def _check_openmp(ldflags):
-    """Warn if a process would use two OpenMP libraries: Intel's in MKL, and the compiler's in elementwise kernels."""
+    """Warn if a process would use two OpenMP libraries: Intel's library in MKL, and the compiler's in kernels."""
     if config.openmp and config.blas.check_openmp and "mkl_intel_thread" in ldflags:
         import warnings
 
@@ -110,7 +110,7 @@ def addresses():
 
 
 def threads():
-    """Return how many threads the BLAS may use, according to the CPU affinity and the usual environment variables."""
+    """Return the number of threads that the BLAS may use, by the CPU affinity and the usual environment variables."""
     import os
 
     try:

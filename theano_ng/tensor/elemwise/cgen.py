@@ -1,20 +1,20 @@
 """Generators of C loops over tensors, for third-party Ops with the method `c_code` of Theano 1.0.
 
-`Elemwise` and `CAReduce` no longer use these functions: their loops are kernels that native/elemwise.c and
-native/reduce.c call.
+`Elemwise` and `CAReduce` do not use these functions: their loops are kernels that native/elemwise.c and native/reduce.c
+call.
 
-The loop order of an operand has an item for each dimension of the output, outermost first. It is the corresponding
-dimension of the operand, or ``'x'`` if the operand is broadcast.
+The loop order of an operand is a sequence with one item for each dimension of the output, outermost first. An item is
+the corresponding dimension of the operand, or ``'x'`` if the operand is broadcast along this dimension.
 
 The dict `sub` maps ``lv0``, ``lv1`` ... to the names of the ``PyArrayObject*`` variables of the operands. It maps
-``olv`` to the name of the output, and ``fail`` to the failure code.
+``olv`` to the name of the output, and ``fail`` to the code that handles an error.
 """
 
 __all__ = ["make_alloc", "make_checks", "make_declare", "make_loop", "make_loop_careduce", "make_reordered_loop"]
 
 
 def _dims(order):
-    """Return the pairs (loop position, dimension of the operand) of a loop order that are not broadcast."""
+    """Return the pairs (loop position, dimension of the operand) of a loop order, except for broadcast dimensions."""
     return [(position, dim) for position, dim in enumerate(order) if dim != "x"]
 
 
@@ -49,7 +49,7 @@ def make_declare(loop_orders, dtypes, sub):
 
 
 def make_checks(loop_orders, dtypes, sub):
-    """Return code that sets the declared variables, and raises `ValueError` if lengths differ."""
+    """Return C code that sets the variables of `make_declare`, and raises `ValueError` if lengths differ."""
     lines = []
     reference = {}
     for i, (order, dtype) in enumerate(zip(loop_orders, dtypes)):
@@ -59,7 +59,7 @@ def make_checks(loop_orders, dtypes, sub):
             'if (PyArray_NDIM(%(name)s) < %(rank)d) {\n    PyErr_SetString(PyExc_ValueError, "Not enough dimensions on input.");\n'
             "    %(fail)s\n}" % dict(name=name, rank=rank, fail=sub["fail"])
         )
-        # The jump of a dimension: its stride, minus the distance by which the inner loops have advanced the pointer.
+        # The jump of a dimension is its stride, minus the distance by which the inner loops have advanced the pointer.
         inner = "0"
         for position in reversed(range(len(order))):
             dim = order[position]
@@ -90,7 +90,7 @@ def make_checks(loop_orders, dtypes, sub):
 
 
 def _length(loop_orders, position, sub):
-    """Return the C expression of the length of a loop: "1" if every operand is broadcast."""
+    """Return a C expression for the length of a loop. It is "1" if every operand is broadcast."""
     for i, order in enumerate(loop_orders):
         if order[position] != "x":
             return "%s_n%d" % (sub["lv%d" % i], position)
@@ -98,7 +98,9 @@ def _length(loop_orders, position, sub):
 
 
 def make_alloc(loop_orders, dtype, sub, fortran="0"):
-    """Return code that makes ``sub['olv']`` an array of the shape of the loops. An existing array is kept if it fits.
+    """Return C code that makes ``sub['olv']`` an array of the shape of the loops.
+
+    An existing array is reused if it fits.
 
     Parameters
     ----------
@@ -107,7 +109,7 @@ def make_alloc(loop_orders, dtype, sub, fortran="0"):
         NumPy type constant, for instance ``'NPY_DOUBLE'``, or the corresponding C type (``'npy_float64'``).
     sub : dict
     fortran : str
-        C expression; nonzero makes a Fortran-contiguous array.
+        A C expression. If its value is not 0, the array is F-contiguous.
     """
     dtype = dtype.upper().replace("THEANO_", "NPY_")
     nd = len(loop_orders[0])
@@ -145,7 +147,7 @@ def _iterators(dtypes, sub):
 
 
 def make_loop(loop_orders, dtypes, loop_tasks, sub, openmp=None):
-    """Return nested loops, outermost dimension first.
+    """Return C code of nested loops. The outermost loop is over the first dimension.
 
     Parameters
     ----------
@@ -153,13 +155,12 @@ def make_loop(loop_orders, dtypes, loop_tasks, sub, openmp=None):
         The loop order of each operand, all of equal length.
     dtypes : list of str
         C types of the elements.
-    loop_tasks : list
-        For each dimension a pair (code before the loop, code at the start of its body). The last item is a string: code
-        at the end. The code accesses the current element of operand ``lv`` as ``*lv_iter`` or ``lv_i``.
+    For each dimension, a pair (code before the loop, code at the start of its body). The last item is a string: code
+    after the loops. The code accesses the current element of operand ``lv`` as ``*lv_iter`` or ``lv_i``.
     sub : dict
     openmp : bool, optional
-        Ignored: pointers advance from one iteration to the next, so the loops are sequential. Only the loops of
-        `make_reordered_loop` support threads.
+        This parameter has no effect. Pointers advance from one iteration to the next, so the loops are sequential. Only
+        the loops of `make_reordered_loop` support threads.
     """
     return _make_loops(loop_orders, dtypes, loop_tasks, sub, reference=True)
 
@@ -196,12 +197,15 @@ def _make_loops(loop_orders, dtypes, loop_tasks, sub, reference):
 
 
 def make_loop_careduce(loop_orders, dtypes, loop_tasks, sub):
-    """Return nested loops for a reduction, like `make_loop`. The tasks may move the pointer of an accumulator."""
+    """Return C code of nested loops for a reduction, as `make_loop` does.
+
+    The tasks may move the pointer of an accumulator.
+    """
     return _make_loops(loop_orders, dtypes, loop_tasks, sub, reference=True)
 
 
 def make_reordered_loop(init_loop_orders, olv_index, dtypes, inner_task, sub, openmp=None):
-    """Return loops whose order is chosen at run time: the smallest stride of the output is innermost.
+    """Return C code of loops whose order is chosen at run time. The smallest stride of the output is innermost.
 
     Parameters
     ----------
@@ -210,10 +214,10 @@ def make_reordered_loop(init_loop_orders, olv_index, dtypes, inner_task, sub, op
         The index of the output among the operands.
     dtypes : list of str
     inner_task : str
-        Code for one element. The element of operand ``lv`` is ``lv_i``.
+        C code for one element. The element of operand ``lv`` is ``lv_i``.
     sub : dict
     openmp : bool, optional
-        Whether to run the outermost loop in threads.
+        Whether to distribute the iterations of the outermost loop to threads.
     """
     nd = len(init_loop_orders[0])
     names = [sub["lv%d" % i] for i in range(len(init_loop_orders))]

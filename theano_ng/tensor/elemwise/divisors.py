@@ -1,4 +1,4 @@
-"""Detection of inputs of an elementwise node that are integer divisors and may be zero: `integer_divisors`."""
+"""Detection of inputs of an elementwise node that are integer divisors and may be zero. See `integer_divisors`."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ from theano_ng.gof.graph import Constant
 from theano_ng.scalar.divisors import divides, divisions, keeps_from_zero, known_of
 from theano_ng.scalar.ops_arith import RealDivision
 
-# The same numbers as in native/divisors.h.
+# These numbers must be the same as in native/divisors.h.
 OPERATIONS = {None: 0, "division": 1, "modulo": 2}
 
-# The number of operations that are followed back from a divisor. Idioms that exclude zero are shorter.
+# The number of operations that are followed back from a divisor. Common expressions that exclude zero are shorter.
 _MAX_DEPTH = 3
 
 
@@ -19,10 +19,10 @@ class Divisors(NamedTuple):
     Attributes
     ----------
     inputs : dict
-        Number of an input -> "division" or "modulo".
+        Index of an input -> "division" or "modulo".
     computed : {None, "division", "modulo"}
-        The operation with a divisor that the scalar op computes itself, if there is one. Whether such a divisor is zero
-        is known only after the loop, so the node must not overwrite an input.
+        The operation of a divisor that the scalar op computes itself. None if there is no such divisor. It is known
+        only after the loop whether such a divisor is zero, so the node must not overwrite an input.
     """
 
     inputs: dict
@@ -38,7 +38,8 @@ _NONE = Divisors({}, None)
 def integer_divisors(node):
     """Return the `Divisors` of an Elemwise node.
 
-    Excluded are constants without zeros, and divisors that a maximum, a clip or a switch keeps from being zero.
+    A constant without zeros is not included. A divisor is not included if a maximum, a clip or a switch keeps it from
+    being zero.
     """
     op = node.op.scalar_op
     if not divides(op):
@@ -51,14 +52,17 @@ def integer_divisors(node):
 
 def _divisions(node, depth):
     op = node.op.scalar_op
-    # A division depends on its divisor, input 1, only. A Composite may divide by any of its inputs.
+    # A division depends only on its divisor, which is input 1. A Composite may divide by any of its inputs.
     counts = (1,) if isinstance(op, RealDivision) else range(len(node.inputs))
     known = [_known(x, depth) if i in counts else None for i, x in enumerate(node.inputs)]
     return divisions(op, [x.type.dtype for x in node.inputs], node.outputs[0].type.dtype, known, node.inputs)
 
 
 def _known(variable, depth):
-    """Return the known facts about the elements of a variable, as in scalar/divisors.py."""
+    """Return facts about the elements of a variable, in the form of scalar/divisors.py.
+
+    Return None if nothing is known.
+    """
     node = variable.owner
     if isinstance(variable, Constant):
         return known_of(variable.data)
@@ -70,5 +74,5 @@ def _known(variable, depth):
         return None
     if keeps_from_zero(node.op.scalar_op):
         return _divisions(node, depth - 1)[1][0]
-    # The inputs of a Composite may be many: only constants among them are examined.
+    # A Composite may have many inputs. Examine only the constants among them.
     return _divisions(node, 0)[1][variable.index] if hasattr(node.op.scalar_op, "_program") else None

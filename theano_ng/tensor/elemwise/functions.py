@@ -1,8 +1,7 @@
 """The elementwise operations on tensors.
 
-Each operation is an :class:`Elemwise` of the scalar op with the same name.  A
-decorated function below only provides the name, signature and docstring; the
-decorator replaces the function by the Elemwise.
+Each operation is an :class:`Elemwise` of the scalar op with the same name. A decorated function of this module only
+provides the name, the signature and the docstring. The decorator replaces the function by the Elemwise.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ def _scal_elemwise_with_nfunc(
     Parameters
     ----------
     nfunc : str or None
-        Name of the equivalent NumPy function, called by `perform`.
+        The name of the equivalent NumPy function, which `perform` calls.
     nin, nout : int or None
         The numbers of inputs and outputs of the NumPy function.
 
     Notes
     -----
-    The scalar op is that with the name of the function.  If the name ends in
-    ``_inplace``, the result overwrites the first argument.
+    The scalar op has the name of the function. If the name of the function ends in ``_inplace``, the scalar op has the
+    name without this suffix, and the result overwrites the first argument.
     """
     nfunc_spec = (nfunc, nin, nout) if nfunc else None
 
@@ -82,36 +81,36 @@ _scal_elemwise = _scal_elemwise_with_nfunc(None, None, None)
 
 @_scal_elemwise_with_nfunc("less", 2, 1)
 def lt(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """a < b, elementwise (bool)"""
+    """Return a < b, elementwise, as bool."""
 
 
 @_scal_elemwise_with_nfunc("greater", 2, 1)
 def gt(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """a > b, elementwise (bool)"""
+    """Return a > b, elementwise, as bool."""
 
 
 @_scal_elemwise_with_nfunc("less_equal", 2, 1)
 def le(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """a <= b, elementwise (bool)"""
+    """Return a <= b, elementwise, as bool."""
 
 
 @_scal_elemwise_with_nfunc("greater_equal", 2, 1)
 def ge(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """a >= b, elementwise (bool)"""
+    """Return a >= b, elementwise, as bool."""
 
 
 @_scal_elemwise_with_nfunc("equal", 2, 1)
 def eq(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """a == b, elementwise (bool)"""
+    """Return a == b, elementwise, as bool."""
 
 
 @_scal_elemwise_with_nfunc("not_equal", 2, 1)
 def neq(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """a != b, elementwise (bool)"""
+    """Return a != b, elementwise, as bool."""
 
 
 def _named_elemwise(scalar_op: Any, symbol: str, nfunc: str | None = None, nin: int = 1, nout: int = 1) -> Elemwise:
-    """Return an Elemwise whose Python name has a trailing underscore. `symbol` is the name without it."""
+    """Return an Elemwise whose Python name has a trailing underscore. `symbol` is the name without the underscore."""
     return Elemwise(
         scalar_op, name="Elemwise{%s,no_inplace}" % symbol, nfunc_spec=(nfunc, nin, nout) if nfunc else None
     )
@@ -131,7 +130,7 @@ def isnan(a: TensorLike) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        bool; False for integers.
+        A tensor of bool. It is False for integers.
     """
     a = as_tensor_variable(a)
     if a.dtype in DISCRETE:
@@ -149,7 +148,7 @@ def isinf(a: TensorLike) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        bool; False for integers.
+        A tensor of bool. It is False for integers.
     """
     a = as_tensor_variable(a)
     if a.dtype in DISCRETE:
@@ -163,7 +162,7 @@ def _all_false(a: TensorVariable) -> TensorVariable:
 
 @_scal_elemwise_with_nfunc("where", 3, 1)
 def switch(cond: TensorLike, ift: TensorLike, iff: TensorLike) -> TensorVariable:
-    """ift where cond is nonzero, else iff; both are evaluated"""
+    """Return `ift` where `cond` is nonzero, and `iff` elsewhere. Both are evaluated."""
 
 
 where = switch
@@ -174,22 +173,22 @@ where = switch
 
 @_scal_elemwise_with_nfunc("bitwise_and", 2, 1)
 def and_(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """bitwise a & b"""
+    """Return the bitwise a & b."""
 
 
 @_scal_elemwise_with_nfunc("bitwise_or", 2, 1)
 def or_(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """bitwise a | b"""
+    """Return the bitwise a | b."""
 
 
 @_scal_elemwise_with_nfunc("bitwise_xor", 2, 1)
 def xor(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """bitwise a ^ b"""
+    """Return the bitwise a ^ b."""
 
 
 @_scal_elemwise_with_nfunc("invert", 1, 1)
 def invert(a: TensorLike) -> TensorVariable:
-    """bitwise ~a"""
+    """Return the bitwise ~a."""
 
 
 bitwise_and = and_
@@ -203,27 +202,27 @@ bitwise_not = invert
 
 @_scal_elemwise_with_nfunc("add", 2, 1)
 def add(a: TensorLike, *other_terms: TensorLike) -> TensorVariable:
-    """elementwise sum of any number of terms"""
+    """Return the elementwise sum of any number of terms."""
 
 
 @_scal_elemwise_with_nfunc("subtract", 2, 1)
 def sub(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """elementwise a - b"""
+    """Return a - b, elementwise."""
 
 
 @_scal_elemwise_with_nfunc("multiply", 2, 1)
 def mul(a: TensorLike, *other_terms: TensorLike) -> TensorVariable:
-    """elementwise product of any number of factors"""
+    """Return the elementwise product of any number of factors."""
 
 
 @_scal_elemwise_with_nfunc("true_divide", 2, 1)
 def true_div(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """elementwise a / b; integers give floats"""
+    """Return a / b, elementwise. The quotient of integers is a float."""
 
 
 @_scal_elemwise_with_nfunc("floor_divide", 2, 1)
 def int_div(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """elementwise floor of a / b; integers divided by zero raise ZeroDivisionError"""
+    """Return the floor of a / b, elementwise. An integer division by zero raises ZeroDivisionError."""
 
 
 floor_div = int_div
@@ -231,27 +230,27 @@ floor_div = int_div
 
 @_scal_elemwise_with_nfunc("mod", 2, 1)
 def mod(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """elementwise a % b, with the sign of b; integers modulo zero raise ZeroDivisionError"""
+    """Return a % b, elementwise, with the sign of b. An integer modulo zero raises ZeroDivisionError."""
 
 
 @_scal_elemwise_with_nfunc("power", 2, 1)
 def pow(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """elementwise a ** b"""
+    """Return a ** b, elementwise."""
 
 
 @_scal_elemwise_with_nfunc("negative", 1, 1)
 def neg(a: TensorLike) -> TensorVariable:
-    """elementwise -a"""
+    """Return -a, elementwise."""
 
 
 @_scal_elemwise_with_nfunc("reciprocal", 1, 1)
 def inv(a: TensorLike) -> TensorVariable:
-    """elementwise 1.0 / a (a float)"""
+    """Return 1.0 / a, elementwise, as a float."""
 
 
 @_scal_elemwise_with_nfunc("abs", 1, 1)
 def abs_(a: TensorLike) -> TensorVariable:
-    """absolute value of a, elementwise; real for complex a
+    """Return the absolute value of a, elementwise. It is real for a complex a.
 
     Python's `abs` calls this function.
     """
@@ -259,7 +258,7 @@ def abs_(a: TensorLike) -> TensorVariable:
 
 @_scal_elemwise_with_nfunc("square", 1, 1)
 def sqr(a: TensorLike) -> TensorVariable:
-    """elementwise a * a"""
+    """Return a * a, elementwise."""
 
 
 square = sqr
@@ -267,35 +266,35 @@ square = sqr
 
 @_scal_elemwise_with_nfunc("sqrt", 1, 1)
 def sqrt(a: TensorLike) -> TensorVariable:
-    """elementwise square root of a"""
+    """Return the square root of a, elementwise."""
 
 
 @_scal_elemwise_with_nfunc("sign", 1, 1)
 def sgn(a: TensorLike) -> TensorVariable:
-    """elementwise sign of a: -1, 0 or 1 (NaN for NaN)"""
+    """Return the sign of a, elementwise: -1, 0 or 1. It is NaN for NaN."""
 
 
 @_scal_elemwise_with_nfunc("maximum", 2, 1)
 def maximum(x: TensorLike, y: TensorLike) -> TensorVariable:
-    """elementwise maximum; NaN if one of the two is NaN"""
+    """Return the elementwise maximum. It is NaN if x or y is NaN."""
 
 
 @_scal_elemwise_with_nfunc("minimum", 2, 1)
 def minimum(x: TensorLike, y: TensorLike) -> TensorVariable:
-    """elementwise minimum; NaN if one of the two is NaN"""
+    """Return the elementwise minimum. It is NaN if x or y is NaN."""
 
 
 @_scal_elemwise
 def clip(x: TensorLike, min: TensorLike, max: TensorLike) -> TensorVariable:
-    """x limited to the interval [min, max]
+    """Limit x to the interval [min, max], elementwise.
 
-    The three arguments broadcast.  With min > max the result is undefined.
+    The three arguments are broadcast. If min > max, the result is undefined.
     """
 
 
 @_scal_elemwise
 def second(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """`b` broadcast to the shape of `a`; `fill` is the usual name"""
+    """Broadcast `b` to the shape of `a`. The usual name of this function is `fill`."""
 
 
 fill = second
@@ -306,37 +305,37 @@ fill = second
 
 @_scal_elemwise_with_nfunc("ceil", 1, 1)
 def ceil(a: TensorLike) -> TensorVariable:
-    """smallest integer not below a (2.1 -> 3), as a float"""
+    """Return the smallest integer that is not less than a (2.1 -> 3), as a float."""
 
 
 @_scal_elemwise_with_nfunc("floor", 1, 1)
 def floor(a: TensorLike) -> TensorVariable:
-    """largest integer not above a (2.9 -> 2), as a float"""
+    """Return the largest integer that is not greater than a (2.9 -> 2), as a float."""
 
 
 @_scal_elemwise_with_nfunc("trunc", 1, 1)
 def trunc(a: TensorLike) -> TensorVariable:
-    """a without its fractional part (-1.7 -> -1), as a float"""
+    """Return a without its fractional part (-1.7 -> -1), as a float."""
 
 
 @_scal_elemwise_with_nfunc("around", 1, 1)
 def round_half_to_even(a: TensorLike) -> TensorVariable:
-    """nearest integer, halves to the even one: 0.5 -> 0, 2.5 -> 2"""
+    """Round to the nearest integer. Halves are rounded to the nearest even integer: 0.5 -> 0, 2.5 -> 2."""
 
 
 @_scal_elemwise
 def round_half_away_from_zero(a: TensorLike) -> TensorVariable:
-    """nearest integer, halves away from zero: 0.5 -> 1, -2.5 -> -3"""
+    """Round to the nearest integer. Halves are rounded away from zero: 0.5 -> 1, -2.5 -> -3."""
 
 
 def round(a: TensorLike, mode: str | None = None) -> TensorVariable:
-    """Round to the nearest integer, elementwise; the result for integers is a float.
+    """Round to the nearest integer, elementwise. The result for integers is a float.
 
     Parameters
     ----------
     a : tensor_like
     mode : {'half_to_even', 'half_away_from_zero'}, optional
-        The rounding of halves; 'half_to_even' by default, as in NumPy.
+        The rounding of halves. The default is 'half_to_even', as in NumPy.
 
     Returns
     -------
@@ -376,37 +375,37 @@ def iround(a: TensorLike, mode: str | None = None) -> TensorVariable:
 
 @_scal_elemwise_with_nfunc("exp", 1, 1)
 def exp(a: TensorLike) -> TensorVariable:
-    """e ** a, elementwise"""
+    """Return e ** a, elementwise."""
 
 
 @_scal_elemwise_with_nfunc("exp2", 1, 1)
 def exp2(a: TensorLike) -> TensorVariable:
-    """2 ** a, elementwise"""
+    """Return 2 ** a, elementwise."""
 
 
 @_scal_elemwise_with_nfunc("expm1", 1, 1)
 def expm1(a: TensorLike) -> TensorVariable:
-    """e ** a - 1, accurate for small a"""
+    """Return e ** a - 1, elementwise. It is accurate for small a."""
 
 
 @_scal_elemwise_with_nfunc("log", 1, 1)
 def log(a: TensorLike) -> TensorVariable:
-    """natural logarithm"""
+    """Return the natural logarithm of a."""
 
 
 @_scal_elemwise_with_nfunc("log2", 1, 1)
 def log2(a: TensorLike) -> TensorVariable:
-    """logarithm of base 2"""
+    """Return the logarithm of a to base 2."""
 
 
 @_scal_elemwise_with_nfunc("log10", 1, 1)
 def log10(a: TensorLike) -> TensorVariable:
-    """logarithm of base 10"""
+    """Return the logarithm of a to base 10."""
 
 
 @_scal_elemwise_with_nfunc("log1p", 1, 1)
 def log1p(a: TensorLike) -> TensorVariable:
-    """log(1 + a), accurate for small a"""
+    """Return log(1 + a). It is accurate for small a."""
 
 
 # -- trigonometry ------------------------------------------------------------
@@ -414,77 +413,77 @@ def log1p(a: TensorLike) -> TensorVariable:
 
 @_scal_elemwise_with_nfunc("deg2rad", 1, 1)
 def deg2rad(a: TensorLike) -> TensorVariable:
-    """degrees to radians"""
+    """Convert degrees to radians."""
 
 
 @_scal_elemwise_with_nfunc("rad2deg", 1, 1)
 def rad2deg(a: TensorLike) -> TensorVariable:
-    """radians to degrees"""
+    """Convert radians to degrees."""
 
 
 @_scal_elemwise_with_nfunc("cos", 1, 1)
 def cos(a: TensorLike) -> TensorVariable:
-    """cosine of a"""
+    """Return the cosine of a."""
 
 
 @_scal_elemwise_with_nfunc("arccos", 1, 1)
 def arccos(a: TensorLike) -> TensorVariable:
-    """arc cosine of a"""
+    """Return the arc cosine of a."""
 
 
 @_scal_elemwise_with_nfunc("sin", 1, 1)
 def sin(a: TensorLike) -> TensorVariable:
-    """sine of a"""
+    """Return the sine of a."""
 
 
 @_scal_elemwise_with_nfunc("arcsin", 1, 1)
 def arcsin(a: TensorLike) -> TensorVariable:
-    """arc sine of a"""
+    """Return the arc sine of a."""
 
 
 @_scal_elemwise_with_nfunc("tan", 1, 1)
 def tan(a: TensorLike) -> TensorVariable:
-    """tangent of a"""
+    """Return the tangent of a."""
 
 
 @_scal_elemwise_with_nfunc("arctan", 1, 1)
 def arctan(a: TensorLike) -> TensorVariable:
-    """arc tangent of a"""
+    """Return the arc tangent of a."""
 
 
 @_scal_elemwise_with_nfunc("arctan2", 2, 1)
 def arctan2(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """angle of the point (b, a): arc tangent of a / b in the right quadrant"""
+    """Return the angle of the point (b, a): the arc tangent of a / b in the right quadrant."""
 
 
 @_scal_elemwise_with_nfunc("cosh", 1, 1)
 def cosh(a: TensorLike) -> TensorVariable:
-    """hyperbolic cosine of a"""
+    """Return the hyperbolic cosine of a."""
 
 
 @_scal_elemwise_with_nfunc("arccosh", 1, 1)
 def arccosh(a: TensorLike) -> TensorVariable:
-    """inverse of cosh"""
+    """Return the inverse hyperbolic cosine of a."""
 
 
 @_scal_elemwise_with_nfunc("sinh", 1, 1)
 def sinh(a: TensorLike) -> TensorVariable:
-    """hyperbolic sine of a"""
+    """Return the hyperbolic sine of a."""
 
 
 @_scal_elemwise_with_nfunc("arcsinh", 1, 1)
 def arcsinh(a: TensorLike) -> TensorVariable:
-    """inverse of sinh"""
+    """Return the inverse hyperbolic sine of a."""
 
 
 @_scal_elemwise_with_nfunc("tanh", 1, 1)
 def tanh(a: TensorLike) -> TensorVariable:
-    """hyperbolic tangent of a"""
+    """Return the hyperbolic tangent of a."""
 
 
 @_scal_elemwise_with_nfunc("arctanh", 1, 1)
 def arctanh(a: TensorLike) -> TensorVariable:
-    """inverse of tanh"""
+    """Return the inverse hyperbolic tangent of a."""
 
 
 # -- special functions -------------------------------------------------------
@@ -492,103 +491,102 @@ def arctanh(a: TensorLike) -> TensorVariable:
 
 @_scal_elemwise_with_nfunc("scipy.special.erf", 1, 1)
 def erf(a: TensorLike) -> TensorVariable:
-    """error function"""
+    """Return the error function of a."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.erfc", 1, 1)
 def erfc(a: TensorLike) -> TensorVariable:
-    """complementary error function, 1 - erf(a)"""
+    """Return the complementary error function, 1 - erf(a)."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.erfcx", 1, 1)
 def erfcx(a: TensorLike) -> TensorVariable:
-    """scaled complementary error function, exp(a**2) * erfc(a)"""
+    """Return the scaled complementary error function, exp(a**2) * erfc(a)."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.erfinv", 1, 1)
 def erfinv(a: TensorLike) -> TensorVariable:
-    """inverse of erf"""
+    """Return the inverse of the error function `erf`."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.erfcinv", 1, 1)
 def erfcinv(a: TensorLike) -> TensorVariable:
-    """inverse of erfc"""
+    """Return the inverse of the complementary error function `erfc`."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.gamma", 1, 1)
 def gamma(a: TensorLike) -> TensorVariable:
-    """gamma function"""
+    """Return the gamma function of a."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.gammaln", 1, 1)
 def gammaln(a: TensorLike) -> TensorVariable:
-    """logarithm of the absolute value of gamma(a)"""
+    """Return the logarithm of the absolute value of gamma(a)."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.psi", 1, 1)
 def psi(a: TensorLike) -> TensorVariable:
-    """derivative of gammaln (digamma)"""
+    """Return the digamma function: the derivative of gammaln."""
 
 
 @_scal_elemwise
 def tri_gamma(a: TensorLike) -> TensorVariable:
-    """second derivative of gammaln"""
+    """Return the trigamma function: the second derivative of gammaln."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.gammainc", 2, 1)
 def gammainc(a: TensorLike, x: TensorLike) -> TensorVariable:
-    """regularized lower incomplete gamma function"""
+    """Return the regularized lower incomplete gamma function."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.gammaincc", 2, 1)
 def gammaincc(a: TensorLike, x: TensorLike) -> TensorVariable:
-    """regularized upper incomplete gamma function, 1 - gammainc(a, x)"""
+    """Return the regularized upper incomplete gamma function, 1 - gammainc(a, x)."""
 
 
 @_scal_elemwise
 def gammau(a: TensorLike, x: TensorLike) -> TensorVariable:
-    """upper incomplete gamma function (not regularized)"""
+    """Return the upper incomplete gamma function, which is not regularized."""
 
 
 @_scal_elemwise
 def gammal(a: TensorLike, x: TensorLike) -> TensorVariable:
-    """lower incomplete gamma function (not regularized)"""
+    """Return the lower incomplete gamma function, which is not regularized."""
 
 
 @_scal_elemwise
 def chi2sf(x: TensorLike, k: TensorLike) -> TensorVariable:
-    """survival function of the chi squared distribution with k degrees of
-    freedom, at x"""
+    """Return the survival function of the chi-squared distribution with k degrees of freedom at x."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.j0", 1, 1)
 def j0(x: TensorLike) -> TensorVariable:
-    """Bessel function of the first kind of order 0"""
+    """Return the Bessel function of the first kind of order 0."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.j1", 1, 1)
 def j1(x: TensorLike) -> TensorVariable:
-    """Bessel function of the first kind of order 1"""
+    """Return the Bessel function of the first kind of order 1."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.jv", 2, 1)
 def jv(v: TensorLike, x: TensorLike) -> TensorVariable:
-    """Bessel function of the first kind of real order v"""
+    """Return the Bessel function of the first kind of real order v."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.i0", 1, 1)
 def i0(x: TensorLike) -> TensorVariable:
-    """modified Bessel function of the first kind of order 0"""
+    """Return the modified Bessel function of the first kind of order 0."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.i1", 1, 1)
 def i1(x: TensorLike) -> TensorVariable:
-    """modified Bessel function of the first kind of order 1"""
+    """Return the modified Bessel function of the first kind of order 1."""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.iv", 2, 1)
 def iv(v: TensorLike, x: TensorLike) -> TensorVariable:
-    """modified Bessel function of the first kind of real order v"""
+    """Return the modified Bessel function of the first kind of real order v."""
 
 
 # -- complex numbers ---------------------------------------------------------
@@ -596,32 +594,32 @@ def iv(v: TensorLike, x: TensorLike) -> TensorVariable:
 
 @_scal_elemwise_with_nfunc("real", 1, 1)
 def real(z: TensorLike) -> TensorVariable:
-    """real part of z; z itself if it is not complex"""
+    """Return the real part of z. Return z itself if it is not complex."""
 
 
 @_scal_elemwise_with_nfunc("imag", 1, 1)
 def imag(z: TensorLike) -> TensorVariable:
-    """imaginary part of z; zeros if z is not complex"""
+    """Return the imaginary part of z. Return zeros if z is not complex."""
 
 
 @_scal_elemwise_with_nfunc("angle", 1, 1)
 def angle(z: TensorLike) -> TensorVariable:
-    """polar angle of z, in radians"""
+    """Return the polar angle of z, in radians."""
 
 
 @_scal_elemwise
 def complex(real: TensorLike, imag: TensorLike) -> TensorVariable:
-    """complex number with these real and imaginary parts"""
+    """Return the complex number with the given real and imaginary parts."""
 
 
 @_scal_elemwise_with_nfunc("conj", 1, 1)
 def conj(z: TensorLike) -> TensorVariable:
-    """complex conjugate of z"""
+    """Return the complex conjugate of z."""
 
 
 @_scal_elemwise
 def complex_from_polar(abs: TensorLike, angle: TensorLike) -> TensorVariable:
-    """complex number with this absolute value and angle"""
+    """Return the complex number with the given absolute value and angle."""
 
 
 # -- conversion --------------------------------------------------------------
@@ -679,7 +677,7 @@ def cast(x: TensorLike, dtype: DTypeLike) -> TensorVariable:
     ----------
     x : tensor_like
     dtype : str or dtype
-        The new dtype; 'floatX' means ``config.floatX``.
+        The new dtype. 'floatX' means ``config.floatX``.
 
     Returns
     -------
@@ -716,7 +714,7 @@ float64_rtol, float64_atol = 1.0000000000000001e-05, 1e-8
 
 
 def _get_atol_rtol(a: Any, b: Any) -> tuple[float, float]:
-    """Return the tolerances for the less precise of two dtypes."""
+    """Return the absolute and the relative tolerance for the less precise of two dtypes."""
     dtypes = (str(a.dtype), str(b.dtype))
     if "float16" in dtypes:
         return float16_atol, float16_rtol
@@ -759,9 +757,9 @@ def isclose(
     Returns
     -------
     TensorVariable
-        bool.  An infinity is close only to the infinity of the same sign.
+        A tensor of bool. An infinity is close only to the infinity of the same sign.
     """
-    # The comparison is valid only for elements that are neither NaN nor infinite; `special` marks the others.
+    # The comparison is valid only for elements that are finite. Elements that are not finite are marked in `special`.
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     near = le(abs_(a - b), atol + rtol * abs_(b))
     if not (_may_be_special(a) or _may_be_special(b)):
@@ -780,7 +778,7 @@ def _may_be_special(x: TensorVariable) -> bool:
 def allclose(
     a: TensorLike, b: TensorLike, rtol: float = 1.0e-5, atol: float = 1.0e-8, equal_nan: bool = False
 ) -> TensorVariable:
-    """Return True if all elements are close; see :func:`isclose`.
+    """Return True if all elements are close. See :func:`isclose`.
 
     Parameters
     ----------
@@ -802,7 +800,7 @@ def allclose(
 def div_proxy(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Divide as Python 2 does.
 
-    For two integers, `config.int_division` selects the operation; the default is floor division.
+    For two integers, the flag `config.int_division` selects the operation. Its default is floor division.
 
     Parameters
     ----------
@@ -835,7 +833,7 @@ def divmod(x: TensorLike, y: TensorLike) -> tuple[TensorVariable, TensorVariable
 
 
 def mod_check(x: TensorLike, y: TensorLike) -> TensorVariable:
-    """Return ``mod(x, y)``, or raise for complex numbers.
+    """Return ``mod(x, y)``. Raise ComplexError if an operand is complex.
 
     Raises
     ------
@@ -862,17 +860,17 @@ def power(x: TensorLike, y: TensorLike) -> TensorVariable:
 
 
 def ceil_intdiv(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """Return the smallest integer not below a / b, for integers, without overflow.
+    """Return the smallest integer that is not less than a / b, for integers, without overflow.
 
     Parameters
     ----------
     a, b : tensor_like
-        Integers; they broadcast against each other.
+        Integers, which are broadcast against each other.
 
     Returns
     -------
     TensorVariable
-        Has the dtype of ``a // b``.
+        The result has the dtype of ``a // b``.
     """
     # (a + b - 1) // b would overflow near the end of the dtype's range.
     div = int_div(a, b)
@@ -885,7 +883,7 @@ def smallest(*args: TensorLike) -> TensorVariable:
     Parameters
     ----------
     *args : tensor_like
-        At least one tensor; they broadcast against each other.
+        At least one tensor. The tensors are broadcast against each other.
     """
     return _extremum(args, minimum, "smallest")
 
@@ -896,7 +894,7 @@ def largest(*args: TensorLike) -> TensorVariable:
     Parameters
     ----------
     *args : tensor_like
-        At least one tensor; they broadcast against each other.
+        At least one tensor. The tensors are broadcast against each other.
     """
     return _extremum(args, maximum, "largest")
 

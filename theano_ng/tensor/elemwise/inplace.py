@@ -1,14 +1,14 @@
 """Elementwise operations that overwrite their first argument.
 
-``add_inplace(x, y)`` computes ``add(x, y)`` and stores it in the memory of `x`.
-Rewriting rules insert such operations where they are safe.  A user who calls one
-must pass a temporary or a mutable input as its first argument.
+``add_inplace(x, y)`` computes ``add(x, y)`` and stores the result in the memory of `x`. Rewriting rules insert such
+operations where they are safe. A user who calls such an operation must pass a temporary or a mutable input as its first
+argument.
 """
 
 from theano_ng.tensor.elemwise.functions import _scal_elemwise_with_nfunc
 from theano_ng.tensor.elemwise.op import DimShuffle
 
-# name: (NumPy name or None, number of inputs)
+# name -> (NumPy name or None, number of inputs)
 _OPERATIONS = {
     "lt": ("less", 2),
     "gt": ("greater", 2),
@@ -82,7 +82,7 @@ _OPERATIONS = {
 
 
 def _scal_inplace(symbol):
-    """Return the in-place Elemwise with the name of a function; a decorator."""
+    """Return the in-place Elemwise with the name of the function `symbol`. This is a decorator."""
     return _scal_elemwise_with_nfunc(None, None, None)(symbol)
 
 

@@ -20,11 +20,11 @@ def elemwise_program(node, divisors, fold=None, check_divisors_first=False):
     ----------
     node : Apply
     divisors : Divisors
-        From `integer_divisors`.
+        The result of `integer_divisors`.
     fold : Fold, optional
         A reduction of the node's only output.
     check_divisors_first : bool
-        As `Guards.first`.
+        The parameter `first` of `Guards`.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def elemwise_program(node, divisors, fold=None, check_divisors_first=False):
 
 
 def operand_rows(node, program, inplace_pattern, divisors):
-    """Return the rows of native/elemwise.c's table of operands: the inputs, then the outputs."""
+    """Return the rows of native/elemwise.c's table of operands. Rows of inputs precede rows of outputs."""
     rows = []
     for i, (variable, access) in enumerate(zip(node.inputs, program.accesses)):
         mask = sum(1 << d for d, b in enumerate(variable.type.broadcastable) if b)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["DimShuffle", "DimShufflePrinter", "Elemwise", "scalar_continuous", "scalar_one"]
 
 _NATIVE = "theano_ng.tensor.native.elemwise"
-# The C code stores the flags of dimensions as bits of an integer.
+# The C code stores one flag for each dimension as a bit of an integer.
 _NATIVE_MAX_NDIM = 32
 _NOT_INPLACE = frozendict()
 
@@ -64,22 +64,22 @@ def _dimshuffle_params():
 
 
 class DimShuffle(NativeOp, COp):
-    """An Op that reorders the dimensions of a tensor, inserts dimensions of length 1, and drops broadcastable ones.
+    """An Op that reorders the dimensions of a tensor, inserts dimensions of length 1, and drops dimensions.
 
     Parameters
     ----------
     input_broadcastable : sequence of bool
-        Broadcast pattern of the input.
+        The broadcast pattern of the input.
     new_order : sequence of {int, 'x'}
         For each dimension of the output, the index of a dimension of the input, or ``'x'`` for a new broadcastable
         dimension. Broadcastable dimensions of the input may be omitted.
     inplace : bool
-        If True (default), the output is a view of the input, else a copy.
+        If True (default), the output is a view of the input. If False, it is a copy.
 
     Raises
     ------
     TypeError
-        If `new_order` has items other than integers and ``'x'``.
+        If `new_order` has an item that is neither an integer nor ``'x'``.
     ValueError
         If a dimension is out of range, used twice, or dropped without being broadcastable.
 
@@ -101,7 +101,7 @@ class DimShuffle(NativeOp, COp):
     def fails_on_values(self, node):
         return False
 
-    # The constructor of COp is not called: it reads C files, but this Op has native code.
+    # Do not call the constructor of COp: it reads C files, but this Op has native code.
     def __init__(self, input_broadcastable, new_order, inplace=True):
         self.input_broadcastable = tuple([bool(b) for b in input_broadcastable])
         order = []
@@ -160,7 +160,7 @@ class DimShuffle(NativeOp, COp):
     def __hash__(self):
         return self._hash
 
-    # The params that the C code of older subclasses reads.
+    # These are the params that the C code of subclasses from earlier versions reads.
     params_type = property(lambda self: _dimshuffle_params())
     _new_order = property(lambda self: [-1 if entry == "x" else entry for entry in self.new_order])
     transposition = property(lambda self: self.shuffle + self.drop)
@@ -175,7 +175,8 @@ class DimShuffle(NativeOp, COp):
                     % (self.input_broadcastable, given)
                 )
             for expected, actual in zip(self.input_broadcastable, given):
-                # A broadcastable dimension is accepted where the Op expects another one, but not the reverse.
+                # A broadcastable dimension is accepted where the Op expects a dimension that is not broadcastable. The
+                # reverse raises an error.
                 if expected and not actual:
                     raise TypeError(
                         "The broadcastable pattern of the input is incorrect for this op. Expected %s, got %s."
@@ -228,8 +229,8 @@ class DimShuffle(NativeOp, COp):
         for i, d in enumerate(self.new_order):
             if d != "x":
                 order[d] = i
-        # The gradient with respect to a discrete input is a float. Otherwise use the broadcast pattern of `gz`, which
-        # may have fewer broadcastable dimensions than the output.
+        # With respect to a discrete input, the gradient is zero, in floatX. For other inputs, use the broadcast pattern
+        # of `gz`, which may have fewer broadcastable dimensions than the output.
         if x.type.dtype not in scalar_continuous():
             return [x.zeros_like(dtype=config.floatX)]
         return [DimShuffle(gz.type.broadcastable, order)(Elemwise(scalar.identity)(gz))]
@@ -247,7 +248,7 @@ def scalar_continuous():
 
 
 class DimShufflePrinter:
-    """The printer of DimShuffle for `pp`: ``x.T`` for a transpose, ``x`` for a broadcast, else with the order."""
+    """The printer of DimShuffle for `pp`: ``x.T`` for a transpose, ``x`` for a broadcast, otherwise with the order."""
 
     def process(self, r, pstate):
         """Return the text of the variable `r`, the output of a DimShuffle."""
@@ -267,10 +268,10 @@ class DimShufflePrinter:
 
 
 def _output_order(node, inputs):
-    """Return the memory layout of the outputs of an elementwise node, "F" or "C", as in the C code.
+    """Return the memory layout of the outputs of an elementwise node, "F" or "C", by the same rule as the C code.
 
-    It is "F" if the strides of no input shrink from one dimension to the next, and those of at least one input grow.
-    Absolute values of strides are compared. Dimensions of length 1 are ignored.
+    The layout is "F" if the strides of no input decrease from one dimension to the next, and the strides of at least
+    one input increase. Absolute values of strides are compared. Dimensions of length 1 are ignored.
     """
     if node.outputs[0].type.ndim < 2:
         return "C"
@@ -288,27 +289,27 @@ class Elemwise(NativeOp, OpenMPOp):
     """An Op that applies a scalar op to each element of tensors.
 
     All inputs have the rank of the output (`make_node` pads on the left). In each dimension all inputs have the same
-    length, except that a dimension whose type is broadcastable has length 1 and is repeated. A dimension that has
-    length 1 although its type is not broadcastable is not repeated: a mismatch is an error.
+    length, except that an input whose type is broadcastable in this dimension has length 1 and is repeated. An input
+    that has length 1 although its type is not broadcastable is not repeated: different lengths raise ValueError.
 
     Parameters
     ----------
     scalar_op : ScalarOp
-        The op on elements; it determines the dtypes of the outputs.
+        The op on elements. It determines the dtypes of the outputs.
     inplace_pattern : dict, optional
-        Output index -> index of the input whose memory it overwrites.
+        Index of an output -> index of the input whose memory the output overwrites.
     name : str, optional
         The printed form of the Op, instead of ``Elemwise{...}``.
     nfunc_spec : tuple, optional
-        ``(name, nin, nout)`` of the equivalent function of numpy, which `perform` uses. The default is that of the
-        scalar op.
+        ``(name, nin, nout)`` of the equivalent function of NumPy, which `perform` calls. The default is the
+        `nfunc_spec` of the scalar op.
     openmp : bool, optional
         Whether to use several threads for large outputs. The default is `config.openmp`.
 
     Notes
     -----
-    Outputs are C-contiguous, with one exception. They are F-contiguous if the strides of all inputs grow from the first
-    dimension to the last, as in F-contiguous arrays and their views. Inputs with one element do not count.
+    Outputs are C-contiguous, with one exception. They are F-contiguous if the strides of the inputs grow from the first
+    dimension to the last, as in F-contiguous arrays and their views. Inputs with one element are ignored.
     """
 
     __module__ = "theano_ng.tensor.elemwise"
@@ -316,7 +317,10 @@ class Elemwise(NativeOp, OpenMPOp):
     _f16_ok = True
 
     signatures: dict[Any, Any] = {}
-    """Elemwise -> function with the same parameters. Elemwise objects without an entry have those of the scalar op."""
+    """A dict from an Elemwise to a function with the same parameters.
+
+    An Elemwise without an entry has the parameters of its scalar op.
+    """
     same_for_any_ndim = True
 
     def _call_signature(self):
@@ -344,7 +348,7 @@ class Elemwise(NativeOp, OpenMPOp):
 
     @property
     def nfunc(self):
-        """The function on arrays that `nfunc_spec` names, or None."""
+        """The NumPy function that `nfunc_spec` names, or None."""
         return array_function(self.nfunc_spec[0]) if self.nfunc_spec and self.nfunc_spec[0] else None
 
     def _set_hash(self):
@@ -360,7 +364,7 @@ class Elemwise(NativeOp, OpenMPOp):
         self._set_hash()
 
     def __eq__(self, other):
-        # Gradients make many Elemwise objects of the same scalar op. The tests of identity decide most comparisons.
+        # Gradients make many Elemwise objects with the same scalar op, so most comparisons end with an identity test.
         return self is other or (
             type(self) is type(other)
             and (self.scalar_op is other.scalar_op or self.scalar_op == other.scalar_op)
@@ -399,7 +403,7 @@ class Elemwise(NativeOp, OpenMPOp):
         out_dtypes : list of str
         out_broadcastables : list of list of bool
         inputs : list of variables
-            All of the same rank.
+            The inputs, padded to the same rank.
 
         Raises
         ------
@@ -440,7 +444,7 @@ class Elemwise(NativeOp, OpenMPOp):
     def _output_dtypes(self, dtypes):
         op = self.scalar_op
         if type(op).make_node is scalar.ScalarOp.make_node and op.nin in (-1, len(dtypes)):
-            # The result is that of make_node, but no variables are made.
+            # Return the dtypes that make_node would give to the outputs, without making variables.
             return [t.dtype for t in op.output_types([get_scalar_type(dtype) for dtype in dtypes])]
         return [o.type.dtype for o in op.make_node(*[_scalar_variable(dtype) for dtype in dtypes]).outputs]
 
@@ -481,7 +485,7 @@ class Elemwise(NativeOp, OpenMPOp):
         return [tuple(shape)] * len(node.outputs)
 
     def do_constant_folding(self, node):
-        """Return False if the node may fail (division by zero), since it should fail when the function runs."""
+        """Return False if the node may divide by zero: the error has to be raised when the function runs."""
         return not integer_divisors(node)
 
     def python_constant_folding(self, node):
@@ -491,7 +495,10 @@ class Elemwise(NativeOp, OpenMPOp):
     # -- derivatives -------------------------------------------------------------------------------------------------
 
     shortcuts: dict[type, Any] = {}
-    """Class of scalar ops -> function of a node that returns a `gof.differentiate.Shortcut` or None."""
+    """A dict from a class of scalar ops to a function of a node.
+
+    The function returns a `gof.differentiate.Shortcut` or None.
+    """
 
     def shortcut(self, node):
         find = self.shortcuts.get(type(self.scalar_op))
@@ -515,7 +522,10 @@ class Elemwise(NativeOp, OpenMPOp):
         return self.L_op(inputs, outs, ograds)
 
     def _bgrad(self, inputs, outputs, ograds):
-        """Return the gradients before the sum over repeated dimensions, by lifting the scalar gradients to tensors."""
+        """Return the gradients before they are summed over repeated dimensions.
+
+        The scalar gradients are lifted to tensors.
+        """
         ograds = [
             o.zeros_like(dtype=_gradient_dtype(o)) if is_disconnected(g) else as_tensor_variable(g)
             for o, g in zip(outputs, ograds)
@@ -524,7 +534,8 @@ class Elemwise(NativeOp, OpenMPOp):
         def scalars(variables):
             return [get_scalar_type(dtype=v.type.dtype).make_variable() for v in variables]
 
-        # The scalar graph is only a template, so its variables have no test values. The lifted variables have them.
+        # The scalar graph is only a template, so its variables have no test values. The lifted variables have test
+        # values.
         with change_flags(compute_test_value="off"):
             scalar_inputs = scalars(inputs)
             scalar_ograds = scalars(ograds)
@@ -552,13 +563,13 @@ class Elemwise(NativeOp, OpenMPOp):
                 continue
             total = self._tangent(inputs, eval_points, outs, out, 1)
             if total is not None and out.type.dtype.startswith("complex"):
-                # The gradients for a real and for an imaginary cotangent are the rows of the Jacobian of the real and
+                # The gradients for the cotangents 1 and 1j are the rows of the Jacobian of the real part and of the
                 # imaginary part.
                 total = Elemwise(scalar.complex)(total, self._tangent(inputs, eval_points, outs, out, 1j)).astype(
                     out.type.dtype
                 )
             if total is not None and total.type.broadcastable != out.type.broadcastable:
-                total = out.fill(total)  # all inputs with a direction are broadcast
+                total = out.fill(total)  # The inputs that have a direction are all broadcast.
             results.append(total)
         return results
 
@@ -590,7 +601,7 @@ class Elemwise(NativeOp, OpenMPOp):
     # -- Python ------------------------------------------------------------------------------------------------------
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        """Let the scalar op prepare for the implementation that will be used, ``'c'`` or ``'py'``."""
+        """Let the scalar op prepare for an implementation: ``'c'`` or ``'py'``."""
         dtypes = [[v.type.dtype for v in variables] for variables in (node.inputs, node.outputs)]
         self.scalar_op.prepare_node(scalar_apply(self.scalar_op, *dtypes), None, None, impl)
 
@@ -636,8 +647,8 @@ class Elemwise(NativeOp, OpenMPOp):
         return None if needs_python else code
 
     def _native_code(self, node):
-        # The module includes Python's headers, so here the kernel may use Python's C API. Ops that use it have this C
-        # code, but no `native_code`.
+        # The module includes Python's headers, so the kernel may use Python's C API here. An Op whose kernel uses the C
+        # API has this C code, but no `native_code`.
         code, _ = self._generate(node)
         if code is None:
             raise MethodNotDefined("c_code", type(self), self.__class__.__name__)
@@ -672,7 +683,8 @@ class Elemwise(NativeOp, OpenMPOp):
     def _checks_divisors_first(self, node, divisors):
         """Return True if the divisors must be checked before the loop.
 
-        Otherwise the loop could overwrite a divisor, or memory that is visible to others after a call that fails.
+        If they were checked in the loop, a failing call could already have overwritten a divisor, or memory that is
+        visible to other nodes or to the user.
         """
         if divisors.computed:
             return False
@@ -698,12 +710,13 @@ def _is_temporary(variable):
     return not any(variable.index in (getattr(op, name, None) or {}) for name in ("view_map", "destroy_map"))
 
 
-# A graph has few different types and paddings, but each many times. All are immutable, so they are cached.
+# A graph has few different types and paddings, but each of them many times. All results are immutable, so they are
+# cached.
 
 
 @functools.cache
 def _scalar_variable(dtype):
-    """Return a scalar variable; it serves to find the output types of a scalar op."""
+    """Return a scalar variable, from which the output types of a scalar op are determined."""
     return get_scalar_type(dtype=dtype).make_variable()
 
 
@@ -725,7 +738,7 @@ def _gradient_dtype(variable):
 
 
 def _lift_graph(root, lifted, ndim):
-    """Add the tensors of a scalar variable and of its ancestors to `lifted`.
+    """Convert a scalar variable and its ancestors to tensors, and add these tensors to `lifted`.
 
     Parameters
     ----------
@@ -739,7 +752,7 @@ def _lift_graph(root, lifted, ndim):
         node = variable.owner
         if node is None:
             if not isinstance(variable.type, scalar.Scalar):
-                lifted[variable] = variable  # disconnected and undefined gradients are not lifted
+                lifted[variable] = variable  # disconnected and undefined gradients remain as they are
                 continue
             if not hasattr(variable, "data"):
                 raise ValueError(

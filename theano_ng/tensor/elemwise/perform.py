@@ -9,7 +9,7 @@ from theano_ng.scalar.ops_arith import RealDivision, power, zero_divisor
 
 
 def broadcast_shape(node, inputs):
-    """Return the shape of an Elemwise node's result for these arrays, or raise the `ValueError` of a mismatch."""
+    """Return the shape of an Elemwise node's result for these arrays. Raise ValueError if the shapes do not match."""
     shape = []
     for d in range(node.outputs[0].type.ndim):
         reference = None
@@ -34,7 +34,7 @@ def broadcast_shape(node, inputs):
 
 @functools.cache
 def array_function(name):
-    """Return the function on arrays named by the first item of an `nfunc_spec`.
+    """Return the function on arrays that the first item of an `nfunc_spec` names.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def array_function_for(spec, node, op):
         ``(name, nin, nout)``.
     node : Apply
     op : ScalarOp
-        An op with any number of inputs may have a binary function (add, mul, maximum ...). The caller must fold it over
-        the inputs.
+        An op with any number of inputs (add, mul, maximum ...) may have a binary function. The caller must then combine
+        the inputs one after the other.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def array_function_for(spec, node, op):
 def computed_dtypes(op, inputs, outputs):
     """Return the dtypes in which the outputs of a node are computed.
 
-    As in C, these are the dtypes that the op has if it overwrites no input. For instance, the exponential of integers
+    These are the dtypes of an op that overwrites no input, as in the C code. For instance, the exponential of integers
     is computed in floats, even if it overwrites the integers.
 
     Parameters
@@ -105,8 +105,9 @@ def computed_dtypes(op, inputs, outputs):
 def call_nfunc(function, nin, inputs, dtypes):
     """Call a NumPy function.
 
-    The inputs of a function with float results are converted first, since NumPy may compute in a lower precision than
-    that of the output. For int8 it uses float16. For `angle`, whose output is float64, it uses that of the input.
+    If the results are floats, the inputs are converted first, because NumPy may compute in a lower precision than the
+    precision of the output. For int8, NumPy uses float16. For `angle`, whose output is float64, NumPy uses the
+    precision of the input.
     """
     if dtypes[0][0] in "fc" and function is not np.where:
         inputs = [
@@ -114,14 +115,14 @@ def call_nfunc(function, nin, inputs, dtypes):
             for x in inputs
         ]
     elif dtypes[0][0] in "iu" and all(x.dtype.kind in "biu" for x in inputs):
-        # NumPy has special rules for bools, for instance bool + bool. Here the output dtype of the op decides.
+        # NumPy has special rules for bools, for instance for bool + bool. Here, the output dtype of the op decides.
         inputs = [x.astype(dtypes[0]) for x in inputs] if any(x.dtype.kind == "b" for x in inputs) else inputs
     if function is np.power:
         function = power
     if nin == len(inputs):
         results = function(*inputs)
     else:
-        # Start with the output dtype: the sum of two narrow operands could wrap around before a wide one is added.
+        # Start with the output dtype: the sum of two narrow operands could wrap around before a wide operand is added.
         first = inputs[0].astype(dtypes[0], copy=False)
         results = functools.reduce(function, inputs[1:], first)
     return results if len(dtypes) > 1 else [results]
@@ -146,9 +147,9 @@ def evaluate_scalar_op(op, inputs, dtypes, shape):
 
     Notes
     -----
-    A Composite is evaluated node by node on whole arrays. An op with a true attribute `on_arrays` is evaluated by its
-    method `value` on whole arrays, converted to the output dtype. Any other op is evaluated by its method `impl` on the
-    NumPy scalars of one element after the other.
+    A Composite is evaluated node by node on whole arrays. If an op has a true attribute `on_arrays`, its method `value`
+    is called with whole arrays, converted to the output dtype. For any other op, the method `impl` is called with the
+    NumPy scalars of each element.
     """
     inner = getattr(op, "fgraph", None)
     if inner is not None:
@@ -182,10 +183,10 @@ def check_divisor(op, inputs, shape, name):
     op : ScalarOp
     inputs : list of numpy.ndarray
     shape : tuple of int
-        The shape of the result. If it has no elements, there is no division.
+        The shape of the result. If it has no elements, nothing is divided, and no error is raised.
     name : str or None
-        The name of the divisor in the error message. None if the op computes the divisor itself: then the message does
-        not name an element.
+        The name of the divisor in the error message. If the op computes the divisor itself, it is None, and the message
+        does not name an element.
     """
     if not isinstance(op, RealDivision) or np.result_type(*inputs).kind not in "biu" or 0 in shape:
         return
@@ -198,7 +199,7 @@ def check_divisor(op, inputs, shape, name):
 
 
 def _narrow(value, dtype):
-    """Convert `value` to `dtype`. An out-of-range integer wraps around as in C."""
+    """Convert `value` to `dtype`. An integer that is out of range wraps around as in C."""
     value = np.asarray(value)
     if value.dtype.kind == "c" and dtype.kind != "c":
         value = value.real

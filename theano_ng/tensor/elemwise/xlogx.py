@@ -19,7 +19,7 @@ class XlogX(scal.UnaryScalarOp):
 
     @staticmethod
     def st_impl(x):
-        """Return the value of the op for one number."""
+        """Return the value of the op for a number."""
         return 0.0 if x == 0.0 else _times_log(x, x)
 
     def impl(self, x):
@@ -46,7 +46,7 @@ class XlogY0(scal.BinaryScalarOp):
 
     @staticmethod
     def st_impl(x, y):
-        """Return the value of the op for two numbers."""
+        """Return the value of the op for a pair of numbers."""
         return 0.0 if x == 0.0 else _times_log(x, y)
 
     def impl(self, x, y):

@@ -1,4 +1,4 @@
-"""Indexing: parts of tensors, and increments of them.
+"""Indexing: reading parts of tensors, and incrementing or setting them.
 
 ==============  ======================================================================
 `index_lists`   helpers of Ops and rewrites: index lists, their inputs, slices in canonical form

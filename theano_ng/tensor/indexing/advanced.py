@@ -52,7 +52,7 @@ __all__ = [
 
 
 def _sum_grad_over_bcasted_dims(x, gx):
-    """Return gx summed over the dimensions in which x was broadcast, so that it has the shape of x."""
+    """Return gx, summed over the dimensions in which x was broadcast. The result has the shape of x."""
     return sum_over_repeated(gx, x)
 
 
@@ -61,7 +61,7 @@ def _check_dtypes(x, y, set_instead_of_inc):
 
 
 def _target(x, y, inplace):
-    """Return the array to write to, and the value to write, for `perform`."""
+    """Return the array to which `perform` writes, and the value that it writes."""
     if not inplace:
         return x.copy(), y
     if not x.flags.writeable:
@@ -72,10 +72,10 @@ def _target(x, y, inplace):
 def _write(x, index, y, set_instead_of_inc):
     """Execute ``x[index] = y`` or the increment, in C order of the indexed part.
 
-    If several elements are set at one position, the last one remains.
+    If several elements are written to one position, the last element remains.
     """
     index = tuple(np.array(entry, order="C") if isinstance(entry, np.ndarray) else entry for entry in index)
-    # Broadcast y here: np.add.at does it wrongly if x and y are vectors and the index is a matrix.
+    # Broadcast y here, because np.add.at gives a wrong result if x and y are vectors and the index is a matrix.
     y = np.broadcast_to(y, x[index].shape)
     if set_instead_of_inc:
         x[index] = y
@@ -84,9 +84,9 @@ def _write(x, index, y, set_instead_of_inc):
 
 
 def zeros_for_gradient(x):
-    """Return zeros like x, to which the gradient with respect to a part of x is added.
+    """Return zeros with the shape of x, to which the gradient with respect to a part of x is added.
 
-    The tag records that the added value always has the shape of the part, so that no dimension is repeated.
+    The tag records that the added value always has the shape of the part, so that none of its dimensions is repeated.
     """
     zeros = x.zeros_like()
     zeros.tag.takes_whole_parts = True
@@ -94,7 +94,7 @@ def zeros_for_gradient(x):
 
 
 def gradient_by_value(gy, x, y):
-    """Return the gradient with respect to y of an increment of a part of x by y.
+    """Return the gradient with respect to y, where y increments a part of x.
 
     `gy` is the gradient with respect to the part.
     """
@@ -102,7 +102,7 @@ def gradient_by_value(gy, x, y):
 
 
 def _increment_grads(op, inputs, gz, part):
-    """Return the gradients of an increment. `part` is the Op that reads the elements that `op` writes."""
+    """Return the gradients of an increment. `part` is an Op that reads the elements that `op` writes."""
     x, y, rest = inputs[0], inputs[1], inputs[2:]
     if x.dtype in DISCRETE:
         gx, gy = x.zeros_like(dtype=config.floatX), y.zeros_like(dtype=config.floatX)
@@ -121,14 +121,17 @@ def _increment_grads(op, inputs, gz, part):
 
 
 def _may_repeat(index):
-    """Return True if an index may contain the same position twice. Only arrays of integers can."""
+    """Return True if an index may contain the same position twice.
+
+    Only arrays of integers can contain a position twice.
+    """
     arrays = [entry for entry in index if isinstance(entry.type, TensorType)]
     integers = [entry for entry in arrays if not is_mask(entry)]
     if all(all(entry.broadcastable) for entry in integers):
         return False
     if len(integers) == len(arrays) and all(isinstance(entry, Constant) for entry in integers):
         places = np.stack([data.ravel() for data in np.broadcast_arrays(*[entry.data for entry in integers])])
-        # A negative and a non-negative index may mean the same position.
+        # A negative and a non-negative index may refer to the same position.
         if ((places >= 0).all(1) | (places < 0).all(1)).all():
             return np.unique(places, axis=1).shape != places.shape
     return True
@@ -137,10 +140,10 @@ def _may_repeat(index):
 def _is_kept(op, part, x, values, index):
     """Return a mask of the values that remain after ``x[index] = values``.
 
-    If several values are written to one position, only the last one remains.
+    If several values are written to one position, only the last value remains.
     """
     if part is advanced_subtensor1:
-        # The index selects whole rows, so the rows are numbered, not the elements.
+        # The index selects whole rows, so number the rows instead of the elements.
         numbers, order = arange(values.shape[0]), [0, *["x"] * (x.ndim - 1)]
         written = type(op)(set_instead_of_inc=True)(zeros(x.shape[:1], dtype="int64"), numbers, *index)
     else:
@@ -244,7 +247,7 @@ advanced_subtensor1 = AdvancedSubtensor1()
 
 
 def _inc_code(op):
-    """Return the native code of an Op that writes indexed elements of its input (in place) or of a copy."""
+    """Return the native code of an Op that writes indexed elements, either into its input (in place) or into a copy."""
     return NativeCode(
         "theano_ng.tensor.native.subtensor:inc",
         in_place=bool(op.inplace),
@@ -253,16 +256,16 @@ def _inc_code(op):
 
 
 class AdvancedIncSubtensor1(NativeOp, Op):
-    """An Op that increments or sets rows: for ``(x, y, ilist)`` it returns x with y added to ``x[ilist]``.
+    """An Op that increments or sets rows: for ``(x, y, ilist)``, it returns x with y added to ``x[ilist]``.
 
-    A row whose index is repeated is incremented repeatedly.
+    If an index occurs several times, its row is incremented several times.
 
     Parameters
     ----------
     inplace : bool
         Whether to change x itself instead of a copy.
     set_instead_of_inc : bool
-        Whether to set the rows to y. A row whose index is repeated gets the last value.
+        Whether to set the rows to y. If an index occurs several times, its row gets the last value.
     """
 
     check_input = False
@@ -302,7 +305,7 @@ class AdvancedIncSubtensor1(NativeOp, Op):
         return _inc_code(self)
 
     def copy_of_x(self, x):
-        """Return the C expression for a copy of the array `x`."""
+        """Return a C expression for a copy of the array `x`."""
         return "(PyArrayObject *)PyArray_FromAny((PyObject *)%s, NULL, 0, 0, NPY_ARRAY_ENSURECOPY, NULL)" % x
 
     def perform(self, node, inp, out_, params=None):
@@ -333,9 +336,9 @@ advanced_set_subtensor1 = AdvancedIncSubtensor1(set_instead_of_inc=True)
 
 
 def _check_index(x, index):
-    """Raise IndexError for masks whose shape differs from the indexed dimensions, and for indices that are too large.
+    """Raise IndexError if a mask does not have the shape of the indexed dimensions, or if an index is too large.
 
-    NumPy accepts such masks if they are empty.
+    NumPy accepts masks with other shapes if they are empty.
     """
     _check_unsigned(index)
     axis = 0
@@ -369,7 +372,8 @@ class BaseAdvancedSubtensor(NativeOp, Op):
     def perform(self, node, inputs, out_):
         _check_index(inputs[0], inputs[1:])
         result = inputs[0][tuple(inputs[1:])]
-        # NumPy returns a scalar for a single element, a view for an index without arrays, and various memory layouts.
+        # NumPy returns a scalar for a single element and a view for an index without arrays. The memory layout may
+        # vary.
         result = np.asarray(result, order="C")
         out_[0][0] = result.copy() if result.base is not None and np.may_share_memory(result, inputs[0]) else result
 
@@ -389,8 +393,8 @@ class BaseAdvancedSubtensor(NativeOp, Op):
                     raise ShapeError("the length of the slice %s is known only at run time" % (entry,))
                 sizes.append(as_tensor_variable(slice_length(fields, ishapes[0][axis])))
         shapes = {id(inp): shp for inp, shp in zip(index, ishapes[1:])}
-        # Each joint dimension has the length of the arrays that are not broadcastable in it. At run time, the length of
-        # such an array can be 1, too.
+        # Each joint dimension has the length of an array that is not broadcastable in this dimension. At run time, the
+        # length of such an array may also be 1.
         known = [
             ((False,), (a.sum(dtype="int64"),)) if is_mask(a) else (a.broadcastable, shapes[id(a)]) for a in arrays
         ]
@@ -449,7 +453,7 @@ class AdvancedBooleanSubtensor(BaseAdvancedSubtensor):
 
 
 class BaseAdvancedIncSubtensor(NativeOp, Op):
-    """The base class of Ops that increment or set the elements at an advanced index; inputs: ``(x, y, *index)``.
+    """The base class of Ops that increment or set the elements at an advanced index. The inputs are ``(x, y, *index)``.
 
     An element that is indexed twice is incremented twice.
 

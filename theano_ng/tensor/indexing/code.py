@@ -1,7 +1,8 @@
 """Hooks by which subclasses of IncSubtensor change parts of its C code, for other kinds of arrays or ways of writing.
 
-IncSubtensor itself has native code. A subclass that overrides a hook of `IncSubtensorHooks` is compiled instead. Its C
-code consists of the hooks and of `index_code`, which computes the shape, strides and offset of the indexed part.
+IncSubtensor itself has native code. If a subclass overrides a hook of `IncSubtensorHooks`, C code is compiled instead.
+This code consists of the results of the hooks and of `index_code`, which computes the shape, strides and offset of the
+indexed part.
 """
 
 from theano_ng.gof.type import Type
@@ -39,13 +40,13 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
     Parameters
     ----------
     idx_list : tuple
-        As for `Subtensor`: a type for each index that is an input, None, and slices of these.
+        The `idx_list` of `Subtensor`: a type for each index that is an input, None, and slices of types and None.
     x : str
         C name of the array.
     indices : sequence of str
-        C names of the index inputs, which are C integers.
+        The C names of the index inputs, which are C integers.
     fail : str
-        C statement that is executed after an error.
+        A C statement that is executed after an error.
     c_prefix : str
         ``<c_prefix>_DIMS(x)`` and ``<c_prefix>_STRIDES(x)`` are the shape and strides of the array.
     strides_mul : int
@@ -54,7 +55,8 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
     Returns
     -------
     str
-        The statements set ``xview_dims``, ``xview_strides`` and ``xview_offset``, which must be declared.
+        C statements that set ``xview_dims``, ``xview_strides`` and ``xview_offset``. The caller must declare these
+        variables.
     """
     remaining = iter(indices)
     lines = ["xview_offset = 0;"]
@@ -74,7 +76,7 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
             stride="%s_STRIDES(%s)[%d] * %d" % (c_prefix, x, axis, strides_mul),
         )
         if isinstance(entry, slice):
-            # The inputs are consumed in this order.
+            # The inputs are used in this order.
             start, stop, step = (field(part, None) for part in (entry.start, entry.stop, entry.step))
             words.update(
                 step=step or "1",
@@ -129,7 +131,10 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
 
 
 class IncSubtensorHooks:
-    """The hooks for parts of the C code of an IncSubtensor. ``zview`` is the C name of the part that is written."""
+    """The methods that return parts of the C code of an IncSubtensor.
+
+    ``zview`` is the C name of the part that is written.
+    """
 
     def do_type_checking(self, node):
         """Check that `c_code` supports the types of a node.
@@ -137,17 +142,17 @@ class IncSubtensorHooks:
         Raises
         ------
         NotImplementedError
-            If it does not support them. The node then runs in Python.
+            If the types are not supported. The node then runs in Python.
         """
         if not isinstance(node.inputs[0].type, TensorType):
             raise NotImplementedError("IncSubtensor of %s" % (node.inputs[0].type,))
 
     def decl_view(self):
-        """Return the C declaration of ``zview``, initialized to NULL."""
+        """Return a C declaration of ``zview``, initialized to NULL."""
         return "PyArrayObject * zview = NULL;"
 
     def copy_of_x(self, x):
-        """Return the C expression for a copy of the array `x`.
+        """Return a C expression for a copy of the array `x`.
 
         Parameters
         ----------
@@ -157,14 +162,14 @@ class IncSubtensorHooks:
         return "(PyArrayObject *)PyArray_FromAny((PyObject *)%s, NULL, 0, 0, NPY_ARRAY_ENSURECOPY, NULL)" % x
 
     def get_helper_c_code_args(self):
-        """Return a dict with the arguments `c_prefix` and `strides_mul` of `helper_c_code`; see `index_code`."""
+        """Return a dict with the arguments `c_prefix` and `strides_mul` of `helper_c_code`. See `index_code`."""
         return {"c_prefix": "PyArray", "strides_mul": 1}
 
     def helper_c_code(self, node, name, inputs, outputs, sub, idx_list, view_ndim, c_prefix="PyArray", strides_mul=1):
         """Return C code that computes the position of the indexed part.
 
-        It sets the shape (``xview_dims``), the strides (``xview_strides``) and the offset (``xview_offset``), the last
-        two in bytes.
+        The code sets the shape (``xview_dims``), the strides (``xview_strides``) and the offset (``xview_offset``). The
+        strides and the offset are in bytes.
 
         Parameters
         ----------
@@ -173,10 +178,10 @@ class IncSubtensorHooks:
         inputs, outputs : list of str
             C names. ``outputs[0]`` is the array, ``inputs[2:]`` are the indices.
         sub : dict
-            Must contain ``fail``.
+            A dict that contains ``fail``.
         idx_list : tuple
         view_ndim : int
-            Number of dimensions of the part.
+            The number of dimensions of the part.
         c_prefix, strides_mul
             See `index_code`.
         """
@@ -184,14 +189,14 @@ class IncSubtensorHooks:
         return "%s\n%s" % (declare, index_code(idx_list, outputs[0], inputs[2:], sub["fail"], c_prefix, strides_mul))
 
     def make_view_array(self, x, view_ndim):
-        """Return the C expression for a view of the array `x`. Its shape, strides and data are set afterwards.
+        """Return a C expression for a view of the array `x`. Later code sets the shape, strides and data of the view.
 
         Parameters
         ----------
         x : str
             C name of the array.
         view_ndim : int
-            Number of dimensions of the view, at most that of x.
+            The number of dimensions of the view, which is not greater than the number of dimensions of x.
         """
         return (
             "(Py_INCREF(PyArray_DESCR(%(x)s)), (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(%(x)s), %(n)s, "
@@ -200,12 +205,12 @@ class IncSubtensorHooks:
         )
 
     def copy_into(self, view, source):
-        """Return the C expression that copies one array into another, with broadcasting. Its value is 0 on success.
+        """Return a C expression that copies one array into another array, with broadcasting. Its value is 0 on success.
 
         Parameters
         ----------
         view, source : str
-            C names of the arrays.
+            The C names of the arrays.
         """
         return "PyArray_CopyInto(%s, %s)" % (view, source)
 
@@ -217,9 +222,9 @@ class IncSubtensorHooks:
         name : str
             The name of the node.
         x : str
-            C name of the array.
+            The C name of the array.
         fail : str
-            C statement that is executed after an error.
+            A C statement that is executed after an error.
         """
         return """
         {
@@ -234,7 +239,7 @@ class IncSubtensorHooks:
         """ % dict(x=x, fail=fail)
 
     def _set_view(self, c_prefix):
-        if c_prefix != "PyArray":  # another kind of array: make_view_array itself uses the xview variables
+        if c_prefix != "PyArray":  # For another kind of array, make_view_array itself uses the xview variables.
             return ""
         return """
         for (int i = 0; i < PyArray_NDIM(zview); i++) {
@@ -250,7 +255,7 @@ class IncSubtensorHooks:
         return any(getattr(type(self), hook) is not getattr(IncSubtensorHooks, hook) for hook in HOOKS)
 
     def hooked_c_code(self, node, name, inputs, outputs, sub):
-        """Return the C code that is composed of the hooks; see `CLinkerOp.c_code`."""
+        """Return the C code that is composed of the results of the hooks. See `CLinkerOp.c_code`."""
         try:
             self.do_type_checking(node)
         except NotImplementedError as error:
@@ -313,7 +318,10 @@ class IncSubtensorHooks:
         )
 
     def c_support_code(self):
-        """Return the C helper function for indices if a subclass overrides a hook, else raise MethodNotDefined."""
+        """Return the C helper function for indices if a subclass overrides a hook.
+
+        Otherwise, raise MethodNotDefined.
+        """
         if not self.has_own_code():
             raise MethodNotDefined("c_support_code", type(self), type(self).__name__)
         return _SUPPORT

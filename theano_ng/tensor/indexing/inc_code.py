@@ -11,9 +11,9 @@ def inc_code():
     Returns
     -------
     str
-        Support code without Python or NumPy headers. ``inc_row_for('f', 4)`` returns a function
-        ``(n, dst, dst_stride, src, src_stride)`` that adds n numbers; the strides are in bytes. The kinds are 'b', 'i',
-        'u', 'f' (of 2, 4 or 8 bytes) and 'c'. For other arguments it returns NULL.
+        Support code without Python or NumPy headers. ``inc_row_for('f', 4)`` returns a function ``(n, dst, dst_stride,
+        src, src_stride)`` that adds n numbers, with strides in bytes. The kinds are 'b', 'i', 'u', 'f' (of 2, 4 or 8
+        bytes) and 'c'. For other arguments, ``inc_row_for`` returns NULL.
     """
     with open(
         os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "inc_code.h")

@@ -1,4 +1,4 @@
-"""Helper functions of indexing Ops and rewrites: index lists, their inputs, slices in canonical form."""
+"""Helper functions for indexing Ops and rewriting rules: index lists, their inputs, slices in canonical form."""
 
 import numpy as np
 
@@ -29,17 +29,17 @@ __all__ = [
 
 
 class AdvancedIndexingError(TypeError):
-    """Raised if an Op for basic indexing gets an index that needs advanced indexing."""
+    """The exception for an Op for basic indexing that gets an index which needs advanced indexing."""
 
 
 class AdvancedBooleanIndexingError(TypeError):
-    """Raised if an Op for integer indexing gets a boolean mask."""
+    """The exception for an Op for integer indexing that gets a boolean mask."""
 
 
 class ScalarInputsOp(NativeOp):
     """A native Op with Scalar variables among its inputs.
 
-    In a compiled module these are C numbers; `c_code` converts them to Python objects for the native function.
+    In a compiled module, these inputs are C numbers. `c_code` converts them to Python objects for the native function.
     """
 
     @equivalent_to_native
@@ -75,12 +75,12 @@ def get_idx_list(inputs, idx_list, get_count=False):
 
     Parameters
     ----------
-    inputs : list
+    The inputs of the node. The first input, which is the indexed tensor, is skipped.
         The inputs of the node; the first one (the indexed tensor) is skipped.
     idx_list : tuple
-        The template of the Op: integers, types, and slices of them.
+        The template of the Op: integers, types, and slices of integers and types.
     get_count : bool
-        Whether to return the number of inputs that the template consumes instead.
+        If True, return the number of inputs that the template uses, instead of the filled template.
 
     Returns
     -------
@@ -103,17 +103,20 @@ def get_idx_list(inputs, idx_list, get_count=False):
 
 
 def clipped(value):
-    """Clip a field of a slice to the range of int64. The slice does not change, since no dimension is longer."""
+    """Clip a start, stop or step to the range of int64.
+
+    The slice selects the same elements, because no dimension is longer.
+    """
     return min(max(int(value), -(2**63)), 2**63 - 1)
 
 
 def checked(value):
-    """Return an integer index after a check.
+    """Check an integer index, and return it as an int.
 
     Raises
     ------
     IndexError
-        If it does not fit an int64.
+        If the index does not fit into an int64.
     """
     if clipped(value) != value:
         raise IndexError("the index %d does not fit into an index-sized integer" % value)
@@ -121,7 +124,10 @@ def checked(value):
 
 
 def as_index_constant(a):
-    """Convert an index, or the fields of a slice, to variables. Python integers become int64 Scalar constants."""
+    """Convert an index, or the start, stop and step of a slice, to variables.
+
+    Integers become int64 Scalar constants.
+    """
     if a is None:
         return None
     if isinstance(a, slice):
@@ -136,7 +142,7 @@ def as_index_constant(a):
 
 
 def make_constant(args):
-    """Convert integers among indices, also inside slices, to int64 Scalar constants. Other indices do not change."""
+    """Convert integers among indices, also inside slices, to int64 Scalar constants. Other indices are unchanged."""
 
     def convert(a):
         return as_index_constant(a) if is_integer(a) else a
@@ -155,7 +161,7 @@ def as_index_variable(idx):
     Raises
     ------
     TypeError
-        If a tensor is neither integer nor boolean.
+        If a tensor contains neither integers nor booleans.
     """
     if idx is None:
         return NoneConst.clone()
@@ -179,12 +185,14 @@ def as_index_variable(idx):
 
 
 def check_and_reject_bool(args_el):
-    """Raise TypeError for Python booleans in an index, also in nested lists. Masks must be NumPy arrays or tensors.
+    """Raise TypeError if an index contains a Python boolean, also in nested lists.
+
+    Masks must be NumPy arrays or tensors.
 
     Raises
     ------
     TypeError
-        If there is a boolean.
+        If the index contains a Python boolean.
     """
     stack = [args_el]
     while stack:
@@ -222,7 +230,7 @@ def consumed(idx):
 
 
 def check_advanced_indexing_dimensions(input, idx_list):
-    """Check that an index fits the number of dimensions, and that masks fit the known lengths.
+    """Check that an index fits the number of dimensions, and that masks have the known lengths of the dimensions.
 
     Raises
     ------
@@ -252,11 +260,12 @@ def check_advanced_indexing_dimensions(input, idx_list):
 
 # ---------------------------------------------------------------- slices in canonical form
 #
-# A field is a Python integer if it is known, else an integer tensor. So the formulas for known slices are simple.
+# A start, stop or step is a Python integer if it is known, and an integer tensor otherwise. So the expressions for
+# known slices remain simple.
 
 
 def _field(value):
-    """Return a field of a slice as an int, an integer tensor, or None."""
+    """Return a start, stop or step of a slice as an int, an integer tensor, or None."""
     if value is None or is_integer(value):
         return None if value is None else int(value)
     if isinstance(value, Variable) and isinstance(value.type, NoneTypeT):
@@ -265,7 +274,7 @@ def _field(value):
         return int(get_scalar_constant_value(value))
     except NotScalarConstantError:
         value = as_tensor_variable(value)
-    # Clip and cast uint64, since operations of uint64 and int64 give float64.
+    # Clip and cast uint64, because operations on uint64 and int64 return float64.
     return cast(minimum(value, np.uint64(2**63 - 1)), "int64") if value.dtype == "uint64" else value
 
 
@@ -278,14 +287,14 @@ def _max(a, b):
 
 
 def _if_negative(value, then, otherwise):
-    """Return ``then()`` if ``value < 0``, else ``otherwise()``. For a symbolic value, return a switch."""
+    """Return ``then()`` if ``value < 0``, and ``otherwise()`` if not. For a symbolic value, return a switch of both."""
     if isinstance(value, int):
         return then() if value < 0 else otherwise()
     return switch(lt(value, 0), then(), otherwise())
 
 
 def _forward(start, stop, step, length):
-    """Return (start, stop) of a slice with positive step, normalized to ``0 <= start <= stop <= length``."""
+    """Return (start, stop) of a slice with a positive step, normalized to ``0 <= start <= stop <= length``."""
     if start is None or (isinstance(start, int) and start == 0):
         low = 0
     else:
@@ -297,9 +306,9 @@ def _forward(start, stop, step, length):
 
 
 def _backward(start, stop, step, length):
-    """Return (start, stop) of the slice with the positive step ``-step`` that has the same elements as a given slice.
+    """Return (start, stop) of the slice with the step ``-step`` that selects the same elements as a given slice.
 
-    The given slice has the negative step `step`.
+    The step of the given slice, `step`, is negative, so ``-step`` is positive.
     """
     step = -step
     last = length - 1
@@ -330,8 +339,9 @@ def get_canonical_form_slice(theslice, length):
     Returns
     -------
     tuple (slice or index, direction)
-        ``x[theslice]`` is ``x[slice][::direction]``. The direction is 1 or -1, or a variable if the step is a variable.
-        An integer index becomes non-negative; its direction is 1. Fields are Python integers if they are known.
+        ``x[theslice]`` equals ``x[slice][::direction]``. The direction is 1 or -1, or a variable if the step is a
+        variable. An integer index becomes non-negative, and its direction is 1. Fields are Python integers if they are
+        known.
     """
     length_ = _field(length)
     if not isinstance(theslice, slice):
@@ -346,7 +356,8 @@ def get_canonical_form_slice(theslice, length):
         if step > 0:
             return slice(*_forward(start, stop, step, length_), step), 1
         if step < -(2**31):
-            # The step is beyond the length: limit it, so that sums with it do not overflow. The slice is the same.
+            # The absolute value of the step exceeds the length. Limit the step, so that sums with it do not overflow.
+            # The slice is the same.
             step = _max(step, -1 - length_)
         return slice(*_backward(start, stop, step, length_), -step), -1
     step = _max(_min(step, length_ + 1), -1 - length_)
@@ -360,7 +371,7 @@ def get_canonical_form_slice(theslice, length):
 
 
 def slice_length(theslice, length):
-    """Return the number of elements that a slice selects from a dimension, as an int if it is known."""
+    """Return the number of elements that a slice selects from a dimension. It is an int if it is known."""
     if all(_field(field) is None for field in (theslice.start, theslice.stop, theslice.step)):
         return length
     canonical = get_canonical_form_slice(theslice, length)[0]
@@ -373,7 +384,10 @@ def slice_length(theslice, length):
 
 
 def slice_of(idx):
-    """Return the index of an advanced Op as a Python slice of integers and variables, or None if it is unknown."""
+    """Return an index of an advanced Op as a Python slice of integers and variables.
+
+    Return None if the slice is not known.
+    """
     if isinstance(idx, slice):
         return idx
     if isinstance(idx, Constant):
@@ -384,7 +398,7 @@ def slice_of(idx):
 
 
 def selects_only_element(theslice):
-    """Return True if a slice certainly selects the element of a dimension of length 1."""
+    """Return True if a slice is known to select the element of a dimension of length 1."""
     if theslice is None:
         return False
     fields = [_field(field) for field in (theslice.start, theslice.stop, theslice.step)]
@@ -394,15 +408,15 @@ def selects_only_element(theslice):
 
 
 def within(indices, count, mode):
-    """Apply a mode to the indices that are not in ``0 .. count - 1``.
+    """Adjust the indices that are not in ``0 .. count - 1``, by a mode of `take`.
 
     Parameters
     ----------
     indices : integer tensor
     count : int or integer scalar variable
     mode : {"raise", "wrap", "clip"}
-        "raise" does not change the indices. "wrap" replaces them by their values modulo `count`, "clip" by the nearest
-        valid index.
+        "raise" does not change the indices. "wrap" replaces them by their values modulo `count`. "clip" replaces them
+        by the nearest valid index.
 
     Returns
     -------
@@ -411,11 +425,11 @@ def within(indices, count, mode):
     """
     if mode == "raise":
         return indices
-    # `count` need not fit the dtype of the indices. int64 and uint64 have no common integer dtype.
+    # The dtype of the indices may be too small for `count`. int64 and uint64 have no common integer dtype.
     wide = "uint64" if indices.dtype == "uint64" else "int64"
     indices, count = cast(indices, wide), cast(count, wide)
     if mode == "wrap":
-        # If count is 0, the result is the index 0. It is out of bounds, so the indexing fails.
+        # If count is 0, the result contains the index 0. It is out of bounds, so the indexing raises an error.
         return indices % maximum(count, constant(1, dtype=wide))
     last = count - constant(1, dtype=wide)
     return minimum(indices, last) if wide == "uint64" else minimum(maximum(indices, constant(0, dtype=wide)), last)
@@ -425,7 +439,7 @@ def within(indices, count, mode):
 
 
 def advanced_layout(ndim, idx):
-    """Return the composition of the dimensions of an advanced indexing's result.
+    """Return how the dimensions of an advanced indexing's result are composed.
 
     Parameters
     ----------
@@ -437,8 +451,8 @@ def advanced_layout(ndim, idx):
     -------
     tuple (rest, position, arrays)
         `rest` is a list with a pair for each dimension that no array indexes. The pair consists of the axis (None for a
-        new axis) and the slice index (None if there is none). `position` is the number of dimensions of `rest` that
-        precede the joint dimensions of the arrays. `arrays` are the integer and boolean index arrays.
+        new axis) and the slice index (None if there is no slice). `position` is the number of dimensions of `rest` that
+        precede the joint dimensions of the arrays. `arrays` is the list of the integer and boolean index arrays.
     """
     rest, arrays, axis, position, last, together = [], [], 0, 0, None, True
     for place, entry in enumerate(idx):
@@ -483,7 +497,7 @@ def adv_index_broadcastable_pattern(a, idx):
 
 
 def check_increment_dtypes(x, y, set_instead_of_inc):
-    """Raise TypeError if the dtype of y cannot be converted to that of x, the tensor to which y is written."""
+    """Raise TypeError if the dtype of y cannot be converted to the dtype of x, the tensor to which y is written."""
     complex_loss = y.dtype.startswith("complex") and not x.dtype.startswith("complex")
     if complex_loss or (
         not set_instead_of_inc

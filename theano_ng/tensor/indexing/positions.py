@@ -30,8 +30,7 @@ __all__ = ["SearchsortedOp", "searchsorted", "UnravelIndex", "unravel_index", "R
 class SearchsortedOp(NativeOp, Op):
     """An Op that finds the positions at which elements would be inserted in a sorted vector.
 
-    Inputs: the sorted vector, the elements, and optionally the int64 indices
-    that sort the vector.
+    Inputs: the sorted vector, the elements, and optionally the int64 indices that sort the vector.
 
     Parameters
     ----------
@@ -77,7 +76,7 @@ class SearchsortedOp(NativeOp, Op):
         return [[True], [True], [False]][: len(node.inputs)]
 
     def grad(self, inputs, output_gradients):
-        # The result is a step function: its gradient is zero almost everywhere.
+        # The result is a step function, so its gradient is zero almost everywhere.
         grads = [
             x.zeros_like(dtype=config.floatX) if not x.dtype.startswith(("float", "complex")) else x.zeros_like()
             for x in inputs[:2]
@@ -96,17 +95,17 @@ def searchsorted(x: TensorLike, v: TensorLike, side: str = "left", sorter: Tenso
     Parameters
     ----------
     x : vector
-        Must be sorted in increasing order, unless `sorter` is given.
+        The vector must be sorted in increasing order, unless `sorter` is given.
     v : tensor_like
     side : {'left', 'right'}
-        Whether to return the first or the last suitable position.
+        Whether to return the first ('left') or the last ('right') suitable position.
     sorter : integer vector, optional
-        Indices that sort `x`.
+        The indices that sort `x`.
 
     Returns
     -------
     TensorVariable
-        int64, of the shape of `v`.
+        An int64 tensor with the shape of `v`.
 
     Examples
     --------
@@ -132,7 +131,7 @@ def _integers(op, x, what):
 
 
 class UnravelIndex(NativeOp, Op):
-    """An Op that converts flat indices to coordinates; inputs: indices, lengths of the axes.
+    """An Op that converts flat indices to coordinates. The inputs are the indices and the lengths of the axes.
 
     Parameters
     ----------
@@ -164,7 +163,7 @@ class UnravelIndex(NativeOp, Op):
             raise ValueError("unravel_index: dims has %d elements, expected %d" % (len(dims), self.ndim))
         found = np.unravel_index(indices, tuple(int(n) for n in dims), order=self.order)
         for cell, value in zip(out, found):
-            # Copy, since NumPy returns read-only views of one array.
+            # Copy the values, because NumPy returns read-only views of one array.
             cell[0] = np.array(value, dtype="int64")
 
     def infer_shape(self, node, input_shapes):
@@ -186,17 +185,16 @@ def unravel_index(
     ----------
     indices : integer tensor_like
     dims : tuple of int, or integer vector
-        Lengths of the axes.
+        The lengths of the axes.
     order : {'C', 'F'}
-        The axis that varies fastest: the last one for 'C', the first one for 'F'.
+        The axis that varies fastest: the last axis for 'C', the first axis for 'F'.
     ndim : int, optional
-        The length of `dims`; required if it is not known while the graph is
-        built.
+        The length of `dims`. It is required if it is not known while the graph is built.
 
     Returns
     -------
     tuple of TensorVariable
-        int64, of the shape of `indices`.
+        int64 tensors with the shape of `indices`.
 
     See Also
     --------
@@ -219,7 +217,7 @@ def unravel_index(
 
 
 class RavelMultiIndex(NativeOp, Op):
-    """An Op that converts coordinates to flat indices; inputs: coordinates, lengths of the axes.
+    """An Op that converts coordinates to flat indices. The inputs are the coordinates and the lengths of the axes.
 
     Parameters
     ----------
@@ -290,18 +288,17 @@ def ravel_multi_index(
     multi_index : tuple of integer tensor_like
         The coordinates along each axis.
     dims : tuple of int, or integer vector
-        Lengths of the axes.
+        The lengths of the axes.
     mode : {'raise', 'wrap', 'clip'} or tuple of these
-        The treatment of an index out of range: an error, the index modulo the
-        length, or the nearest valid index (0 for a negative one).  A tuple has
-        a mode for each axis.
+        The treatment of an index that is out of range. 'raise': an error; 'wrap': the index modulo the length; 'clip':
+        the nearest valid index. A tuple contains a mode for each axis.
     order : {'C', 'F'}
-        The axis that varies fastest: the last one for 'C', the first one for 'F'.
+        The axis that varies fastest: the last axis for 'C', the first axis for 'F'.
 
     Returns
     -------
     TensorVariable
-        int64, of the shape of the indices.
+        An int64 tensor with the shape of the indices.
 
     See Also
     --------

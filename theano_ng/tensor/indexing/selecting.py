@@ -43,7 +43,7 @@ __all__ = [
 class Nonzero(NativeOp, Op):
     """An Op that returns the indices of the nonzero elements: one int64 vector per dimension.
 
-    Nodes made by Theano have a single output, the matrix of these vectors.
+    A node that Theano pickled has a single output, the matrix of these vectors.
     """
 
     __props__ = ()
@@ -88,7 +88,7 @@ def nonzero(a: TensorLike, return_matrix: bool = False) -> Any:
     Returns
     -------
     tuple of int64 vectors, or int64 matrix
-        Usable as an index: ``a[nonzero(a)]``.
+        The result can be used as an index: ``a[nonzero(a)]``.
     """
     found = _nonzero(a)
     found = tuple(found) if isinstance(found, (list, tuple)) else (found,)
@@ -105,7 +105,7 @@ def flatnonzero(a: TensorLike) -> TensorVariable:
     Parameters
     ----------
     a : tensor_like
-        Must not be 0-d.
+        The tensor, which must not be 0-d.
 
     Returns
     -------
@@ -135,8 +135,8 @@ def nonzero_values(a: TensorLike) -> TensorVariable:
 class Choose(NativeOp, Op):
     """An Op that builds an array from an index array and several choices: ``Choose(mode)(a, choices)``.
 
-    The choices are a list of tensors, or one tensor that contains them along its first dimension. They are converted to
-    a common dtype.
+    The choices are a list of tensors, or one tensor that contains the choices along its first dimension. They are
+    converted to a common dtype.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Choose(NativeOp, Op):
         self.mode = mode
 
     def make_node(self, a, choices, *others):
-        # A call with the inputs of a node passes the choices one by one.
+        # If the Op is called with the inputs of a node, the choices are separate arguments.
         if others:
             choices = [choices, *others]
         a = as_tensor_variable(a)
@@ -171,7 +171,7 @@ class Choose(NativeOp, Op):
             dtype = choices.dtype
             patterns = [choices.broadcastable[1:]]
             choices = [choices]
-        # The result has the common shape of the index and the choices.
+        # The result has the shape to which the index and the choices are broadcast.
         patterns.append(a.broadcastable)
         ndim = max(len(p) for p in patterns)
         flags = [all(p[i - ndim] for p in patterns if len(p) >= ndim - i) for i in range(ndim)]
@@ -190,7 +190,7 @@ class Choose(NativeOp, Op):
         # If `a` is followed by several inputs, each is a choice. A single input contains the choices along its axis 0.
         choices = inputs[1:] if len(inputs) > 2 else list(inputs[1])
         n = len(choices)
-        # numpy.choose is not used, since it supports at most 32 choices.
+        # Do not call numpy.choose, because it supports at most 32 choices.
         shape = np.broadcast_shapes(
             a.shape, np.shape(inputs[1])[1:] if len(inputs) == 2 else (), *{c.shape for c in choices}
         )
@@ -205,7 +205,7 @@ class Choose(NativeOp, Op):
                     % (wrong[0], n - 1)
                 )
         elif result.size:
-            # A small dtype such as int8 may not hold the number of choices.
+            # A small dtype such as int8 might not be able to represent the number of choices.
             a = a if a.dtype == "uint64" else a.astype("int64")
             a = a % a.dtype.type(n) if self.mode == "wrap" else np.clip(a, 0, n - 1)
         for i, choice in enumerate(choices):
@@ -235,7 +235,7 @@ class Choose(NativeOp, Op):
         rank = arange(choices.shape[0]).dimshuffle([0] + ["x"] * gz.ndim)
         picked = eq(_pad_left(index, gz.ndim).dimshuffle(["x"] + list(range(gz.ndim))), rank)
         picked = switch(picked, gz.dimshuffle(["x"] + list(range(gz.ndim))), zero)
-        # Axis 0 counts the choices. Sum over the axes by which the choices were padded on the left.
+        # Axis 0 numbers the choices. Sum over the axes by which the choices were padded on the left.
         surplus = gz.ndim - (choices.ndim - 1)
         if surplus:
             picked = picked.sum(axis=list(range(1, 1 + surplus)))
@@ -253,7 +253,7 @@ def _pad_left(x, ndim):
 
 
 def _as_gradient(g, x):
-    """Undo the broadcasting of `x` in a gradient, and its conversion to the common dtype."""
+    """Reverse the broadcasting of `x`, and its conversion to the common dtype, in a gradient."""
     if x.dtype in DISCRETE:
         return x.zeros_like(dtype=config.floatX)
     g = sum_over_repeated(g, x)
@@ -263,14 +263,20 @@ def _as_gradient(g, x):
 
 
 def _broadcast_shape(shapes_and_flags):
-    """Return the shape to which operands of the given shapes and broadcast patterns broadcast."""
+    """Return the symbolic shape of the result of broadcasting operands.
+
+    Parameters
+    ----------
+    shapes_and_flags : list of (shape, broadcastable)
+        One pair for each operand.
+    """
     ndim = max(len(flags) for _, flags in shapes_and_flags)
     result = []
     for axis in range(ndim):
         size = None
         for shape, flags in shapes_and_flags:
             own = axis - (ndim - len(flags))
-            # The length of an operand can be 1 at run time even if its type is not broadcastable.
+            # The length of an operand may be 1 at run time even if its type is not broadcastable.
             if own >= 0 and not flags[own] and shape[own] is not size:
                 size = shape[own] if size is None else switch(eq(size, 1), shape[own], size)
         result.append(constant(1, dtype="int64") if size is None else size)
@@ -278,26 +284,25 @@ def _broadcast_shape(shapes_and_flags):
 
 
 def choose(a: TensorLike, choices: TensorLike, out: Any = None, mode: str = "raise") -> TensorVariable:
-    """Build a tensor by selecting from `choices`, like `numpy.choose`.
+    """Build a tensor by selecting elements of `choices`, as `numpy.choose`.
 
     Parameters
     ----------
     a : integer tensor_like
-        The index of a choice for each element.
+        The index of the choice for each element.
     choices : list of tensors, or tensor
-        The choices broadcast with `a`. A single tensor contains them along its
-        first dimension.
+        The choices, which are broadcast with `a`. A single tensor contains the choices along its first dimension.
     out : None
-        Must be None, since variables cannot be written to.
+        It must be None, because variables cannot be overwritten.
     mode : {'raise', 'wrap', 'clip'}
-        The treatment of an index out of [0, n-1]: an error, the index modulo n,
-        or the nearest valid index.
+        The treatment of an index that is not in [0, n-1]. 'raise': an error; 'wrap': the index modulo n; 'clip': the
+        nearest valid index.
 
     Raises
     ------
     ValueError
-        If `out` is not None; at run time, if the shapes do not broadcast, or an
-        index is out of range with mode 'raise'.
+        If `out` is not None. At run time, if the shapes cannot be broadcast, or if an index is out of range with mode
+        'raise'.
     """
     if out is not None:
         raise ValueError("choose: out=%r is not supported; a symbolic variable cannot be written to" % (out,))
@@ -320,7 +325,7 @@ class Default(Op):
 
     def perform(self, node, inp, out_):
         x, default = inp
-        # Copy: according to the view map, the result does not share memory with the second input.
+        # Copy the value, because the view map says that the result does not share memory with the second input.
         out_[0][0] = copy.copy(default) if x is None else x
 
     def grad(self, inputs, output_gradients):

@@ -1,6 +1,6 @@
 """Indexing of tensors: views by integers and slices, their increments, and the functions for users.
 
-Indexing by arrays and masks is in `indexing.advanced`; its names are available here, too.
+Indexing by arrays and masks is in `indexing.advanced`. Its names are available in this module, too.
 """
 
 from __future__ import annotations
@@ -125,12 +125,12 @@ __all__ = [
 
 integer_types = (int,)
 
-# The kinds of fields in the packed parameters; see native/subtensor.c.
+# These are the kinds of fields in the packed parameters. See native/subtensor.c.
 _NONE, _VALUE, _INPUT = 0, 1, 2
 
 
 def _hashable(idx_list):
-    """Return idx_list with tuples instead of slices, which are not hashable on every Python version."""
+    """Return idx_list with tuples instead of slices, because slices are not hashable in every Python version."""
     return tuple(
         ("slice", entry.start, entry.stop, entry.step) if isinstance(entry, slice) else entry for entry in idx_list
     )
@@ -176,7 +176,10 @@ class _BasicIndexing(ScalarInputsOp, Op):
         return ":".join("" if field is None else str(field) for field in (entry.start, entry.stop, entry.step))
 
     def _values(self, inputs):
-        """Return the index for `perform`. Integers are checked: unsigned ones may exceed the range of an index."""
+        """Return the index for `perform`.
+
+        Check that integers are in the range of an index, because unsigned integers may not be.
+        """
         return tuple(
             [entry if isinstance(entry, slice) else checked(entry) for entry in get_idx_list(inputs, self.idx_list)]
         )
@@ -230,7 +233,7 @@ class Subtensor(_BasicIndexing):
     AdvancedIndexingError
         If an entry needs advanced indexing.
     IndexError
-        If there are too many entries; at run time, if an index is out of bounds.
+        If there are too many entries. At run time, if an index is out of bounds.
     """
 
     view_map = {0: [0]}
@@ -240,12 +243,12 @@ class Subtensor(_BasicIndexing):
     _f16_ok = True
 
     def fails_on_values(self, node):
-        # An index may be out of bounds. If the indices are constant, that depends only on the shape of x.
+        # An index may be out of bounds. If the indices are constant, this depends only on the shape of x.
         return not all(isinstance(index, Constant) for index in node.inputs[1:])
 
     @staticmethod
     def convert(entry, slice_ok=True):
-        """Convert an index to an entry of idx_list: variables become Scalar types."""
+        """Convert an index to an entry of idx_list. Variables are replaced by Scalar types."""
         if entry is None and not slice_ok:
             return None
         if isinstance(entry, slice) and slice_ok:
@@ -269,7 +272,7 @@ class Subtensor(_BasicIndexing):
 
     @staticmethod
     def collapse(idxs, cond):
-        """Return the list of all indices and fields of slices for which `cond` is true, in order."""
+        """Return a list of all indices and all fields of slices for which `cond` is true, in order."""
         result = []
         for entry in idxs:
             for field in (entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,):
@@ -290,16 +293,16 @@ class Subtensor(_BasicIndexing):
         return "%s{%s}" % (type(self).__name__, self._index_text())
 
     def get_constant_idx(self, inputs, allow_partial=False, only_process_constants=False, elemwise=True):
-        """Return the idx_list with constant inputs replaced by integers.
+        """Return the idx_list, in which constant inputs are replaced by integers.
 
         Parameters
         ----------
         inputs : list
-            The inputs of the node (the first one is skipped).
+            The inputs of the node. The first input is skipped.
         allow_partial : bool
-            If True, inputs that are not constant remain variables. If False, they raise NotScalarConstantError.
+            If True, inputs that are not constant remain variables. If False, such inputs raise NotScalarConstantError.
         only_process_constants, elemwise : bool
-            As for `get_scalar_constant_value`.
+            See `get_scalar_constant_value`.
 
         Returns
         -------
@@ -411,20 +414,20 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
     Parameters
     ----------
     idx_list : sequence
-        As for `Subtensor`.
+        See `Subtensor`.
     inplace : bool
         Whether to change x itself instead of a copy.
     set_instead_of_inc : bool
         Whether to set the part to y.
     destroyhandler_tolerate_aliased : list of pairs of int, optional
-        Passed to the destroy handler: (i, j) allows input j to share memory with the destroyed input i.
+        A parameter of the destroy handler: (i, j) permits that input j shares memory with the destroyed input i.
 
     Raises
     ------
     ValueError
-        If y has more dimensions than the part; at run time, if y does not broadcast to the part.
+        If y has more dimensions than the part. At run time, if y cannot be broadcast to the part.
     TypeError
-        If the dtype of y cannot be converted to that of x.
+        If the dtype of y cannot be converted to the dtype of x.
     """
 
     check_input = False
@@ -432,7 +435,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
     __props__ = ("idx_list", "inplace", "set_instead_of_inc")
 
     def fails_on_values(self, node):
-        # An index may be out of bounds. If the indices are constant, that depends only on the shape of x.
+        # An index may be out of bounds. If the indices are constant, this depends only on the shape of x.
         return not all(isinstance(index, Constant) for index in node.inputs[2:])
 
     def takes_memory(self, node):
@@ -480,7 +483,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
         return Apply(self, [x, y, *self._checked_indices(x, inputs)], [x.type()])
 
     def native_code(self, node):
-        if self.has_own_code():  # of a subclass
+        if self.has_own_code():  # A subclass overrides a hook.
             return None
         return NativeCode(
             "theano_ng.tensor.native.subtensor:inc_subtensor",
@@ -503,7 +506,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
             raise ValueError("the input of an in-place increment is read-only")
         if np.may_share_memory(x, y):
             y = y.copy()
-        # With the Ellipsis, the index of a single element gives a 0-d view instead of a number.
+        # With the Ellipsis, the index of a single element returns a 0-d view instead of a number.
         part = x[(*index, Ellipsis)]
         if self.set_instead_of_inc:
             part[...] = y
@@ -574,19 +577,19 @@ def _as_index(idx):
 
 
 def index_variable(x: TensorLike, args: Any) -> TensorVariable:
-    """Return ``x[args]`` for a tensor variable, for every kind of index that NumPy supports.
+    """Return ``x[args]`` for a tensor variable. All kinds of indices are supported that NumPy supports.
 
     Parameters
     ----------
     x : tensor variable
     args : index or tuple of indices
         Integers, slices, None, Ellipsis, integer arrays, boolean arrays, and variables of these kinds. A list that
-        contains a slice cannot be an array, and counts as a tuple.
+        contains a slice is treated as a tuple, because it cannot be an array.
 
     Returns
     -------
     TensorVariable
-        A Subtensor (a view) for integers and slices, else an advanced indexing.
+        The result of a Subtensor (a view) for integers and slices, and of an advanced indexing Op for other indices.
 
     Raises
     ------
@@ -613,7 +616,7 @@ def index_variable(x: TensorLike, args: Any) -> TensorVariable:
         check_advanced_indexing_dimensions(x, args)
         if empty is not None and all(not all(map(is_basic, side)) for side in (args[:empty], args[empty:])):
             # An Ellipsis between arrays separates them even if it replaces no dimension: the dimensions of the arrays
-            # come first in the result. A new axis in its place has this effect, too; it is dropped afterwards.
+            # come first in the result. A new axis at this place has the same effect. It is dropped afterwards.
             part = index_variable(x, (*args[:empty], None, *args[empty:]))
             rest = sum(is_basic(idx) for idx in args[:empty])
             first = part.ndim - 1 - sum(is_basic(idx) for idx in args)
@@ -626,8 +629,8 @@ def index_variable(x: TensorLike, args: Any) -> TensorVariable:
         return advanced_subtensor(x, *args)
 
     if any(idx is None for idx in args):
-        # New axes are added to the indexed part, so that an increment of it has the shape of x. If x is itself an
-        # indexed part, the index that takes all of x stays in the graph. Without it, an increment would change the
+        # Add new axes to the indexed part, so that an increment of it has the shape of x. If x is itself an indexed
+        # part, keep the index that takes all of x in the graph. Without this index, an increment would change the
         # tensor from which x was taken.
         taken = [idx for idx in args if idx is not None]
         everything = all(isinstance(idx, slice) and idx == slice(None) for idx in taken)
@@ -647,22 +650,22 @@ def index_variable(x: TensorLike, args: Any) -> TensorVariable:
 
 
 def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str = "raise") -> TensorVariable:
-    """Return elements of a tensor along an axis, like `numpy.take`.
+    """Return elements of a tensor along an axis, as `numpy.take`.
 
     Parameters
     ----------
     a : tensor
     indices : integer tensor
     axis : int, optional
-        The indexed axis. By default the tensor is flattened first.
+        The indexed axis. By default, the flattened tensor is indexed.
     mode : {"raise", "wrap", "clip"}
-        The treatment of an index out of bounds: an IndexError at run time, the index modulo the length, or the nearest
-        valid index.
+        The treatment of an index that is out of bounds. "raise": an IndexError at run time; "wrap": the index modulo
+        the length; "clip": the nearest valid index.
 
     Returns
     -------
     TensorVariable
-        The dimension `axis` of `a` is replaced by the dimensions of `indices`.
+        The elements. The dimension `axis` of `a` is replaced by the dimensions of `indices`.
     """
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError("take: mode must be 'raise', 'wrap' or 'clip', got %r" % (mode,))
@@ -680,7 +683,7 @@ def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str 
     if indices.ndim == 1:
         if axis == 0:
             return advanced_subtensor1(a, indices)
-        # The Op indexes the first dimension, so move the axis to the front and back.
+        # The Op indexes the first dimension, so move the axis to the front, and back afterwards.
         order = list(range(a.ndim))
         order[0], order[axis] = axis, 0
         return advanced_subtensor1(a.dimshuffle(order), indices).dimshuffle(order)
@@ -705,23 +708,23 @@ def _is_part(x):
 def set_subtensor(
     x: TensorVariable, y: TensorLike, inplace: bool = False, tolerate_inplace_aliasing: bool = False
 ) -> TensorVariable:
-    """Return the tensor of which x is a part, with this part set to y.
+    """Return the tensor from which the part x was taken, with this part set to y.
 
     Parameters
     ----------
     x : variable
         The result of indexing, such as ``r[10:]``.
     y : tensor
-        The value; it is broadcast to x. See the notes of `inc_subtensor`.
+        The value. It is broadcast to x. See the notes of `inc_subtensor`.
     inplace : bool
-        Not for users: the rewrites decide which operations work in place.
+        Users should not set this parameter: rewriting rules decide which operations work in place.
     tolerate_inplace_aliasing : bool
-        If True, y may share memory with the tensor for `inplace`, but it must not overlap the part.
+        If True, y may share memory with the tensor that `inplace` overwrites, but y must not overlap the part.
 
     Returns
     -------
     TensorVariable
-        A new tensor; the original is not changed.
+        A new tensor. The original tensor is not changed.
 
     Examples
     --------
@@ -739,37 +742,37 @@ def inc_subtensor(
     set_instead_of_inc: bool = False,
     tolerate_inplace_aliasing: bool = False,
 ) -> TensorVariable:
-    """Return the tensor of which x is a part, with y added to this part.
+    """Return the tensor from which the part x was taken, with y added to this part.
 
-    An element that is indexed twice is incremented twice.
+    If an element is indexed twice, it is incremented twice.
 
     Parameters
     ----------
     x : variable
         The result of indexing, such as ``r[10:]``.
     y : tensor
-        The increment; it is broadcast to x.
+        The increment. It is broadcast to x.
     inplace : bool
-        Not for users.
+        Users should not set this parameter.
     set_instead_of_inc : bool
-        Whether to set the part to y instead.
+        Whether to set the part to y instead of incrementing it.
     tolerate_inplace_aliasing : bool
         See `set_subtensor`.
 
     Raises
     ------
     TypeError
-        If x is not the result of indexing, or y has more dimensions than x.
+        If x is not the result of indexing, or if y has more dimensions than x.
 
     Notes
     -----
-    The result has the shape of the tensor that was indexed last. An index that only adds axes counts as an index. For
-    ``v[:, None]`` and ``v[None, 1:]`` the result has the shape of v, even if v is itself a part of a tensor.
+    The result has the shape of the tensor that was indexed last. An index that only adds axes is also an index: for
+    ``v[:, None]`` and ``v[None, 1:]``, the result has the shape of v, even if v is itself a part of a tensor.
     Transpositions, reshapes and explicit dimshuffles after the index are allowed.
 
-    Dimensions of y that are repeated should be broadcastable in the type of y; use `addbroadcast`. At run time, other
-    dimensions of length 1 are repeated, too, as in NumPy. But a rewritten graph may assume that they are as long as
-    those of the part, and raise an error. The gradient with respect to y has the shape of y.
+    Dimensions of y that are repeated should be broadcastable in the type of y (use `addbroadcast`). At run time, other
+    dimensions of length 1 are repeated, too, as in NumPy. But a rewritten graph may assume that their lengths equal the
+    lengths of the part, and raise an error. The gradient with respect to y has the shape of y.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if y.ndim > x.ndim:
@@ -779,7 +782,7 @@ def inc_subtensor(
     offset = x.ndim - y.ndim
     for i in range(y.ndim):
         if x.broadcastable[offset + i] and not y.broadcastable[i]:
-            # The part has length 1 in this dimension, so y has, too.
+            # The part has length 1 in this dimension, so y must have length 1, too.
             y = addbroadcast(y, i)
     if x.owner is None:
         raise TypeError("x must be the result of a subtensor operation")
@@ -801,19 +804,19 @@ def inc_subtensor(
         inplace=inplace, set_instead_of_inc=set_instead_of_inc, tolerate_inplace_aliasing=tolerate_inplace_aliasing
     )
     if isinstance(op, DimShuffle):
-        # take() moves the indexed dimension to the front and back again. Increment the moved tensor by the moved y, and
-        # move the result back.
+        # take() moves the indexed dimension to the front, and back afterwards. Increment the moved tensor by the moved
+        # y, and move the result back.
         y = as_tensor_variable(y, ndim=x.ndim)
         order = [op.new_order.index(i) if i in op.new_order else "x" for i in range(inner.ndim)]
         back = [i for i in op.new_order if i != "x"]
         if back == list(range(inner.ndim)) and not _is_part(inner):
-            # x[None] contains no indexing Op: insert one that takes the whole tensor.
+            # x[None] contains no indexing Op, so insert a Subtensor that takes the whole tensor.
             inner = Subtensor(())(inner)
         result = inc_subtensor(inner, y.dimshuffle(order), **again)
-        # A dimension that was dropped or added belongs to the part, not to the tensor.
+        # If a dimension was dropped or added, the DimShuffle belongs to the part, not to the tensor.
         return result if "x" in order or back == sorted(back) else result.dimshuffle(back)
     if isinstance(op, Reshape):
-        # take() with a matrix indexes by the flattened matrix, and reshapes the result.
+        # take() with a matrix of indices flattens the matrix, and reshapes the result.
         if y.ndim > 0:
             y = alloc(y, *[x.shape[i] for i in range(x.ndim)]).reshape(inner.shape, ndim=inner.ndim)
         return inc_subtensor(inner, y, **again)

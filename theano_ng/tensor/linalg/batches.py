@@ -19,13 +19,13 @@ __all__ = ["batched_dot", "batched_tensordot", "matmul"]
 
 
 def matmul(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """Return the matrix product in the sense of Python's ``@``: batches of matrices are broadcast.
+    """Return the matrix product, as Python's operator ``@`` in NumPy. Batches of matrices are broadcast.
 
     Parameters
     ----------
     a, b : tensor_like of 1 or more dimensions
-        The last two axes are those of the matrices. The leading (batch) axes
-        must agree in number and length, or be absent from one operand.
+        The last two axes are the axes of the matrices. The leading (batch) axes must agree in number and length, or be
+        absent from one operand.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def matmul(a: TensorLike, b: TensorLike) -> TensorVariable:
     if a.ndim == 1:
         return tensordot(a, b, [[0], [b.ndim - 2]])
     if a.ndim == 2:
-        # In the result the batch axes come first.
+        # The batch axes must come first in the result.
         product = tensordot(a, b, [[1], [b.ndim - 2]])
         return product.dimshuffle(list(range(1, product.ndim - 1)) + [0, product.ndim - 1])
     if a.ndim != b.ndim:
@@ -67,13 +67,12 @@ def batched_dot(a: TensorLike, b: TensorLike) -> TensorVariable:
     Parameters
     ----------
     a, b : tensor_like of 1 or more dimensions
-        The first axis is the batch axis. The slices along it are multiplied as
-        by :func:`dot`.
+        The first axis is the batch axis. The slices along this axis are multiplied as by :func:`dot`.
 
     Returns
     -------
     TensorVariable
-        (n, i, j) by (n, j, k) gives (n, i, k).
+        The products. The product of shapes (n, i, j) and (n, j, k) has the shape (n, i, k).
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     if a.ndim == 0:
@@ -97,13 +96,12 @@ def batched_tensordot(x: TensorLike, y: TensorLike, axes: int | Sequence[Sequenc
     x, y : tensor_like
         The first axis is the batch axis.
     axes : int or pair of lists of int
-        As for :func:`tensordot`, but the batch axis is axis 0. An integer n
-        pairs the last n axes of `x` with axes 1 to n of `y`.
+        See :func:`tensordot`, but the batch axis is axis 0. An integer n pairs the last n axes of `x` with the axes 1
+        to n of `y`.
 
     Returns
     -------
     TensorVariable
-        Its dimensions are the batch axis, the other axes of `x`, then those of
-        `y`.
+        A tensor with the batch axis, the remaining axes of `x`, and the remaining axes of `y`.
     """
     return _tensordot_as_dot(x, y, axes, dot=batched_dot, batched=True)

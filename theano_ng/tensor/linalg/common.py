@@ -1,4 +1,4 @@
-"""Helper functions of the Ops of linear algebra: conversion of inputs, and derivatives taken from expressions."""
+"""Helper functions for the Ops of linear algebra: conversion of inputs, and derivatives of expressions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def as_linalg_inputs(op, *values):
 
 
 def as_matrix(op, x):
-    """Convert an input by `as_linalg_inputs`. Raise TypeError if it is not a matrix."""
+    """Convert an input as `as_linalg_inputs` does. Raise TypeError if it is not a matrix."""
     (x,) = as_linalg_inputs(op, x)
     if x.ndim != 2:
         raise TypeError(
@@ -62,12 +62,12 @@ def as_matrix(op, x):
 
 
 def adjoint(x: TensorLike) -> TensorVariable:
-    """Return the transposed matrix, conjugated if it is complex."""
+    """Return the transpose of a matrix. If the matrix is complex, return the conjugate transpose."""
     return (T.conj(x) if x.dtype.startswith("complex") else x).T
 
 
 def store(cell, value, dtype):
-    """Store a result in an output storage with the given dtype, C-contiguous like the results of C code."""
+    """Store a result in an output storage, converted to `dtype` and C-contiguous like the results of C code."""
     cell[0] = np.asarray(value, dtype=dtype, order="C")
 
 
@@ -77,7 +77,7 @@ def with_pattern(gradient, x):
 
 
 def _zero_disconnected(outputs, grads):
-    """Return the gradients with respect to outputs, with zeros instead of disconnected gradients.
+    """Return the gradients with respect to outputs. Replace disconnected gradients by zeros.
 
     Parameters
     ----------
@@ -94,24 +94,27 @@ def _zero_disconnected(outputs, grads):
 
 
 def pullback(build, inputs, weights):
-    """Return ``Lop(build(*inputs), inputs, weights)`` with the inputs as independent variables.
+    """Return ``Lop(build(*inputs), inputs, weights)``, where the inputs are treated as independent variables.
 
-    Some inputs may be computed from others: an Op for a gradient gets a value and quantities derived from it. Its own
-    gradient must nevertheless treat the inputs as independent.
+    Some inputs may be computed from other inputs: an Op for a gradient gets a value and quantities that are derived
+    from this value. The gradient of such an Op must nevertheless treat its inputs as independent.
     """
     points = [view_op(i) for i in inputs]
     return Lop(build(*points), points, weights, disconnected_inputs="ignore")
 
 
 def pushforward(build, inputs, eval_points):
-    """Return ``Rop(build(*inputs), inputs, eval_points)`` with the inputs as independent variables; see `pullback`.
+    """Return ``Rop(build(*inputs), inputs, eval_points)``, where the inputs are treated as independent variables.
+
+    See `pullback`.
 
     Parameters
     ----------
     build : callable
     inputs : list of Variable
     eval_points : list of Variable or None
-        The direction of each input, None for an input that does not change. If all are None, the result is None.
+        The direction of each input. It is None for an input that does not change. If all directions are None, the
+        result is None.
     """
     points = [view_op(i) for i in inputs]
     moving = [(point, direction) for point, direction in zip(points, eval_points) if direction is not None]

@@ -2,9 +2,9 @@
 
 Users import these names from `theano_ng.tensor.nlinalg`.
 
-The gradients are valid if the factors are differentiable: eigenvalues or singular values must be distinct, and the
-diagonal of R must not contain zeros. The signs of vectors are not determined by the decompositions. LAPACK chooses
-them, and they do not change in a neighborhood of the matrix.
+The gradients are valid where the factors are differentiable: eigenvalues or singular values must be distinct, and the
+diagonal of R must not contain zeros. The decompositions do not determine the signs of vectors. LAPACK chooses the
+signs, and they do not change in a neighborhood of the matrix.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def _no_complex_gradient(op, x):
 
 
 def _gaps(w):
-    """Return the matrix of ``w[j] - w[i]``. The diagonal is infinite, so that a quotient by it is zero."""
+    """Return the matrix of ``w[j] - w[i]``. Its diagonal is infinite, so that quotients by the diagonal are zero."""
     return T.switch(
         T.eye(w.shape[0], dtype="int8"), np.asarray(np.inf, w.dtype), w.dimshuffle("x", 0) - w.dimshuffle(0, "x")
     )
 
 
 def _over_gaps(s, gaps):
-    """Return ``s / gaps``, but zero where both are zero.
+    """Return ``s / gaps``. The result is zero where both are zero.
 
     So a cost that does not depend on the vectors has a gradient even if values are equal.
     """
@@ -61,9 +61,9 @@ def _over_gaps(s, gaps):
 
 
 def _vectors_determined(op, x, *rests):
-    """Return `x` with a check at run time that the gradients `rests` are zero.
+    """Return `x` with a check at run time that all elements of the gradients `rests` are zero.
 
-    They are gradients with respect to vectors that are an arbitrary basis of a null space.
+    `rests` are gradients with respect to vectors that are an arbitrary basis of a null space.
     """
     check = CheckAndRaise(
         np.linalg.LinAlgError,
@@ -74,9 +74,9 @@ def _vectors_determined(op, x, *rests):
 
 
 def _undetermined_beyond(k, whole, directions):
-    """Return the tangent of `whole`: `directions` for its first k columns, NaN for the others.
+    """Return the tangent of `whole`: `directions` for its first k columns, and NaN for the remaining columns.
 
-    The other columns are an arbitrary basis of a null space.
+    The remaining columns are an arbitrary basis of a null space.
     """
     unknown = T.fill(whole, np.asarray(np.nan, whole.dtype))
     return T.set_subtensor(unknown[:, :k], directions)
@@ -86,10 +86,10 @@ def _undetermined_beyond(k, whole, directions):
 
 
 class Eig(Op):
-    """An Op that computes the eigenvalues and right eigenvectors of a square matrix, like `numpy.linalg.eig`.
+    """An Op that computes the eigenvalues and right eigenvectors of a square matrix, as `numpy.linalg.eig`.
 
-    The outputs have the dtype of the input, since a type cannot depend on values. A real matrix must therefore have
-    real eigenvalues. If it does not, convert it by ``T.cast(x, 'complex128')``.
+    The outputs have the dtype of the input, because a type cannot depend on values. A real matrix must therefore have
+    real eigenvalues. If a real matrix has complex eigenvalues, convert it by ``T.cast(x, 'complex128')``.
 
     Raises
     ------
@@ -121,7 +121,7 @@ class Eig(Op):
     def L_op(self, inputs, outputs, g_outputs):
         """Return the gradient for real matrices with distinct real eigenvalues.
 
-        The formula is for A = V diag(w) V^-1 where the columns of V have length one: M. B. Giles, "An extended
+        The formula is for A = V diag(w) V^-1, where the columns of V have length one: M. B. Giles, "An extended
         collection of matrix derivative results for forward and reverse mode automatic differentiation", 2008, section
         3.1. The term for the length of the columns is from C. Boeddeker et al., "On the computation of complex-valued
         gradients", 2017, section 4.
@@ -168,7 +168,7 @@ class Eigh(Eig):
     Parameters
     ----------
     UPLO : {'L', 'U'}
-        The triangle that is read.
+        The triangle of the matrix that is read.
 
     Raises
     ------
@@ -223,7 +223,7 @@ class Eigh(Eig):
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x) * 2
         w, v = self(x)
-        # Read the same triangle of the direction as of the matrix.
+        # Read the same triangle from the direction as from the matrix.
         half = T.tril(direction, -1) if self.UPLO == "L" else T.triu(direction, 1)
         symmetric = half + half.T + T.diag(T.diag(direction))
         s = T.dot(v.T, T.dot(symmetric, v))
@@ -236,7 +236,7 @@ class EighGrad(Op):
     Parameters
     ----------
     UPLO : {'L', 'U'}
-        As in `Eigh`. The other triangle of the result is zero.
+        See `Eigh`. The other triangle of the result is zero.
     """
 
     __props__ = ("UPLO",)
@@ -258,7 +258,7 @@ class EighGrad(Op):
     def perform(self, node, inputs, outputs):
         """Compute the reverse-mode gradient of the eigensystem of a square matrix.
 
-        Equal eigenvalues give infinities, unless the cost does not depend on their eigenvectors.
+        The gradient is infinite for equal eigenvalues, unless the cost does not depend on their eigenvectors.
         """
         x, w, v, gw, gv = inputs
         s = v.T.dot(gv)
@@ -275,7 +275,7 @@ class EighGrad(Op):
         )
 
     def _symbolic(self, x, w, v, gw, gv):
-        """Return the result as an expression, from which the derivatives of this Op are taken."""
+        """Return the result as an expression. The derivatives of this Op are computed from this expression."""
         inner = T.diag(gw) + _over_gaps(T.dot(v.T, gv), _gaps(w))
         g = T.dot(v, T.dot(inner, v.T))
         return T.tril(g) + T.triu(g, 1).T if self.UPLO == "L" else T.triu(g) + T.tril(g, -1).T
@@ -291,7 +291,7 @@ class EighGrad(Op):
 
 
 def eigh(a: TensorLike, UPLO: str = "L") -> Any:
-    """Return the eigenvalues (ascending) and eigenvectors (columns) of a symmetric or Hermitian matrix.
+    """Return the eigenvalues (in ascending order) and the eigenvectors (as columns) of a symmetric or Hermitian matrix.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def eigh(a: TensorLike, UPLO: str = "L") -> Any:
     Returns
     -------
     list of TensorVariable
-        w, v
+        The eigenvalues w and the matrix v of eigenvectors.
     """
     return Eigh(UPLO)(a)
 
@@ -313,9 +313,9 @@ def eigh(a: TensorLike, UPLO: str = "L") -> Any:
 def _qr_gradient(x, q, r, gq, gr):
     """Return the gradient with respect to a matrix (M, N), given the gradients of its factors Q (M, K) and R (K, N).
 
-    K is the minimum of M and N. The method is that of D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition
-    matrix backpropagation algorithms for square, wide, and deep matrices", 2020. The factors of a wide matrix [X, Y]
-    are Q and [U, Q^T Y], where X = Q U.
+    K is the minimum of M and N. The method is from D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition matrix
+    backpropagation algorithms for square, wide, and deep matrices", 2020. The factors of a wide matrix [X, Y] are Q and
+    [U, Q^T Y], where X = Q U.
     """
     k = r.shape[0]
     u, gu = r[:, :k], gr[:, :k]
@@ -329,8 +329,8 @@ def _qr_gradient(x, q, r, gq, gr):
 def _qr_directions(q, r, direction):
     """Return the tangents of the factors Q (M, K) and R (K, N), given the tangent of the matrix (M, N).
 
-    For the first K columns, dA R^-1 = dQ + Q dR R^-1. In the basis Q, dQ is antisymmetric and the other term is
-    upper-triangular.
+    For the first K columns, dA R^-1 = dQ + Q dR R^-1. Multiplied by Q^T from the left, the first term is antisymmetric,
+    and the second term is upper-triangular.
     """
     k = r.shape[0]
     moved = solve_lower_triangular(r[:, :k].T, direction[:, :k].T).T
@@ -366,7 +366,7 @@ class QRFull(Op):
             store(cell, value, out.dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """Return the gradient; see `_qr_gradient`. The first min(M, N) columns must be linearly independent.
+        """Return the gradient (see `_qr_gradient`). The first min(M, N) columns must be linearly independent.
 
         Mode 'raw' has no gradient.
         """
@@ -384,7 +384,10 @@ class QRFull(Op):
         return [with_pattern(_qr_gradient(x, q, r, gq, gr), inputs[0])]
 
     def R_op(self, inputs, eval_points):
-        """Return the tangents. In mode 'complete', columns that are an arbitrary basis of a null space have NaN."""
+        """Return the tangents.
+
+        In mode 'complete', the tangents of columns that are an arbitrary basis of a null space are NaN.
+        """
         (x,), (direction,) = inputs, eval_points
         if direction is None:
             return [None, None]
@@ -450,19 +453,19 @@ def qr(a: TensorLike, mode: str = "reduced") -> Any:
     Parameters
     ----------
     a : tensor_like, shape (M, N)
-        Matrix to be factored.
+        The matrix to be factored.
     mode : {'reduced', 'complete', 'r', 'raw'}, optional
         With K = min(M, N):
 
         - 'reduced': returns q, r with dimensions (M, K), (K, N)
         - 'complete': returns q, r with dimensions (M, M), (M, N)
         - 'r': returns r only, with dimensions (K, N)
-        - 'raw': returns h, tau with dimensions (N, M), (K,): LAPACK's reflectors, `h` in the layout of Fortran
+        - 'raw': returns h, tau with dimensions (N, M), (K,): LAPACK's reflectors, with `h` in Fortran's layout
 
     Returns
     -------
     q : TensorVariable
-        A float or complex matrix with orthonormal columns. In mode 'complete' it is an orthogonal or unitary matrix,
+        A float or complex matrix with orthonormal columns. In mode 'complete', it is an orthogonal or unitary matrix,
         whose determinant may be 1 or -1.
     r : TensorVariable
         The upper-triangular matrix.
@@ -470,7 +473,7 @@ def qr(a: TensorLike, mode: str = "reduced") -> Any:
     Notes
     -----
     The gradient exists for real matrices of any shape whose first K columns are linearly independent, except in mode
-    'raw'. A cost must not depend on columns of q beyond K.
+    'raw'. A cost must not depend on the columns of q after the first K columns.
     """
     return QRIncomplete(mode)(a) if mode == "r" else QRFull(mode)(a)
 
@@ -479,7 +482,7 @@ def qr(a: TensorLike, mode: str = "reduced") -> Any:
 
 
 class SVD(Op):
-    """An Op that computes the singular values, and optionally the vectors, of a matrix, like `numpy.linalg.svd`.
+    """An Op that computes the singular values of a matrix, and optionally the singular vectors, as `numpy.linalg.svd`.
 
     Parameters
     ----------
@@ -487,7 +490,7 @@ class SVD(Op):
         If True (default), u and v have the shapes (M, M) and (N, N), respectively. Otherwise, the shapes are (M, K) and
         (K, N), respectively, where K = min(M, N).
     compute_uv : bool, optional
-        Whether to compute u and v in addition to s. True by default.
+        Whether to compute u and v in addition to s. The default is True.
 
     Raises
     ------
@@ -516,8 +519,8 @@ class SVD(Op):
     def L_op(self, inputs, outputs, g_outputs):
         """Return the gradient.
 
-        The singular values must be distinct, except in costs that depend only on the values. If the matrix is not
-        square and the cost depends on the vectors, the values must not be zero. The formula is that of J. Townsend,
+        The singular values must be distinct, except for costs that depend only on the values. If the matrix is not
+        square and the cost depends on the vectors, the values must not be zero. The formula is from J. Townsend,
         "Differentiating the singular value decomposition", 2016.
         """
         (x,) = inputs
@@ -541,18 +544,22 @@ class SVD(Op):
         squares = _gaps(T.sqr(s))
         utgu, vtgv = T.dot(u.T, gu), T.dot(v.T, gv)
         inner = T.diag(gs) + _over_gaps(utgu - utgu.T, squares) * row + column * _over_gaps(vtgv - vtgv.T, squares)
-        # The components of the gradients orthogonal to the columns of u and v. They are zero, except for rounding
-        # errors, if u or v is square.
+        # These are the components of the gradients that are orthogonal to the columns of u and v. If u or v is square,
+        # its component is zero, except for rounding errors.
         outside_u, outside_v = gu - T.dot(u, utgu), gv - T.dot(v, vtgv)
         g = T.dot(u, T.dot(inner, vt))
-        # Use a switch instead of a product with the condition: the component may be divided by a zero singular value.
+        # Use a switch instead of a product with the condition, because the component may be divided by a zero singular
+        # value.
         zero = np.asarray(0, x.dtype)
         g = g + T.switch(T.gt(x.shape[0], k), T.dot(_over_gaps(outside_u, row), vt), zero)
         g = g + T.switch(T.gt(x.shape[1], k), T.dot(u, _over_gaps(outside_v, row).T), zero)
         return [with_pattern(g, x)]
 
     def R_op(self, inputs, eval_points):
-        """Return the tangents. With `full_matrices`, vectors that are an arbitrary basis of a null space have NaN."""
+        """Return the tangents.
+
+        With `full_matrices`, the tangents of vectors that are an arbitrary basis of a null space are NaN.
+        """
         (x,), (direction,) = inputs, eval_points
         if direction is None:
             return [None] * (3 if self.compute_uv else 1)
@@ -568,8 +575,8 @@ class SVD(Op):
             return [ds]
         row, column = s.dimshuffle("x", 0), s.dimshuffle(0, "x")
         gaps = _gaps(T.sqr(s))
-        # The components in the space of the vectors, and those orthogonal to it. The orthogonal component is zero,
-        # except for rounding errors, if the vectors span the whole space.
+        # Add the components in the space of the vectors and the components that are orthogonal to this space. The
+        # orthogonal components are zero, except for rounding errors, if the vectors span the whole space.
         zero = np.asarray(0, x.dtype)
         du = T.dot(left, _over_gaps(inner * row + column * inner.T, gaps))
         du = du + T.switch(T.gt(x.shape[0], k), _over_gaps(moved - T.dot(left, inner), row), zero)
@@ -597,16 +604,16 @@ def svd(a: TensorLike, full_matrices: int | bool = 1, compute_uv: int | bool = 1
         If True (default), u and vh have the shapes (M, M) and (N, N), respectively. Otherwise, the shapes are (M, K)
         and (K, N), respectively, where K = min(M, N).
     compute_uv : bool, optional
-        Whether to compute u and vh in addition to s. True by default.
+        Whether to compute u and vh in addition to s. The default is True.
 
     Returns
     -------
     list of TensorVariable, or TensorVariable
-        u, s, vh as in NumPy; s is a real vector in descending order. If not `compute_uv`, only s.
+        u, s, vh as in NumPy. s is a real vector in descending order. If `compute_uv` is False, only s is returned.
 
     Notes
     -----
-    The gradient exists for real matrices with distinct singular values. If a cost depends only on s, they may be equal.
-    A cost must not depend on the vectors beyond K, which `full_matrices` adds.
+    The gradient exists for real matrices with distinct singular values. If a cost depends only on s, the values may be
+    equal. A cost must not depend on the vectors that `full_matrices` adds to the first K vectors.
     """
     return SVD(full_matrices, compute_uv)(a)

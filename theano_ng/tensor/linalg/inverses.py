@@ -33,7 +33,7 @@ class MatrixInverse(NativeOp, Op):
 
     Notes
     -----
-    Rewriting replaces this Op by ``solve`` if possible.
+    A rewriting rule replaces this Op by ``solve`` if possible.
     """
 
     __module__ = "theano_ng.tensor.nlinalg"  # the documented path
@@ -97,7 +97,7 @@ class MatrixPinv(Op):
 
     Since :math:`A\bar{x}=AA^+b`, the product :math:`AA^+` is close to the identity matrix. Unlike `matrix_inverse`,
     this Op supports matrices that are not square. For square matrices `matrix_inverse` can be more accurate and faster.
-    Rewriting does not replace this Op by ``solve``.
+    Rewriting rules do not replace this Op by ``solve``.
     """
 
     __module__ = "theano_ng.tensor.nlinalg"
@@ -130,7 +130,7 @@ class MatrixPinv(Op):
         (z,) = outputs
         (gz,) = g_outputs
         zh, gh = adjoint(z), adjoint(gz)
-        # The order of the products is such that no intermediate matrix is larger than x.
+        # This order of the products ensures that no intermediate matrix is larger than x.
         direct = matrix_dot(zh, gz, zh)
         beside = matrix_dot(gh, z, zh)
         below = matrix_dot(zh, z, gh)

@@ -1,11 +1,12 @@
 """The addresses of LAPACK functions.
 
-They always come from SciPy, for any value of blas.ldflags: the library in these flags need not contain a LAPACK.
+The functions are always taken from SciPy, for any value of blas.ldflags, because the library in these flags need not
+contain LAPACK.
 """
 
 from theano_ng.tensor.blas.table import scipy_addresses
 
-# The functions that native/lapack.c calls, each for float32, float64, complex64 and complex128.
+# These are the functions that native/lapack.c calls, each for float32, float64, complex64 and complex128.
 LAPACK_NAMES = tuple(letter + name for name in ("potrf", "getrf", "getri") for letter in "sdcz") + tuple(
     letter + name + driver
     for driver in ("evd", "gvd")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def _pencil(op, a, b):
-    """Return the inputs of an Op for ``a v = w b v``: one or two matrices of the same dtype."""
+    """Return the inputs of an Op for ``a v = w b v``: one matrix, or two matrices of the same dtype."""
     if b is None or (isinstance(b, Constant) and isinstance(b.type, NoneTypeT)):
         matrices = [scipy_matrix(op, a)]
     else:
@@ -64,7 +64,10 @@ def _check_pencil(op, matrices):
 
 
 def _eigensystem(matrices, lower):
-    """Return the eigenvalues w and the eigenvectors v (with v^H b v = 1) as expressions."""
+    """Return the eigenvalues w and the eigenvectors v as expressions.
+
+    The eigenvectors are scaled so that v^H b v = 1.
+    """
     uplo = "L" if lower else "U"
     if len(matrices) == 1:
         return eigh(matrices[0], uplo)
@@ -86,7 +89,7 @@ class Eigvalsh(NativeOp, Op):
     Parameters
     ----------
     lower : bool
-        Whether the lower triangles of `a` and `b` are read, or the upper ones.
+        Whether to read the lower triangles of `a` and `b`. If False, the upper triangles are read.
 
     Raises
     ------
@@ -96,7 +99,8 @@ class Eigvalsh(NativeOp, Op):
 
     Notes
     -----
-    If eigenvalues are equal, a single one of them has no gradient, but symmetric functions of them have.
+    If several eigenvalues are equal, a single one of these eigenvalues has no gradient, but symmetric functions of all
+    of them have a gradient.
     """
 
     __props__ = ("lower",)
@@ -118,7 +122,7 @@ class Eigvalsh(NativeOp, Op):
         if len(inputs) == 1:
             w = np.linalg.eigvalsh(inputs[0], "L" if self.lower else "U")
         elif len(inputs[0]) == 0:
-            w = np.empty(0, node.outputs[0].dtype)  # without a dtype argument, NumPy leaks a reference
+            w = np.empty(0, node.outputs[0].dtype)  # Without a dtype argument, NumPy would leak a reference.
         else:
             w = scipy_linalg().eigvalsh(*inputs, lower=self.lower, check_finite=False)
         store(outputs[0], w, node.outputs[0].dtype)
@@ -149,12 +153,12 @@ class EigvalshGrad(Op):
     """An Op for the gradient of the generalized eigenvalues of a Hermitian positive definite eigensystem.
 
     Inputs: a, b (or None), and the gradient gw with respect to the eigenvalues. Outputs: the gradients with respect to
-    a and b, or only a if b is None. They are zero in the triangle that is not read.
+    a and b, or only to a if b is None. The gradients are zero in the triangle that is not read.
 
     Parameters
     ----------
     lower : bool
-        As for `Eigvalsh`.
+        See `Eigvalsh`.
 
     Notes
     -----
@@ -166,7 +170,7 @@ class EigvalshGrad(Op):
     __init__ = Eigvalsh.__init__
 
     def make_node(self, a, b, gw=None):
-        if gw is None:  # called with the inputs of a node without b
+        if gw is None:  # The Op was called with the inputs of a node without b.
             b, gw = None, b
         matrices = _pencil(self, a, b)
         gw = T.as_tensor_variable(gw)
@@ -188,7 +192,8 @@ class EigvalshGrad(Op):
         near, far = (np.tril, np.triu) if self.lower else (np.triu, np.tril)
         for output, factor in zip(outputs, (gw, -gw * w)):
             g = (v * factor).dot(v.conj().T)
-            # Each element off the diagonal represents two elements, itself and its conjugate. The diagonal is real.
+            # Each element off the diagonal represents two elements: the element itself and its conjugate. The diagonal
+            # is real.
             g = near(g) + far(g, 1 if self.lower else -1).conj().T
             store(output, g, v.dtype)
 
@@ -206,7 +211,7 @@ class EigvalshGrad(Op):
         return Rop(self._symbolic(*apart), *map(list, zip(*moving)))
 
     def _symbolic(self, *inputs):
-        """Return the results as expressions, from which the derivatives of this Op are taken."""
+        """Return the results as expressions. The derivatives of this Op are computed from these expressions."""
         *matrices, gw = inputs
         w, v = _eigensystem(matrices, self.lower)
         return [folded(T.dot(v * factor, adjoint(v)), self.lower) for factor in (gw, -gw * w)[: len(matrices)]]
@@ -222,9 +227,9 @@ def eigvalsh(a: TensorLike, b: TensorLike, lower: bool = True) -> TensorVariable
     a : matrix (M, M)
         A Hermitian matrix.
     b : matrix (M, M) or None
-        A Hermitian positive definite matrix; None means the identity.
+        A Hermitian positive definite matrix. None means the identity.
     lower : bool
-        Whether the lower triangles of the matrices are read, or the upper ones.
+        Whether to read the lower triangles of the matrices. If False, the upper triangles are read.
 
     Returns
     -------
@@ -238,7 +243,7 @@ def eigvalsh(a: TensorLike, b: TensorLike, lower: bool = True) -> TensorVariable
 
 
 def kron(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """Return the Kronecker product, like the former ``scipy.linalg.kron(a, b)``.
+    """Return the Kronecker product, as the former function ``scipy.linalg.kron(a, b)``.
 
     Parameters
     ----------
@@ -248,9 +253,9 @@ def kron(a: TensorLike, b: TensorLike) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        A tensor with ``a.ndim + b.ndim - 2`` dimensions. The outer product has the dimensions of `a`, then those of
-        `b`. Its first and third dimensions are merged, and its second and fourth. If one operand is a vector and the
-        other a matrix, the vector counts as a row, and the result is flattened.
+        A tensor with ``a.ndim + b.ndim - 2`` dimensions. The outer product has the dimensions of `a`, followed by the
+        dimensions of `b`. Its first and third dimensions are merged, and so are its second and fourth dimensions. If
+        one operand is a vector and the other is a matrix, the vector counts as a row, and the result is flattened.
 
     Raises
     ------
@@ -259,14 +264,14 @@ def kron(a: TensorLike, b: TensorLike) -> TensorVariable:
 
     Notes
     -----
-    ``numpy.kron(a, b) != kron(a, b)`` unless ``a.ndim == b.ndim == 2``: they have different shapes and orders.
+    ``numpy.kron(a, b)`` differs from ``kron(a, b)`` in its shape and order, unless ``a.ndim == b.ndim == 2``.
     """
     a, b = T.as_tensor_variable(a), T.as_tensor_variable(b)
     rank = a.ndim + b.ndim
     if rank <= 2:
         raise TypeError("kron: inputs dimensions must sum to 3 or more. You passed %d and %d." % (a.ndim, b.ndim))
     order = (1, 0, 2) if rank == 3 else (0, 2, 1, *range(3, rank))
-    # The outer product is computed with its dimensions in this order, so that it need not be transposed.
+    # Compute the outer product with its dimensions in this order, so that it need not be transposed.
     left = a.dimshuffle([k if k < a.ndim else "x" for k in order])
     right = b.dimshuffle([k - a.ndim if k >= a.ndim else "x" for k in order])
     product = left * right
@@ -309,7 +314,7 @@ class Expm(Op):
     def R_op(self, inputs, eval_points):
         (A,) = inputs
         (direction,) = eval_points
-        # ExpmGrad takes the derivative at the adjoint of its first input, so this is the derivative at A.
+        # ExpmGrad computes the derivative at the adjoint of its first input, so this is the derivative at A.
         return [None if direction is None else with_pattern(ExpmGrad()(adjoint(A), direction), A)]
 
     def infer_shape(self, node, shapes):
@@ -320,9 +325,9 @@ class ExpmGrad(Op):
     """An Op for the gradient of the matrix exponential of a square array.
 
     Inputs: the matrix A, and the gradient gw with respect to its exponential. The result is the Frechet derivative of
-    the exponential at the adjoint of A in the direction gw. It is exact for all matrices, including those that cannot
-    be diagonalized (A. H. Al-Mohy and N. J. Higham, "Computing the Frechet derivative of the matrix exponential, with
-    an application to condition number estimation", SIAM J. Matrix Anal. Appl. 30, 2009).
+    the exponential at the adjoint of A in the direction gw. It is exact for all matrices, including matrices that
+    cannot be diagonalized (A. H. Al-Mohy and N. J. Higham, "Computing the Frechet derivative of the matrix exponential,
+    with an application to condition number estimation", SIAM J. Matrix Anal. Appl. 30, 2009).
     """
 
     __props__ = ()

@@ -27,8 +27,7 @@ __all__ = ["Dot", "_dot", "dot", "outer", "tensordot", "_tensordot_as_dot"]
 class Dot(NativeOp, Op):
     """An Op that multiplies two inputs that are vectors or matrices.
 
-    The length of the last axis of the first input must be equal to that of the
-    first axis of the second.
+    The last axis of the first input must have the same length as the first axis of the second input.
     """
 
     __props__ = ()
@@ -65,7 +64,7 @@ class Dot(NativeOp, Op):
         dtype = node.outputs[0].dtype
         if x.dtype != y.dtype:
             x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
-        # np.dot of two vectors is a NumPy scalar.
+        # np.dot of two vectors returns a NumPy scalar.
         out[0][0] = np.asarray(np.dot(x, y), dtype=dtype)
 
     def grad(self, inp, grads):
@@ -79,8 +78,8 @@ class Dot(NativeOp, Op):
             xgrad, ygrad = outer(gz, y.T), dot(x.T, gz)
         else:  # matrix . matrix
             xgrad, ygrad = dot(gz, y.T), dot(x.T, gz)
-        # A gradient must have the broadcast pattern of its input. The pattern of
-        # gz may have fewer broadcastable dimensions than that of x.
+        # A gradient must have the broadcast pattern of its input. The pattern of gz may have fewer broadcastable
+        # dimensions than the pattern of x.
         if xgrad.broadcastable != x.broadcastable:
             xgrad = patternbroadcast(xgrad, x.broadcastable)
         if ygrad.broadcastable != y.broadcastable:
@@ -115,10 +114,9 @@ def dot(a: TensorLike, b: TensorLike) -> TensorVariable:
     Parameters
     ----------
     a, b : tensor_like
-        For two vectors the result is the inner product (without conjugation),
-        for two matrices the matrix product. If an operand is 0-d, it is the
-        elementwise product. In other cases the sum is over the last axis of `a`
-        and the second to last axis of `b` (or its only axis).
+        For two vectors, the result is the inner product (without conjugation). For two matrices, it is the matrix
+        product. If an operand is 0-d, it is the elementwise product. In other cases, the sum is over the last axis of
+        `a` and the second to last axis of `b` (or the only axis of `b`).
 
     Returns
     -------
@@ -146,7 +144,7 @@ def outer(x: TensorLike, y: TensorLike) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        Matrix with ``x[i] * y[j]``.
+        A matrix with the elements ``x[i] * y[j]``.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if x.ndim != 1:
@@ -160,7 +158,10 @@ def outer(x: TensorLike, y: TensorLike) -> TensorVariable:
 
 
 def _axes_pair(a, b, axes, first, name):
-    """Return the two lists of non-negative axes to sum over. `first` is the number of batch axes."""
+    """Return the two lists of non-negative axes over which the products are summed.
+
+    `first` is the number of batch axes.
+    """
     if isinstance(axes, np.ndarray) and axes.ndim == 0:
         axes = axes.item()
     if np.isscalar(axes):
@@ -207,14 +208,14 @@ def _product(lengths):
 
 
 def _tensordot_as_dot(a, b, axes, dot, batched):
-    """Return a tensordot, computed by transposing, reshaping to matrices and one call of `dot`.
+    """Return a tensordot. The operands are transposed and reshaped to matrices, which one call of `dot` multiplies.
 
     Parameters
     ----------
     a, b : tensor_like
     axes : int or pair of lists of int
     dot : callable
-        Function that multiplies two matrices, or two batches of matrices if `batched`.
+        A function that multiplies two matrices, or two batches of matrices if `batched` is True.
     batched : bool
         Whether axis 0 of both operands is a batch axis.
     """
@@ -230,7 +231,7 @@ def _tensordot_as_dot(a, b, axes, dot, batched):
 
     a_lengths = [a.shape[i] for i in a_kept]
     b_lengths = [b.shape[i] for i in b_kept]
-    # The size of the summed axes is computed for each operand, so that `dot` detects a mismatch.
+    # Compute the size of the summed axes for each operand, so that `dot` detects a mismatch.
     a_matrix = a.dimshuffle(batch + a_kept + a_sum).reshape(
         [a.shape[i] for i in batch] + [_product(a_lengths), _product([a.shape[i] for i in a_sum])], ndim=2 + first
     )
@@ -256,14 +257,13 @@ def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Any] = 2) -> Te
     ----------
     a, b : tensor_like
     axes : int or pair of lists of int
-        An integer n pairs the last n axes of `a` with the first n of `b`. A
-        pair of lists contains the axes of `a` and those of `b`, in the order in
-        which they are paired.
+        An integer n pairs the last n axes of `a` with the first n axes of `b`. A pair of lists contains the axes of `a`
+        and the axes of `b`, in the order in which they are paired.
 
     Returns
     -------
     TensorVariable
-        Its dimensions are the other dimensions of `a`, then those of `b`.
+        A tensor with the remaining dimensions of `a`, followed by the remaining dimensions of `b`.
 
     Raises
     ------

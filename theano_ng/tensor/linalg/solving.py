@@ -32,13 +32,13 @@ STRUCTURES = (
 )
 
 
-# Rules for the Ops of this module.
+# The module opt.linalg contains the rules for these Ops.
 register_loader("theano_ng.tensor.opt.linalg")
 
 
 @functools.lru_cache(maxsize=1)
 def scipy_linalg():
-    """Return the module scipy.linalg. It is imported on first use, since the import is slow."""
+    """Return the module scipy.linalg. It is imported when it is first used, because the import is slow."""
     import scipy.linalg
 
     return scipy.linalg
@@ -47,7 +47,7 @@ def scipy_linalg():
 def scipy_inputs(op, *values):
     """Convert the inputs of an Op to tensors of a common dtype that LAPACK supports.
 
-    float16 becomes float32, as in SciPy; integers become float64.
+    float16 is converted to float32, as in SciPy. Integers are converted to float64.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def scipy_inputs(op, *values):
 
 
 def scipy_matrix(op, x):
-    """Convert an input by `scipy_inputs`. Raise TypeError if it is not a matrix."""
+    """Convert an input as `scipy_inputs` does. Raise TypeError if it is not a matrix."""
     return as_matrix(op, *scipy_inputs(op, x))
 
 
@@ -67,26 +67,29 @@ def is_complex(x):
 
 
 def diagonal_matrix(x):
-    """Return the diagonal matrix with the diagonal of `x`, or with its real part if `x` is complex."""
+    """Return the diagonal matrix with the diagonal of `x`.
+
+    If `x` is complex, only the real part of the diagonal is used.
+    """
     diagonal = T.diag(x)
     return T.diag(T.cast(T.real(diagonal), x.dtype) if is_complex(x) else diagonal)
 
 
 def triangle(x, lower, k=0):
-    """Return a triangle of a matrix without its first `k` diagonals, counted from the main diagonal."""
+    """Return a triangle of a matrix without the first `k` diagonals, counted from the main diagonal."""
     return T.tril(x, -k) if lower else T.triu(x, k)
 
 
 def folded(x, lower):
-    """Return the gradient with respect to one triangle of a Hermitian matrix, given that with respect to all elements.
+    """Return the gradient with respect to one triangle of a Hermitian matrix.
 
-    The other triangle is a copy of the given one.
+    `x` is the gradient with respect to all elements. The other triangle of the matrix is a copy of this triangle.
     """
     return triangle(x, lower, 1) + adjoint(triangle(x, not lower, 1)) + diagonal_matrix(x)
 
 
 def unfolded(x, lower):
-    """Return the Hermitian matrix of which `x` has one triangle."""
+    """Return the Hermitian matrix whose lower or upper triangle is contained in `x`."""
     half = triangle(x, lower, 1)
     return half + adjoint(half) + diagonal_matrix(x)
 
@@ -95,7 +98,7 @@ def unfolded(x, lower):
 
 
 def _lower_half(x):
-    """Return the lower triangle with half of the (real) diagonal.
+    """Return the lower triangle of a matrix with half of its (real) diagonal.
 
     For ``X = L L^H`` and the Hermitian matrix ``S = L^-1 dX L^-H``, ``dL = L _lower_half(S)``.
     """
@@ -105,7 +108,8 @@ def _lower_half(x):
 def _cholesky_pullback(factor, g, lower):
     """Return the gradient with respect to a matrix, given the gradient `g` with respect to its Cholesky factor.
 
-    See I. Murray (2016), equation 10; here with conjugates for complex matrices.
+    The formula is equation 10 of the paper by I. Murray that `Cholesky.L_op` cites, with conjugates for complex
+    matrices.
     """
     if not lower:
         factor, g = adjoint(factor), adjoint(g)
@@ -117,25 +121,26 @@ def _cholesky_pullback(factor, g, lower):
 
 
 class Cholesky(NativeOp, Op):
-    """An Op that computes a triangular matrix square root of a positive definite `x`.
+    """An Op that computes the Cholesky factor of a positive definite matrix `x`: a triangular matrix square root.
 
-    ``L = cholesky(X, lower=True)`` implies ``dot(L, L.T) == X``. Only one triangle of `X` is read: the lower one if
-    `lower` is True, else the upper one.
+    ``L = cholesky(X, lower=True)`` implies ``dot(L, L.T) == X``. Only one triangle of `X` is read: the lower triangle
+    if `lower` is True, and otherwise the upper triangle.
 
     Parameters
     ----------
     lower : bool, default=True
-        Whether to return the lower or the upper Cholesky factor.
+        Whether to return the lower Cholesky factor. If False, the upper factor is returned.
     on_error : {'raise', 'nan'}
         The behavior if the matrix is not positive definite: 'raise' raises `scipy.linalg.LinAlgError`, 'nan' returns a
         matrix of NaN.
     destructive : bool, default=False
-        Whether the result may overwrite `x`. Then `x` changes even if it is not positive definite.
+        Whether the result may overwrite `x`. If so, `x` changes even if it is not positive definite.
 
     Raises
     ------
     scipy.linalg.LinAlgError
-        At run time, if the matrix is not square, or, with ``on_error='raise'``, not positive definite.
+        At run time, if the matrix is not square. With ``on_error='raise'``, also if the matrix is not positive
+        definite.
     """
 
     __props__ = ("lower", "destructive", "on_error")
@@ -169,7 +174,8 @@ class Cholesky(NativeOp, Op):
         (x,) = inputs
         try:
             factor = np.linalg.cholesky(x, upper=not self.lower)
-            # NumPy does not reject NaN in all cases. NaN in the input always propagates to the diagonal of the factor.
+            # NumPy does not reject NaN in all cases. But NaN in the input always propagates to the diagonal of the
+            # factor.
             if np.isnan(np.diagonal(factor)).any():
                 raise np.linalg.LinAlgError("Matrix is not positive definite")
         except np.linalg.LinAlgError:
@@ -201,7 +207,7 @@ class Cholesky(NativeOp, Op):
             return [x.zeros_like()]
         if self.on_error == "nan":
             fine = T.invert(T.any(T.isnan(factor)))
-            # Replace NaN by numbers, so that the linear systems are regular.
+            # Replace NaN by numbers, so that the linear systems are not singular.
             factor, g = T.switch(fine, factor, 1), T.switch(fine, g, 1)
         gradient = _cholesky_pullback(factor, g, self.lower)
         if self.on_error == "nan":
@@ -209,7 +215,7 @@ class Cholesky(NativeOp, Op):
         return [with_pattern(gradient, x)]
 
     def R_op(self, inputs, eval_points):
-        """Return the forward-mode derivative: I. Murray, 2016, equation 8."""
+        """Return the forward-mode derivative: equation 8 of the paper by I. Murray that `L_op` cites."""
         (x,) = inputs
         (direction,) = eval_points
         if direction is None:
@@ -234,13 +240,13 @@ cholesky = Cholesky()
 class CholeskyGrad(Op):
     """An Op for the gradient of the Cholesky factorization of real matrices.
 
-    `Cholesky.L_op` does not use it, but returns the gradient as an expression. Inputs: the matrix x, its factor l, and
-    the gradient dz with respect to the factor. The result is zero in the triangle that is not read.
+    `Cholesky.L_op` does not use this Op: it returns the gradient as an expression. Inputs: the matrix x, its factor l,
+    and the gradient dz with respect to the factor. The result is zero in the triangle that is not read.
 
     Parameters
     ----------
     lower : bool, default=True
-        As for `Cholesky`.
+        See `Cholesky`.
     """
 
     __props__ = ("lower", "destructive")
@@ -261,8 +267,8 @@ class CholeskyGrad(Op):
     def perform(self, node, inputs, outputs):
         """Compute the reverse-mode gradient of the Cholesky factorization of a positive definite matrix.
 
-        S. P. Smith, "Differentiation of the Cholesky Algorithm", Journal of Computational and Graphical Statistics,
-        Vol. 4, No. 2 (Jun., 1995), pp. 134-147, http://www.jstor.org/stable/1390762
+        The algorithm is from S. P. Smith, "Differentiation of the Cholesky Algorithm", Journal of Computational and
+        Graphical Statistics, Vol. 4, No. 2 (Jun., 1995), pp. 134-147, http://www.jstor.org/stable/1390762
         """
         x, factor, dz = inputs
         if not x.shape == factor.shape == dz.shape or x.shape[0] != x.shape[1]:
@@ -273,7 +279,7 @@ class CholeskyGrad(Op):
         lower, f = (factor, np.tril(dz)) if self.lower else (factor.T, np.triu(dz).T.copy())
         for k in range(len(f) - 1, -1, -1):
             column, rest = lower[k + 1 :, k], f[k + 1 :, k + 1 :]
-            # `rest` is lower triangular: its element (i, j) contributes to row i and to row j.
+            # `rest` is lower triangular. Its element (i, j) contributes to row i and to row j.
             f[k + 1 :, k] -= rest.dot(column) + rest.T.dot(column)
             f[k + 1 :, k] /= lower[k, k]
             f[k, k] = (f[k, k] - column.dot(f[k + 1 :, k])) / (2 * lower[k, k])
@@ -282,7 +288,7 @@ class CholeskyGrad(Op):
     def grad(self, inputs, g_outputs):
         x, factor, dz = inputs
 
-        # The other triangle of the factor must not be read; its values are arbitrary.
+        # Do not read the other triangle of the factor, because its values are arbitrary.
         def build(factor, dz):
             return _cholesky_pullback(triangle(factor, self.lower), dz, self.lower)
 
@@ -304,12 +310,12 @@ class Solve(NativeOp, Op):
     Parameters
     ----------
     A_structure : {'general', 'symmetric', 'lower_triangular', 'upper_triangular', 'hermitian', 'banded', 'diagonal', 'toeplitz'}
-        The structure of A. The other triangle of a triangular matrix is not read. With 'symmetric', a symmetric
-        positive definite matrix takes half the work; a matrix that is not symmetric is solved like a general one. In
-        both cases all elements have a gradient. The last four structures have no effect: such matrices are solved like
-        general ones.
+        The structure of A. The other triangle of a triangular matrix is not read. With 'symmetric', the solution of a
+        symmetric positive definite matrix takes half the work; a matrix that is not symmetric is solved like a general
+        matrix. In both cases, all elements have a gradient. The last four structures have no effect: such matrices are
+        solved like general matrices.
     lower : bool
-        Has no effect: the structure decides.
+        This parameter has no effect: the structure decides.
     overwrite_A, overwrite_b : bool
         Whether A may be overwritten, and whether the result overwrites b.
 
@@ -395,7 +401,7 @@ class Solve(NativeOp, Op):
         return Solve(self.A_structure, self.lower)
 
     def _adjoint(self):
-        """Return the Op that solves systems with the transposed (and conjugated) matrix."""
+        """Return the Op that solves systems with the (conjugate) transpose of the matrix."""
         if self._triangular():
             lower = self.A_structure == "upper_triangular"
             return Solve("lower_triangular" if lower else "upper_triangular", lower)

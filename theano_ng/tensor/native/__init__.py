@@ -1,1 +1,1 @@
-"""Native code of Ops: one extension module for each family of Ops, loaded when it is first needed."""
+"""Native code of Ops. Each family of Ops has one extension module, which is loaded when it is first needed."""

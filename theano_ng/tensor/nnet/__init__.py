@@ -10,10 +10,10 @@ from theano_ng.tensor.nnet.sigmoids import (
     ultra_fast_sigmoid,
 )
 
-# The name `softmax` means the function, not the module.
+# After this import, the name `softmax` means the function, not the module.
 from theano_ng.tensor.nnet.softmax import softmax
 
-# The other names, the rules, and their modules are imported at their first use.
+# The other public names, the rules, and their modules are imported when they are first used.
 __getattr__, __dir__, _lazy = lazy_names(
     __name__,
     {

@@ -205,7 +205,7 @@ def h_softmax(
     Returns
     -------
     tensor
-        (batch_size, n_outputs), or (batch_size,) with a target.
+        A tensor with shape (batch_size, n_outputs), or (batch_size,) if `target` is given.
 
     References
     ----------
@@ -221,7 +221,7 @@ def h_softmax(
         return output_probs.reshape((batch_size, -1))[:, :n_outputs]
     target = as_tensor_variable(target).flatten()
     target_class, target_in_class = int_div(target, n_outputs_per_class), mod(target, n_outputs_per_class)
-    # Each example uses one block of W2, which is read in place and not gathered first.
+    # Each example uses one block of W2. `sparse_block_dot` reads the blocks in place, without a copy.
     dtype = upcast(x.dtype, W2.dtype, b2.dtype)
     block = target_class.dimshuffle(0, "x")
     activations = sparse_block_dot(

@@ -55,7 +55,10 @@ def _check_length(op, name, axis, got, expected):
 
 
 def _check_range(op, name, indices, shape, n):
-    """Raise ValueError for indices of another shape, and IndexError for indices of blocks that do not exist."""
+    """Raise ValueError if `indices` has another shape. Raise IndexError if an index is not one of the `n` blocks.
+
+    The message contains `name`, the name of the argument.
+    """
     who = type(op).__name__
     if indices.shape != shape:
         raise ValueError("%s: %s has shape %s, expected %s" % (who, name, indices.shape, shape))
@@ -65,7 +68,7 @@ def _check_range(op, name, indices, shape, n):
 
 
 def _of_floats(inputs, grads):
-    """Return the gradients, with zeros for integer inputs."""
+    """Return the gradients. Replace the gradients with respect to integer inputs by zeros."""
     return [i.zeros_like(dtype=config.floatX) if i.dtype in DISCRETE else g for i, g in zip(inputs, grads)]
 
 
@@ -141,7 +144,7 @@ class SparseBlockGemv(_Blocks):
         Raises
         ------
         TypeError
-            For other ranks, and for indices that are not integers.
+            If an input has another rank, or if the indices are not integers.
         """
         o = _check_ndim(o, 3, "output o")
         W = _check_ndim(W, 4, "weight matrix W")
@@ -219,7 +222,7 @@ class SparseBlockOuter(_Blocks):
         yIdx : (batch, yWin) tensor of integers
             The indices of the blocks to which products are added.
         alpha : scalar, optional
-            The factor of the products; 1 by default.
+            The factor of the products. The default is 1.
 
         Returns
         -------
@@ -229,7 +232,7 @@ class SparseBlockOuter(_Blocks):
         Raises
         ------
         TypeError
-            For other ranks, and for indices that are not integers.
+            If an input has another rank, or if the indices are not integers.
         """
         o = _check_ndim(o, 4, "output o")
         x, y = _check_ndim(x, 3, "vectors x"), _check_ndim(y, 3, "vectors y")
@@ -292,7 +295,7 @@ sparse_block_outer_inplace = SparseBlockOuter(True)
 def sparse_block_dot(
     W: TensorLike, h: TensorLike, inputIdx: TensorLike, b: TensorLike, outputIdx: TensorLike
 ) -> TensorVariable:
-    """Multiply vectors by selected blocks of a matrix, and add a bias; see :class:`SparseBlockGemv`.
+    """Multiply vectors by selected blocks of a matrix, and add a bias. See :class:`SparseBlockGemv`.
 
     Parameters
     ----------
@@ -315,7 +318,7 @@ def sparse_block_dot(
     Raises
     ------
     TypeError
-        For other ranks, and for indices that are not integers.
+        If an input has another rank, or if the indices are not integers.
     """
     h, inputIdx, b, outputIdx = (as_tensor_variable(v) for v in (h, inputIdx, b, outputIdx))
     if (h.ndim, inputIdx.ndim, outputIdx.ndim) == (2, 1, 1):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from theano_ng.tensor.aliases import TensorLike
     from theano_ng.tensor.var import TensorVariable
 
-# Rules are imported when their names are used.
+# The rules are imported when their names are first used.
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
@@ -115,7 +115,7 @@ def _prepare_batch_normalization_axes(axes, ndim):
     Raises
     ------
     ValueError
-        For other values, for axes that do not exist, and if there is no axis.
+        If `axes` has another value, contains an axis that does not exist, or is empty.
     """
     if isinstance(axes, str) and axes == "per-activation":
         axes = (0,)
@@ -132,7 +132,7 @@ def _prepare_batch_normalization_axes(axes, ndim):
 
 
 def _prepare_epsilon(epsilon):
-    """Return `epsilon` as a scalar variable; raise ValueError for a number that is too small."""
+    """Return `epsilon` as a scalar variable. Raise ValueError for a number below 1e-5."""
     if not isinstance(epsilon, Variable):
         epsilon = np.asarray(epsilon, dtype=config.floatX)
         # float32 and float16 cannot represent 1e-5: compare with the nearest value.
@@ -142,7 +142,7 @@ def _prepare_epsilon(epsilon):
 
 
 class _Layout:
-    """The layout of statistics relative to `inputs`: with length 1 along the axes, or without these axes.
+    """The layout of statistics: they have length 1 along the axes, or lack these axes, as gamma and beta do.
 
     Parameters
     ----------
@@ -162,13 +162,13 @@ class _Layout:
             )
 
     def full(self, value):
-        """Return a statistic with the rank of the inputs."""
+        """Return a statistic with the rank of the inputs: the axes have length 1."""
         if self.given != self.ndim:
             return value.dimshuffle([self.kept.index(i) if i in self.kept else "x" for i in range(self.ndim)])
         return addbroadcast(value, *self.axes)
 
     def back(self, value):
-        """Return a statistic in the layout of the given gamma and beta."""
+        """Return a statistic in the layout that the user's gamma and beta have."""
         return value if self.given == self.ndim else value.dimshuffle(self.kept)
 
 
@@ -192,11 +192,11 @@ def batch_normalization_train(
     axes : {'per-activation', 'spatial'} or tuple of ints
         The axes to average over. 'per-activation': axis 0; 'spatial': all axes except 1; a tuple: these axes.
     epsilon : float
-        A number that is added to the variance; at least 1e-5.
+        A number that is added to the variance. It must be at least 1e-5.
     running_average_factor : float or scalar variable
         The weight of this batch in the running averages.
     running_mean, running_var : tensor, optional
-        The running averages so far, with the dimensions of `gamma`. Either both are given or none.
+        The previous running averages, with the dimensions of `gamma`. Pass both or neither.
 
     Returns
     -------
@@ -212,8 +212,8 @@ def batch_normalization_train(
     Raises
     ------
     ValueError
-        For axes that do not exist, dimensions that do not match, an `epsilon` that is too small, and one running
-        average without the other.
+        If axes do not exist, dimensions do not match, `epsilon` is too small, or only one of the running averages is
+        given.
     """
     inputs, gamma, beta = (as_tensor_variable(v) for v in (inputs, gamma, beta))
     if (running_mean is None) != (running_var is None):
@@ -261,7 +261,7 @@ def batch_normalization_test(
     axes : {'per-activation', 'spatial'} or tuple of ints
         See `batch_normalization_train`.
     epsilon : float
-        A number that is added to the variance; at least 1e-5.
+        A number that is added to the variance. It must be at least 1e-5.
 
     Returns
     -------
@@ -271,7 +271,7 @@ def batch_normalization_test(
     Raises
     ------
     ValueError
-        For axes that do not exist, dimensions that do not match, and an `epsilon` that is too small.
+        If axes do not exist, dimensions do not match, or `epsilon` is too small.
     """
     inputs, gamma, beta, mean, var = (as_tensor_variable(v) for v in (inputs, gamma, beta, mean, var))
     epsilon = _prepare_epsilon(epsilon)

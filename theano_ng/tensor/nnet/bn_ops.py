@@ -1,8 +1,8 @@
 """Ops of batch normalization.
 
 `batch_normalization_train` and `batch_normalization_test` make abstract Ops, which define the result and have a NumPy
-implementation. Rules in `opt_bn` choose a faster implementation. S. Ioffe and C. Szegedy, Batch Normalization, 2015,
-arXiv:1502.03167.
+implementation. Rules in `opt_bn` replace them by a faster implementation. The method is described in S. Ioffe and C.
+Szegedy, Batch Normalization, 2015, arXiv:1502.03167.
 """
 
 import numpy as np
@@ -44,12 +44,12 @@ def _sum_of_given(*terms):
 
 
 def _connected(grads):
-    """Return a list of gradients, with None for disconnected gradients."""
+    """Return a list of gradients in which disconnected gradients are replaced by None."""
     return [None if g is None or isinstance(g.type, DisconnectedType) else g for g in grads]
 
 
 def _or_disconnected(inputs, grads):
-    """Return the gradients of inputs in the dtypes of these inputs, with DisconnectedType for None."""
+    """Cast gradients to the dtypes of the inputs, and replace None by a variable of DisconnectedType."""
     return [DisconnectedType()() if g is None else in_dtype(g, i.dtype) for i, g in zip(inputs, grads)]
 
 
@@ -59,7 +59,7 @@ class _OverAxes(Op):
     Parameters
     ----------
     axes : tuple of ints
-        The axes over which statistics are averages.
+        The axes over which the statistics are computed.
     """
 
     __props__ = ("axes",)
@@ -75,12 +75,12 @@ class _OverAxes(Op):
     def _arguments(self, x, epsilon, *others):
         """Convert arguments to floating-point variables.
 
-        The arguments except `x` and `epsilon` are statistics, with length 1 along the axes.
+        All arguments except `x` and `epsilon` are statistics with length 1 along the axes.
 
         Returns
         -------
         list
-            x, the others, epsilon.
+            x, the statistics, epsilon.
         """
         name = type(self).__name__
         x, epsilon, *others = (as_tensor_variable(v) for v in (x, epsilon, *others))
@@ -130,7 +130,11 @@ class _OverAxes(Op):
             return mean, np.square(x - mean).sum(axis=self.axes, keepdims=True) / count, count
 
     def _gradients(self, inputs, mean, invstd, g_out, g_mean, g_invstd, g_var):
-        """Return the gradients of x, scale, bias and epsilon from those of the results, each of which may be None."""
+        """Return the gradients with respect to x, scale, bias and epsilon.
+
+        `g_out`, `g_mean`, `g_invstd` and `g_var` are the gradients with respect to the results. Each of them may be
+        None.
+        """
         x, scale, bias, epsilon = inputs
         dx = dscale = dbias = depsilon = None
         if g_out is not None:
@@ -148,7 +152,8 @@ class _OverAxes(Op):
     def _directions(self, inputs, mean, invstd, points):
         """Return the directional derivatives of out, mean, invstd and variance.
 
-        `points` has the directions of x, scale, bias and epsilon; None for an input that does not change.
+        `points` contains the directions of x, scale, bias and epsilon. The direction of an input that does not change
+        is None.
         """
         x, scale, _, epsilon = inputs
         dx, dscale, dbias, depsilon = points
@@ -175,7 +180,7 @@ class _OverAxes(Op):
 
 
 def _elements(x, axes):
-    """Return the number of elements of each mean, in float64."""
+    """Return the number of elements that each mean combines, as a float64."""
     count = np.float64(1)
     for a in axes:
         count = count * cast(Shape_i(a)(x), "float64")
@@ -183,22 +188,22 @@ def _elements(x, axes):
 
 
 def _count(x, axes):
-    """Return the number of elements of each mean, in the dtype of `x`."""
+    """Return the number of elements that each mean combines, in the dtype of `x`."""
     return cast(_elements(x, axes), x.dtype)
 
 
 def correction(x, axes):
-    """Return ``m / (m - 1)`` for the number m of elements of each mean, in the dtype of `x`."""
+    """Return ``m / (m - 1)``, where m is the number of elements that each mean combines, in the dtype of `x`."""
     count = _elements(x, axes)
     return cast(count / (count - 1), x.dtype)
 
 
 class AbstractBatchNormTrain(_OverAxes):
-    """Normalization by the statistics of the input; see `batch_normalization_train`.
+    """Normalization by the statistics of the input. See `batch_normalization_train`.
 
     Inputs: x, scale, bias, epsilon, running_average_factor, and optionally running_mean and running_var. All statistics
-    have the rank of x, and length 1 along the axes. Outputs: the normalized x, mean, invstd, and new running averages
-    if old ones are given.
+    have the rank of x, and length 1 along the axes. Outputs: the normalized x, mean, invstd, and the new running
+    averages if running_mean and running_var are inputs.
     """
 
     def make_node(self, x, scale, bias, epsilon=1e-4, running_average_factor=0.1, running_mean=None, running_var=None):
@@ -437,7 +442,7 @@ class BatchNormTrainGrad(NativeOp, AbstractBatchNormTrainGrad):
 
 
 class AbstractBatchNormInference(_OverAxes):
-    """Normalization by given statistics; see `batch_normalization_test`.
+    """Normalization by given statistics. See `batch_normalization_test`.
 
     Inputs: x, scale, bias, mean, variance, epsilon. The statistics have the rank of x, and length 1 along the axes.
     """

@@ -21,8 +21,8 @@ class BaseCorrMM(CorrBase):
     ----------
     border_mode : {'valid', 'half', 'full'}, int, or a pair of int or pairs of int
         The number of zeros around images. 'valid': none; 'half': half the extent of the kernel; 'full': the extent of
-        the kernel minus one; a pair: the numbers for rows and for columns. A pair in place of a number gives the
-        numbers of zeros before and after.
+        the kernel minus one; a pair: the numbers for rows and for columns. Each number may be replaced by a pair: the
+        number of zeros before the first element and the number of zeros after the last element.
     subsample : pair of int
         The strides: the number of pixels that the kernel moves between neighboring elements of the output.
     filter_dilation : pair of int
@@ -33,12 +33,12 @@ class BaseCorrMM(CorrBase):
         Whether each position of the output has a separate kernel. Kernels then have the shape (filters, output rows,
         output columns, channels, rows, columns).
     openmp : bool, optional
-        Whether to use several threads; ``config.openmp`` by default. Results do not depend on it.
+        Whether to use several threads. The default is ``config.openmp``. The results are the same.
 
     Raises
     ------
     ValueError, TypeError
-        For invalid parameters.
+        If parameters are invalid.
     """
 
     convdim = 2

@@ -18,14 +18,14 @@ class BaseCorr3dMM(CorrBase):
     filter_dilation : three int
         The distance in the image between neighboring elements of a kernel.
     openmp : bool, optional
-        Whether to use several threads; ``config.openmp`` by default. Results do not depend on it.
+        Whether to use several threads. The default is ``config.openmp``. The results are the same.
     num_groups : int
         The number of groups into which channels and filters are divided. A filter uses only the channels of its group.
 
     Raises
     ------
     ValueError, TypeError
-        For invalid parameters.
+        If parameters are invalid.
     """
 
     convdim = 3

@@ -1,8 +1,8 @@
 """Base classes of the Ops for 2-d and 3-d correlation of images with kernels, and for its gradients.
 
 `Forward` Ops take images and kernels. `GradWeights` Ops take images and the gradient of the output. `GradInputs` Ops
-take kernels and the gradient of the output. All three are linear in each of their two tensors, and the derivatives of
-each are expressed by the other two.
+take kernels and the gradient of the output. All three Ops are linear in each of their two tensors, and the derivatives
+of each Op are expressed by the other two Ops.
 """
 
 import itertools
@@ -28,7 +28,7 @@ NUMBERS = {2: "two", 3: "three"}
 
 
 def _whole(value, name):
-    """Return a tuple of positive ints; raise TypeError or ValueError for other values."""
+    """Return a tuple of positive ints. Raise TypeError or ValueError for other values."""
     result = tuple(int(v) for v in value)
     if any(v != w for v, w in zip(result, value)):
         raise TypeError("%s must hold integers, got %s" % (name, value))
@@ -38,16 +38,16 @@ def _whole(value, name):
 
 
 class CorrBase(NativeOp, OpenMPOp):
-    """The base class of all Ops of correlation.
+    """The base class of all Ops that compute correlations or their gradients.
 
-    Subclasses define the number of axes, the kind of the Op, and the check of border modes (`_border_mode`).
+    Subclasses define the number of axes, the kind of the Op, and a method that checks border modes (`_border_mode`).
 
     Attributes
     ----------
     convdim : int
         The number of axes along which kernels move.
     family : str
-        The name of the family, with which messages begin.
+        The name of the family. Error messages begin with this name.
     kind : {FORWARD, WEIGHTS, INPUTS}
     forward, grad_weights, grad_inputs : type
         The three classes of the family.
@@ -58,9 +58,10 @@ class CorrBase(NativeOp, OpenMPOp):
     convdim = kind = family = None
     forward = grad_weights = grad_inputs = None
     unshared = False
-    # For tests: the widest instruction set that native code may use. 0: any; 1: the baseline of every machine; 2: AVX2.
+    # Tests set this attribute: the widest instruction set that native code may use. 0: any; 1: the baseline of every
+    # machine; 2: AVX2.
     isa = 0
-    # Whether kernels are reversed along the axes on which they move, as in a convolution.
+    # True if kernels are reversed along the axes on which they move, as in a convolution.
     flip = False
 
     def __init__(self, border_mode, subsample, filter_dilation, num_groups, openmp):
@@ -75,7 +76,7 @@ class CorrBase(NativeOp, OpenMPOp):
         self.num_groups = int(num_groups)
 
     def _twin(self, op):
-        """Return an Op of the given class with the parameters of this Op."""
+        """Return an Op of the class `op` with the parameters of this Op."""
         return op(openmp=self.openmp, **self._props_dict())
 
     @property
@@ -105,7 +106,7 @@ class CorrBase(NativeOp, OpenMPOp):
     # Nodes ------------------------------------------------------------------------------------------------------------------
 
     def _operands(self, **operands):
-        """Return two tensors of one dtype; raise TypeError for an unexpected rank."""
+        """Return two tensors of one dtype. Raise TypeError if a tensor has an unexpected rank."""
         ndim = 2 + self.convdim
         result = []
         for name, value in operands.items():
@@ -117,9 +118,10 @@ class CorrBase(NativeOp, OpenMPOp):
         return as_common_dtype(*result)
 
     def _lengths(self, shape, more):
-        """Return the lengths of the result's axes as int64 scalars; return [] for None.
+        """Return the lengths of the result's axes as int64 scalars. Return [] for None.
 
-        The lengths are given as a sequence or one by one. Raise ValueError if they are None but needed.
+        The lengths are given as one sequence or as separate arguments. Raise ValueError if they are None, but do not
+        follow from the shapes of the tensors.
         """
         if more:
             shape = (shape, *more)
@@ -144,7 +146,14 @@ class CorrBase(NativeOp, OpenMPOp):
         return Apply(self, inputs, [TensorType(inputs[0].dtype, flags)()])
 
     def _fitting(self, shapes):
-        """Return the `Shapes` of a call, from the shapes of its inputs (and lengths)."""
+        """Return the `Shapes` of a correlation, and check that they fit.
+
+        Parameters
+        ----------
+        shapes : list
+            The shapes of the two arrays. If the Op has more inputs, their values follow: the lengths of the result's
+            axes.
+        """
         names = {FORWARD: ("bottom", "weights"), WEIGHTS: ("bottom", "top"), INPUTS: ("weights", "top")}[self.kind]
         lengths = tuple(int(n) for n in shapes[2:]) or None
         known = dict(zip(names, (tuple(s) for s in shapes[:2])))
@@ -191,7 +200,7 @@ class CorrBase(NativeOp, OpenMPOp):
 
         Returns
         -------
-        ndarray of that dtype
+        ndarray of this dtype
         """
         shapes = self._fitting([inputs[0].shape, inputs[1].shape, *inputs[2:]])
         wide = "float32" if dtype == "float16" else dtype
@@ -204,7 +213,10 @@ class CorrBase(NativeOp, OpenMPOp):
         return np.asarray(result, dtype=dtype, order="C")
 
     def _correlate(self, a, b, shapes, dtype):
-        """Compute the result as a sum over the taps of the kernel. Each tap is multiplied by one part of the image."""
+        """Compute the result as a sum over the elements of the kernel.
+
+        Each element is multiplied by one part of the image.
+        """
         groups, n = self.num_groups, self.convdim
         batch, filters, *positions = shapes.top
         lengths, pads = shapes.weights[-n:], shapes.pads
@@ -302,7 +314,7 @@ class Forward:
 class GradWeights:
     """A mixin for gradients with respect to kernels.
 
-    Inputs: images, the gradient of the output, and the lengths of the kernels if they do not follow from these.
+    Inputs: images, the gradient of the output, and the lengths of the kernels if the shapes do not determine them.
     """
 
     kind = WEIGHTS
@@ -326,7 +338,7 @@ class GradWeights:
 class GradInputs:
     """A mixin for gradients with respect to images.
 
-    Inputs: kernels, the gradient of the output, and the lengths of the images if they do not follow from these.
+    Inputs: kernels, the gradient of the output, and the lengths of the images if the shapes do not determine them.
     """
 
     kind = INPUTS

@@ -1,7 +1,8 @@
-"""Shapes of a correlation and of its gradients: lengths, for numbers and variables, and checks with error messages.
+"""Shapes of a correlation and of its gradients: lengths as numbers or variables, and checks with error messages.
 
-Along one axis, let the image have `i` elements, the kernel `k` elements, stride `s` and dilation `d`, with padding of
-`l` elements before and `r` elements after. Then the output has ``(i + l + r - ((k - 1) d + 1)) // s + 1`` elements.
+Along one axis, let the image have `i` elements and the kernel `k` elements. Let the stride be `s`, the dilation `d`,
+and the padding `l` elements at the start and `r` elements at the end. Then the output has ``(i + l + r - ((k - 1) d +
+1)) // s + 1`` elements.
 """
 
 import sys
@@ -14,7 +15,7 @@ class Axis(NamedTuple):
     Attributes
     ----------
     mode : 'half', 'full' or a pair of int
-        The padding before and after; 'half' and 'full' depend on the length of the kernel.
+        The padding at the start and at the end. 'half' and 'full' depend on the length of the kernel.
     stride, dilation : int
     """
 
@@ -23,11 +24,11 @@ class Axis(NamedTuple):
     dilation: int
 
     def extent(self, kernel):
-        """Return the number of elements from the first element that the kernel touches to the last."""
+        """Return the number of elements from the first to the last element that the kernel covers at one position."""
         return (kernel - 1) * self.dilation + 1
 
     def pads(self, kernel):
-        """Return the padding before and after, for a kernel of this length."""
+        """Return the padding at the start and at the end, for a kernel of the length `kernel`."""
         if self.mode == "half":
             return (self.extent(kernel) // 2,) * 2
         if self.mode == "full":
@@ -42,8 +43,8 @@ class Axis(NamedTuple):
     def kernel(self, image, output):
         """Return the length of the kernel. It is unique if the stride is 1 and the mode is not 'half'.
 
-        In mode 'full', ``output - image`` is the extent of the kernel minus one. In other modes, padding counts as
-        image.
+        In mode 'full', ``output - image`` is the extent of the kernel minus one. In other modes, the padding counts as
+        a part of the image.
         """
         if self.mode == "full":
             return (output - image) // self.dilation + 1
@@ -72,10 +73,10 @@ class Shapes(NamedTuple):
     bottom, top : tuple of int
         (batch, channels, \\*lengths)
     weights : tuple of int
-        (filters, channels of a group, \\*lengths); unshared: (filters, \\*lengths of top, channels of a group,
-        \\*lengths)
+        (filters, channels of a group, \\*lengths). Unshared kernels: (filters, \\*lengths of top, channels of a group,
+        \\*lengths).
     pads : list of pairs of int
-        The padding before and after each axis.
+        The padding at the start and at the end of each axis.
     """
 
     bottom: tuple
@@ -85,7 +86,7 @@ class Shapes(NamedTuple):
 
 
 def fitting(name, axes, groups, unshared, bottom=None, weights=None, top=None, lengths=None):
-    """Compute the missing shape of a correlation from the two others, and check that the shapes fit.
+    """Compute the missing shape of a correlation from the other two shapes, and check that the shapes fit.
 
     Parameters
     ----------
@@ -95,9 +96,9 @@ def fitting(name, axes, groups, unshared, bottom=None, weights=None, top=None, l
     groups : int
     unshared : bool
     bottom, weights, top : tuple of int or None
-        The shapes; exactly one of them is None.
+        The shapes. Exactly one of them is None.
     lengths : tuple of int or None
-        The lengths of the axes of the missing shape; None if they follow from the other shapes.
+        The lengths of the axes of the missing shape. None if they follow from the other shapes.
 
     Returns
     -------
@@ -108,7 +109,7 @@ def fitting(name, axes, groups, unshared, bottom=None, weights=None, top=None, l
     ValueError
         If the shapes do not fit. The message contains the shapes.
     MemoryError
-        If the result would have more elements than can be counted.
+        If the result would have more than ``sys.maxsize // 16`` elements.
     """
     n = len(axes)
     task, ok = "", True

@@ -78,7 +78,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
         return [(x_shp[0],), x_shp, idx_shp]
 
     def connection_pattern(self, node):
-        # The labels are connected only with the argmax, which has their dtype.
+        # The labels are connected only with the argmax, because only the argmax has an integer dtype like the labels.
         return [[True] * 3, [True] * 3, [False, False, True]]
 
     def grad(self, inp, grads):
@@ -95,7 +95,8 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
             to_x.append(dx)
             to_b.append(db)
         if from_argmax is not None:
-            # The argmax is piecewise constant in x and b: its gradient is zero there, and undefined for the labels.
+            # The argmax is piecewise constant in x and b, so its gradient is zero. With respect to the labels it is
+            # undefined.
             to_x.append(x.zeros_like())
             to_b.append(b.zeros_like())
             to_labels = grad_undefined(self, 2, y_idx)
@@ -165,19 +166,19 @@ crossentropy_softmax_1hot_with_bias_dx = CrossentropySoftmax1HotWithBiasDx()
 def crossentropy_softmax_1hot_with_bias(
     x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
 ) -> list[TensorVariable]:
-    """Return the cross-entropy of softmax(x + b) with labels, and softmax(x + b)."""
+    """Return the cross-entropy of softmax(x + b) with labels for each row, and softmax(x + b)."""
     return crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)[0:2]
 
 
 def crossentropy_softmax_1hot(x: TensorLike, y_idx: TensorLike, **kwargs: Any) -> list[TensorVariable]:
-    """Return the cross-entropy of softmax(x) with labels, and softmax(x)."""
+    """Return the cross-entropy of softmax(x) with labels for each row, and softmax(x)."""
     return crossentropy_softmax_1hot_with_bias(x, zeros_like(x[0, :]), y_idx, **kwargs)
 
 
 def crossentropy_softmax_max_and_argmax_1hot_with_bias(
     x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
 ) -> tuple[TensorVariable, ...]:
-    """Return the cross-entropy, softmax, the largest probability and its position, row by row.
+    """Return the cross-entropy, the softmax, the largest probability and its position for each row.
 
     Returns
     -------
@@ -190,7 +191,7 @@ def crossentropy_softmax_max_and_argmax_1hot_with_bias(
 def crossentropy_softmax_max_and_argmax_1hot(
     x: TensorLike, y_idx: TensorLike, **kwargs: Any
 ) -> tuple[TensorVariable, ...]:
-    """Do the same as `crossentropy_softmax_max_and_argmax_1hot_with_bias`, without a bias."""
+    """Return the outputs of `crossentropy_softmax_max_and_argmax_1hot_with_bias` for a bias of zero."""
     return crossentropy_softmax_max_and_argmax_1hot_with_bias(x, zeros_like(x[0, :]), y_idx, **kwargs)
 
 
@@ -266,7 +267,9 @@ class CrossentropyCategorical1Hot(RowOp):
         return [crossentropy_categorical_1hot_grad(g_y, coding_dist, labels), DisconnectedType()()]
 
     def shortcut(self, node):
-        """Return a derivative that does not divide by the distribution, or None.
+        """Return a `Shortcut`: a derivative that does not divide by the distribution.
+
+        Return None if there is no such derivative.
 
         It exists if the logarithm of the distribution can be differentiated without such a division.
         """
@@ -307,7 +310,10 @@ def binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariabl
 
 
 def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariable:
-    """Return ``binary_crossentropy(sigmoid(output), target)``, elementwise and stable for large absolute outputs."""
+    """Return ``binary_crossentropy(sigmoid(output), target)``, elementwise.
+
+    It is accurate for large absolute outputs, too.
+    """
 
     def grad(inputs, out_grads):
         (output, target), (out_grad,) = inputs, out_grads
@@ -321,7 +327,7 @@ def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> Tenso
 
 
 def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> TensorVariable:
-    """Return the cross-entropy between distributions, row by row.
+    """Return the cross-entropy between two distributions for each row.
 
     Parameters
     ----------
@@ -338,7 +344,7 @@ def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> 
     Raises
     ------
     TypeError
-        If the rank of `true_dist` is neither that of `coding_dist` nor one less.
+        If the rank of `true_dist` is neither equal to the rank of `coding_dist` nor smaller by one.
     """
     true_dist = as_tensor_variable(true_dist)
     if true_dist.ndim == coding_dist.ndim:
@@ -363,7 +369,7 @@ def confusion_matrix(actual: TensorLike, pred: TensorLike) -> list[TensorVariabl
     conf_mat : (k, k) tensor of integers
         The counts. Rows are actual labels, columns are predicted labels.
     order : (k,) tensor
-        The labels that occur, sorted.
+        The labels that occur, in sorted order.
 
     Raises
     ------

@@ -27,7 +27,7 @@ __all__ = ["ConnectionistTemporalClassification", "ctc", "ctc_available", "ctc_p
 
 register_loader("theano_ng.tensor.nnet.opt_ctc")
 
-# The rule is imported when its name is used.
+# The rule is imported when its name is first used.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.tensor.nnet.opt_ctc": "local_ctc_no_grad"})
 
 
@@ -64,18 +64,18 @@ def _one_example(frames, labels):
     with np.errstate(invalid="ignore", divide="ignore"):
         shifted = frames - frames.max(axis=1, keepdims=True)
         frames = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    # The states are the labels, with a blank before, between and after them.
+    # The states are the labels, with a blank before the first label, between two labels, and after the last label.
     states = np.zeros(2 * len(labels) + 1, int)
     states[1::2] = labels
     emitted = frames[:, states]
-    # Whether a path may reach a state directly from the state two positions before.
+    # The elements of `skips` are true if a path may reach the state directly from the state two positions before.
     skips = np.zeros(len(states), bool)
     skips[3::2] = labels[1:] != labels[:-1]
     if not steps:
         return (0.0 if len(labels) == 0 else np.inf), frames
 
     def moved(row, skips, by):
-        """Return the log-probability of reaching each state: by staying, or by moving one or two states."""
+        """Return the log-probability of reaching each state without a move or by a move of one or two states."""
         one, two = np.full((2, len(row)), -np.inf)
         if by > 0:
             one[1:], two[2:] = row[:-1], row[:-2]
@@ -103,7 +103,7 @@ def _one_example(frames, labels):
 
 
 class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
-    """Cost of labels by connectionist temporal classification (Graves et al., 2006); see :func:`ctc`.
+    """Cost of labels by connectionist temporal classification (Graves et al., 2006). See :func:`ctc`.
 
     Inputs: activations (time, batch, symbols), labels (batch, length), input lengths (batch). Outputs: costs (batch),
     and gradients with respect to the activations.
@@ -113,7 +113,7 @@ class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
     compute_grad : bool
         Whether the Op has the second output.
     openmp : bool, optional
-        Whether several threads share the examples; ``config.openmp`` by default.
+        Whether to distribute the examples to several threads. The default is ``config.openmp``.
     """
 
     __props__ = ("compute_grad",)
@@ -183,7 +183,10 @@ class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
         return [(input_shapes[0][1],), input_shapes[0]][: len(node.outputs)]
 
     def _gradients(self, inputs, outputs=None):
-        """Return the gradients of the costs: the second output of the node, or of a new node if it has none."""
+        """Return the gradients of the costs: the second output of the node.
+
+        If it has no second output, make a new node.
+        """
         if self.compute_grad and outputs is not None:
             return outputs[1]
         return type(self)(compute_grad=True, openmp=self.openmp)(*inputs)[1]
@@ -211,28 +214,28 @@ def ctc(activations: TensorLike, labels: TensorLike, input_lengths: TensorLike) 
     """Return the cost of labels by connectionist temporal classification.
 
     The cost is the negative logarithm of the total probability of all alignments. An alignment is a sequence of
-    symbols, one for each time step. It becomes the labels if first repeated symbols are merged, and then blanks are
-    removed. The probabilities of the symbols are the softmax of the activations.
+    symbols, one for each time step. If repeated symbols are merged, and blanks are then removed, the remaining symbols
+    must be the labels. The probabilities of the symbols are the softmax of the activations.
 
     Parameters
     ----------
     activations : (time, batch, symbols) tensor of floats
         The input of softmax. Symbol 0 is the blank.
     labels : (batch, length) tensor of integers
-        Labels are at least 1; negative numbers are padding.
+        Labels are at least 1. Negative numbers are padding.
     input_lengths : (batch,) tensor of integers
         The number of time steps of each example. Later time steps are not read.
 
     Returns
     -------
     (batch,) tensor
-        The costs. If an example has too many labels for any alignment, its cost is infinite, with a zero gradient.
+        The costs. If an example has too many labels for any alignment, its cost is infinite and its gradient is zero.
 
     Raises
     ------
     ValueError
-        At run time, if the numbers of examples differ, if labels are blank or not symbols, or if input lengths exceed
-        the number of time steps.
+        At run time, if the numbers of examples differ, if a label is the blank or not a symbol, or if an input length
+        exceeds the number of time steps.
 
     References
     ----------

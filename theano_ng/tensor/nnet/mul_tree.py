@@ -1,4 +1,4 @@
-"""Products as trees, in which factors can be exchanged before the product is built again.
+"""Products as trees, in which factors can be replaced before the product is built again.
 
 A tree is a pair ``[negative, content]``. `content` is a Variable (a leaf), a list of trees (their product), or None (a
 factor that is 1). If `negative` is true, the value is negated.
@@ -10,9 +10,9 @@ from theano_ng.tensor.opt.common import constant_value, in_dtype
 
 
 def is_neg(var):
-    """Return x if `var` is -x or a product of x and -1; otherwise None.
+    """Return x if `var` is -x or a product of x and -1. Otherwise, return None.
 
-    Return None for integers, too, because their negatives may wrap around.
+    Also return None for integers, because their negatives may wrap around.
     """
     if var.owner is None or var.dtype[0] not in "fc":
         return None
@@ -29,7 +29,7 @@ def is_neg(var):
 
 
 def is_exp(var):
-    """Return (False, x) if `var` is exp(x), (True, x) if it is -exp(x); otherwise None."""
+    """Return (False, x) if `var` is exp(x), and (True, x) if it is -exp(x). Otherwise, return None."""
     argument = is_neg(var)
     inner = var if argument is None else argument
     if inner.owner is None or inner.owner.op != T.exp:
@@ -38,20 +38,20 @@ def is_exp(var):
 
 
 def is_mul(var):
-    """Return the factors if `var` is a product; otherwise None."""
+    """Return the factors if `var` is a product. Otherwise, return None."""
     return var.owner.inputs if var.owner is not None and var.owner.op == T.mul else None
 
 
 def factors_in_dtype(v, dtype):
-    """Return the factors of a product in `dtype`, and [v] for any other `v`.
+    """Return the factors of `v` if it is a product in `dtype`. Otherwise, return [v].
 
-    A product in a narrower dtype is rounded or wraps around in that dtype, and counts as one factor.
+    A product in a narrower dtype is rounded or wraps around in that dtype. It counts as one factor.
     """
     return is_mul(v) or [v] if v.dtype == dtype else [v]
 
 
 def partition_num_or_denom(r, f, dtype=None):
-    """Return the factors of a product for which a function has an answer, and the other factors.
+    """Apply a function to the factors of a product. Return the results, and the factors for which the result is None.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ def partition_num_or_denom(r, f, dtype=None):
     f : callable
         ``f(factor)`` returns None or a pair (negative, answer).
     dtype : str, optional
-        The dtype of the products that are opened; by default that of `r`.
+        The dtype of the products that are expanded. The default is the dtype of `r`.
 
     Returns
     -------
     answers : list
     rest : list of Variable
     negative : bool
-        Whether the answers changed the sign.
+        Whether an odd number of answers is negative.
     """
     answers, rest, negative = [], [], False
     for factor in factors_in_dtype(r, dtype or r.dtype):
@@ -90,9 +90,9 @@ def parse_mul_tree(root, most=None):
         -x            ->  [True, x]
         (x * y) * -z  ->  [False, [[False, [[False, x], [False, y]]], [True, z]]]
 
-    Products in another dtype than that of the root are leaves. With `most`, products that have other clients are leaves
-    once the tree has `most` factors. Without this limit, in a chain of products with other clients, each tree would
-    contain all products before it.
+    Products in another dtype than the dtype of the root are leaves. If `most` is given, products that have other
+    clients are leaves once the tree has `most` factors. Without this limit, in a chain of products with other clients,
+    each tree would contain all earlier products.
     """
     tree = [False, None]
     todo = [(root, tree)]
@@ -120,7 +120,7 @@ def parse_mul_tree(root, most=None):
 
 
 def _children_first(tree):
-    """Return the inner nodes of a tree, each after the nodes below it."""
+    """Return the inner nodes of a tree. Each node comes after its children."""
     order, todo = [], [tree]
     while todo:
         node = todo.pop()
@@ -151,7 +151,7 @@ def simplify_mul(tree):
 
 
 def compute_mul(tree, dtype=None):
-    """Return the Variable that a tree represents; the inverse of `parse_mul_tree`.
+    """Return the Variable that a tree represents. The function is the inverse of `parse_mul_tree`.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def compute_mul(tree, dtype=None):
     Raises
     ------
     AssertionError
-        If a factor is 1: `simplify_mul` removes such factors.
+        If a factor is 1. `simplify_mul` removes such factors.
     """
     done = {}
 
@@ -188,7 +188,10 @@ def _same(a, b):
 
 
 def _pop_leaf(argument, leaves):
-    """Remove and return the first (argument, leaf) of a list with the given argument, or None."""
+    """Remove and return the first pair (argument, leaf) of a list with the given argument.
+
+    Return None if there is no such pair.
+    """
     for i, (other, _) in enumerate(leaves):
         if _same(argument, other):
             return leaves.pop(i)
@@ -206,8 +209,8 @@ def perform_sigm_times_exp(tree, exp_x=None, exp_minus_x=None, sigm_x=None, sigm
         The tree that is changed: the leaf of the exponential receives the new sigmoid, and the leaf of the sigmoid
         becomes 1.
     exp_x, exp_minus_x, sigm_x, sigm_minus_x : lists of (Variable, tree), optional
-        The arguments x of exp(x), exp(-x), sigmoid(x) and sigmoid(-x) among factors that are already known, with their
-        leaves. The factors of this tree that have no partner are added to these lists.
+        Pairs (x, leaf) for the known factors exp(x), exp(-x), sigmoid(x) and sigmoid(-x). The factors of this tree that
+        have no partner are added to these lists.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Ops that make windows of images the rows of a matrix, and the transpose of this map."""
+"""Ops that copy image patches into the rows of a matrix (im2col), and that add the rows to the images (col2im)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Images2Neibs", "images2neibs", "neibs2images"]
 
-# The order of the modes is that of native/neighbours.c.
+# The order of the modes must be the same as in native/neighbours.c.
 _MODES = ("valid", "half", "full", "wrap_centered", "ignore_borders")
 
 
@@ -40,7 +40,7 @@ def _pair(value, name):
 
 
 def _windows(mode, i, size, neib, step):
-    """Return the positions of the windows along one dimension of an image.
+    """Return the positions of the windows (image patches) along one dimension of an image.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ def _windows(mode, i, size, neib, step):
     -------
     places : ndarray (windows, neib) of int
     inside : ndarray (windows, neib) of bool
-        False for positions in the margin.
+        False for positions outside of the image.
 
     Raises
     ------
     TypeError
-        If windows and image do not fit.
+        If windows do not fit into the image in this mode.
     """
     first, padded = 0, size
     if mode == "wrap_centered":
@@ -86,7 +86,7 @@ def _windows(mode, i, size, neib, step):
 
 
 class _Windows(NativeOp, Op):
-    """The base class of the Ops on windows, in both directions.
+    """The base class of the Ops that copy image patches into rows, and that add rows to images.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class _Windows(NativeOp, Op):
         return "%s{%s}" % (type(self).__name__, self.mode)
 
     def _places(self, size, neib_shape, neib_step):
-        """Check the numbers of a call, and return `_windows` for rows and for columns."""
+        """Check `neib_shape` and `neib_step`, and return the results of `_windows` for rows and for columns."""
         for name, what, pair in (("neib_shape", "shape", neib_shape), ("neib_step", "step", neib_step)):
             if pair.shape[0] != 2:
                 raise TypeError("%s wrong %s ; has to contain 2 elements" % (name, what))
@@ -133,7 +133,7 @@ class _Windows(NativeOp, Op):
 
 
 class Images2Neibs(_Windows):
-    """An Op that returns the windows of images as rows; see :func:`images2neibs`.
+    """An Op that copies image patches (windows) into the rows of a matrix. See :func:`images2neibs`.
 
     Inputs: the images, neib_shape, neib_step.
     """
@@ -181,9 +181,10 @@ class Images2Neibs(_Windows):
 
 
 class Images2NeibsGrad(_Windows):
-    """An Op that adds rows to the windows of images from which they come: the transpose of :class:`Images2Neibs`.
+    """An Op that adds each row of a matrix to the image patch from which it was copied.
 
-    Inputs: the rows, the four lengths of the images, neib_shape, neib_step.
+    This is the transpose of the linear map :class:`Images2Neibs`. Inputs: the rows, the four lengths of the images,
+    neib_shape, neib_step.
     """
 
     def make_node(self, neibs, images, channels, rows, columns, neib_shape, neib_step):
@@ -220,7 +221,7 @@ class Images2NeibsGrad(_Windows):
         result = np.zeros(lengths, wide)
         if result.size:
             windows = neibs.reshape(lengths[0], lengths[1], y.shape[0], x.shape[0], y.shape[1], x.shape[1])
-            # One element of all windows has different positions, so += writes no position twice.
+            # The element (r, c) of each window has a different position, so += writes no position twice.
             for r in range(y.shape[1]):
                 for c in range(x.shape[1]):
                     here, there = y_inside[:, r], x_inside[:, c]
@@ -258,28 +259,28 @@ def _is_one(v):
 
 
 def images2neibs(ten4: TensorLike, neib_shape: Any, neib_step: Any = None, mode: str = "valid") -> TensorVariable:
-    """Return the windows of images as the rows of a matrix.
+    """Copy image patches (windows) into the rows of a matrix.
 
     Parameters
     ----------
     ten4 : tensor with 4 dimensions
-        Two dimensions of any meaning, then rows and columns.
+        Two dimensions of any meaning, for example batch and channels, then rows and columns.
     neib_shape : vector of 2 integers
-        The rows and columns of a window; may be symbolic.
+        The rows and columns of a window. It may be symbolic.
     neib_step : vector of 2 integers, optional
-        The distances between neighboring windows. By default windows touch, and do not overlap.
+        The distances between neighboring windows. By default, windows touch each other and do not overlap.
     mode : {'valid', 'ignore_borders', 'wrap_centered', 'half', 'full'}
         valid
             Windows lie in the image. An error is raised if the last windows do not end where the image ends.
         ignore_borders
             Windows lie in the image. Pixels after the last windows are ignored.
         wrap_centered
-            The center of the first window is the first pixel. Windows continue on the opposite side of the image. They
-            must have odd lengths.
+            The center of the first window is the first pixel. Windows that cross the border continue on the opposite
+            side of the image. Their lengths must be odd.
         half
-            As 'valid', for an image with margins of zeros that are as wide as half a window, rounded down.
+            Like 'valid', but the image has margins of zeros that are as wide as half a window, rounded down.
         full
-            As 'valid', for an image with margins of zeros that are as wide as a window minus one.
+            Like 'valid', but the image has margins of zeros that are as wide as a window minus one.
 
     Returns
     -------
@@ -298,7 +299,7 @@ def images2neibs(ten4: TensorLike, neib_shape: Any, neib_step: Any = None, mode:
 
 
 def neibs2images(neibs: TensorLike, neib_shape: Any, original_shape: Any, mode: str = "valid") -> TensorVariable:
-    """Return the images whose windows, with the default step of `images2neibs`, are the rows of a matrix.
+    """Return the images from which `images2neibs`, with the default step, makes the given rows.
 
     Parameters
     ----------
@@ -306,9 +307,9 @@ def neibs2images(neibs: TensorLike, neib_shape: Any, original_shape: Any, mode: 
     neib_shape : vector of 2 integers
         See `images2neibs`.
     original_shape : sequence of 4 integers, or a vector
-        The shape of the images; may be symbolic.
+        The shape of the images. It may be symbolic.
     mode : str
-        See `images2neibs`. With 'ignore_borders', pixels in no window are 0.
+        See `images2neibs`. With 'ignore_borders', pixels that are in no window are 0.
 
     Returns
     -------

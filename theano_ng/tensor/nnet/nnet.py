@@ -1,4 +1,4 @@
-"""The names of ``theano.tensor.nnet.nnet``: softmax, cross-entropies and activations, and their rules."""
+"""The public names of ``theano.tensor.nnet.nnet``: softmax, cross-entropies, activations, and their rules."""
 
 from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
 from theano_ng.tensor.nnet.activations import (
@@ -48,8 +48,8 @@ from theano_ng.tensor.nnet.softmax import (
     softmax_with_bias,
 )
 
-# The rules are imported when their names are used: to compile a function whose rewritten graph is on disk, none is
-# needed.
+# The rules are imported when their names are first used. A function whose rewritten graph is stored on disk can be
+# compiled without the rules.
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""Rules that let products of blocks overwrite the tensor to which they are added."""
+"""Rules that let the Ops of block-sparse products overwrite the tensor to which the products are added."""
 
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import TopoOptimizer

@@ -52,7 +52,7 @@ def local_abstract_batch_norm_train_grad(op, inputs):
 
 @rule(abstract_inference(*names("x", "scale", "bias", "mean", "var", "epsilon")))
 def local_abstract_batch_norm_inference(x, scale, bias, mean, var, epsilon):
-    """Replace the normalization by given statistics by elementwise operations, which are fused with their neighbors.
+    """Replace the normalization by given statistics by elementwise operations, which can be fused.
 
     AbstractBatchNormInference((0,))(A, row, row, row, row)  ->
         (A - row) * (row / T.sqrt(row + T.constant(1e-4))) + row   [30, batchnorm_opts, fast_run, fast_compile]

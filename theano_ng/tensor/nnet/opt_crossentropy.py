@@ -49,9 +49,9 @@ d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_sof
 
 
 def _split_bias(x):
-    """Return (m, b) if `x` is m + b with a vector b that is added to every row; otherwise None.
+    """Return (m, b) if `x` is m + b, with a vector b that is added to every row. Return None if `x` is not such a sum.
 
-    If all terms of the sum are rows, the first term is m.
+    If all terms of the sum are rows, m is the first term.
     """
     if op_of(x) != T.add:
         return None
@@ -72,12 +72,12 @@ def _split_bias(x):
 
 
 def _with_bias(x):
-    """Return (m, b) with m + b equal to a variable of a graph; b is zero if no bias is found."""
+    """Return (m, b) so that m + b equals a variable of a graph. If no bias is found, b is zero."""
     return _split_bias(x) or (x, zeros(lengths(x, x.fgraph)[1:], dtype=x.dtype))
 
 
 def _softmax_input(sm):
-    """Return (x, b) if `sm` is softmax(x + b), with a zero b for softmax(x); otherwise None."""
+    """Return (x, b) if `sm` is softmax(x + b). For softmax(x), b is zero. Return None for other variables."""
     if sm.owner is None or sm.owner.op not in _SOFTMAXES:
         return None
     return tuple(sm.owner.inputs) if sm.owner.op == softmax_with_bias else _with_bias(sm.owner.inputs[0])
@@ -95,9 +95,9 @@ def local_softmax_by_hand(x, node, out):
     return softmax_op(x) if is_matrix and summed_along(*node.inputs) == (1,) else None
 
 
-# This rule runs before logarithms are rewritten (0.7). So the logarithm of a handwritten softmax becomes the same Op as
-# the logarithm of the library's softmax. Otherwise it would become a sum whose terms merge with the terms of other
-# sums.
+# This rule runs before logarithms are rewritten (0.7), so that the logarithm of a handwritten softmax becomes the same
+# Op as the logarithm of the library's softmax. Otherwise the logarithm would become a sum whose terms merge with the
+# terms of other sums.
 optdb.register("softmax_by_hand", in2out(local_softmax_by_hand, ignore_newtrees=True), 0.69, "fast_run", "fast_compile")
 
 
@@ -105,7 +105,7 @@ optdb.register("softmax_by_hand", in2out(local_softmax_by_hand, ignore_newtrees=
 
 
 def _fuse_crossentropies(fgraph, softmaxes, reason):
-    """Fuse each cross-entropy of the output of an Op in `softmaxes` with this softmax."""
+    """Fuse each cross-entropy of the output of an Op in `softmaxes` with this Op."""
     for node in fgraph.toposort():
         if node.op != crossentropy_categorical_1hot or node.fgraph is not fgraph:
             continue
@@ -124,7 +124,7 @@ def _fuse_crossentropies(fgraph, softmaxes, reason):
 @register_specialize("fast_compile_gpu")
 @optimizer
 def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
-    """Apply `crossentropy_to_crossentropy_with_softmax` to a softmax that adds a bias.
+    """Compute the cross-entropy of a softmax that adds a bias, with labels, from the input of the softmax.
 
     crossentropy_categorical_1hot(softmax_with_bias(A, x), labels)  ->
         crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0]          [stabilize, specialize, fast_run, fast_compile_gpu]
@@ -139,7 +139,7 @@ def crossentropy_to_crossentropy_with_softmax(fgraph):
     crossentropy_categorical_1hot(softmax_op(A), labels)  ->
         crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]          [fast_run, xent, fast_compile_gpu]
 
-    The rule runs late, when all biases have been recognized.
+    The rule runs late, after all biases have been moved into `softmax_with_bias`.
     """
     _fuse_crossentropies(fgraph, _SOFTMAXES, "crossentropy_to_crossentropy_with_softmax")
 
@@ -157,7 +157,7 @@ optdb.register(
 @register_specialize("fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")
 @rule((d_softmax(d_crossentropy(x, A, labels), A), d_both(x, A, labels)))
 def local_softmax_grad_to_crossentropy_with_softmax_grad():
-    """Compute the gradient of a cross-entropy of a softmax without dividing by the softmax."""
+    """Compute the gradient of a cross-entropy of a softmax without a division by the softmax."""
 
 
 # These functions increase wherever they are not NaN.
@@ -168,7 +168,10 @@ _INCREASING = frozenset(
 
 
 def _of_the_same_order(x, axis):
-    """Return a simpler variable that has the argmax of `x` along `axis`, or None."""
+    """Return a simpler variable that has the same argmax along `axis` as `x`.
+
+    Return None if there is no such variable.
+    """
     op = op_of(x)
     if op in _INCREASING:
         (source,) = x.owner.inputs
@@ -191,7 +194,7 @@ def _of_the_same_order(x, axis):
 @ignores_nonfinite
 @local_optimizer([MaxAndArgmax, Argmax])
 def local_argmax_pushdown(node):
-    """Take the argmax before an increasing function, or before a softmax within rows, which do not change it.
+    """Replace the argmax of an increasing function or of a softmax within rows by the argmax of its argument.
 
     Argmax([1])(softmax_op(A))  ->  Argmax([1])(A)          [specialize, fast_run, fast_compile_gpu]
     Argmax(None)(exp(A))  ->  Argmax(None)(A)
@@ -217,7 +220,7 @@ def local_argmax_pushdown(node):
 @register_specialize("fast_compile_gpu")
 @rule(softmax(x))
 def local_softmax_with_bias(x):
-    """Let softmax itself add a vector to the rows of its argument.
+    """Let the softmax add a vector to the rows of its argument.
 
     softmax_op(A + x)  ->  softmax_with_bias(A, x)          [specialize, fast_run, fast_compile_gpu]
     """
@@ -228,7 +231,7 @@ def local_softmax_with_bias(x):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_op, softmax_with_bias])
 def graph_merge_softmax_with_crossentropy_softmax(node):
-    """Replace a softmax by the second output of a cross-entropy of the same x and b, which computes it anyway.
+    """Replace a softmax by the second output of a cross-entropy with the same x and b, which is computed anyway.
 
     (softmax_with_bias(A, x), crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0])  ->
         crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[1::-1]          [specialize, fast_run, fast_compile_gpu]
@@ -264,7 +267,7 @@ def _is_same_bias(a, b):
 @register_specialize("stabilize", "fast_compile")
 @rule((log(softmax(A)), logsoftmax(A)))
 def local_logsoftmax():
-    """Compute the logarithm of a softmax accurately, also if probabilities are rounded to 0."""
+    """Compute the logarithm of a softmax accurately, even if probabilities are rounded to 0."""
 
 
 @register_specialize
@@ -285,7 +288,7 @@ def local_logsoftmax_by_hand(x, total, out):
 
 
 def _check_rows_is_arange_len_labels(rows, labels):
-    """Return True if `rows` is arange(len(labels)), as a constant or computed from the shape of `labels`."""
+    """Return True if `rows` is arange(len(labels)): a constant, or an ARange of the length of `labels`."""
     feature = getattr(getattr(labels, "fgraph", None), "shape_feature", None)
     shape_of = {} if feature is None else feature.shape_of
     if isinstance(op_of(rows), ARange):
@@ -300,7 +303,7 @@ def _check_rows_is_arange_len_labels(rows, labels):
 
 
 def _is_length_of(stop, labels, shape_of):
-    """Return True if a scalar is ``labels.shape[0]``, also in the form that canonicalization gives it."""
+    """Return True if a scalar is ``labels.shape[0]``, or the form that canonicalization gives this expression."""
     while stop.owner is not None:
         node = stop.owner
         if isinstance(node.op, Shape_i) and node.op.i == 0 and node.inputs[0] is labels:
@@ -325,7 +328,7 @@ def _is_length_of(stop, labels, shape_of):
 
 
 def _is_label_indexing(node):
-    """Return (matrix, labels) if a node is ``matrix[arange(len(labels)), labels]``; otherwise None."""
+    """Return (matrix, labels) if a node is ``matrix[arange(len(labels)), labels]``. Otherwise, return None."""
     if not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 3:
         return None
     matrix, rows, labels = node.inputs
@@ -335,14 +338,14 @@ def _is_label_indexing(node):
 
 
 def _are_labels(index):
-    """Return True if an index is a vector of integers. An index may also be a slice or None."""
+    """Return True if an entry of an index is a vector of integers. Other entries may be slices or None."""
     return getattr(index, "ndim", None) == 1 and index.dtype in INTEGERS
 
 
 def _every_row_has_label(matrix, rows, labels):
     """Return True if `rows` and `labels` select one element of each row of a matrix.
 
-    Variables are assumed to be labels. Constants must be known to be labels, because they may select any elements.
+    A variable is assumed to contain valid labels. A constant is checked, because it may select any elements.
     """
     if not _check_rows_is_arange_len_labels(rows, labels):
         return False
@@ -361,8 +364,7 @@ def local_advanced_indexing_crossentropy_onehot(node):
     log(softmax_op(A)[every_row, labels])  ->
         -crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]
 
-    The fused Op raises ValueError if variable labels are negative, or if the number of labels is not the number of
-    rows.
+    The fused Op raises ValueError at run time if labels are negative, or if there are not as many labels as rows.
     """
     if isinstance(node.op, AdvancedSubtensor):
         found = _is_label_indexing(node)
@@ -388,7 +390,10 @@ def local_advanced_indexing_crossentropy_onehot(node):
 
 
 def _label_increment(variable):
-    """Return (values, labels) if a matrix is zero except for values at [arange(len(labels)), labels], or None."""
+    """Return (values, labels) if a matrix is zero except for values at [arange(len(labels)), labels].
+
+    Return None otherwise.
+    """
     node = variable.owner
     if node is None or not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
         return None
@@ -443,15 +448,15 @@ def _increment_over_picked(d_sm, sm):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_grad])
 def local_advanced_indexing_crossentropy_onehot_grad(node):
-    """Replace gradients of the forms that `local_advanced_indexing_crossentropy_onehot` handles by the fused gradient.
+    """Replace gradients of the expressions that `local_advanced_indexing_crossentropy_onehot` replaces.
 
     softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x) / softmax_op(A), softmax_op(A))  ->
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
     softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x / softmax_op(A)[every_row, labels]), softmax_op(A))  ->
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)
 
-    Other factors of the quotients, which must not vary within a row, are multiplied into the values (x in the
-    examples).
+    The quotients may have other factors that do not vary within a row. The values (x in the examples) are multiplied by
+    these factors.
     """
     d_sm, sm = node.inputs
     if d_sm.owner is None:
@@ -469,20 +474,21 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
     return [result] if result.type == node.outputs[0].type else None
 
 
-# Order of the view (a matrix, or a row as a vector) -> order in which the sums of the rows must be shuffled next to it.
+# This dict maps the order of the view (a matrix, or a row as a vector) to the order in which the sums of the rows must
+# be shuffled to combine them with the view.
 _COLUMN_VIEWS = {(0, 1): (0, "x"), (1,): (0,)}
 
 
 @register_specialize("fast_compile_gpu")
 @local_optimizer([T.sub])
 def local_crossentropy_onehot_grad(node):
-    """Replace the gradient of a cross-entropy, in the form that differentiation gives it, by the fused gradient.
+    """Replace the gradient of a cross-entropy, in the form that differentiation produces, by the fused gradient.
 
     (lambda g: g - softmax_op(A) * sum(g, axis=1, keepdims=True))(inc_subtensor(zeros_like(A)[every_row, labels], x))  ->
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
 
-    This form has no division by the softmax. If the input of the softmax is a vector, seen as a matrix with one row,
-    the views in the gradient have been lifted to all of these variables.
+    This form has no division by the softmax. If the input of the softmax is a vector that is viewed as a matrix with
+    one row, earlier rules have moved the views in the gradient to all of these variables.
     """
     for (increment, product), negative in ((node.inputs, False), (node.inputs[::-1], True)):
         increment, view = shuffled_from(increment)
@@ -525,7 +531,7 @@ def _is_softmax(v):
 @register_specialize("stabilize", "fast_compile")
 @rule(any_d_softmax(alone(x / softmax_of_A), softmax_of_A))
 def local_logsoftmax_grad(x, node):
-    """Compute the gradient of log(softmax(x)) without dividing by softmax.
+    """Compute the gradient of log(softmax(x)) without a division by the softmax.
 
     softmax_grad(B / softmax_op(A), softmax_op(A))  ->  B - sum(B, axis=1, keepdims=True) * softmax_op(A)
                                                                [stabilize, specialize, fast_run, fast_compile]
@@ -554,8 +560,8 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(op, x, A, labels)
 
 
 def softmax_simplifier(numerators, denominators):
-    """Replace exp(x) / sum(exp(x), axis=1) in a fraction by softmax; a simplifier of `local_mul_canonizer`."""
-    # Constants are arrays here, not variables.
+    """Replace exp(x) / sum(exp(x), axis=1) in a fraction by softmax. This is a simplifier of `local_mul_canonizer`."""
+    # Constants are arrays in these lists, not variables.
     for numerator in [n for n in numerators if isinstance(n, Variable)]:
         if op_of(numerator) != T.exp or numerator.ndim != 2:
             continue

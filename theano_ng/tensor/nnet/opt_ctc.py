@@ -1,4 +1,4 @@
-"""A rule for connectionist temporal classification: gradients without clients are not computed."""
+"""A rule for connectionist temporal classification: gradients are not computed if they have no clients."""
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.nnet.ctc import ConnectionistTemporalClassification

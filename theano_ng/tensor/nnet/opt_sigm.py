@@ -23,7 +23,7 @@ register_local_1msigmoid = False
 
 
 def _is_real(variable):
-    """Return True if a variable is real: sigmoid and softplus are functions of real numbers."""
+    """Return True if a variable is not complex. Sigmoid and softplus are functions of real numbers."""
     return not variable.dtype.startswith("complex")
 
 
@@ -47,7 +47,8 @@ def is_1pexp(t, only_process_constants=True):
     ----------
     t : Variable
     only_process_constants : bool
-        If True, the 1 must be a Constant. Otherwise an expression whose elements are all 1 is accepted, too.
+        If True, the 1 must be a Constant. Otherwise, an expression whose elements are all known to be 1 is accepted,
+        too.
     """
     if not _is_real(t):
         return None
@@ -71,10 +72,10 @@ def is_1pexp(t, only_process_constants=True):
 
 
 def _opposite(x, dtype):
-    """Return -x, or y if x is -y.
+    """Return -x. If x is -y, return y.
 
-    An integer is cast to the float dtype `dtype` first: the negative of -128 or of an unsigned number would wrap
-    around.
+    An integer is first cast to the float dtype `dtype`, because the negative of -128 or of an unsigned number would
+    wrap around.
     """
     minus = is_neg(x)
     if minus is not None:
@@ -83,7 +84,7 @@ def _opposite(x, dtype):
 
 
 def _finish(node, result):
-    """Return a list of `result` if it can replace the node's output; otherwise None."""
+    """Return ``[result]``, cast to the dtype of the node's output. Return None if the types still differ."""
     result = T.cast(result, node.outputs[0].type.dtype)
     if result.type != node.outputs[0].type:
         return None
@@ -104,7 +105,7 @@ def _softplus_rule(name, pattern, new):
 log1msigm_to_softplus = _softplus_rule("log1msigm_to_softplus", log(1 - sigm(x)), -soft_plus(x))
 logsigm_to_softplus = _softplus_rule("logsigm_to_softplus", log(sigm(float_x)), -soft_plus(-float_x))
 log1p_neg_sigmoid = _softplus_rule("log1p_neg_sigmoid", log1p(-sigm(x)), -soft_plus(x))
-# the form of a negation after canonicalization
+# canonicalization writes the negation as this product
 log1p_minus_one_sigmoid = _softplus_rule("log1p_minus_one_sigmoid", log1p(-1 * sigm(x)), -soft_plus(x))
 log1pexp_to_softplus = pattern_rule("log1pexp_to_softplus", "Without overflow.", log1p(exp(real_x)), soft_plus(real_x))
 register_stabilize(log1msigm_to_softplus, name="log1msigm_to_softplus")
@@ -124,7 +125,7 @@ def local_exp_over_1_plus_exp(node):
     exp(x) / (1 + exp(x))  ->  sigmoid(x)          [stabilize, specialize, fast_run]
     y / (1 + exp(x))  ->  y * sigmoid(-x)
 
-    Other factors of numerator and denominator stay.
+    Other factors of the numerator and the denominator remain.
     """
     numerator, denominator = node.inputs
     dtype = node.outputs[0].dtype
@@ -170,7 +171,7 @@ def local_sigmoid_of_one_exponential(node):
     return local_exp_over_1_plus_exp.transform(node)
 
 
-# The mode FAST_COMPILE has no phase `stabilize`.
+# Register these rules separately for the mode FAST_COMPILE, which has no phase `stabilize`.
 for _rule, _tags in (
     (local_sigmoid_of_one_exponential, ("fast_run", "fast_compile")),
     (log1pexp_to_softplus, ("fast_compile",)),
@@ -203,7 +204,7 @@ def local_sigm_times_exp(node):
     """
     clients = node.outputs[0].clients
     if len(clients) == 1 and clients[0][0] != "output" and clients[0][0].op == T.mul:
-        # The larger product contains these factors, too.
+        # The larger product contains these factors, too, and is rewritten as a whole.
         return None
     tree = parse_mul_tree(node.outputs[0], most=MAX_SHARED)
     if not perform_sigm_times_exp(tree):
@@ -211,21 +212,21 @@ def local_sigm_times_exp(node):
     return _finish(node, compute_mul(simplify_mul(tree), node.outputs[0].dtype))
 
 
-# Not registered, because it hides log(1 - sigmoid(x)).
+# This rule is not registered, because it would hide log(1 - sigmoid(x)) from other rules.
 @rule((1 - sigm(float_x), sigm(-float_x)))
 def local_1msigmoid():
-    """Replace the complement of a sigmoid by a sigmoid."""
+    """Replace 1 - sigmoid(x) by sigmoid(-x)."""
 
 
 # These rules are used only if ``optimizer_including`` names them.
 @rule((sigm(x), ultra_fast(x)))
 def local_ultra_fast_sigmoid():
-    """Approximate a sigmoid piecewise."""
+    """Approximate a sigmoid by a piecewise function."""
 
 
 @rule((sigm(x), hard(x)))
 def local_hard_sigmoid():
-    """Approximate a sigmoid by three lines."""
+    """Approximate a sigmoid by three straight lines."""
 
 
 for _rule in (local_ultra_fast_sigmoid, local_hard_sigmoid):

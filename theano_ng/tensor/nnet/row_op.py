@@ -38,7 +38,7 @@ def float_matrix(op, x, name="x", vector_is_row=False):
     Raises
     ------
     ValueError
-        For another rank or dtype.
+        If `x` has another rank or dtype.
     """
     x = as_tensor_variable(x)
     if x.type.ndim not in ((1, 2) if vector_is_row else (2,)) or x.type.dtype not in FLOATS:
@@ -55,7 +55,7 @@ def integer_vector(op, y, name="y_idx"):
     Raises
     ------
     ValueError
-        For another rank or dtype.
+        If `y` has another rank or dtype.
     """
     y = as_tensor_variable(y)
     if y.type.ndim != 1 or y.type.dtype not in INTEGERS:

@@ -1,4 +1,4 @@
-"""The names of ``theano.tensor.nnet.sigm``: sigmoid and softplus, and their rules."""
+"""The public names of ``theano.tensor.nnet.sigm``: sigmoid, softplus, and their rules."""
 
 from theano_ng.tensor.nnet.mul_tree import (
     compute_mul,

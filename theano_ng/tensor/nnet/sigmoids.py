@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class ScalarActivation(UnaryMath):
-    """A function of one real number that libm lacks, computed in the float type of its output.
+    """A function of one real number that libm lacks. It is computed in the float type of its output.
 
-    Subclasses define two methods. `function(x)` computes the function of a NumPy float (also of an array, if
-    `on_arrays` is true). `formula(x, out)` returns a C expression of the function, for a C expression `x` of dtype
+    Subclasses define two methods. `function(x)` computes the function of a NumPy float. If `on_arrays` is true, `x` may
+    also be an array. `formula(x, out)` returns a C expression for the function, where `x` is a C expression of dtype
     `out`.
     """
 
@@ -44,9 +44,9 @@ class ScalarActivation(UnaryMath):
             return x.dtype.type(self.value(x))
 
     def value(self, x):
-        """Compute the function as kernels do: float16 is computed in float32.
+        """Compute the function as C kernels do: compute float16 in float32.
 
-        In float16 each step would be rounded, and exp(12) would overflow.
+        In float16, the result of each step would be rounded, and exp(12) would overflow.
         """
         return self.function(x.astype("float32") if x.dtype == "float16" else x)
 
@@ -85,8 +85,8 @@ sigmoid_inplace = Elemwise(ScalarSigmoid(scal.transfer_type(0)), inplace_pattern
 class UltraFastScalarSigmoid(ScalarActivation):
     """A piecewise approximation of the logistic function, between 0.00247262315663 and 0.997527376843.
 
-    Let t = |x| / 2. Then z is 1.5 t / (1 + t) for t < 1.7, a line for t < 3, and a constant beyond. The result is
-    (1 + z) / 2 for x >= 0, and (1 - z) / 2 for x < 0. It jumps by 0.0045 at t = 1.7.
+    Let t = |x| / 2. Then z is 1.5 t / (1 + t) for t < 1.7, a linear function for t < 3, and a constant for larger t.
+    The result is (1 + z) / 2 for x >= 0, and (1 - z) / 2 for x < 0. The result jumps by 0.0045 at t = 1.7.
     """
 
     def function(self, x):
@@ -110,7 +110,7 @@ class UltraFastScalarSigmoid(ScalarActivation):
         return "%s != %s ? %s : 0.5 * (copysign(%s, (double)(%s)) + 1.0)" % (x, x, x, z, x)
 
     def gradient(self, gz, x, z):
-        # the gradient of the function that is approximated
+        # This is the gradient of the exact sigmoid, computed from the approximate value z.
         return gz * z * (_one(z) - z)
 
 
@@ -123,7 +123,7 @@ ultra_fast_sigmoid_inplace = Elemwise(
 
 
 def hard_sigmoid(x: TensorLike) -> TensorVariable:
-    """Compute the cheapest approximation of the sigmoid: a line of slope 0.2 through (0, 1/2), clipped to [0, 1].
+    """Compute the fastest approximation of the sigmoid: a line of slope 0.2 through (0, 1/2), clipped to [0, 1].
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def hard_sigmoid(x: TensorLike) -> TensorVariable:
 
 
 class ScalarSoftplus(ScalarActivation):
-    """log(1 + exp(x)), without overflow, and accurate where exp(x) is small."""
+    """The function log(1 + exp(x)). It does not overflow, and it is accurate if exp(x) is small."""
 
     on_arrays = True
 
@@ -157,7 +157,7 @@ class ScalarSoftplus(ScalarActivation):
 
 
 class ScalarSoftsign(ScalarActivation):
-    """x / (1 + |x|)"""
+    """The function x / (1 + |x|)."""
 
     def function(self, x):
         return np.copysign(1, x) if np.isinf(x) else x / (1 + abs(x))

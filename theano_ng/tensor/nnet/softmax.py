@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _softmax(x):
-    """Return the softmax of each row of a NumPy matrix, in its dtype."""
+    """Return the softmax of each row of a NumPy matrix, in the dtype of the matrix."""
     e = np.exp(x - x.max(axis=1, keepdims=True)) if x.shape[1] else x.copy()
     return np.asarray(e / e.sum(axis=1, keepdims=True), dtype=x.dtype, order="C")
 
@@ -50,7 +50,7 @@ class Softmax(RowOp):
         return [softmax_grad(g_sm, outputs[0])]
 
     def R_op(self, inputs, eval_points):
-        # The Jacobian is symmetric, so the gradient is also the directional derivative.
+        # The Jacobian is symmetric, so `L_op` also computes the directional derivative.
         if eval_points[0] is None:
             return [None]
         return self.L_op(inputs, [self(*inputs)], eval_points)
@@ -63,7 +63,7 @@ softmax_op = Softmax()
 
 
 class SoftmaxWithBias(RowOp):
-    """Softmax of every row of a matrix to whose rows a vector is added: softmax(x + b)."""
+    """Softmax of every row of a sum: softmax(x + b), where the vector b is added to every row of the matrix x."""
 
     nin, nout = 2, 1
     function = "softmax"
@@ -107,7 +107,10 @@ softmax_with_bias = SoftmaxWithBias()
 
 
 class SoftmaxGrad(RowOp):
-    """Gradient of softmax: (dy - sum(dy * sm)) * sm, row by row. Inputs: dy, sm, matrices of one shape."""
+    """Gradient of softmax: (dy - sum(dy * sm)) * sm for each row.
+
+    The inputs dy and sm are matrices of the same shape.
+    """
 
     nin, nout = 2, 1
     function = "softmax_grad"
@@ -151,7 +154,7 @@ softmax_grad = SoftmaxGrad()
 
 
 class LogSoftmax(RowOp):
-    """Logarithm of softmax, without forming softmax: x - max - log(sum(exp(x - max)))."""
+    """Logarithm of softmax, computed without softmax itself: x - max - log(sum(exp(x - max)))."""
 
     nin, nout = 1, 1
     function = "log_softmax"
@@ -190,7 +193,7 @@ logsoftmax_op = LogSoftmax()
 
 
 def _gradient_of_logarithm(node, c):
-    """Return the gradients of the inputs of a softmax, from the gradient of the logarithm of the softmax."""
+    """Return the gradients of the inputs of a softmax, given the gradient `c` of the logarithm of the softmax."""
     (sm,) = node.outputs
     dx = c - sm * c.sum(axis=1, keepdims=True)
     return [dx] if node.op == softmax_op else [dx, dx.sum(axis=0)]
@@ -203,7 +206,7 @@ log_of_op[softmax_with_bias] = Logarithm(
 
 
 def softmax(c: TensorLike) -> TensorVariable:
-    """Return the softmax of every row of a matrix; a vector counts as a matrix with one row.
+    """Return the softmax of every row of a matrix. A vector counts as a matrix with one row.
 
     Parameters
     ----------
@@ -224,7 +227,7 @@ def softmax(c: TensorLike) -> TensorVariable:
 
 
 def logsoftmax(c: TensorLike) -> TensorVariable:
-    """Return the logarithm of `softmax`, without underflow."""
+    """Return the logarithm of `softmax`. It is accurate even if softmax underflows."""
     return logsoftmax_op(c)
 
 

@@ -89,7 +89,7 @@ def local_func_inv():
     """
 
 
-# The power of two integers would be an integer.
+# Use the dtype of the result for the power: the power of two integers would be an integer.
 @register_canonicalize
 @rule((inv(x), widened(x) ** -1))
 def local_inv_canon():
@@ -100,7 +100,7 @@ def local_inv_canon():
 
 
 def _sign_is_exact(v):
-    """Return True if the sign of `v` can be separated from its absolute value. This fails if integers wrap around."""
+    """Return True if ``v`` equals ``sgn(v) * abs(v)``. This fails for integers, because they wrap around."""
     return v.dtype[0] in "fc"
 
 
@@ -113,8 +113,9 @@ def local_abs_lift(node):
     abs(x / y)  ->  abs(x) / abs(y)
     abs(x * abs(y))  ->  abs(x) * abs(y)
 
-    `check_for_x_over_absX` needs this form. A product with other clients stays whole: it is computed anyway, and in a
-    long chain of such products each absolute value would contain the absolute values of all factors before it.
+    `check_for_x_over_absX` needs this form. If the product has other clients, the rule does not apply: the product is
+    computed anyway, and in a long chain of such products each absolute value would contain the absolute values of all
+    earlier factors.
     """
     (v,) = node.inputs
     inner = v.owner
@@ -141,7 +142,7 @@ def local_abs_merge(node):
     abs(x) * abs(y)  ->  abs(x * y)          [specialize, fast_run]
     abs(x) / abs(y)  ->  abs(x / y)
 
-    Absolute values with other clients are computed anyway, and stay.
+    If an absolute value has other clients, the rule does not apply, because this absolute value is computed anyway.
     """
     merged, others = [], []
     for i in node.inputs:
@@ -230,7 +231,7 @@ def local_add_specialize(node):
     new_inputs = []
     for i in node.inputs:
         value = constant_value(i)
-        # A broadcast zero does not affect the shape; other zeros were made by `fill` and `alloc`.
+        # A zero that is broadcast does not affect the shape. `fill` and `alloc` made all other zeros.
         if value is None or value != 0:
             new_inputs.append(i)
     if len(new_inputs) == len(node.inputs):
@@ -245,7 +246,10 @@ def local_add_specialize(node):
 
 
 def _filled(new, node):
-    """Return `new` with the broadcast pattern of the node's output; `new` may lack operands of the node."""
+    """Return `new` with the broadcast pattern of the node's output.
+
+    `new` need not depend on all inputs of the node, so it may have more broadcastable dimensions than the output.
+    """
     return new if new.type.broadcastable == node.outputs[0].type.broadcastable else fill_like_inputs(new, node.inputs)
 
 
@@ -269,8 +273,8 @@ def local_mul_specialize(node):
     -x * y  ->  -(x * y)
     x * 0  ->  zeros_like(x)
 
-    A negated factor with other clients is computed anyway. One such factor stays if the product would otherwise need a
-    negation.
+    If a negated factor has other clients, it is computed anyway. If the number of negations is odd, one such factor
+    stays in the product, so that the product needs no negation.
     """
     out = node.outputs[0]
     values = [constant_value(i) for i in node.inputs]
@@ -366,7 +370,7 @@ def local_pow_canonicalize():
     """Remove powers with exponent zero or one."""
 
 
-# exponent -> replacement
+# This dict maps an exponent to a function that builds the replacement.
 _POWERS = {
     2: lambda x: T.sqr(x),
     1: lambda x: x,
@@ -379,7 +383,7 @@ _POWERS = {
 
 
 def _root(x):
-    """Return ``x ** 0.5``. At -inf and -0 it is inf and 0, but ``sqrt(x)`` is NaN and -0."""
+    """Return an expression for ``x ** 0.5``. At -inf and -0, the power is inf and 0, but ``sqrt(x)`` is NaN and -0."""
     if x.dtype[0] != "f" or _is_nonnegative(x):
         return T.sqrt(x)
     inf = np.asarray(np.inf, x.dtype)
@@ -387,7 +391,7 @@ def _root(x):
 
 
 def _is_nonnegative(v):
-    """Return True if the operations that compute `v` show that it is never negative, nor -0."""
+    """Return True if the operations that compute `v` show that it is never negative and never -0."""
     todo, looks = [v], 0
     while todo:
         v = todo.pop()
@@ -493,7 +497,7 @@ def local_cast_cast(x, node, out):
     cast(cast(k, 'int32'), 'int64')  ->  cast(k, 'int64')          [canonicalize, specialize, fast_run]
     cast(cast(f, 'float64'), 'float32')  ->  f
 
-    The inner cast must be to the dtype of the result, or lose nothing of its input.
+    The inner cast must have the dtype of the result, or represent every value of its input exactly.
     """
     (inner,) = node.inputs
     if inner.dtype == out.dtype:
@@ -519,7 +523,7 @@ def local_upcast_elemwise_constant_inputs(node):
 
     x + constant([2])  ->  x + constant([2.], dtype='float64')          [canonicalize, fast_run]
 
-    Then they merge with other constants, and the loop need not convert them.
+    The constants can then be merged with other constants, and the loop does not convert them at run time.
     """
     if len(node.outputs) > 1:
         return False
@@ -537,7 +541,7 @@ def local_upcast_elemwise_constant_inputs(node):
         elif not isinstance(i, Constant):
             new_inputs.append(i)
         elif constant_value(i, only_process_constants=True) is None:
-            # A constant with different elements is cast as a whole.
+            # A constant whose elements differ is cast as a whole.
             new_inputs.append(T.cast(i, output_dtype))
         else:
             new_inputs.append(T.constant(i.data.astype(output_dtype)))
@@ -578,7 +582,7 @@ def local_0_dot_x(node):
         new = zero
     else:
         return False
-    # The lengths that must be equal are still checked.
+    # Check the two lengths that `dot` requires to be equal.
     new = assert_op(new, T.eq(x.shape[x.ndim - 1], y.shape[0]))
     if new.type != out.type:
         new = T.patternbroadcast(new, out.broadcastable)

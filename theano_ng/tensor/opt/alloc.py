@@ -18,9 +18,9 @@ fill, filled, function, summed, undefined = terms(T.fill, Alloc, Elemwise, SumTo
 
 
 def fitted(new, old):
-    """Return a list of `new` with the type of `old`, or None if the types do not match.
+    """Return ``[new]``, converted to the type of `old`. Return None if the types do not match.
 
-    `new` may have more broadcastable dimensions than `old`, because a length is now known to be one.
+    `new` may have more broadcastable dimensions than `old`, because a rule may have found that a length is 1.
     """
     flags = [i for i in range(old.ndim) if new.broadcastable[i] and not old.broadcastable[i]]
     if flags:
@@ -44,9 +44,9 @@ def _adds_shape(model, v):
 
 
 def _is_plain_elemwise(node):
-    """Return True if an elementwise node may compute one value instead of many equal ones.
+    """Return True if an elementwise node may be applied to one value instead of many equal values.
 
-    A node that may divide an integer by zero must not: if there are no elements, there is no division.
+    Return False if the node may divide an integer by zero: on an array without elements, it would not divide at all.
     """
     return (
         isinstance(node.op, Elemwise)
@@ -129,7 +129,7 @@ optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_r
 
 
 def _has_shape(node):
-    """Return True if the first input of a node has the type of the output, and the lengths in the other inputs."""
+    """Return True if the first input of an Alloc has the type of the output and the specified lengths."""
     x, out = node.inputs[0], node.outputs[0]
     if x.type != out.type:
         return False
@@ -240,7 +240,7 @@ def local_alloc_unary(op, x, sizes, out):
 
 
 def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
-    """Make the rule `local_elemwise_alloc` for Op classes.
+    """Make a variant of the rule `local_elemwise_alloc` for other Op classes.
 
     Parameters
     ----------
@@ -254,7 +254,10 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
     """
 
     def value_of(v):
-        """Return the value that an Alloc (or a DimShuffle of an Alloc) repeats, with the rank of `v`, or None."""
+        """Return the value that an Alloc repeats, padded to the rank of `v`. Return None for other variables.
+
+        `v` may also be the result of a DimShuffle of an Alloc.
+        """
         node = v.owner
         if node is None:
             return None
@@ -281,8 +284,8 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
 
         alloc(s, Shape_i(0)(x)) + x  ->  s + x          [specialize, fast_run, local_alloc_elemwise]
 
-        If the shapes are not known to be equal, an assertion checks them at run time. The flag
-        `config.experimental.local_alloc_elemwise_assert` turns these assertions on and off.
+        If the shapes are not known to be equal, an assertion checks them at run time. These assertions are made only if
+        the flag `config.experimental.local_alloc_elemwise_assert` is set.
         """
         if len(node.inputs) < 2:
             return False
@@ -298,7 +301,7 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
         whole = [k for k, i in enumerate(node.inputs) if i.broadcastable == pattern]
         if not whole or all(v is None for v in values):
             return False
-        # One operand has to keep the shape, preferably an operand that is not an Alloc.
+        # One operand has to keep the shape. Prefer an operand that is not an Alloc.
         model = next((k for k in whole if values[k] is None), whole[0])
         values[model] = None
         if all(v is None for v in values):

@@ -1,4 +1,4 @@
-"""Rules that remove assertions, and the registration of Assert for the merging of nodes."""
+"""Rules that remove assertions, and the registration of Assert with the optimizer that merges nodes."""
 
 from theano_ng.compile.mode import local_useless, optdb
 from theano_ng.gof.rewriting import register_assert_op
@@ -14,7 +14,10 @@ register_assert_op(Assert)
 
 
 def _checked_before(node):
-    """Return the conditions that the chain of Asserts before a node checks, for at most `MAX_SHARED` Asserts."""
+    """Return the conditions that the chain of Asserts before a node checks.
+
+    At most `MAX_SHARED` Asserts are examined.
+    """
     checked, before = set(), node.inputs[0].owner
     for _ in range(MAX_SHARED):
         if before is None or not isinstance(before.op, Assert):

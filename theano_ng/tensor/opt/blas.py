@@ -1,8 +1,14 @@
 """Rules that put BLAS calls into graphs, and make them work in place.
 
-The phase BlasOpt applies its rules in this order: products become Dot22; sums of scaled products become Gemm; scaled
-products become Dot22Scalar; products with a vector become Gemv or Ger; Gemv and Ger become their C variants. The
-in-place phase follows later.
+The phase BlasOpt applies its rules in this order:
+
+1. Matrix products become Dot22.
+2. Sums of scaled products become Gemm.
+3. Scaled products become Dot22Scalar.
+4. Products with a vector become Gemv or Ger.
+5. Gemv and Ger become their C variants.
+
+The in-place phase follows later.
 """
 
 import time
@@ -44,7 +50,7 @@ any_dot, dot22, gemm, gemv, ger = terms(Dot, ops._dot22, ops.gemm_no_inplace, op
 
 
 def res_is_a(node, op, maxclients=None):
-    """Return True if a variable is the result of an Op and has at most `maxclients` clients."""
+    """Return True if `node`, a variable, is the result of the Op `op` and has at most `maxclients` clients."""
     if node.owner is None or node.owner.op != op:
         return False
     return maxclients is None or not hasattr(node, "clients") or len(node.clients) <= maxclients
@@ -59,9 +65,9 @@ def _is_real_vector(res):
 
 
 def _as_scalar(res, dtype=None):
-    """Return a fully broadcastable variable as a 0-d variable of `dtype`.
+    """Return a 0-d variable of `dtype` with the value of `res`, a fully broadcastable variable.
 
-    Return None for other variables, and if the cast would lose precision.
+    Return None if `res` is not fully broadcastable, or if the cast would lose precision.
     """
     if dtype is None:
         dtype = res.type.dtype
@@ -112,7 +118,7 @@ class _Term:
         self.factor, self.scalars, self.matrix, self.count = factor, scalars, matrix, count
 
     def scale(self, dtype):
-        """Return the 0-d variable that multiplies the matrix."""
+        """Return a 0-d variable of `dtype`: the number by which the matrix is multiplied."""
         factor = constant(np.asarray(self.factor, dtype=dtype))
         if not self.scalars:
             return factor
@@ -131,7 +137,10 @@ class _Term:
 
 
 def _scalar_and_matrix(node, dtype):
-    """Return (factor, scalars, matrix) of a product of scalars and one matrix (or vector); None for other products."""
+    """Return (factor, scalars, matrix) if a node multiplies scalars and one matrix or vector.
+
+    Return None for other products.
+    """
     is_real = _is_real_matrix if node.outputs[0].ndim == 2 else _is_real_vector
     factor, scalars, matrix = 1, (), None
     for i in node.inputs:
@@ -150,13 +159,16 @@ def _scalar_and_matrix(node, dtype):
 
 
 def _terms(root, visited):
-    """Return the terms of a sum of matrices, left to right. Opened nodes are added to `visited`."""
+    """Return the terms of a sum of matrices, from left to right.
+
+    The nodes that were expanded into terms are added to `visited`.
+    """
     terms, todo = [], [(root, 1, ())]
     dtype = root.type.dtype
     while todo:
         variable, factor, scalars = todo.pop()
         node = variable.owner
-        # A sum in a narrower dtype rounds, and wraps around, in that dtype.
+        # If a sum has a narrower dtype, it is rounded and wraps around in that dtype. Do not expand such a sum.
         may_open = variable is root or (len(getattr(variable, "clients", ())) <= 1 and variable.type.dtype == dtype)
         name = node.op.scalar_op if may_open and node is not None and isinstance(node.op, Elemwise) else None
         opened = None
@@ -179,7 +191,10 @@ def _terms(root, visited):
 
 
 def _sum_of_scales(a, b, dtype):
-    """Return ``a + b``, for two terms of one matrix, as (factor, scalars); return None if it would be zero."""
+    """Return ``a + b`` as (factor, scalars), where both terms have the same matrix.
+
+    Return None if the sum is known to be zero.
+    """
     if not a.scalars and not b.scalars:
         factor = a.factor + b.factor
         return None if factor == 0 else (factor, ())
@@ -187,9 +202,9 @@ def _sum_of_scales(a, b, dtype):
 
 
 def _merged(terms, dtype):
-    """Merge all terms of one matrix into the first of these terms.
+    """Merge all terms with the same matrix into the first of these terms.
 
-    If terms cancel, return `terms` unchanged: the difference has a shape, and may be NaN.
+    If two terms cancel, return `terms` unchanged: their difference affects the shape, and it may be NaN.
     """
     merged = {}
     for term in terms:
@@ -206,7 +221,10 @@ def _merged(terms, dtype):
 
 
 def _dot22_of(variable):
-    """Return the Dot22 output that a matrix is, or of which a vector is the only row or column; otherwise None."""
+    """Return the output of the Dot22 that computes a matrix, or of which a vector is the only row or column.
+
+    Return None if no Dot22 computes the variable.
+    """
     node = variable.owner
     if variable.ndim == 1 and node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].ndim == 2:
         variable = node.inputs[0]
@@ -214,7 +232,7 @@ def _dot22_of(variable):
 
 
 def _product(term):
-    """Return the Dot22 of a term if it has no other clients; otherwise None."""
+    """Return the Dot22 of a term if it has no other clients. Otherwise, return None."""
     product = _dot22_of(term.matrix)
     if product is None or len(getattr(term.matrix, "clients", ())) > term.count:
         return None
@@ -228,9 +246,10 @@ def _is_outer(product):
 
 
 def _products(terms, dtype):
-    """Return the positions of the products of the given dtype that have no other clients.
+    """Return the positions of the terms that are Dot22 of the given dtype without other clients.
 
-    Outer products come first: added to another product they become a Ger, but alone they need an array of zeros.
+    Outer products come first. If an outer product is added to another product, it becomes a Ger. An outer product that
+    is not added to another term would need an array of zeros.
     """
     found = [
         (not _is_outer(product), j)
@@ -241,9 +260,9 @@ def _products(terms, dtype):
 
 
 def _partner(terms, j):
-    """Return the position of the first term to which a Gemm can add the product at `j`, or None.
+    """Return the position of the first term to which a Gemm can add the product at `j`. Return None if no term fits.
 
-    Entries of `terms` may be None; these are skipped.
+    Entries of `terms` that are None are skipped.
     """
     wanted = terms[j].matrix.type
     if any(wanted.broadcastable):
@@ -254,7 +273,7 @@ def _partner(terms, j):
 
 
 def _gemm_pair(terms, dtype):
-    """Return the positions (other term, product) of two terms that make a Gemm of the given dtype, or None."""
+    """Return the positions (other term, product) of two terms that a Gemm of the given dtype can add, or None."""
     for j in _products(terms, dtype):
         i = _partner(terms, j)
         if i is not None:
@@ -265,7 +284,7 @@ def _gemm_pair(terms, dtype):
 def _gemm_of_pair(terms, pair, dtype):
     """Return the Gemm of the two terms that `_gemm_pair` found.
 
-    For vectors it is a Gemm with one row or column, which later becomes a Gemv.
+    If the terms are vectors, the Gemm has one row or column. Another rule later replaces it by a Gemv.
     """
     other, product = terms[pair[0]], terms[pair[1]]
     x, y = _product(product).owner.inputs
@@ -278,7 +297,7 @@ def _gemm_of_pair(terms, pair, dtype):
 
 
 def _with_gemms(root, visited):
-    """Return the sum at `root` with a Gemm for each product that can be added to a matrix, and the number of Gemms.
+    """Add each product to a matrix by a Gemm. Return the resulting sum and the number of Gemms.
 
     Return None if no product becomes a Gemm.
     """
@@ -289,7 +308,7 @@ def _with_gemms(root, visited):
     dtype = root.type.dtype
     terms = _merged(terms, dtype)
     for j in _products(terms, dtype):
-        # A term to which a product was added is no longer a product.
+        # A term to which a product was added is a Gemm, no longer a product.
         i = None if terms[j] is None or _product(terms[j]) is None else _partner(terms, j)
         if i is None:
             continue
@@ -326,14 +345,14 @@ def _gemm_canonicalize(r, scale, rval, maxclients):
     Parameters
     ----------
     r : Variable
-        The sum. Inner sums and products are opened if they have one client.
+        The sum. Inner sums and products are expanded if they have one client.
     scale : float or scalar variable
         The factor of the sum.
     rval : list
         The list that receives ``(scale, matrix)`` pairs. If `r` is not a matrix or vector of a BLAS dtype, the list
         receives `r` itself, multiplied by `scale`.
     maxclients : int
-        A sum with more clients than this is one term. With 0, the sum is opened in any case.
+        A sum with more clients than this number is treated as one term. If it is 0, the sum is always expanded.
 
     Returns
     -------
@@ -393,7 +412,7 @@ def _beta_L_plus_alpha_M(beta, L, alpha, M, recurse_flip=True):
     -------
     outputs : list of one variable, or False
     product : Variable, or False
-        The Dot22 that the Gemm replaces; False if neither matrix is a Dot22 without other clients.
+        The Dot22 that the Gemm replaces. False if neither matrix is a Dot22 without other clients.
     """
     terms = [_as_term((beta, L)), _as_term((alpha, M))]
     dtype = M.type.dtype
@@ -404,7 +423,7 @@ def _beta_L_plus_alpha_M(beta, L, alpha, M, recurse_flip=True):
 
 
 def _gemm_from_factored_list(lst):
-    """Return a sum of terms that contains one Gemm.
+    """Replace two terms of a sum by one Gemm.
 
     Parameters
     ----------
@@ -414,7 +433,7 @@ def _gemm_from_factored_list(lst):
     Returns
     -------
     (list of one variable, Variable) or None
-        The sum, and the Dot22 that the Gemm replaces; None if no two terms make a Gemm.
+        The sum, and the Dot22 that the Gemm replaces. None if a Gemm can compute no two terms.
     """
     terms = [_as_term(item) for item in lst]
     dtypes = {term.matrix.type.dtype for term in terms}
@@ -461,8 +480,8 @@ class GemmOptimizer(Optimizer):
     A - a * (_dot22(B, C) + b * A)  ->  gemm_no_inplace(A, -1.0 * a, B, C, 1.0 + -1.0 * (a * b))
     _dot22(B, C) + A + _dot22(B, C)  ->  gemm_no_inplace(A, two, B, C, unit)
 
-    A product with a vector is a Dot22 with one column. So a sum of vectors also becomes a Gemm, and later a Gemv. Each
-    sum is examined once, from its outermost node.
+    A product with a vector is a Dot22 with one column. So a sum of vectors also becomes a Gemm, which another rule
+    later replaces by a Gemv. Each sum is examined once, from its outermost node.
     """
 
     def add_requirements(self, fgraph):
@@ -646,7 +665,7 @@ cgemv_inplace, cger_inplace, scipy_ger_in_place = terms(ops.cgemv_inplace, ops.c
 
 
 def _own_memory(target):
-    """Return the first input of an in-place Op. An AllocEmpty with other clients is duplicated."""
+    """Return the input that an in-place Op may overwrite. An AllocEmpty with other clients is duplicated."""
     made = target.owner
     is_shared = made is not None and isinstance(made.op, AllocEmpty) and len(target.clients) > 1
     return made.op(*made.inputs) if is_shared else target
@@ -657,12 +676,12 @@ def _own_memory(target):
 
 @rule((gemv(inputs), cgemv(inputs)))
 def use_c_gemv():
-    """Gemv becomes CGemv."""
+    """Replace Gemv by CGemv."""
 
 
 @rule((ger(inputs), cger(inputs)))
 def use_c_ger():
-    """Ger becomes CGer."""
+    """Replace Ger by CGer."""
 
 
 @rule((gemm(z, inputs), gemm_inplace(own_memory(z), inputs)), inplace=True)
@@ -682,12 +701,12 @@ def local_inplace_ger():
 
 @rule((cgemv(z, inputs), cgemv_inplace(own_memory(z), inputs)), inplace=True)
 def make_c_gemv_destructive():
-    """CGemv works in place."""
+    """Let CGemv work in place."""
 
 
 @rule((cger(z, inputs), cger_inplace(own_memory(z), inputs)), inplace=True)
 def make_c_ger_destructive():
-    """CGer works in place."""
+    """Let CGer work in place."""
 
 
 blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile")

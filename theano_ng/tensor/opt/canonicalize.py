@@ -24,9 +24,9 @@ MAX_OPERANDS = 31
 """The maximum number of operands of one addition or multiplication. NumPy's limit is 32, including the result."""
 
 MAX_OPENED = 8
-"""The number of operands of an expression after which its shared parts, which have other clients, are not opened.
+"""The maximum number of operands up to which parts of an expression with other clients are expanded.
 
-Without a limit, a chain of products with other clients would be walked again from each of its nodes.
+Without a limit, a chain of products with other clients would be traversed again from each of its nodes.
 """
 
 
@@ -34,7 +34,7 @@ class Canonizer(LocalOptimizer):
     """A rule that simplifies expressions of a commutative, associative operation, its inverse and its reciprocal.
 
     An expression of these three operations has the form ``inverse(main(*num), main(*denum))``. The rule removes common
-    elements of the two lists, combines the constants, and builds the cheapest expression of the other elements::
+    elements of the two lists, combines the constants, and builds the cheapest expression of the remaining elements::
 
         a * b / a                 ->  b
         a / (b / c)               ->  (a * c) / b
@@ -58,8 +58,8 @@ class Canonizer(LocalOptimizer):
         ``calculate(num, denum, aslist=False, out_type=None)`` returns ``inverse(main(*num), main(*denum))`` for lists
         of arrays. With `aslist`, it returns a list of this value, or an empty list if the value is the neutral element.
     use_reciprocal : bool
-        Whether to use `reciprocal` if there is no numerator. If False, `inverse` of the neutral element is used:
-        ``1 / x``.
+        If True, a quotient without numerator becomes ``reciprocal(main(*denum))``. If False, it becomes `inverse` of
+        the neutral element: ``1 / x``.
     """
 
     def __init__(self, main, inverse, reciprocal, calculate, use_reciprocal=True):
@@ -67,14 +67,15 @@ class Canonizer(LocalOptimizer):
         self.calculate, self.use_reciprocal = calculate, use_reciprocal
         self.neutral = calculate([], [])
         self.external_simplifiers = []
-        # The kind of an Op is found by one lookup; an Op of another class needs no lookup.
+        # Find the kind of an Op by one dict lookup. If the class of an Op is not in `_op_classes`, no lookup is
+        # necessary.
         self._ours = {main: "main", inverse: "inverse", reciprocal: "reciprocal"}
         self._op_classes = tuple(dict.fromkeys(type(op) for op in self._ours))
 
     def add_simplifier(self, simplifier, reason):
-        """Add a function ``simplifier(num, denum) -> (num, denum)``.
+        """Add a function ``simplifier(num, denum) -> (num, denum)``, which is called before all other simplifications.
 
-        It is applied before all other simplifications. `reason` describes it.
+        `reason` is a description of the function.
         """
         self.external_simplifiers.append((reason, simplifier))
 
@@ -98,21 +99,23 @@ class Canonizer(LocalOptimizer):
             a / (b / c)         -> ([a, c], [b])
             x ** y              -> ([x ** y], [])
 
-        The walk opens only nodes with the dtype of `input`, and DimShuffles that add dimensions on the left.
+        Only nodes with the dtype of `input` are expanded, and DimShuffles that add dimensions on the left.
         """
         return self._walk(input, ())
 
     def _walk(self, input, closed, shared=None, kept=None):
-        """Do the work of `get_num_denum`, but do not open the variables in `closed`.
+        """Return the result of `get_num_denum`, but do not expand the variables in `closed`.
 
         Parameters
         ----------
         input : Variable
         closed : collection of Variable
         shared : list, optional
-            A list for the variables with several clients. If it is given, these variables are not opened.
+            A list to which the variables with several clients are added. If it is given, these variables are not
+            expanded.
         kept : set, optional
-            A set for the operands of opened variables with several clients: these operands stay in the graph.
+            A set to which the operands of expanded variables with several clients are added. These operands stay in the
+            graph.
         """
         num, denum = [], []
         dtype = input.type.dtype
@@ -137,9 +140,9 @@ class Canonizer(LocalOptimizer):
         return num, denum
 
     def _part(self, v, dtype):
-        """Return the node of main, inverse or reciprocal that computes `v` in `dtype`, and the kind of its operation.
+        """Return the node that computes `v`, and its kind: "main", "inverse" or "reciprocal".
 
-        Return (None, None) if another operation computes `v`.
+        Return (None, None) if another operation computes `v`, or if the node computes in a dtype other than `dtype`.
         """
         node = v.owner
         while node is not None:
@@ -154,7 +157,7 @@ class Canonizer(LocalOptimizer):
 
     @staticmethod
     def _push_operands(stack, node, kind, inverted, part):
-        """Push the operands of a node onto a stack as (variable, inverted, part), the first operand on top.
+        """Push the operands of a node onto a stack as (variable, inverted, part). The first operand is on top.
 
         All operands get the given value of `part`.
         """
@@ -169,19 +172,20 @@ class Canonizer(LocalOptimizer):
             stack.append((inputs[0], not inverted, part))
 
     def operands_of(self, expression, kept=None):
-        """Return `get_num_denum` of an expression in a graph. Parts with other clients stay whole if opening them gains nothing.
+        """Return the numerator and the denominator of an expression in a graph, as `get_num_denum` does.
 
-        Such parts are computed anyway. A part is opened if one of its factors cancels, or if it has only one factor in
-        addition to constants. If s = x * y and t = 2 * x have other clients::
+        A part of the expression that has other clients is computed anyway. Such a part is expanded only if one of its
+        factors cancels, or if it has only one factor in addition to constants. If s = x * y and t = 2 * x have other
+        clients::
 
             s / x  -> ([x, y], [x])
             s * z  -> ([s, z], [])
             t * 3  -> ([2, x, 3], [])
 
-        The operands of opened parts stay in the graph; they are added to the set `kept`.
+        The operands of expanded parts stay in the graph. They are added to the set `kept`.
         """
         graph = getattr(expression, "fgraph", None)
-        # Several rules need the operands, one after the other.
+        # Several rules ask for the operands of the same expression, so the result is stored.
         known = {} if graph is None else graph.answers.setdefault(self, {})
         if expression not in known:
             known[expression] = self._find_operands(expression)
@@ -202,7 +206,7 @@ class Canonizer(LocalOptimizer):
         return *self._walk(expression, whole, kept=kept), kept
 
     def _better_whole(self, expression):
-        """Return the parts of an expression that have other clients and need not be opened."""
+        """Return the parts of an expression that have other clients and need not be expanded."""
         whole = set()
         get_constant = self.get_constant
         parts = []  # (variable, number of the part that contains the variable)
@@ -257,7 +261,7 @@ class Canonizer(LocalOptimizer):
     def merge_num_denum(self, num, denum, dtype=None):
         """Return the cheapest expression for ``inverse(main(*num), main(*denum))``.
 
-        It depends on the lengths n and d of the lists::
+        The result depends on the lengths n and d of the two lists::
 
             n=0, d=0: neutral element
             n=1, d=0: num[0]
@@ -267,8 +271,8 @@ class Canonizer(LocalOptimizer):
             n>1, d=0: main(*num)
             n>=1, d>=1: inverse(main(*num), main(*denum))
 
-        `dtype` is the dtype of the replaced expression. If it is given, nothing is computed in a narrower dtype: in
-        ``a + (b - c)``, where only c is wide, ``a + b`` must not wrap around.
+        `dtype` is the dtype of the replaced expression. If it is given, no operation is computed in a narrower dtype:
+        in ``a + (b - c)``, where only c is wide, ``a + b`` must not wrap around.
         """
         if not num and not denum:
             return T.as_tensor_variable(self.neutral)
@@ -300,7 +304,7 @@ class Canonizer(LocalOptimizer):
         """
         if num and denum:
             count = {}
-            # Between two simplifications constants are arrays; `simplify_constants` handles these.
+            # Between two simplifications, constants are arrays. `simplify_constants` combines them.
             for v in denum:
                 if not isinstance(v, np.ndarray):
                     count[v] = count.get(v, 0) + 1
@@ -324,7 +328,7 @@ class Canonizer(LocalOptimizer):
         return num, denum
 
     def simplify_constants(self, orig_num, orig_denum, out_type=None):
-        """Combine all constants into one constant at the head of the numerator; drop it if it is the neutral element.
+        """Combine all constants into one constant at the head of the numerator. Omit it if it is the neutral element.
 
         ::
 
@@ -356,7 +360,7 @@ class Canonizer(LocalOptimizer):
         if len(numct) + len(denumct) > 1 and common.overflowed(ct, numct + denumct, self.main == T.mul):
             return list(orig_num), list(orig_denum)
         if not ct and not num and not self.use_reciprocal:
-            # The neutral element stays if the numerator is empty otherwise.
+            # Keep the neutral element if the numerator would otherwise be empty.
             ct = [self.calculate(numct, denumct, aslist=False, out_type=out_type)]
         if len(numct) == 1 and not denumct and ct:
             original = next(v for v in orig_num if self.get_constant(v) is not None)
@@ -398,7 +402,7 @@ class Canonizer(LocalOptimizer):
         return False
 
     def _can_flatten(self, node, operands):
-        """Return True if an operand without other clients is part of the expression, but not in canonical form."""
+        """Return True if an operand without other clients belongs to the same expression and can be merged."""
         if operands > MAX_OPERANDS or node.op == self.reciprocal:
             return False
         dtype = node.outputs[0].dtype
@@ -416,7 +420,7 @@ class Canonizer(LocalOptimizer):
 
 
 def _is_shared(v, node):
-    """Return True if a variable has several clients, or the output of `node`, to which it only adds dimensions.
+    """Return True if `v` or the output of `node` has several clients. `v` is this output, or adds dimensions to it.
 
     Only variables in a graph have `clients`.
     """
@@ -444,14 +448,14 @@ def _same_list(a, b):
 
 
 def _out_dtype(arrays, out_type):
-    # A computed constant gets the dtype of the result, so that it upcasts nothing.
+    # A computed constant gets the dtype of the result, so that it does not upcast the other operands.
     return scalar.upcast(*[np.asarray(v).dtype.name for v in arrays]) if out_type is None else out_type.dtype
 
 
 def mul_calculate(num, denum, aslist=False, out_type=None):
     """Return the product of `num` divided by the product of `denum`; see the parameter `calculate` of `Canonizer`."""
     if not num and not denum:
-        # The narrowest dtype upcasts nothing.
+        # The neutral element has the narrowest dtype, so that it does not upcast other operands.
         return [] if aslist else np.int8(1)
     dtype = _out_dtype(list(num) + list(denum), out_type)
     one = np.asarray(1, dtype=dtype)
@@ -490,7 +494,7 @@ add_canonizer = in2out(local_add_canonizer, name="add_canonizer_group")
 
 
 def check_for_x_over_absX(numerators, denominators):
-    """Turn ``x / abs(x)`` into ``sign(x)``; a simplifier of `local_mul_canonizer`.
+    """Replace ``x / abs(x)`` by ``sign(x)``. This is a simplifier of `local_mul_canonizer`.
 
     Each ``abs(x)`` of the denominator cancels one ``x`` of the numerator: ``x / (abs(x) * abs(x))`` becomes
     ``sign(x) / abs(x)``.
@@ -518,10 +522,10 @@ def check_for_x_over_absX(numerators, denominators):
 
 
 def _inside_abs(v):
-    """Return x if `v` is ``abs(x)`` of a float x; otherwise None.
+    """Return x if `v` is ``abs(x)`` and x is a float. Otherwise, return None.
 
-    The rule does not hold for other dtypes: the sign of a complex x is that of its real part, and abs of the lowest
-    integer is negative.
+    Other dtypes are excluded, because ``x / abs(x)`` is not ``sign(x)`` there: the sign of a complex x is the sign of
+    its real part, and the absolute value of the lowest integer is negative.
     """
     inputs = inputs_of(v, T.abs_)
     return inputs[0] if inputs is not None and inputs[0].dtype[0] == "f" else None
@@ -540,12 +544,12 @@ def local_neg_to_mul(x):
     return T.mul(np.array(-1, dtype=x.dtype), x)
 
 
-# The cost of a division, in multiplications, for the greedy distributor.
+# The cost of a division, as a number of multiplications. The greedy distributor compares costs.
 DIV_COST = 4
 
 
 def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
-    """Try to multiply factors into all terms of a sum.
+    """Distribute factors over all terms of a sum if this saves operations.
 
     Parameters
     ----------
@@ -563,7 +567,7 @@ def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
     bool
         Whether the change is kept.
     list, list
-        The pairs: the new pairs if the change is kept, otherwise the given ones.
+        The added and the subtracted terms: the new terms if the change is kept, otherwise the given terms.
     """
     score = len(num) + DIV_COST * len(denum)
     simplify = local_mul_canonizer.simplify
@@ -577,9 +581,10 @@ def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
 
 
 class _Product:
-    """The factors and divisors of a product, indexed to find those for which `distribute_greedy` may succeed.
+    """The factors and divisors of a product, with an index of the factors for which `distribute_greedy` may succeed.
 
-    Other factors need no attempt: a factor that cancels nothing costs one operation in each term, and saves only one.
+    For other factors, `distribute_greedy` need not be called: a factor that cancels nothing adds one operation to each
+    term, and saves only one.
     """
 
     def __init__(self, num, denum):
@@ -597,7 +602,7 @@ class _Product:
         return inverse
 
     def count(self, v, side):
-        """Return how often `v` is among the factors (`side` 0) or the divisors (1)."""
+        """Return the number of occurrences of `v` in the factors (`side` 0) or the divisors (1)."""
         return self._count[side][id(v)]
 
     def remove(self, v, side=0):
@@ -609,7 +614,10 @@ class _Product:
         self._count[side][id(v)] += 1
 
     def next_likely(self, side, pairs, last=None):
-        """Return the first variable after `last` that is a number or may cancel in a term of `pairs`, or None."""
+        """Return the first variable after `last` that is a number or may cancel in a term of `pairs`.
+
+        Return None if no variable is left.
+        """
         count, place = self._count[side], self._place[side]
         begin = -1 if last is None else place[id(last)]
         found = None
@@ -620,7 +628,10 @@ class _Product:
         return found
 
     def _may_cancel(self, side, others):
-        """Yield the variables that equal one of `others`, or whose quotient with one is a sign: x and ``abs(x)``."""
+        """Yield the variables that may cancel one of `others`.
+
+        These are each variable itself, x for ``abs(x)``, and ``abs(x)`` for x.
+        """
         yield from others
         if side == 0:
             for other in others:
@@ -634,7 +645,7 @@ class _Product:
 
 
 def _by_what_is_inside_abs(variables):
-    """id(x) -> ``abs(x)``"""
+    """Return a dict from id(x) to ``abs(x)``, for all variables of the form ``abs(x)``."""
     found = {}
     for v in variables:
         x = _inside_abs(v)
@@ -673,7 +684,7 @@ def attempt_distribution(factor, num, denum, out_type, product=None, stays=False
     Returns
     -------
     bool, Variable, list, list
-        Whether anything changed, the new sum, and the elements of `num` and `denum` that remain outside of it.
+        Whether anything changed, the new sum, and the remaining elements of `num` and `denum`.
     """
     pos_terms, neg_terms = local_add_canonizer.operands_of(factor)
     if len(pos_terms) + len(neg_terms) == 1 and not neg_terms:
@@ -709,7 +720,7 @@ def attempt_distribution(factor, num, denum, out_type, product=None, stays=False
 
 
 def _factors_of_term(term, out_type):
-    """Return the numerators and denominators of a term.
+    """Return the list of numerators and the list of denominators of a term.
 
     A product in a narrower dtype is rounded or wraps around in that dtype, and counts as one factor.
     """
@@ -736,8 +747,8 @@ def local_greedy_distributor(node):
     """
     out = node.outputs[0]
     if len(out.clients) == 1 and local_mul_canonizer._client_takes_part(out):
-        # The larger product contains all factors of this one. A long chain of products is thus examined once, and not
-        # from each of its nodes.
+        # Wait for the larger product, which contains all factors of this product. So a long chain of products is
+        # examined once, not once for each of its nodes.
         return False
     kept = set()
     num, denum = local_mul_canonizer.operands_of(out, kept)
@@ -751,8 +762,8 @@ def local_greedy_distributor(node):
         if v.owner is None or v.owner.op not in _SUMS or v.dtype != out.dtype:
             # A sum in a narrower dtype is rounded or wraps around before it is multiplied.
             return False
-        # A sum with other clients is computed anyway. A second sum is worth it only if a division cancels:
-        # (1 - 1 / (1 + e)) * (1 + e) is e, which is not 0 even if the first factor rounds to 0.
+        # A sum with other clients is computed anyway. A second sum saves time only if a division cancels: (1 - 1 / (1 +
+        # e)) * (1 + e) is e, which is not 0 even if the first factor is rounded to 0.
         return not stays(v) or any(i.owner is not None and i.owner.op in _QUOTIENTS for i in v.owner.inputs)
 
     if not any(map(is_sum, num)) and not any(map(is_sum, denum)):
@@ -762,8 +773,7 @@ def local_greedy_distributor(node):
     def distribute(num, denum, product):
         """Distribute over the sums in `num`.
 
-        Return whether anything changed, the new factors, and the elements of both lists that remain outside of the
-        sums.
+        Return whether anything changed, the new factors, and the remaining elements of both lists.
         """
         change, new = False, []
         for candidate in list(num):

@@ -13,14 +13,14 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 MAX_SHARED = 16
 """The maximum number of operands that a rule examines in parts of an expression that other nodes use, too.
 
-Without a limit, a chain of products with other clients would be walked again from each of its nodes.
+Without a limit, a chain of products with other clients would be traversed again from each of its nodes.
 """
 
 
 def constant_value(v, only_process_constants=False):
-    """Return the constant that all elements of `v` equal, as a 0-d array; return None if there is none.
+    """Return the number that all elements of `v` equal, as a 0-d array. Return None if they are not known to be equal.
 
-    The function sees through `fill`, `alloc` and broadcasting.
+    The function also examines the inputs of `fill`, `alloc` and broadcasting operations.
     """
     if isinstance(v, Variable) and not may_be_constant(v, operands=True):
         return None
@@ -41,7 +41,10 @@ def is_constant(v, value):
 
 
 def computes(*scalar_ops):
-    """Return a condition for `local_optimizer(..., when=)`: the Elemwise's scalar op has one of the given classes."""
+    """Return a function for ``local_optimizer(..., when=)`` that tests the class of an Elemwise's scalar op.
+
+    ``f(op)`` is true if ``op.scalar_op`` is an instance of one of `scalar_ops`.
+    """
     return lambda op: isinstance(op.scalar_op, scalar_ops)
 
 
@@ -51,8 +54,8 @@ def get_constant(v):
     Returns
     -------
     object or None
-        `v` itself if it is not a Variable. The 0-d value if `v` is a Constant with one element, possibly behind
-        DimShuffle nodes. Otherwise None.
+        `v` itself if it is not a Variable. The 0-d value if `v` is a Constant with one element, or is computed from
+        such a Constant by DimShuffle nodes. None for other variables.
     """
     if not isinstance(v, Variable):
         return v
@@ -66,7 +69,7 @@ def get_constant(v):
         return None
     data = v.data
     if not isinstance(data, (np.ndarray, np.generic)) or data.dtype.kind not in "biufc" or not all(v.broadcastable):
-        # A constant with more elements affects the shape of the result, even if all of its elements are equal.
+        # A constant with more elements affects the shape of the result, even if all its elements are equal.
         return None
     return np.asarray(data).reshape(())
 
@@ -119,7 +122,10 @@ def encompasses_broadcastable(b1, b2):
 
 
 def merge_broadcastables(broadcastables):
-    """Return the broadcast pattern of an elementwise result: broadcastable where all given patterns are."""
+    """Return the broadcast pattern of an elementwise result.
+
+    A dimension is broadcastable if it is broadcastable in all given patterns.
+    """
     return [all(bcast) for bcast in zip(*broadcastables)]
 
 
@@ -130,10 +136,10 @@ def broadcast_like(value, template, fgraph, dtype=None):
     ----------
     value : Variable or number
     template : Variable
-        A variable of `fgraph`. Its value is not used if its shape can be inferred.
+        A variable of `fgraph`. The result does not depend on its value if its shape can be inferred.
     fgraph : FunctionGraph
     dtype : str, optional
-        The dtype of the result; by default that of `template`.
+        The dtype of the result. The default is the dtype of `template`.
 
     Returns
     -------
@@ -155,7 +161,7 @@ def broadcast_like(value, template, fgraph, dtype=None):
     else:
         new_shape = [template.shape[i] for i in range(template.ndim)]
     rval = T.alloc(value, *new_shape)
-    # The pattern inferred from the shape may have more broadcastable dimensions than that of the template.
+    # The pattern that is inferred from the shape may have more broadcastable dimensions than the pattern of `template`.
     axes = [i for i in range(rval.ndim) if rval.broadcastable[i] and not template.broadcastable[i]]
     if axes:
         rval = T.unbroadcast(rval, *axes)
@@ -169,7 +175,7 @@ def _fill_chain(new_out, orig_inputs):
 
 
 def with_type(new, old):
-    """Return `new`, which has the shape of `old`, with the type of `old`; return None if that is impossible."""
+    """Convert `new`, which has the shape of `old`, to the type of `old`. Return None if this is impossible."""
     if new.type.dtype != old.type.dtype:
         new = T.cast(new, old.type.dtype)
     if new.type != old.type:
@@ -182,12 +188,12 @@ def with_type(new, old):
 
 
 def as_output(new, old):
-    """Return `new` with the type of `old`, or None if that is impossible.
+    """Convert `new` to the type of `old`. Return None if this is impossible.
 
     Parameters
     ----------
     new : Variable
-        The replacement for `old`. Its shape must be that of `old`, or broadcast to it.
+        The replacement for `old`. Its shape must equal the shape of `old`, or be broadcastable to it.
     old : Variable
         An output of an elementwise node.
     """
@@ -207,14 +213,15 @@ def rule_result(new, old):
 
 
 def fill_like_inputs(new, inputs):
-    """Return `new`, filled to the shape of an elementwise operation on `inputs`."""
+    """Broadcast `new` to the shape of the result of an elementwise operation on `inputs`."""
     pattern_ = tuple(merge_broadcastables([i.broadcastable for i in inputs]))
     if all(pattern_):
         return T.shape_padleft(new, len(pattern_) - new.ndim) if new.ndim < len(pattern_) else new
     for i in inputs:
         if tuple(i.broadcastable) == pattern_:
             return T.fill(i, new)
-    # No input has the full shape. An input that is broadcastable in every dimension can only add missing dimensions.
+    # No input has the full shape. Fill each input that is not broadcastable in all dimensions, or that has more
+    # dimensions than `new`.
     for i in dict.fromkeys(inputs):
         if new.ndim < i.ndim or not all(i.broadcastable):
             new = T.fill(i, new)
@@ -222,7 +229,7 @@ def fill_like_inputs(new, inputs):
 
 
 def shuffled(v, order):
-    """Return ``v.dimshuffle(order)``, merged with the DimShuffle nodes that compute `v`."""
+    """Return ``v.dimshuffle(order)``. If DimShuffle nodes compute `v`, merge them into one DimShuffle."""
     order = list(order)
     while v.owner is not None and isinstance(v.owner.op, DimShuffle):
         inner = v.owner.op.new_order
@@ -242,7 +249,7 @@ def op_of(v):
 
 
 def in_dtype(op, operands, dtype):
-    """Return ``op(*operands)``, computed in `dtype` if the operands alone would give a narrower dtype."""
+    """Return ``op(*operands)``. Compute it in `dtype` if the operands would otherwise give a narrower dtype."""
     operands = [T.as_tensor_variable(o) for o in operands]
     if dtype is not None and scalar.upcast(dtype, *[o.dtype for o in operands]) == dtype:
         if dtype == "bool" or any(o.dtype != "bool" for o in operands):  # some operations refuse booleans
@@ -256,7 +263,7 @@ def in_dtype(op, operands, dtype):
 def overflowed(results, numbers, products):
     """Return True if arithmetic with the constants of an expression overflows or underflows.
 
-    The expression itself need not overflow, so a rule must not combine its constants in this case.
+    The value of the expression itself may still be finite, so a rule must not combine its constants in this case.
 
     Parameters
     ----------
@@ -276,11 +283,11 @@ def overflowed(results, numbers, products):
 
 
 def reuse_existing(v):
-    """Return the variable of the graph that has the op and inputs of the new variable `v`; return `v` if there is none.
+    """Return an existing variable of the graph that has the same op and inputs as the new variable `v`, or else `v`.
 
-    A rule may move a node along a chain of variables, each of which already has such a node as a client. Without this
-    function the rule would make a copy at each variable, and move each copy further. Only the first `MAX_SHARED`
-    clients are compared.
+    A rule may move a node along a chain of variables, where each variable already has an equal node as a client.
+    Without this function, the rule would create a copy of the node at each variable, and then move each copy further.
+    Only the first `MAX_SHARED` clients are compared.
     """
     node = v.owner
     for client, _ in getattr(node.inputs[0], "clients", ())[:MAX_SHARED]:
@@ -290,12 +297,13 @@ def reuse_existing(v):
 
 
 def is_an_upcast(type1, type2):
-    """Return True if dtype `type2` is wider than dtype `type1`, so that a cast loses nothing.
+    """Return True if a cast from dtype `type1` to dtype `type2` preserves every value.
 
     Parameters
     ----------
     type1, type2 : str
-        Unlike in ``scalar.upcast``, bool counts as narrower than integers, and integers as narrower than floats.
+        Bool counts as narrower than integers, and integers as narrower than floats. This differs from
+        ``scalar.upcast``.
 
     Returns
     -------
@@ -339,13 +347,13 @@ def is_inverse_pair(node_op, prev_op, inv_pair):
 def get_clients(node):
     """Return the nodes that read the first output of `node`.
 
-    With these a rule can start from a rare inner op instead of a frequent outer op.
+    With this function a rule can be tried on rare inner ops instead of a frequent outer op.
     """
     return [c for c, i in node.outputs[0].clients if c != "output"]
 
 
 def get_clients2(node):
-    """Return the clients of the clients of `node`: nodes two steps after its first output."""
+    """Return the nodes that read an output of a client of the first output of `node`."""
     return [
         c2
         for c, i in node.outputs[0].clients

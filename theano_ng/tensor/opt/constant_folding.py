@@ -34,9 +34,9 @@ def constant_folding(node):
         return False
     op = node.op
     if not op.do_constant_folding(node):
-        # The Op refuses because its value is large, or because it is not a function of its inputs.
+        # The Op refuses because its value is large, or because its outputs do not depend only on its inputs.
         return False
-    # One call does not repay a run of the compiler. C code is used only for Ops without `perform`.
+    # Compiling takes longer than one call of `perform`. So C code is used only for Ops without `perform`.
     impls = ("py", None)
     if hasattr(op, "python_constant_folding") and op.python_constant_folding(node):
         impls = ("py",) if has_perform(op) else ()
@@ -55,8 +55,8 @@ def constant_folding(node):
             node.tag.folding_failed = True
             raise
         except Exception as error:
-            # This is an error of the program, not of the rule. It is raised when the node runs, which may never happen
-            # if the node is in a lazy branch.
+            # The program raises this error, not the rule. It has to be raised when the node runs, which may never
+            # happen if the node is in a lazy branch.
             node.tag.folding_failed = True
             if config.on_opt_error != "ignore":
                 _logger.warning("constant folding: %s raises %s: %s", node, type(error).__name__, error)

@@ -53,7 +53,7 @@ def apply_local_dimshuffle_lift(var):
 @register_specialize
 @local_optimizer([DimShuffle], requirements=[lifts(DimShuffle)])
 def local_dimshuffle_lift(node):
-    """Move a DimShuffle through elementwise operations, merge consecutive ones, and remove those without effect.
+    """Move a DimShuffle through elementwise operations, merge consecutive DimShuffles, and remove useless DimShuffles.
 
     (A + B).T  ->  A.T + B.T          [canonicalize, specialize, fast_run]
     A.dimshuffle(1, 'x', 0).dimshuffle(0, 2)  ->  A.T
@@ -102,7 +102,7 @@ def local_dimshuffle_of_number(node):
 
     cast(n.dimshuffle('x'), 'float64').dimshuffle()  ->  cast(n, 'float64')          [specialize, fast_run]
 
-    Other clients of the old cast read the new cast, with the dimensions added afterwards.
+    Other clients of the old result read the new result through a DimShuffle that adds the dimensions.
     """
     (x,), out = node.inputs, node.outputs[0]
     if (
@@ -159,13 +159,13 @@ def local_useless_rebroadcast(x, op):
 @register_specialize
 @local_optimizer([Rebroadcast])
 def local_rebroadcast_lift(node):
-    """Move a Rebroadcast through functions of one variable, and merge consecutive ones.
+    """Move a Rebroadcast through functions of one variable, and merge consecutive Rebroadcasts.
 
     Rebroadcast((0, False))(exp(row))  ->  exp(Rebroadcast((0, False))(row))          [canonicalize, specialize, fast_run]
     Rebroadcast((0, False))(Rebroadcast((1, False))(one))  ->  Rebroadcast((1, False), (0, False))(one)
     Rebroadcast((1, False))(Rebroadcast((0, False), (1, True))(one))  ->  Rebroadcast((0, False), (1, False))(one)
 
-    A dimension that is broadcastable only between two merged nodes need not have length one.
+    A dimension that is broadcastable only in the variable between the two merged nodes need not have length one.
     """
     if node.inputs[0].owner is None:
         return False

@@ -1,9 +1,9 @@
 """Fusion of elementwise operations that use each other's results into one loop.
 
-A group grows from its last operation towards the inputs: an operation joins if all clients of its result are in the
-group. So a group has one result, all operations between its members belong to it, and every edge of the graph is
-visited once. Only results of a few cheap operations are computed more than once, in loops that read the operands anyway
-(see `_Recomputed`).
+A group grows from its last operation towards the inputs: an operation joins the group if all clients of its result are
+in the group. So a group has one result, no path between two members leaves the group, and every edge of the graph is
+visited once. Only the results of a few cheap operations are computed several times, in loops that read the operands
+anyway (see `_Recomputed`).
 """
 
 import functools
@@ -32,7 +32,7 @@ MAX_OPERATIONS = 120  # For longer loop bodies, the compile time grows faster th
 
 _ARITHMETIC = (scalar.Add, scalar.Sub, scalar.Mul, scalar.Neg, scalar.Sqr)
 
-# Operations that take less time than reading their operands from memory, and give the same bits in every loop.
+# The operations that take less time than reading their operands from memory, and give the same bits in every loop.
 _CHEAP = (
     scalar.Add,
     scalar.Sub,
@@ -48,14 +48,14 @@ _CHEAP = (
     scalar.Cast,
 )
 # Compilers may contract a float product and the sum that reads it, and round only once. Then ``max(x*y) - x*y`` could
-# be negative, because the loop of the maximum rounds the product itself. Products and quotients use operands that are
-# rounded already.
+# be negative, because the loop of the maximum rounds the product itself. Products and quotients cannot be contracted
+# with their operands: they use operands that have been rounded.
 _PRODUCTS = (scalar.Mul, scalar.Sqr)
 _ROUND_OPERANDS = (scalar.Mul, scalar.Sqr, scalar.TrueDiv)
 MAX_REPEATED = 4
-"""The maximum number of operations of a value that several loops compute."""
+"""The maximum number of operations that compute a value which several loops recompute."""
 MAX_REPETITIONS = 8
-"""The maximum number of clients of such a value; all of them are visited."""
+"""The maximum number of clients of a recomputed value. All clients are examined."""
 
 _has_c_code = {}
 
@@ -93,7 +93,7 @@ def _fusible(node, op_class):
 
 
 def _weight(node):
-    """Return the weight of an operation in a loop body: 1 for a function call, 0.05 for a multiplication."""
+    """Return the weight of an operation in a loop body: 1 for a function call, 0.05 for simple arithmetic."""
     return 0.05 * max(1, len(node.inputs) - 1) if isinstance(node.op.scalar_op, _ARITHMETIC) else 1
 
 
@@ -115,7 +115,8 @@ def _is_cheap(node):
 def _rounds_operands(node):
     """Return True if an operation uses rounded operands in every loop.
 
-    A product with -1 does not: a compiler treats it as a negation, and merges it with the sum that reads it.
+    Return False for a product with 1 or -1: a compiler treats the product as a copy or negation, which it can merge
+    with the sum that reads it.
     """
     return isinstance(getattr(node.op, "scalar_op", None), _ROUND_OPERANDS) and not any(
         isinstance(operand, Constant) and np.all(np.abs(np.asarray(operand.data)) == 1) for operand in node.inputs
@@ -146,10 +147,10 @@ class _Recomputed:
         exp(s), log(s)  ->  Elemwise{Composite{exp(Abs(i0))}}(x), Elemwise{Composite{log(Abs(i0))}}(x)
 
     Such a value is the result of at most `MAX_REPEATED` cheap operations. Its clients are elementwise loops and at most
-    one reduction. With c clients, and k arrays among the operands, a value in memory costs k + 1 + c passes over
-    memory, and a repeated value costs c * k. The operands must be in memory anyway: as inputs of the graph, as results
-    of nodes that cannot be fused, or as values with other clients. Otherwise one value in memory would only replace
-    another.
+    one reduction. If the value has c clients, and k of its operands are arrays, then storing it costs k + 1 + c passes
+    over memory, and recomputing it costs c * k passes. The operands must be in memory in any case: as inputs of the
+    graph, as results of nodes that cannot be fused, or as values with other clients. Otherwise one value in memory
+    would only replace another value.
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ class _Recomputed:
     def __init__(self, nodes, op_class):
         self.op_class = op_class
         self.found = {}
-        self._inside = {}  # the entries of `found`, and results of a few cheap operations that have one client
+        self._inside = {}  # The dict contains `found`, and the results of a few cheap operations that have one client.
         for node in nodes:
             if _is_cheap(node) and _fusible(node, op_class):
                 self._examine(node)
@@ -204,7 +205,10 @@ class _Recomputed:
         return readers * arrays <= arrays + 1 + readers
 
     def _is_in_memory(self, operand, expression):
-        """Return False if the expression is the operand's only client, so that the operand need not be in memory."""
+        """Return True if an operand of an expression is in memory in any case.
+
+        Return False if the expression is the operand's only client and the two could be fused.
+        """
         node, (last, *_) = operand.owner, expression.members
         return (
             node is None
@@ -226,12 +230,12 @@ class _Recomputed:
         return not others or (len(others) == 1 and others[0] != "output" and _takes_in(others[0], value))
 
     def join(self, members, external, pattern, max_inputs):
-        """Add the operations of repeated values that the members of a group read to the group.
+        """Add to a group the operations that compute repeated values which its members read.
 
         Parameters
         ----------
         members : list of Apply
-            The members of the group; changed in place.
+            The members of the group. The list is changed in place.
         external : collection of Variable
             The variables that the members read and that no member computes.
         pattern : tuple of bool
@@ -255,7 +259,7 @@ class _Recomputed:
 
 
 def _group(root, op_class, max_inputs, repeated):
-    """Return the operations that can run in one loop with `root`, clients first.
+    """Return the operations that can run in one loop with `root`. Clients come before the operations that they read.
 
     Parameters
     ----------
@@ -272,7 +276,7 @@ def _group(root, op_class, max_inputs, repeated):
             producer = variable.owner
             if producer is None or weight >= MAX_OPERATIONS:
                 continue
-            # Each use is one client entry: the producer joins as soon as all of its uses are in the group.
+            # Each use is one client entry. The producer joins the group as soon as all its uses are in the group.
             waiting[variable] = waiting.get(variable, 0) + 1
             if (
                 waiting[variable] == len(variable.clients)
@@ -298,8 +302,8 @@ def _group(root, op_class, max_inputs, repeated):
 def _wide_group(root, op_class, max_inputs, most_inputs):
     """Return the largest group with at most `max_inputs` inputs.
 
-    While the group grows, it may have up to `most_inputs` inputs. A second derivative, for example, is wide in the
-    middle and narrow at its inputs.
+    While the group grows, it may have up to `most_inputs` inputs. For example, the graph of a second derivative is wide
+    in the middle, but has few inputs.
     """
     pattern = root.outputs[0].type.broadcastable
     members, waiting, external = [root], {}, {}
@@ -328,7 +332,7 @@ def _wide_group(root, op_class, max_inputs, most_inputs):
 
 
 def _composite(root, members):
-    """Return the scalar op of a group, and its input variables in the order in which they occur in the expression."""
+    """Return the scalar op of a group and its input variables, in the order of their first use in the expression."""
     inside = {member.outputs[0]: member for member in members}
     scalars, inputs, scalar_inputs = {}, [], []
     for variable in postorder(root.outputs[:1], scalars, lambda r: inside[r].inputs if r in inside else ()):
@@ -343,7 +347,10 @@ def _composite(root, members):
 
 
 def elemwise_max_input_fct(node):
-    """Return the maximum number of inputs of a fused node: the limit of NumPy's functions, which run it without C."""
+    """Return the maximum number of inputs of a fused node.
+
+    It is the limit of NumPy's functions, which run it without C code.
+    """
     return 32
 
 
@@ -370,7 +377,7 @@ def local_elemwise_fusion_op(OP, max_input_fct=elemwise_max_input_fct, maker=Non
             return OP(scalar_op)
 
     def local_fuse(node, repeated=None):
-        """Fuse a node with the operations before it.
+        """Fuse a node with the operations that compute its inputs.
 
         exp(x) * y + 1  ->  Elemwise{Composite{((exp(i0) * i1) + i2)}}(x, y, 1)       [elemwise_fusion, fast_run]
         """
@@ -433,12 +440,12 @@ def local_add_mul_fusion(node):
 
 
 def local_elemwise_reduction_fusion(node):
-    """Merge a reduction with the elementwise operation whose only client it is.
+    """Merge a reduction with the elementwise operation that computes its input, if the result has no other client.
 
     sum(exp(x))  ->  Sum{acc_dtype=float64} of Elemwise{exp,no_inplace}(x)       [elemwise_fusion, fast_run]
 
-    With OpenMP the two nodes stay separate, because threads work on separate operations. A sum of one array and scalars
-    also stays separate: the manual shows the graph of ``(v + 1).sum()``.
+    With OpenMP the two nodes remain separate, because a `ReducedElemwise` uses only one thread. A sum of one array and
+    scalars also remains separate, because the manual shows the graph of ``(v + 1).sum()``.
     """
     between = node.inputs[0]
     if len(between.clients) != 1 or not _takes_in(node, between):
@@ -467,7 +474,7 @@ def _takes_in(node, variable):
 
 
 class FusionOptimizer(Optimizer):
-    """An optimizer that applies a fusion rule to every node, results first.
+    """An optimizer that applies a fusion rule to every node, from the results to the inputs.
 
     It does nothing if the flag `config.tensor.local_elemwise_fusion` is off.
 

@@ -1,4 +1,4 @@
-"""Rules for writes into parts of tensors: useless and complete writes, sums of increments, in-place writes."""
+"""Rules for writes into parts of tensors: useless writes, writes to all elements, increments, in-place writes."""
 
 import math
 
@@ -41,11 +41,11 @@ set_part = ops_such(IncSubtensor, condition=lambda op: op.set_instead_of_inc)
 
 
 def _unique_rows(rows):
-    """Return a constant index vector as an array if it contains no row twice; otherwise None."""
+    """Return a constant index vector as an array if it contains no row twice. Otherwise, return None."""
     if not isinstance(rows, Constant):
         return None
     data = np.asarray(rows.data)
-    # -1 and 4 may be the same row.
+    # -1 and 4 may be the same row, so an index with both signs is not accepted.
     if len(np.unique(data)) != len(data) or (len(data) and data.min() < 0 <= data.max()):
         return None
     return data
@@ -188,7 +188,7 @@ def local_useless_inc_subtensor_alloc(node):
 
     inc_subtensor(x[:], alloc(s, Shape_i(0)(x)))  ->  inc_subtensor(x[:], s)          [canonicalize, stabilize, specialize, fast_run]
 
-    If the lengths of the Alloc are not known to be those of the written part, an assertion checks them.
+    If the lengths of the Alloc are not known to equal the lengths of the written part, an assertion checks them.
     """
     x, y = node.inputs[:2]
     index = node.inputs[2:]
@@ -235,7 +235,7 @@ def local_set_to_inc_subtensor(node):
 
     set_subtensor(x[[2, 0]], x[[2, 0]] + y[:2])  ->  inc_subtensor(x[[2, 0]], y[:2])          [canonicalize, fast_run]
 
-    The index must not contain a row twice: it would be incremented twice.
+    The index must not contain a row twice, because the increment would be added twice.
     """
     if not node.op.set_instead_of_inc:
         return False
@@ -264,9 +264,9 @@ def local_set_to_inc_subtensor(node):
 
 
 def _rows_just_written(node, trusted):
-    """Return the value of a read of rows that were just written, or None.
+    """Return the value that a node reads if these rows were just written. Return None if this is not known.
 
-    Return None if other rows may be read. Without `trusted`, return None if the index may contain a row twice.
+    Return None if other rows may be read. If `trusted` is False, also return None if the index may contain a row twice.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, AdvancedIncSubtensor1):
@@ -315,7 +315,7 @@ def local_adv_sub1_adv_inc_sub1(node):
 
 @local_optimizer([AdvancedSubtensor1])
 def local_adv_sub1_adv_inc_sub1_of_trusted_rows(node):
-    """Do the same as `local_adv_sub1_adv_inc_sub1`, for users who are sure that no index contains a row twice.
+    """Replace the same expressions as `local_adv_sub1_adv_inc_sub1`, but assume that no index repeats a row.
 
     set_subtensor(x[labels], y)[labels]  ->
         Assert('Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away')(
@@ -346,8 +346,8 @@ def local_IncSubtensor_serialize(node):
     inc_subtensor(x[i:], s) + inc_subtensor(y[j:], s)  ->  inc_subtensor(inc_subtensor((x + y)[i:], s)[j:], s)
                                                                [canonicalize, fast_run]
 
-    The gradient of a tensor with several used parts is such a sum. Its terms are increments of zeros, and the zeros
-    need not be added.
+    The gradient with respect to a tensor from which several parts are taken is such a sum. Its terms are increments of
+    zeros. The zeros need not be added.
     """
     out = node.outputs[0]
     movable = [_is_movable(i, out) for i in node.inputs]
@@ -370,7 +370,7 @@ def local_IncSubtensor_serialize(node):
 
 
 def _is_movable(v, out):
-    """Return True if an operand of a sum is an increment that has the type of the sum and no other clients."""
+    """Return True if an operand of a sum is an increment with the sum's type, and the sum is its only client."""
     node = v.owner
     return (
         node is not None

@@ -24,18 +24,18 @@ After that, only variables without other clients are overwritten.
 """
 
 SOME_USERS = 16
-"""The maximum number of clients of a variable for which `_DependenceTest` is asked whether they run later."""
+"""The maximum number of clients of a variable that `_DependenceTest` examines."""
 
 
 class _DependenceTest:
     """A fast, incomplete test of dependence between nodes.
 
-    One depth-first walk along the clients numbers the nodes. A node is known to depend on the nodes above it in this
-    walk. From an operation of a network, the walk usually reaches the gradient first.
+    One depth-first traversal along the clients numbers the nodes. A node is known to depend on its ancestors in the
+    tree of this traversal. From an operation of a network, the traversal usually reaches the gradient first.
     """
 
     def __init__(self, nodes):
-        self._place = {}  # node -> its number in the walk, and the number of the last node below it
+        self._place = {}  # This dict maps a node to its number in the traversal, and the number of its last descendant.
         for start in nodes:
             if start not in self._place:
                 self._walk(start)
@@ -70,7 +70,7 @@ def _users(node):
 
 
 class _Run:
-    """The state of one application of `InplaceElemwiseOptimizer` to a graph.
+    """The state of an `InplaceElemwiseOptimizer` while it rewrites one graph.
 
     Attributes
     ----------
@@ -89,16 +89,20 @@ class _Run:
             fgraph.outputs[o]: fgraph.inputs[i] for o, i in (getattr(fgraph, "update_mapping", None) or {}).items()
         }
         nodes = fgraph.toposort()
-        # A node that divides by integers which it computes itself detects a zero only after it has begun to write.
+        # If a node divides by integers that the same node computes, it detects a zero only after it has begun to write.
         self.nodes = [node for node in nodes if type(node.op) is op_class and not integer_divisors(node).computed]
-        # Nodes that compute new values of inputs choose first: no other node may take the memory of these inputs.
+        # The nodes that compute new values of inputs choose first, so that no other node takes the memory of these
+        # inputs.
         self.nodes.sort(key=lambda node: not any(o in self.update_of for o in node.outputs))
         self.followers = _DependenceTest(nodes)
-        self.refusals = {}  # root of a class of variables that share memory -> number of refused attempts
+        self.refusals = {}  # the root of an alias class -> the number of refused attempts
         self.left_to_search = MAX_SEARCHED * len(nodes)
 
     def apply_to(self, node, validate):
-        """Let the outputs of a node overwrite inputs; return how many outputs do, and the number of attempts."""
+        """Let the outputs of a node overwrite inputs.
+
+        Return the number of outputs that overwrite an input, and of attempts.
+        """
         replaced = tried = 0
         for output_index in range(len(node.outputs)):
             if output_index in node.op.inplace_pattern:
@@ -123,7 +127,7 @@ class _Run:
         return replaced, tried
 
     def candidates(self, node, output_index):
-        """Return the positions of the inputs that an output may overwrite, the best first."""
+        """Return the positions of the inputs that an output may overwrite. The best position is first."""
         output = node.outputs[output_index]
         taken = set(node.op.inplace_pattern.values())
         users = set(_users(node))
@@ -142,7 +146,10 @@ class _Run:
         return found
 
     def may_be_overwritten(self, variable, node, users):
-        """Return False if a node obviously must not overwrite an input; `users` are the clients of its outputs."""
+        """Return False if it is obvious that a node must not overwrite an input.
+
+        `users` are the clients of its outputs.
+        """
         aliases = self.fgraph.destroy_handler.aliases
         if variable in self.protected or aliases.root(variable) in self.protected or aliases.destroyers(variable):
             return False
@@ -152,10 +159,10 @@ class _Run:
         )
 
     def attempt(self, node, output_index, input_index, validate):
-        """Replace a node by one that works in place, and return the new node.
+        """Replace a node by a node that works in place, and return the new node.
 
-        Return None if the new node would destroy a value that other nodes need. With `validate`, the graph is checked
-        at once.
+        Return None if the new node would destroy a value that other nodes need. If `validate` is True, the graph is
+        checked immediately.
         """
         op = node.op
         pattern = dict(op.inplace_pattern)
@@ -190,9 +197,9 @@ class InplaceElemwiseOptimizer(Optimizer):
     x + y  ->  Elemwise{Add}[(0, 0)](x, y)          [inplace, fast_run]
 
     For each output of a node, the inputs of the same type are tried in turn: first the input that the output updates,
-    then the others in order. The graph is validated after each replacement. If the flag
+    then the other inputs in order. The graph is validated after each replacement. If the flag
     `config.tensor.insert_inplace_optimizer_validate_nb` is a number n > 1, the graph is validated after every n nodes.
-    If that fails, these nodes are rewritten again with a validation after each replacement.
+    If such a validation fails, these n nodes are rewritten again with a validation after each replacement.
 
     Parameters
     ----------
@@ -208,7 +215,7 @@ class InplaceElemwiseOptimizer(Optimizer):
         fgraph.attach_feature(destroyhandler.DestroyHandler())
 
     def apply(self, fgraph):
-        """Try to overwrite each input of each elementwise node by each output.
+        """For each output of each elementwise node, try to overwrite an input.
 
         Parameters
         ----------

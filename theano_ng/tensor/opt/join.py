@@ -1,4 +1,4 @@
-"""Rules that remove Join, Split and Tile without effect, and that merge joined MakeVectors."""
+"""Rules that remove useless Join, Split and Tile nodes, and that merge joined MakeVectors."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def local_join_empty(node):
     join(0, np.zeros((0, 3)), A)  ->  AssertShape('all the input array dimensions except for the concatenation axis must match exactly')(
             A, eq(Shape_i(1)(A), 3))
 
-    The other lengths of an empty operand must still equal those of the other operands. If one operand with unknown
+    The other lengths of an empty operand must equal the lengths of the other operands. If only one operand with unknown
     lengths remains, an assertion checks them. If several operands remain, Join checks them.
     """
     axis = constant_value(node.inputs[0], only_process_constants=True)
@@ -54,7 +54,7 @@ def local_join_empty(node):
         new = _checked_against(doubtful, kept[0], axis % out.ndim, node.fgraph)
         copy_stack_trace(out, new)
     else:
-        # Join still has to check the other dimensions of empty constants.
+        # Join still has to check the other dimensions of empty constants whose lengths are not known to fit.
         left = {*kept, *doubtful} or {node.inputs[1]}
         left = [x for x in node.inputs[1:] if x in left]
         if len(left) == len(node.inputs) - 1:

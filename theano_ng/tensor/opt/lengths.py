@@ -1,4 +1,7 @@
-"""One common expression for equal lengths: `ShapeFeature` compares the lengths that it infers as linear forms."""
+"""A table of equal lengths. `ShapeFeature` uses it to represent equal lengths by one common expression.
+
+A length is compared as a linear form: a constant plus a sum of terms with integer factors.
+"""
 
 from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
@@ -8,7 +11,7 @@ from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
 
 MAX_TERMS = 8
-"""The maximum number of terms of a linear form; a longer sum is treated as one term."""
+"""The maximum number of terms of a linear form. A longer sum is treated as one term."""
 
 
 def is_length(v):
@@ -27,19 +30,19 @@ def is_length(v):
 class Lengths:
     """A table that maps each length, a 0-d int64 variable, to one representative of all equal lengths.
 
-    The length of ``join(0, x[:3], x[3:])`` is ``minimum(3, n) + (n - minimum(3, n))``, which is n. In a long chain of
-    such nodes, expressions that are not simplified at once are walked again and again. Sums may be reordered, because
-    int64 arithmetic is exact modulo 2**64.
+    The length of ``join(0, x[:3], x[3:])`` is ``minimum(3, n) + (n - minimum(3, n))``, which is n. If such an
+    expression is not simplified at once, a long chain of such nodes takes much time, because its expressions are
+    traversed again and again. Sums may be reordered, because int64 arithmetic is exact modulo 2**64.
 
-    Lengths of arrays are never negative, and sums of a few lengths do not overflow. So ``maximum(n + 1, 0)``, from a
-    slice, is ``n + 1``.
+    Lengths of arrays are never negative, and sums of a few lengths do not overflow. So ``maximum(n + 1, 0)``, which a
+    slice creates, is ``n + 1``.
     """
 
     def __init__(self):
         self._first = {}  # variable -> its representative
-        self._form_of = {}  # representative -> its form: {term: factor}, with the constant under the key None
-        self._by_form = {}  # form, as a frozenset -> representative
-        self._by_node = {}  # op and inputs of an elementwise node -> representative
+        self._form_of = {}  # representative -> its linear form {term: factor}; the key of the constant is None
+        self._by_form = {}  # linear form, as a frozenset -> representative
+        self._by_node = {}  # (op, *inputs) of an elementwise node -> representative
         self._not_negative = set()  # maxima and minima that are never negative
 
     def first(self, length):
@@ -48,7 +51,7 @@ class Lengths:
         Parameters
         ----------
         length : Variable
-            0-d, int64.
+            A 0-d int64 variable.
 
         Returns
         -------
@@ -72,14 +75,14 @@ class Lengths:
 
     @staticmethod
     def _operands(v):
-        """Return the inputs of an elementwise node with a 0-d result; an empty tuple for other variables."""
+        """Return the inputs of an elementwise node with a 0-d result. Return an empty tuple for other variables."""
         node = v.owner
         if node is None or not isinstance(node.op, Elemwise) or len(node.outputs) != 1 or v.type.ndim:
             return ()
         return node.inputs
 
     def _place(self, v):
-        """Return the representative of `v`, whose operands have representatives already."""
+        """Determine the representative of `v`. The operands of `v` must have representatives already."""
         if isinstance(v, Constant):
             if v.type.dtype != "int64" or v.type.ndim:
                 return self._by_node.setdefault((v.type, v.data.tobytes()), v)
@@ -100,7 +103,10 @@ class Lengths:
         return self._of_form(v, form, operands)
 
     def _sum(self, op, operands):
-        """Return the form of a sum or difference; None for other operations and for sums with too many terms."""
+        """Return the linear form of a sum or difference.
+
+        Return None for other operations and for sums with too many terms.
+        """
         if op not in (T.add, T.sub):
             return None
         form = {None: 0}
@@ -152,7 +158,7 @@ class Lengths:
         key = frozenset(form.items())
         found = self._by_form.get(key)
         if found is None:
-            # No term cancels if the form has as many terms as all operands together.
+            # No term cancels if the linear form has as many terms as all operands together.
             whole = len(terms) >= sum(len(self._terms(i)) - 1 for i in operands)
             found = self._by_form[key] = v if whole else self._build(terms, form[None])
             self._form_of[found] = form
@@ -160,7 +166,7 @@ class Lengths:
 
     @staticmethod
     def _build(terms, number):
-        """Return the expression of a form."""
+        """Return an int64 variable for a linear form: the sum of ``factor * term`` over `terms`, plus `number`."""
         over = [T.mul(factor, term) if factor != 1 else term for term, factor in terms if factor > 0]
         under = [T.mul(-factor, term) if factor != -1 else term for term, factor in terms if factor < 0]
         if number or not over:

@@ -1,7 +1,7 @@
 """Functions that move views towards the inputs through chains of functions, all views of a chain at once.
 
-In f(view(g(view(h(view(x)))))) every view has to pass all functions that are nearer to x. If one view moved at a time,
-each view would rebuild all these functions.
+In f(view(g(view(h(view(x)))))) every view has to be moved past all functions that are nearer to x. If one view were
+moved at a time, all these functions would be rebuilt for each view.
 """
 
 from theano_ng.gof.rewriting import copy_stack_trace
@@ -21,7 +21,7 @@ class LiftedViews(Feature):
     Attributes
     ----------
     classes : dict
-        Class of Ops -> None. Found as ``fgraph.lifted_views.classes``.
+        A dict from a class of Ops to None. Other modules read it as ``fgraph.lifted_views.classes``.
     """
 
     pickle_rm_attr = ["lifted_views"]
@@ -35,7 +35,7 @@ class LiftedViews(Feature):
         self.unpickle(fgraph)
 
     def unpickle(self, fgraph):
-        """Set the attribute `lifted_views` of the graph."""
+        """Set the attribute `lifted_views` of the graph after unpickling."""
         fgraph.lifted_views = self
 
     def clone_for(self, fgraph):
@@ -49,9 +49,9 @@ class LiftedViews(Feature):
 
 
 def lifts(op_class):
-    """Return the requirement of a rule that lifts Ops of a class.
+    """Return a function of a graph that records that a rule lifts Ops of a class.
 
-    It is a function of a graph, for ``local_optimizer(..., requirements=[...])``.
+    The function is for ``local_optimizer(..., requirements=[...])``.
     """
 
     def announce(fgraph):
@@ -73,19 +73,20 @@ def is_function_of_one(node):
 
 
 def lifted_through_functions(node):
-    """Move a view before the functions of one variable to whose result it is applied.
+    """Move a view through functions of one variable, so that it is applied to their input instead of their result.
 
     view(f(g(x)))  ->  f(g(view(x)));  view1(f(view2(g(x))))  ->  f(g(view1(view2(x)))), where view2 is lifted, too
 
     Parameters
     ----------
     node : Apply
-        A view of its first input. A function with other clients stops the view, because it would be computed twice.
+        A view of its first input. The view is not moved through a function with other clients, which would be computed
+        twice.
 
     Returns
     -------
     Variable or None
-        The moved view; None if there is no function to pass.
+        The new variable. None if no function precedes the view.
     """
     classes = getattr(getattr(getattr(node, "fgraph", None), "lifted_views", None), "classes", ())
     views, functions, waiting = [node], [], []
@@ -98,7 +99,7 @@ def lifted_through_functions(node):
             waiting = []
             x = source = inner.inputs[0]
         elif type(inner.op) in classes and len(waiting) < MAX_WAITING:
-            waiting.append(inner)  # This view stays, unless there is a function before it.
+            waiting.append(inner)  # This view is moved, too, but only if a function precedes it.
             x = inner.inputs[0]
         else:
             break

@@ -1,7 +1,7 @@
 """Rules on matrix inverses, determinants and systems of equations.
 
-These rules are imported when the next function is rewritten after the import of their Ops (`theano_ng.tensor.nlinalg`,
-`slinalg`).
+The package imports these rules only after the user has imported their Ops (`theano_ng.tensor.nlinalg`, `slinalg`): when
+the next function is rewritten.
 """
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
@@ -25,7 +25,7 @@ from theano_ng.tensor.opt.registration import (
 
 
 def _rule_result(new, node):
-    """Return the result of a rule: a list of `new` with the type of the node's output, or False if that fails."""
+    """Return the result of a rule: ``[new]``, converted to the type of the node's output, or False if that fails."""
     old = node.outputs[0]
     if new.type != old.type and new.ndim == old.ndim and new.dtype == old.dtype:
         new = T.patternbroadcast(new, old.broadcastable)
@@ -36,14 +36,14 @@ def _rule_result(new, node):
 
 
 def transposed(v):
-    """Return the matrix whose transpose is `v`, or None."""
+    """Return the matrix whose transpose is `v`. Return None if `v` is not a transpose."""
     if v.owner is not None and isinstance(v.owner.op, DimShuffle) and v.owner.op.new_order == (1, 0):
         return v.owner.inputs[0]
     return None
 
 
 def _inverted(v):
-    """Return the matrix whose inverse is `v`, and the output of MatrixInverse; (None, None) for other variables.
+    """Return the matrix whose inverse is `v`, and the output of MatrixInverse. Return (None, None) for other variables.
 
     The transpose of an inverse is the inverse of the transpose.
     """
@@ -56,7 +56,10 @@ def _inverted(v):
 
 
 def _only_in_products(inverse):
-    """Return True if only products use an inverse: it is not needed if these become systems of equations."""
+    """Return True if only products read an inverse or its transpose.
+
+    If these products become systems of equations, the inverse is not needed.
+    """
     todo = list(inverse.clients)
     while todo:
         client, _ = todo.pop()

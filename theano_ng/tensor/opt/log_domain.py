@@ -22,7 +22,7 @@ MAX_NODES = 50
 
 
 def _behind_views(v):
-    """Return the variable from which `v` is taken by views (`VIEWS`) and copies."""
+    """Return the variable to which views (`VIEWS`) and copies were applied to compute `v`."""
     while v.owner is not None and (v.owner.op == T.tensor_copy or isinstance(v.owner.op, VIEWS)):
         v = v.owner.inputs[0]
     return v
@@ -65,7 +65,7 @@ def local_log_of_positive(node):
 
 
 def loses_less(a, b):
-    """Return True if `b` may replace `a`, a logarithm whose argument may be the complement of a sigmoid.
+    """Return True if `b` may replace `a`, a logarithm whose argument may be ``1 - sigmoid(x)``.
 
     ``1 - sigmoid(x)`` has an absolute error of eps, so its logarithm `a` has an error of ``eps * exp(-a)``. Near x = 36
     in float64, `a` has no correct digit, and may be infinite. The replacement `b` is accurate.
@@ -90,8 +90,8 @@ def local_log_sum_exp(node):
         (lambda m: m + log(sum(switch(isinf(m.dimshuffle(0, 'x')), exp(m.dimshuffle(0, 'x')), exp(A - m.dimshuffle(0, 'x'))),
                                axis=1)))(CAReduce(scalar.maximum_from_nothing, [1])(A))          [fast_run, fast_compile]
 
-    The rule also applies through views, and to sums of other expressions with known logarithms. It does not apply if A
-    already is ``y - max(y, axis, keepdims)``.
+    The rule also applies if views precede the logarithm, and to sums of other expressions with known logarithms. It
+    does not apply if A is already ``y - max(y, axis, keepdims)``.
     """
     (v,) = node.inputs
     source = _behind_views(v)
@@ -155,9 +155,9 @@ def _is_sum(v):
 
 
 def _factors(v, dtype):
-    """Return the factors of a product in `dtype`, through nested products and negations.
+    """Return the factors of a product in `dtype`. Nested products and negations are expanded.
 
-    Products in other dtypes may wrap around, and count as one factor.
+    Products in other dtypes may wrap around. They count as one factor.
     """
     found, todo = [], [v]
     while todo:
@@ -172,7 +172,10 @@ def _factors(v, dtype):
 
 
 def _share(v, total):
-    """Return ``v / total`` without overflow if `v` is a term of `total` and all terms are positive; otherwise None."""
+    """Return ``v / total``, computed without overflow, if `v` is a term of `total` and all terms are positive.
+
+    Return None for other variables.
+    """
     if v.type.dtype not in FLOATS:
         return None
     axes = summed_along(v, total)
@@ -186,7 +189,7 @@ def _share(v, total):
     if v.type.ndim != total.type.ndim or not is_term_of(v, total):
         return None
     terms = terms_of(total)
-    # The logarithm of v comes first.
+    # The logarithm of `v` is the first element.
     logs = [log_of(term) for term in sorted(terms, key=lambda term: not equal_expressions(term, v))]
     if any(log is None for log in logs):
         return None

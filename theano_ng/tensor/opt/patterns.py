@@ -1,6 +1,6 @@
 """Rules written as rows of algebra, ``pattern -> replacement``.
 
-Both sides of a row are terms. A term is an op applied to names, numbers and other terms ::
+Both sides of a row are terms. A term is an op, applied to names, numbers and other terms ::
 
     x, y = names("x", "y")
     exp, log, log1p, maximum = terms(T.exp, T.log, T.log1p, T.maximum)
@@ -9,11 +9,11 @@ Both sides of a row are terms. A term is an op applied to names, numbers and oth
     def local_log_add():
         "Compute the logarithm of a sum of two exponentials without overflow."
 
-A pattern may also contain conditions (`restricted`, `typed`, `number`, `alone`), the remaining inputs of a node
-(`Rest`), and ops by their class (`terms`, `elementwise`, `ops_such`, `copying`). A function may compute the
-replacement; see `rule`.
+A pattern may also contain conditions (`restricted`, `typed`, `number`, `alone`), a `Rest` for the remaining inputs of a
+node, and classes of ops instead of an op (`terms`, `elementwise`, `ops_such`, `copying`). A function may compute the
+replacement (see `rule`).
 
-Terms are the tuples, strings and dicts that `PatternSub` accepts, with Python's operators.
+Terms are the tuples, strings and dicts that `PatternSub` accepts, extended by Python's operators.
 """
 
 import functools
@@ -104,12 +104,12 @@ def names(*texts):
 
 
 def restricted(pattern, condition):
-    """Return a pattern that matches a variable `v` only if the name or term `pattern` does, and ``condition(v)``."""
+    """Return a pattern that matches `v` if the name or term `pattern` matches `v` and ``condition(v)`` is true."""
     return Restricted(pattern=pattern, constraint=condition)
 
 
 def typed(pattern, kinds=None, ndim=None, broadcastable=None):
-    """Return a pattern for tensors of certain types.
+    """Return a pattern that matches only tensors of certain types.
 
     Parameters
     ----------
@@ -130,7 +130,10 @@ def typed(pattern, kinds=None, ndim=None, broadcastable=None):
 
 
 def number(name, condition):
-    """Return a name for a variable whose elements all equal a known number `c` with ``condition(c)``, a 0-d array."""
+    """Return a pattern for a variable whose elements all equal a known number. ``condition(number)`` must be true.
+
+    The number is passed to `condition` as a 0-d array. `name` is the name of the variable.
+    """
 
     def is_such(v):
         value = constant_value(v)
@@ -145,15 +148,16 @@ def alone(pattern):
 
 
 def terms(*ops):
-    """Return one function for each op, which makes terms of this op.
+    """Return one function for each op. The function makes terms of this op from arguments.
 
-    In a pattern, an op class or an `OpPattern` may take the place of an op; in a replacement, any function.
+    In a pattern, an op class or an `OpPattern` may be used instead of an op. In a replacement, any function may be
+    used.
     """
     return [lambda *arguments, op=op: Term((op,) + arguments) for op in ops]
 
 
 def elementwise(*scalar_ops):
-    """Return one function for each class of scalar ops, which makes patterns of the Elemwises of the class."""
+    """Return one function for each class of scalar ops. It makes patterns of Elemwises with such a scalar op."""
     return terms(*[_ElemwiseOf(Elemwise, condition=computes(cls)) for cls in scalar_ops])
 
 
@@ -162,12 +166,12 @@ class _ElemwiseOf(OpPattern):
 
 
 def ops_such(*op_classes, condition):
-    """Return a function that makes patterns of the Ops of some classes for which ``condition(op)`` is true."""
+    """Return a function that makes patterns of Ops of some classes for which ``condition(op)`` is true."""
     return terms(OpPattern(*op_classes, condition=condition))[0]
 
 
 def copying(*op_classes):
-    """Return a function that makes patterns of the Ops of some classes that do not work in place."""
+    """Return a function that makes patterns of Ops which are instances of `op_classes` and do not work in place."""
     return ops_such(*op_classes, condition=lambda op: not op.inplace)
 
 
@@ -182,13 +186,13 @@ def again(*arguments):
 
 
 def widened(x):
-    """Return a replacement: `x` in the dtype of the output."""
+    """Return a replacement: `x`, converted to the dtype of the output."""
     return Term((lambda v, out: v if v.dtype == out.dtype else T.cast(v, out.dtype), x, "out"))
 
 
 def _known_as(head):
     if isinstance(head, Elemwise):
-        # Elemwise{exp,no_inplace}, or the name itself
+        # The name of the Elemwise is Elemwise{exp,no_inplace}, or the name of the function alone.
         return head.name.split("{")[-1].split(",")[0]
     return getattr(head, "__name__", None) or type(head).__name__
 
@@ -220,7 +224,10 @@ def term_text(term, binding=0):
 
 
 def _described(text, rows):
-    """Return a docstring with the rows as examples, unless it has examples or a row with a `Rest` is none."""
+    """Return a docstring with the rows as examples.
+
+    Return `text` unchanged if it contains examples, or if a row contains a `Rest`, which is no valid example.
+    """
     if "  ->" in text or any(isinstance(name, Rest) for pattern, _ in rows for name in _names_in(pattern)):
         return text
     return "%s\n\n%s\n" % (
@@ -232,8 +239,8 @@ def _described(text, rows):
 def rule(*rows, same_type=False, provided=None, inplace=False):
     """Return a decorator that makes a local optimizer from rows.
 
-    The decorated function gives the rule its name and its docstring. It computes the replacement for patterns without
-    a replacement; otherwise it is not called::
+    The decorated function gives the rule its name and its docstring. The rule calls the function only for a row that is
+    a pattern without a replacement, to compute the replacement::
 
         @rule((-(-x), x))
         def local_neg_neg():
@@ -253,11 +260,11 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
         variable, a list of variables for all outputs, a dict as the `transform` of rules does, or None or False to
         decline. The first row that matches, and does not decline, is used.
     same_type : bool
-        Whether to apply the rule only if the replacement has the type of the replaced variable already. By default,
-        the replacement of an elementwise node is converted and broadcast to this type. The replacement of any other
-        node must have the type.
+        Whether to apply the rule only if the replacement already has the type of the replaced variable. By default, the
+        replacement of an elementwise node is converted and broadcast to this type. The replacement of any other node
+        must always have the type.
     provided : callable, optional
-        ``provided(node)`` returns whether the rule may be applied to a node that matches.
+        ``provided(node)`` returns True if the rule may be applied to a node that matches.
     inplace : bool
         Whether the rule introduces in-place operations.
 
@@ -282,7 +289,7 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
                     if result:
                         return result
                 if bindings and len(found) > 1:
-                    # The next row binds its names again. The known values of variables are kept.
+                    # The next row binds its names again. Keep only the known values of variables.
                     bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
             return False
 
@@ -295,11 +302,22 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
 
 
 def _lookup(compiled):
-    """Return (only, find, when), given pairs (outermost op, row).
+    """Return how a rule selects its rows for a node.
 
-    `only` is the list of rows if those of all nodes are the same, else None. ``find(op)`` returns the rows for a tracked
-    Op. `when` is the condition of the rule on Ops, or None. The engine looks up rules by the Op instead of by its class
-    if a rule of the class has such a condition. Elemwise has these rules anyway; for other classes, `find` finds no row.
+    Parameters
+    ----------
+    compiled : list of (outermost op, row)
+
+    Returns
+    -------
+    only : list of rows or None
+        The rows, if they are the same for all tracked Ops.
+    find : callable or None
+        ``find(op)`` returns the rows for a tracked Op. None if `only` is given.
+    when : callable or None
+        The parameter `when` of `local_optimizer`. Only rules that track Elemwise get such a function: if one rule of a
+        class has it, the engine looks up the rules of this class for each Op, not once for the class. Elemwise has such
+        rules in any case. For other classes, `find` returns no rows for an Op that does not match.
     """
     by_op = {}
     for op, row in compiled:
@@ -371,7 +389,10 @@ def _joined(op, out, *operands):
 
 
 def _result(new, node, out, same_type):
-    """Return the result of a rule for a replacement."""
+    """Return the result of a rule, given the replacement that a row computed.
+
+    Convert the replacement to the type of `out`.
+    """
     if new is None or new is False or isinstance(new, dict):
         return new
     if isinstance(new, list):
@@ -387,15 +408,15 @@ def _result(new, node, out, same_type):
     return False if same_type or not isinstance(node.op, Elemwise) else rule_result(new, out)
 
 
-# Ops that occur in nearly every graph. A pattern with one of them outermost is searched from a rarer inner op instead,
-# which has few clients.
+# These ops occur in nearly every graph. If one of them is the outermost op of a pattern, the search for the pattern
+# starts from a rarer inner op instead, which has few clients.
 _FREQUENT = (T.add, T.sub, T.mul, T.neg, T.true_div)
 
 
 def _rarest(pattern):
-    """Return the outermost op of a pattern that is not in `_FREQUENT`, and the number of ops around it.
+    """Return the outermost op of a pattern that is not in `_FREQUENT`, and the number of ops around this op.
 
-    Return the outermost op, and 0, if the three outermost levels contain only frequent ops.
+    Return the outermost op and 0 if the three outermost levels contain only frequent ops.
     """
     level = [pattern]
     for depth in range(3):
@@ -407,7 +428,7 @@ def _rarest(pattern):
 
 
 def pattern_rule(name, text, pattern, new, **kwargs):
-    """Make a `PatternSub` from a row. The replacement must have the type of the replaced variable.
+    """Make a `PatternSub` from a row. Its replacement must have the type of the replaced variable.
 
     Parameters
     ----------

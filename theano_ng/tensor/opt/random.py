@@ -1,4 +1,4 @@
-"""A rule that lets random draws update the generator's state in place if the old state is not needed."""
+"""A rule that lets a random Op update the generator's state in place if the old state is not needed."""
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import TopoOptimizer
@@ -8,7 +8,7 @@ from theano_ng.tensor.raw_random import RandomFunction
 
 @rule(copying(RandomFunction)(Rest("inputs")), inplace=True)
 def random_make_inplace(op, inputs):
-    """Draw without copying the state of the generator.
+    """Update the state of the generator in place instead of copying it.
 
     uniform(state)  ->  uniform_inplace(state)          [inplace, fast_run]
     """

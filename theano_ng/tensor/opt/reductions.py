@@ -1,4 +1,4 @@
-"""Rules for reductions of products, quotients, joins, constants and reductions, and over dimensions of length one."""
+"""Rules for reductions of products, quotients, joins, constants and reductions, and of dimensions of length 1."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from theano_ng.tensor.opt.registration import register_canonicalize, register_sp
 from theano_ng.tensor.opt.shape import lengths
 from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 
-# The elementwise ops that users know. They are preferred to new Elemwise instances with the same scalar op.
+# The public elementwise ops. Rules use them instead of new Elemwise instances with the same scalar op.
 _ELEMWISE = {
     scalar.Add: T.add,
     scalar.Mul: T.mul,
@@ -40,7 +40,7 @@ def _axes(node):
 
 
 def with_axis(op, axis):
-    """Return a reduction like `op` over other dimensions."""
+    """Return a reduction Op that equals `op`, except that it reduces over `axis`."""
     if isinstance(op, (Sum, Prod, ProdWithoutZeros)):
         return type(op)(axis=axis, dtype=op.dtype, acc_dtype=op.acc_dtype)
     if isinstance(op, (All, Any)):
@@ -49,7 +49,10 @@ def with_axis(op, axis):
 
 
 def _of_same_shape(new, out):
-    """Return the result of a rule that replaces `out` by `new`, of the same shape; False if its type does not fit."""
+    """Return the result of a rule that replaces `out` by `new`, which has the same shape.
+
+    Return False if `new` cannot be converted to the type of `out`.
+    """
     new = with_type(new, out)
     return False if new is None else [new]
 
@@ -65,11 +68,13 @@ def local_sum_prod_mul_by_scalar(node):
     prod(a * b * x)  ->  (a * b) ** Shape_i(0)(x) * prod(x)
     prod(-x)  ->  constant(-1) ** Shape_i(0)(x) * prod(x)
 
-    The exponent is the number of reduced elements. Two kinds of products below a `Prod` are left alone. In a product of
-    several tensors the scalar factor costs nothing. If the power has a wider dtype than the result, it does not fit.
+    The exponent is the number of reduced elements. Below a `Prod`, the rule does not apply to a product of several
+    tensors, in which the scalar factor costs nothing. It also does not apply if the power would have a wider dtype than
+    the result.
 
-    Products that are computed anyway are also left alone: a node reads them that is neither a reduction nor an
-    elementwise operation. (Reductions and elementwise operations can compute the product in their own loops.)
+    The rule also does not apply to products that are computed anyway, because they have a client that is neither a
+    reduction nor an elementwise operation. (Reductions and elementwise operations can compute the product in their own
+    loops.)
     """
     (x,) = node.inputs
     if not all(_runs_through(reader) for reader, _ in x.clients):
@@ -102,7 +107,7 @@ def local_sum_prod_mul_by_scalar(node):
         if scalars is not None and power.dtype != out.dtype:
             return False
     if inner.dtype != x.dtype:
-        # The reduction stays in the dtype of the product.
+        # Reduce in the dtype of the product.
         inner = T.cast(inner, x.dtype)
     copy_stack_trace(x, inner)
     reduced = reuse_existing(node.op(inner))
@@ -124,7 +129,7 @@ def _runs_through(reader):
 
 
 def _count(x, axes, fgraph):
-    """Return the number of elements that a reduction of `x` over `axes` combines."""
+    """Return the number of elements of `x` that a reduction over `axes` combines into one result."""
     shape = lengths(x, fgraph)
     reduced = [shape[a] for a in axes]
     if not reduced:
@@ -150,8 +155,8 @@ def local_sum_prod_div_dimshuffle(node):
     if inputs is None:
         return False
     numerator, denominator = inputs
-    # The DimShuffle may have been lifted through an elementwise operation: a batch length as a float is a Cast of a
-    # DimShuffle.
+    # The DimShuffle may have been lifted through an elementwise operation. For example, a batch size as a float is a
+    # Cast of a DimShuffle.
     if (
         denominator.owner is None
         or not isinstance(denominator.owner.op, (DimShuffle, Elemwise))
@@ -187,14 +192,14 @@ def local_sum_prod_all_to_none(x, op):
 @register_specialize
 @local_optimizer([Sum, Prod])
 def local_op_of_op(node):
-    """Merge two consecutive sums (or products) into one over the axes of both.
+    """Merge two consecutive sums (or products) into one sum (or product) over the axes of both.
 
     sum(sum(A, axis=0), axis=0)  ->  sum(A)          [canonicalize, specialize, fast_run]
     prod(prod(t, axis=0), axis=1)  ->  prod(t, axis=(0, 2))
     """
     (x,) = node.inputs
     out = node.outputs[0]
-    # If the first reduction has other clients, it is computed anyway; reducing its input again costs more than it
+    # If the first reduction has other clients, it is computed anyway. Reducing its input again would cost more than it
     # saves.
     if x.owner is None or type(x.owner.op) is not type(node.op) or len(x.clients) != 1 or x.dtype != out.dtype:
         return False
@@ -234,12 +239,12 @@ def local_reduce_join(node):
         return False
     scalar_op = node.op.scalar_op
     if not isinstance(scalar_op, (scalar.Add, scalar.Mul)) and len(parts) > 2:
-        # Other operations take two operands.
+        # The Elemwises of other scalar ops take two operands.
         return False
     rest = [d for d in range(x.ndim) if d != axis]
     terms = [shuffled(p, rest) for p in parts]
     out = node.outputs[0]
-    # Like the reduction, the elementwise operation works in the dtype of the result.
+    # Convert the operands, because the reduction computes in the dtype of the result.
     terms = [t if t.dtype == out.dtype else T.cast(t, out.dtype) for t in terms]
     if any(a.broadcastable != terms[0].broadcastable for a in terms[1:]):
         # Join refuses different lengths, but the elementwise operation would broadcast them.
@@ -275,7 +280,7 @@ def local_reduce_broadcastable(node):
 
     sum(col, axis=1)  ->  col.dimshuffle(0)          [canonicalize, specialize, uncanonicalize, fast_run]
     """
-    # ProdWithoutZeros of a zero is one.
+    # ProdWithoutZeros maps a zero to 1. Without the reduction, the zero would remain.
     if isinstance(node.op, ProdWithoutZeros):
         return False
     (x,) = node.inputs
@@ -306,7 +311,7 @@ def local_opt_alloc(node):
     prod(alloc(two, n))  ->  two ** n
     sum(alloc(two, n, j), axis=0)  ->  alloc(two * n, j)
 
-    A reduction over some axes gives an Alloc of the other dimensions.
+    A reduction over some of the axes becomes an Alloc with the remaining lengths.
     """
     (x,) = node.inputs
     if x.owner is None or not isinstance(x.owner.op, T.Alloc):
@@ -323,7 +328,8 @@ def local_opt_alloc(node):
         return False
     size = reduced[0] if len(reduced) == 1 else T.mul(*reduced)
     if out.dtype in ("float16", "float32"):
-        # The product with an int64 would be a float64, and float16 cannot represent large sizes.
+        # The product with an int64 would be a float64. float16 cannot represent large sizes, so float32 is used for
+        # both dtypes.
         size = T.cast(size, "float32")
     val = T.constant(value)
     val = val * size if isinstance(node.op, Sum) else val**size
@@ -343,5 +349,6 @@ def local_sumsqr2dot(x, y, out):
     """
     if not x.dtype == y.dtype == out.dtype or out.dtype[0] != "f":
         return None
-    # The matrix product would not broadcast a dimension of length one.
+    # If x were repeated along a dimension of length one, the matrix product would be wrong, because it does not
+    # broadcast.
     return None if x.broadcastable[1] or y.broadcastable[1] else T.dot(T.sqr(y), T.sqr(x).sum(axis=0))

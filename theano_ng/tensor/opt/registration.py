@@ -1,6 +1,6 @@
 """Decorators that put rewriting rules into the phases of `optdb`.
 
-Each takes a rule, or a tag first::
+Each decorator takes a rule. It may also be called with tags, and then returns a decorator::
 
     @register_specialize
     @register_canonicalize("fast_compile")
@@ -42,7 +42,7 @@ def ignores_nonfinite(lopt):
 
 
 def register_useless(lopt, *tags, **kwargs):
-    """Register a rule that removes nodes without effect; it is applied once, before canonicalization."""
+    """Register a rule that removes useless nodes. It is applied once, before canonicalization."""
     return _register(mode.local_useless, lopt, tags, kwargs)
 
 

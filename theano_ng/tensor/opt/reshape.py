@@ -31,7 +31,7 @@ def local_reshape_chain(op):
     Returns
     -------
     LocalOptimizer
-        Named ``local_reshape_chain``.
+        The rule, whose name is ``local_reshape_chain``.
     """
 
     (reshaped,) = terms(op)
@@ -51,7 +51,7 @@ register_canonicalize(local_reshape_chain(Reshape), name="local_reshape_chain")
 
 
 def _shape_entries(shape, ndim):
-    """Return the lengths in a shape vector; an entry is None if it is unknown."""
+    """Return a list of the lengths in a shape vector. A length that is not known is None."""
     if isinstance(shape, Constant):
         return list(shape.data)
     if shape.owner is not None and isinstance(shape.owner.op, MakeVector):
@@ -167,8 +167,8 @@ def local_reshape_lift(node):
 
     exp(A).reshape((9,))  ->  exp(A.reshape((9,)))          [canonicalize, stabilize, fast_run]
 
-    Other rules, such as those for softplus, look for compositions of functions. A Reshape between the functions would
-    hide these.
+    Other rules, such as the rules for softplus, look for compositions of functions. A Reshape between the functions
+    would hide these compositions.
     """
     lifted = lifted_through_functions(node)
     return lifted and [lifted]

@@ -1,7 +1,8 @@
-"""Fusion of reductions along the last axes with the elementwise operations before, between and behind them.
+"""Fusion of reductions along the last axes with elementwise operations.
 
-A `RowProgram` replaces a group of nodes that work on the same rows: a softmax, a variance, a normalization of rows, or
-their gradients, by whatever names the user wrote them. It reads each row from memory once.
+A `RowProgram` replaces a group of nodes that work on the same rows. Examples are a softmax, a variance, a normalization
+of rows, and their gradients. The rule recognizes groups by their operations, not by the functions that made them. The
+program reads each row from memory once.
 """
 
 from theano_ng.configdefaults import config
@@ -14,13 +15,13 @@ from theano_ng.tensor.reductions.row_program import ELEMENT, RowProgram, can_map
 from theano_ng.tensor.type import TensorType
 
 MAX_STEPS = 40
-"""The maximum number of operations in a program: more would need too much of the cache."""
+"""The maximum number of operations in a program. More operations would need too much of the cache."""
 
 
 class RowFusion(Optimizer):
-    """An optimizer that replaces groups of operations on the same rows by a `RowProgram` each.
+    """An optimizer that replaces each group of operations on the same rows by a `RowProgram`.
 
-    It does nothing with OpenMP, because threads work on separate operations.
+    It does nothing with OpenMP, because a `RowProgram` uses only one thread.
     """
 
     def add_requirements(self, fgraph):
@@ -36,10 +37,10 @@ class RowFusion(Optimizer):
 
 
 def _groups(nodes, shape):
-    """Return the groups of nodes that one program can compute. The nodes of a group are in the order of computation.
+    """Return groups of nodes. One program can compute all nodes of a group, which are in the order of computation.
 
-    All rows of a program have one length. So the nodes of a group belong to one family: they read or compute arrays that
-    an elementwise operation combines, or values of rows that are computed from such arrays.
+    All rows of a program have the same length. So the nodes of a group belong to one family: they read or compute
+    arrays that an elementwise operation combines, or they compute one value per row from such arrays.
 
     Parameters
     ----------
@@ -51,11 +52,12 @@ def _groups(nodes, shape):
     groups, exits = {}, {}
     for node in nodes:
         makers = [v.owner for v in node.inputs if v.owner is not None]
-        if node in family and family[node] is None:  # an operation on values of rows joins the group that comes last
+        # An operation on one value per row joins the last group that computes one of its inputs.
+        if node in family and family[node] is None:
             last = max((maker for maker in makers if family.get(maker) is not None), key=exits.get, default=None)
             family[node] = family.get(last)
-        # The largest number of times that a path to the node leaves a family. A path that leaves a family and enters it
-        # again ends at a node with a larger number, so no such path connects the nodes of a group.
+        # Compute the maximum number of times that a path to the node leaves a family. If a path leaves a family and
+        # enters it again, it ends at a node with a larger number. So no such path connects two nodes of a group.
         left = [exits[maker] + (family.get(maker) not in (None, family.get(node))) for maker in makers]
         exits[node] = max(left, default=0)
         if family.get(node) is not None:
@@ -73,7 +75,8 @@ def _families(nodes, shape):
     Returns
     -------
     dict
-        A node -> the array that represents its family, or None if the node reads and computes no array.
+        A dict from a node to the array that represents its family. The value is None if the node only uses one value
+        per row.
     """
     parent = {}
 
@@ -96,17 +99,17 @@ def _families(nodes, shape):
 def _fits(node, shape):
     """Return True if a program on rows of this shape can contain the node."""
     if any(type(v.type) is not TensorType for v in (*node.inputs, *node.outputs)):
-        return False  # an array on a device
+        return False  # The array is on a device.
     if type(node.op) is DimShuffle or _fusible(node, Elemwise):
         return can_map(node, shape)
     return can_reduce_rows(node, shape) is not None
 
 
 def _is_worth_it(group):
-    """Return True if a program reads elements from memory less often than the nodes do.
+    """Return True if a `RowProgram` reads array elements from memory less often than the nodes of the group.
 
-    That is the case if operations on elements need the result of a reduction of the group, or if there are several
-    reductions. A `ReducedElemwise` computes a single reduction of an elementwise operation.
+    This is the case if the group has several reductions, or if an elementwise operation reads the result of a
+    reduction. For one reduction of an elementwise expression, `ReducedElemwise` is used instead.
     """
     reductions = [node for node in group if not isinstance(node.op, (Elemwise, DimShuffle))]
     if len(reductions) > 1:
@@ -126,7 +129,7 @@ def _is_worth_it(group):
 
 
 def _replace(fgraph, group, shape):
-    """Replace the nodes of a group by a program."""
+    """Replace the nodes of a group by a `RowProgram`."""
     inside, inputs = set(group), {}
     for node in group:
         for v in node.inputs:
@@ -155,7 +158,7 @@ def _replace(fgraph, group, shape):
             replacements.append((old, new))
     is_foreign = any(type(op) is Elemwise and not getattr(op.scalar_op, "c_code_is_own", False) for op, _ in steps)
     if is_foreign and program.code_for(list(inputs)) is None:
-        return  # the C code of a user's op needs Python
+        return  # A user's op has no C code that the program can contain.
     try:
         fgraph.replace_all_validate(replacements, reason="row_fusion")
     except InconsistencyError:

@@ -1,7 +1,8 @@
-"""Shapes without values: `ShapeFeature` expresses all shapes of a graph in terms of the graph's inputs.
+"""Inference of shapes: `ShapeFeature` expresses the shapes of all variables of a graph in terms of the graph's inputs.
 
-A shape is inferred when it is looked up for the first time, inputs first, and then kept. When a variable replaces
-another, both have the same shape: lengths that are unknown for one variable are taken from the other.
+The shape of a variable is inferred when it is looked up for the first time, and then stored. If a variable replaces
+another variable, both have the same shape. So a length that is unknown for the new variable is taken from the old
+variable.
 """
 
 import traceback
@@ -30,18 +31,18 @@ _LENGTHS = {}
 
 
 def _length(n):
-    """Return the constant for a known length; equal lengths share one object."""
+    """Return a constant for a known length. Equal lengths share one Constant."""
     found = _LENGTHS.get(n)
     if found is None:
         found = _LENGTHS[n] = constant(np.asarray(n, dtype="int64"))
-        # All graphs share the constant, even if `constant` does not cache it: `cached` makes each FunctionGraph take a
-        # copy.
+        # All graphs share this constant, even if `constant` does not cache it. The attribute `cached` makes each
+        # FunctionGraph copy it.
         found.cached = True
     return found
 
 
 class _Shapes(dict):
-    """A dict: variable -> tuple of 0-d int64 variables, or None if the variable has no shape.
+    """A dict from a variable to a tuple of 0-d int64 variables, or to None if the variable has no shape.
 
     A missing entry is inferred when it is looked up.
     """
@@ -67,10 +68,10 @@ class ShapeFeature:
     Attributes
     ----------
     shape_of : dict
-        Variable -> tuple of 0-d int64 variables, or None for variables that have no shape. Found as
-        ``fgraph.shape_feature.shape_of``. Use `get_shape` to look up one length.
+        A dict from a variable to a tuple of 0-d int64 variables, or to None for variables that have no shape. Other
+        modules read it as ``fgraph.shape_feature.shape_of``. Use `get_shape` to look up one length.
     lscalar_one : Constant
-        The length of all broadcastable dimensions.
+        The constant 1, which is the length of all broadcastable dimensions.
     """
 
     lscalar_one = constant(1, dtype="int64")
@@ -88,11 +89,12 @@ class ShapeFeature:
         del fgraph.shape_feature
 
     def __getstate__(self):
-        # Shapes are inferred again on demand. `_former` would put the graph before rewriting into the pickle.
+        # Do not pickle the shapes: they can be inferred again, and `_former` would add the original graph to the
+        # pickle.
         return {"fgraph": self.fgraph}
 
     def unpickle(self, fgraph):
-        """Start without any known shape."""
+        """Initialize the feature of an unpickled graph, in which no shape is known."""
         self._forget()
 
     def _forget(self):
@@ -105,7 +107,8 @@ class ShapeFeature:
         self._former.setdefault(new_r, r)
 
     def on_prune(self, fgraph, node, reason):
-        # A shape in terms of a variable that has left the graph would bring this variable back.
+        # Forget all shapes. If a shape were expressed by a variable that has left the graph, it would bring this
+        # variable back.
         if self._opaque and not self._opaque.isdisjoint(node.outputs):
             dict.clear(self.shape_of)
             self._opaque.clear()
@@ -227,7 +230,7 @@ class ShapeFeature:
         return shape_i_op(i)(r)
 
     def shape_tuple(self, r):
-        """Return all lengths of `r`, taken from `r` itself; None if `r` has no shape."""
+        """Return all lengths of `r`, computed from `r` itself. Return None if `r` has no shape."""
         if not hasattr(r.type, "ndim"):
             return None
         return tuple([self.shape_ir(i, r) for i in range(r.type.ndim)])
@@ -272,7 +275,7 @@ class ShapeFeature:
                 known = self._known_entry(node)
                 if known is not None:
                     return known
-            if not hasattr(s_i.type, "broadcastable"):  # a Scalar
+            if not hasattr(s_i.type, "broadcastable"):  # `s_i` has the type Scalar.
                 s_i = tensor_from_scalar(s_i)
             if s_i.type.ndim != 0:
                 raise TypeError("Shape element must be scalar, got %s for %s" % (s_i.type, var))
@@ -314,12 +317,13 @@ class ShapeFeature:
         return entry if entry.type.dtype == "int64" else None
 
     def set_shape(self, r, s, override=False):
-        """Assign the shape of a variable that has none yet.
+        """Assign a shape to a variable whose shape is not known yet.
 
         Parameters
         ----------
         r : Variable
-        s : sequence of what `unpack` accepts, or None
+        s : sequence of lengths, or None
+            The values that `unpack` accepts as lengths. None means that the variable has no shape.
         override : bool
             Whether to replace a known shape.
         """
@@ -348,7 +352,7 @@ class ShapeFeature:
         dict.__setitem__(self.shape_of, r, tuple(shape))
 
     def update_shape(self, r, other_r):
-        """Replace lengths of `r` by those of `other_r` that are more specific."""
+        """Replace each length of `r` by the length of `other_r` if the latter is more specific."""
         other = self.shape_of[other_r]
         if other is None:
             return
@@ -366,7 +370,7 @@ class ShapeFeature:
         dict.__setitem__(self.shape_of, r, tuple(merged))
 
     def make_vector_shape(self, r):
-        """Return the shape of `r` as a vector."""
+        """Return a vector variable that contains the shape of `r`."""
         return MakeVector("int64")(*self.shape_of[r])
 
     def same_shape(self, x, y, dim_x=None, dim_y=None):
@@ -389,7 +393,7 @@ class ShapeFeature:
 
 
 def _constant_index(node):
-    """Return the constant index with which a node takes one element of a vector; None for other nodes."""
+    """Return the constant index with which a node takes one element of a vector. Return None for other nodes."""
     if not isinstance(node.op, Subtensor) or len(node.op.idx_list) != 1 or isinstance(node.op.idx_list[0], slice):
         return None
     index = node.inputs[1:]
@@ -439,8 +443,8 @@ def same_length(a, b):
     Returns
     -------
     bool
-        True for identical variables, equal constants, and small expressions of the same form in such variables and
-        constants.
+        True for identical variables, for equal constants, and for small expressions that apply the same Ops to such
+        variables and constants.
     """
     todo, seen = [(a, b)], set()
     while todo:
@@ -465,7 +469,7 @@ def same_length(a, b):
 
 
 def lengths(v, fgraph):
-    """Return the shape of `v` as a tuple of the best known expressions; None if `v` has no shape."""
+    """Return the shape of `v` as a tuple of the best known expressions. Return None if `v` has no shape."""
     feature = getattr(fgraph, "shape_feature", None)
     return tuple([v.shape[i] for i in range(v.ndim)]) if feature is None else feature.shape_of[v]
 
@@ -499,14 +503,14 @@ shape, length = terms(Shape, Shape_i)
 @register_canonicalize
 @rule(shape(x))
 def local_shape_to_shape_i(x, node, out):
-    """Replace a shape by a vector of lengths that need no values.
+    """Replace a shape by a vector of lengths that do not depend on the values of the tensor.
 
     shape(sqr(A))  ->  MakeVector('int64')(Shape_i(0)(A), Shape_i(1)(A))          [canonicalize, specialize, fast_run]
     """
     feature = getattr(node.fgraph, "shape_feature", None)
     if feature is None or feature.shape_of[x] is None:
         return None
-    # MakeVector of one length is broadcastable; the output of Shape is not.
+    # MakeVector of one length is broadcastable. The output of Shape is not.
     return patternbroadcast(feature.make_vector_shape(x), out.broadcastable)
 
 

@@ -38,7 +38,7 @@ from theano_ng.tensor.reductions.careduce import Prod
 
 
 def floats(pattern):
-    """Return a pattern for variables with dtypes of floats."""
+    """Return a pattern that matches only variables with a float dtype."""
     return typed(pattern, kinds="f")
 
 
@@ -66,7 +66,7 @@ def local_log1p(node):
     (log_arg,) = node.inputs
     out = node.outputs[0]
     if log_arg.owner is None or log_arg.dtype[0] != "f":
-        return False  # sums of integers are exact, or wrap around
+        return False  # The rule is not for integers: their sums are exact, or wrap around.
     if log_arg.owner.op == T.add:
         values, constants, rest = scalarconsts_rest(log_arg.owner.inputs, only_process_constants=False)
         # The constant may be repeated by `fill` or `alloc`.
@@ -130,8 +130,8 @@ def local_log_pow():
     log(x ** 2)  ->  2 * log(abs(x))          [canonicalize, stabilize, specialize, fast_run]
     log(x ** y)  ->  y * log(x)
 
-    For a negative x and an even integer y that is not a constant, the result is NaN instead of a number. The rule is
-    for floats: powers of integers wrap around, and complex logarithms are on the principal branch.
+    For a negative x and an even integer y that is not a constant, the result is NaN instead of a number. The rule
+    applies only to floats, because powers of integers wrap around, and complex logarithms lie on the principal branch.
     """
 
 
@@ -163,7 +163,10 @@ def local_log_prod_sqr(node):
 
 
 def _log_of_nonnegative(v, dtype):
-    """Return ``log(v)`` in `dtype` without computing `v`, if `v` is a square or an exponential; otherwise None."""
+    """Return an expression for ``log(v)`` in `dtype` that does not contain `v`.
+
+    Return None unless `v` is a square or an exponential.
+    """
     if v.owner is None or v.dtype[0] != "f" or dtype[0] != "f":
         return None
     squared = inputs_of(v, T.sqr)
@@ -193,7 +196,7 @@ def _everywhere(name, text, pattern, new):
 
 _FOR_LARGE = "For large x, erf(x) is rounded to 1, but erfc(x) is accurate."
 _BACK = "erf(x) replaces an expression of erfc(x)."
-# erf accepts complex numbers, but erfc does not. The negatives of integers may wrap around. The variants of a rule are
+# erf accepts complex numbers, but erfc does not. The negatives of integers may wrap around. Each rule has variants for
 # the forms that a negation may have after canonicalization.
 local_one_minus_erf = _everywhere("local_one_minus_erf", _FOR_LARGE, 1 - erf(real_x), erfc(real_x))
 local_one_minus_erf2 = _everywhere("local_one_minus_erf2", _FOR_LARGE, 1 + -1 * erf(real_x), erfc(real_x))
@@ -260,14 +263,14 @@ def local_grad_log_erfc_neg(node):
     return False
 
 
-# The mode FAST_COMPILE has no phase `stabilize`.
+# Register the rule separately for the mode FAST_COMPILE, which has no phase `stabilize`.
 optdb.register("local_grad_log_erfc_neg", in2out(local_grad_log_erfc_neg, ignore_newtrees=True), 0.71, "fast_compile")
 
 
 def _factors(v, dtype):
-    """Return the factors of a product in `dtype`, or [v].
+    """Return the factors of `v` if it is a product in `dtype`. Otherwise, return [v].
 
-    A product in a narrower dtype is rounded or wraps around in that dtype, and counts as one factor.
+    A product in a narrower dtype is rounded or wraps around in that dtype. It counts as one factor.
     """
     factors = inputs_of(v, T.mul) if v.dtype == dtype else None
     return [v] if factors is None else factors
@@ -289,7 +292,7 @@ def _exp_of_minus_square(v, x):
 def _product(v):
     """Return the constant factor of a product of floats, and the list of its other factors.
 
-    The base of a square is in the list twice. A product of integers may wrap around, and counts as one factor.
+    The base of a square occurs twice in the list. A product of integers may wrap around, so it counts as one factor.
     """
     number, factors, todo = np.float64(1), [], [(v, 1)]
     while todo and len(factors) < 4:

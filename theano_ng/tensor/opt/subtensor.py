@@ -1,4 +1,4 @@
-"""Rules that move indexing towards the inputs, so that unused elements are not computed, and that merge index steps."""
+"""Rules that move indexing towards the inputs, so that unused elements are not computed, and that merge indexings."""
 
 import numpy as np
 
@@ -30,14 +30,20 @@ _WHOLE = slice(None)
 
 
 def _known(field):
-    """Return a field of an index as an int if it is constant. None and variables are returned unchanged."""
+    """Return an integer, or a start, stop or step of an index. A constant becomes an int.
+
+    None and variables are unchanged.
+    """
     if isinstance(field, Constant):
         return int(field.data)
     return field
 
 
 def known_index(entry):
-    """Return an index or slice with constants as ints. A step of 1 becomes None, and with it a start of 0."""
+    """Return an index, or a slice, in which constants are replaced by ints.
+
+    In a slice, a step of 1 is replaced by None. If the step is 1 or None, a start of 0 is replaced by None, too.
+    """
     if not isinstance(entry, slice):
         return _known(entry)
     start, stop, step = _known(entry.start), _known(entry.stop), _known(entry.step)
@@ -49,9 +55,9 @@ def known_index(entry):
 
 
 def node_index(node, first=1):
-    """Return the index of a Subtensor or IncSubtensor node, one entry per indexed dimension, with constants as ints.
+    """Return the index of a Subtensor or IncSubtensor node as a list with one entry per indexed dimension.
 
-    `first` is the position of the first index among the inputs.
+    Constants in the index are replaced by ints. `first` is the position of the first index among the inputs.
     """
     return [known_index(entry) for entry in get_idx_list(node.inputs[first - 1 :], node.op.idx_list)]
 
@@ -267,7 +273,7 @@ def local_subtensor_lift(node):
 
 
 def _is_small(node):
-    """Return True if a node is a function of a shape, whose elements are better computed one by one."""
+    """Return True if a node is a function of a shape. The elements of a shape are better computed one by one."""
     if len(node.inputs) != 1 or node.inputs[0].owner is None:
         return False
     return isinstance(node.inputs[0].owner.op, (MakeVector, Shape))
@@ -375,7 +381,10 @@ def local_subtensor_of_dot(node):
 
 
 def _known_element(v):
-    """Return b for ``v = [a, b, c][1]`` with a constant index; return None for other variables."""
+    """Return b if `v` is ``[a, b, c][1]``: an element of a MakeVector at a constant index.
+
+    Return None for other variables.
+    """
     node = v.owner
     if node is None or not isinstance(node.op, Subtensor) or len(node.op.idx_list) != 1:
         return None
@@ -411,7 +420,8 @@ def local_subtensor_make_vector(node):
             passed = [out]
             new = elements[entry]
             while new.type == out.type:
-                # Elements may be elements of another such vector, and so on. Replace all of them by the last at once.
+                # The element may be an element of another MakeVector, and so on. Follow this chain, and replace all
+                # these elements at once.
                 further = _known_element(new)
                 if further is None or further.type != out.type:
                     break
@@ -453,9 +463,9 @@ def local_subtensor_inc_subtensor(node):
     set_subtensor(x[2], s)[2]  ->  AssertIndex('index out of bounds')(s, lt(2, Shape_i(0)(x)))
     set_subtensor(A[i], y)[i]  ->  set_subtensor(A[i][:], y)
 
-    If y may be shorter than the part, it is written into the part alone. An assertion replaces the error of an integer
-    index that is out of bounds. If the written tensor has other clients, the rule applies only if it needs neither of
-    these.
+    If y may have to be repeated along a dimension of the part, the rule writes y into the part, which is read first. If
+    an integer index may be out of bounds, an assertion replaces its error. If the written tensor has other clients, the
+    rule applies only if neither this write nor an assertion is necessary.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, IncSubtensor) or not inner.op.set_instead_of_inc:
@@ -502,7 +512,10 @@ def _equal_constants(a, b):
 
 
 def _int_or_variable(value):
-    """Return a length or a field of a slice as an int if it is known, otherwise as a 0-d tensor. None stays None."""
+    """Return a length or a field of a slice as an int if it is known. Otherwise, return a 0-d tensor.
+
+    None is unchanged.
+    """
     if value is None or is_integer(value):
         return None if value is None else int(value)
     try:
@@ -672,13 +685,13 @@ def _merged_without_lengths(first, second):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_merge(node):
-    """Merge two consecutive index steps.
+    """Merge two consecutive indexings.
 
     x[2:][1:5]  ->  x[3:7]          [canonicalize, specialize, fast_run]
     A[:, i][0]  ->  A[0, i]
     alloc(s, 3)[::-1][1:]  ->  alloc(s, 3)[-2::-1]
 
-    The merged index must not need arithmetic at run time: two views are cheaper than that.
+    The rule does not apply if the merged index needs arithmetic at run time, because two views are cheaper.
     """
     u, out = node.inputs[0], node.outputs[0]
     if u.owner is None or not isinstance(u.owner.op, Subtensor):

@@ -1,4 +1,4 @@
-"""Rules that remove operations without effect on values: views, conversions forth and back, unused outputs."""
+"""Rules that remove operations that change no values: views, conversions back and forth, unused outputs."""
 
 from theano_ng import scalar
 from theano_ng.compile.ops import OutputGuard, ViewOp
@@ -70,12 +70,12 @@ def local_useless_composite(node):
 @register_specialize
 @local_optimizer([TopKOp])
 def local_useless_topk(node):
-    """Compute only the values or only the indices, if the others have no client.
+    """Compute only the values or only the indices if the other output has no clients.
 
     topk_and_argtopk(x, 2)[0]  ->  topk(x, 2)          [specialize, fast_run, fast_compile]
 
-    The rule runs in the phase `useless` and again in `specialize`: the values in a gradient may lose their last client
-    only when the gradient becomes canonical.
+    The rule runs in the phase `useless` and again in `specialize`, because the values in a gradient may lose their last
+    client only when the gradient is canonicalized.
     """
     op = node.op
     if not (op.return_values and op.return_indices):

@@ -78,7 +78,7 @@ def local_argmax_to_argmin(op, x):
 @register_uncanonicalize
 @rule(filled(padded(x), sizes))
 def local_alloc_dimshuffle(x, sizes):
-    """Remove a DimShuffle that pads the value of an Alloc on the left: Alloc does that itself.
+    """Remove a DimShuffle that pads the value of an Alloc on the left, because Alloc pads its value itself.
 
     alloc(x.dimshuffle('x', 0), n, 3)  ->  alloc(x, n, 3)          [uncanonicalize, fast_run]
     """
@@ -109,7 +109,7 @@ def local_dimshuffle_alloc(x, sizes, out):
 @register_uncanonicalize
 @rule(dropping(part(x, Rest("index"))))
 def local_dimshuffle_subtensor(x, op, node):
-    """Index broadcastable dimensions away that are sliced first and dropped by a DimShuffle afterwards.
+    """Replace a slice of a broadcastable dimension by an integer index if a DimShuffle drops this dimension afterwards.
 
     row[0:1, i:].dimshuffle(1)  ->  row[0, i:].dimshuffle(0)          [uncanonicalize, fast_run]
     """

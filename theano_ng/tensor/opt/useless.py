@@ -35,7 +35,9 @@ Ge, Gt, Le, Lt, Maximum, Minimum = elementwise(
 
 
 def _masked(node, neutral):
-    """Return the result of a bitwise operation with a constant whose bits are all equal; None without such a constant.
+    """Return the result of a bitwise operation with a constant whose bits are all equal.
+
+    Return None if neither operand is such a constant.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ def local_useless_elemwise():
     """
 
 
-# tensor_copy(x) -> x. Functions themselves make the copies that are necessary.
+# tensor_copy(x) -> x. Compiled functions make all necessary copies themselves.
 register_canonicalize(OpRemove(T.tensor_copy), name="remove_tensor_copy")
 
 
@@ -189,7 +191,7 @@ def local_useless_switch(node):
     elif _equal_constants(left, right):
         chosen = left
     else:
-        # The lengths of reshapes and slices contain such switches.
+        # Expressions for the lengths of reshapes and slices contain such switches.
         compared = _less_equal_zero(cond)
         if (
             compared is not None
@@ -206,7 +208,7 @@ def local_useless_switch(node):
 
 
 def _less_equal_zero(cond):
-    """Return x if `cond` is ``x <= 0``; otherwise None."""
+    """Return x if `cond` is ``x <= 0``. Otherwise, return None."""
     owner = cond.owner
     if owner is None or not isinstance(owner.op, Elemwise) or not isinstance(owner.op.scalar_op, scalar.LE):
         return None
@@ -238,7 +240,7 @@ def local_merge_switch_same_cond(node):
 
 
 def _branch(switch, k):
-    """Return input `k` of the switch that computes a variable, in the dtype of the switch."""
+    """Return input `k` of the switch that computes a variable, cast to the dtype of the switch."""
     branch = switch.owner.inputs[k]
     return branch if branch.dtype == switch.dtype else T.cast(branch, switch.dtype)
 
@@ -277,8 +279,8 @@ def local_mul_switch_sink(node):
     switch(c, constant([0]), x) * y  ->  switch(c, 0, x * y)          [canonicalize, specialize, fast_run]
     switch(c, x, constant([0])) * y  ->  switch(c, x * y, 0)
 
-    If the switch is zero, the product is zero even if the other factor is NaN. So the gradient of an expression that a
-    switch guards has no NaN.
+    Where the switch is zero, the product is zero even if the other factor is NaN. So the gradient of an expression that
+    is guarded by a switch contains no NaN.
     """
     for idx, i in enumerate(node.inputs):
         if _is_switch(i):
@@ -292,7 +294,7 @@ def local_mul_switch_sink(node):
 @ignores_nonfinite
 @local_optimizer([T.true_div, T.int_div])
 def local_div_switch_sink(node):
-    """Move a division into a switch with a zero branch: its quotient is zero even if the divisor is zero or NaN.
+    """Move a division into a switch with a zero branch. Where the switch is zero, the result is zero for any divisor.
 
     switch(c, constant([0]), x) / y  ->  switch(c, 0, x / y)          [canonicalize, fast_run]
     switch(c, k, constant([0])) // x  ->  switch(c, k // x, 0)

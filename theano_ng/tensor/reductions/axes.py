@@ -1,4 +1,4 @@
-"""The axes of reductions: normalization of the argument, and restoring reduced dimensions."""
+"""The axes of reductions: normalization of the parameter `axis`, and restoring reduced dimensions."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def check_and_normalize_axes(x: TensorLike, axis: Any) -> Any:
     TypeError
         If an axis is not an integer constant.
     ValueError
-        If an axis is out of range, or text.
+        If an axis is out of range, or if `axis` is text.
 
     Notes
     -----
-    An axis that is given twice counts once.
+    If an axis is given twice, it is reduced once.
     """
     x = as_tensor_variable(x)
     if _is_none(axis):
@@ -52,7 +52,7 @@ def check_and_normalize_axes(x: TensorLike, axis: Any) -> Any:
         if axis.dtype not in DISCRETE:  # type: ignore[attr-defined]
             raise TypeError("The axis of a reduction must be an integer, got %s" % (axis,))
         axis = axis.data
-    # Ranges and sets are allowed, too. Iterators are not, since functions with keepdims read the axes twice.
+    # Ranges and sets are allowed, too. Iterators are not allowed, because functions with keepdims read the axes twice.
     several = (
         isinstance(axis, np.ndarray)
         and axis.ndim
@@ -81,9 +81,9 @@ def check_and_normalize_axes(x: TensorLike, axis: Any) -> Any:
 
 
 def axes_or_none(x: TensorLike, axis: Any) -> Any:
-    """Return the axes like :func:`check_and_normalize_axes`, but None for None.
+    """Return the axes as :func:`check_and_normalize_axes` does, but None for None.
 
-    Ops treat None as all axes. An empty list means no axis, as in NumPy.
+    Ops interpret None as all axes. An empty list means no axis, as in NumPy.
     """
     if _is_none(axis):
         return None
@@ -97,7 +97,7 @@ def reduced_axes(x: TensorLike, axis: Any) -> Any:
 
 
 def makeKeepDims(x: TensorLike, y: TensorVariable, axis: Axis) -> TensorVariable:
-    """Restore the axes that a reduction removed as broadcastable ones.
+    """Insert broadcastable dimensions where a reduction has removed dimensions.
 
     Parameters
     ----------

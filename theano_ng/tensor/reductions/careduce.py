@@ -1,4 +1,4 @@
-"""Reductions of tensors by a commutative, associative scalar op: `CAReduce`, `Sum`, `Prod`, `All`, `Any` and relatives."""
+"""Reductions of tensors by a commutative, associative scalar op: `CAReduce`, `Sum`, `Prod`, `All`, `Any` and others."""
 
 import functools
 from copy import copy
@@ -30,7 +30,7 @@ from theano_ng.tensor.type import TensorType
 _NATIVE = "theano_ng.tensor.native.reduce"
 _NATIVE_MAX_NDIM = 32
 
-# Operation codes of native/reduce.c.
+# These are the operation codes of native/reduce.c.
 _OPERATIONS = {"Add": 1, "Mul": 2, "Maximum": 3, "MaximumFromNothing": 3, "Minimum": 4, "AND": 5, "OR": 6, "XOR": 7}
 
 _WIDE_INTEGER = {
@@ -46,22 +46,25 @@ class CAReduce(NativeOp, Op):
     Parameters
     ----------
     scalar_op : ScalarOp
-        A binary, commutative and associative op with one output. Elements are combined in no particular order.
+        A binary, commutative and associative op with one output. The order in which elements are combined is not
+        specified.
     axis : int, sequence of int or None
-        The dimensions to reduce; negative ones count from the end. None means all dimensions, the empty sequence none.
+        The dimensions to reduce. Negative numbers count from the end. None means all dimensions, an empty sequence
+        means no dimension.
 
     Raises
     ------
     NotImplementedError
-        If `scalar_op` is not binary with one output.
+        If `scalar_op` is not a binary op with one output.
 
     Notes
     -----
-    The output has the shape of the input without the reduced dimensions. The result over no elements is the attribute
-    ``identity`` of the scalar op. If the op has none, the reduction raises `ValueError`.
+    The output has the shape of the input without the reduced dimensions. If no elements are reduced, the result is the
+    attribute ``identity`` of the scalar op. If the op has no identity, the reduction raises `ValueError`.
 
-    ``CAReduce(add)`` is a sum, ``CAReduce(mul)`` a product. ``CAReduce(maximum)`` and ``CAReduce(minimum)`` are the
-    extremes. ``CAReduce(or_)`` is any, ``CAReduce(and_)`` is all, ``CAReduce(xor)`` is the parity of each bit.
+    ``CAReduce(add)`` computes the sum, ``CAReduce(mul)`` the product, ``CAReduce(maximum)`` and ``CAReduce(minimum)``
+    the extremes. ``CAReduce(or_)`` computes `any`, ``CAReduce(and_)`` computes `all`, and ``CAReduce(xor)`` computes
+    the parity of each bit.
     """
 
     __props__: tuple[str, ...] = ("scalar_op", "axis")
@@ -78,7 +81,10 @@ class CAReduce(NativeOp, Op):
         self.set_ufunc(scalar_op)
 
     def set_ufunc(self, scalar_op):
-        """Set the NumPy ufunc whose ``reduce`` `perform` uses, if the scalar op has one."""
+        """Set the NumPy ufunc whose method ``reduce`` is called by `perform`.
+
+        It is None if the scalar op has no ufunc.
+        """
         spec = getattr(scalar_op, "nfunc_spec", None)
         ufunc = getattr(np, spec[0], None) if spec and spec[0] and spec[1:] == (2, 1) else None
         self.ufunc = ufunc if isinstance(ufunc, np.ufunc) else None
@@ -101,7 +107,7 @@ class CAReduce(NativeOp, Op):
         return idtype
 
     def _acc_dtype(self, idtype):
-        """Return the dtype in which elements are combined."""
+        """Return the dtype in which elements are combined (accumulated)."""
         return self._output_dtype(idtype)
 
     def _axes(self, ndim):
@@ -115,7 +121,7 @@ class CAReduce(NativeOp, Op):
         ValueError
             If an axis is out of range.
         TypeError
-            If the operation works on bits, but the input has no integers or bools.
+            If the operation works on bits, but the input does not contain integers or bools.
         """
         input = as_tensor_variable(input)
         ndim = input.type.ndim
@@ -146,7 +152,10 @@ class CAReduce(NativeOp, Op):
     # -- derivatives ----------------------------------------------------------------------------------------------
 
     def _expand(self, x, reduced):
-        """Return `reduced`, which has the rank of the output, with the dimensions that broadcast it against `x`."""
+        """Insert the reduced dimensions into `reduced`, as broadcastable dimensions.
+
+        `reduced` has the rank of the output.
+        """
         axes = self._axes(x.type.ndim)
         kept = iter(range(reduced.type.ndim))
         order = ["x" if d in axes else next(kept) for d in range(x.type.ndim)]
@@ -155,7 +164,7 @@ class CAReduce(NativeOp, Op):
     def L_op(self, inp, out, grads):
         """Return the gradient of sums and extremes. Other reductions raise MethodNotDefined.
 
-        Each element that is equal to the extreme gets the whole gradient of the output.
+        Each element that equals the extreme gets the whole gradient of the output.
         """
         (x,), (gz,) = inp, grads
         if out[0].type.dtype not in CONTINUOUS:
@@ -205,10 +214,10 @@ class CAReduce(NativeOp, Op):
         with np.errstate(all="ignore"):
             if not axes:
                 result = x.astype(acc_dtype)
-            elif 0 in kept and identity is None:  # the result has no elements; ufuncs reject some such inputs
+            elif 0 in kept and identity is None:  # The result has no elements. Ufuncs reject some inputs of this kind.
                 result = np.empty(kept, acc_dtype)
             elif self.ufunc is not None and type(self.scalar_op).__name__ in _OPERATIONS:
-                # Extremes have no initial value in NumPy.
+                # The ufuncs of the extremes have no identity, so pass the initial value.
                 initial = {} if identity is None or self.ufunc.identity is not None else {"initial": identity}
                 values = x.astype(acc_dtype) if self.ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor) else x
                 result = self.ufunc.reduce(values, axis=axes, dtype=acc_dtype, **initial)
@@ -220,7 +229,7 @@ class CAReduce(NativeOp, Op):
             storage[0] = result.astype(dtype)
 
     def _fold(self, x, axes, acc_dtype, identity):
-        """Reduce with the Python code of the scalar op, one slice after the other."""
+        """Reduce with the Python code of the scalar op, combining one slice after the other."""
         kept = [d for d in range(x.ndim) if d not in axes]
         shape = tuple([x.shape[d] for d in kept])
         count = int(np.prod([x.shape[d] for d in axes], dtype="int64"))
@@ -253,7 +262,7 @@ class CAReduce(NativeOp, Op):
         return NativeCode(_NATIVE + ":reduce", **params, kernel=kernel, openmp_minsize=openmp_minsize)
 
     def _builtin_params(self, x_dtype, z_dtype, ndim):
-        """Return the packed parameters of the reduction if native/reduce.c has a loop for it, else None."""
+        """Return the packed parameters of the reduction. Return None if native/reduce.c has no loop for it."""
         from theano_ng.tensor.native.reduce import has_fold
 
         operation = _OPERATIONS.get(type(self.scalar_op).__name__, 0)
@@ -293,7 +302,7 @@ class CAReduce(NativeOp, Op):
 
 
 def _normalize_axis_argument(axis):
-    """Return None or a sorted tuple of int."""
+    """Convert the parameter `axis` to None or a sorted tuple of int."""
     if axis is None:
         return None
     if isinstance(axis, (int, np.integer)) or (isinstance(axis, np.ndarray) and axis.ndim == 0):
@@ -307,7 +316,7 @@ def _second(x, z):
 
 
 class _Logical(CAReduce):
-    """The base class of `All` and `Any`: the input is compared with 0, and the result is bool."""
+    """The base class of `All` and `Any`. The input is compared with 0, and the result is bool."""
 
     __props__ = ("axis",)
     nfunc_spec: tuple[str, int, int] | None = None
@@ -362,7 +371,7 @@ class Any(_Logical):
 
 
 class CAReduceDtype(CAReduce):
-    """A reduction that accumulates in one dtype and returns another.
+    """A reduction with separate dtypes for the accumulator and the result.
 
     Parameters
     ----------
@@ -370,16 +379,16 @@ class CAReduceDtype(CAReduce):
         See `CAReduce`.
     axis : int, sequence of int or None
     dtype : str, optional
-        dtype of the result. The default is that of the input, but int64 for bool and narrower signed integers, uint64
-        for narrower unsigned integers. It does not depend on `acc_dtype`.
+        The dtype of the result. The default is the dtype of the input, but int64 for bool and narrower signed integers,
+        and uint64 for narrower unsigned integers. The default does not depend on `acc_dtype`.
     acc_dtype : str, optional
-        dtype of the accumulator. The default is at least int64, uint64, float64 or complex128, according to the kind of
-        the input. It is float64 if the result is a float and an integer accumulator could wrap around.
+        The dtype of the accumulator. The default is at least int64, uint64, float64 or complex128, according to the
+        kind of the input. The default is float64 if the result is a float and an integer accumulator could wrap around.
     """
 
     __props__: tuple[str, ...] = ("scalar_op", "axis", "dtype", "acc_dtype")
-    # Input dtypes for which an accumulator of 64-bit integers could wrap around. If the result is a float, the
-    # accumulator is float64 for these.
+    # These are the input dtypes for which an accumulator of 64-bit integers could wrap around. If the result is a
+    # float, the default accumulator for these dtypes is float64.
     _wraps: frozenset[str] | tuple[str, ...] = ("int64", "uint64")
 
     def __init__(self, scalar_op, axis=None, dtype=None, acc_dtype=None):
@@ -397,7 +406,7 @@ class CAReduceDtype(CAReduce):
                 return "float64"
             return _WIDE_ACCUMULATOR.get(idtype, idtype)
         if acc_dtype in CONTINUOUS and idtype in DISCRETE:
-            # Integers may be accumulated in floats, also in float32: this is used for means.
+            # Integers may be accumulated in floats, even in float32. This is used for means.
             return acc_dtype
         precise = upcast(idtype, acc_dtype)
         if precise != acc_dtype:
@@ -433,7 +442,7 @@ class CAReduceDtype(CAReduce):
 
 
 def dtype_name(dtype):
-    """Return the name of a dtype given by a user; 'floatX' means `config.floatX`."""
+    """Return the name of a dtype that a user has given. 'floatX' means `config.floatX`."""
     return config.floatX if isinstance(dtype, str) and dtype == "floatX" else np.dtype(dtype).name
 
 
@@ -460,14 +469,14 @@ class Sum(CAReduceDtype):
         return [_second(x, self._expand(x, as_tensor_variable(gz)))]
 
     def R_op(self, inputs, eval_points):
-        # There is only one input, so there is only one direction.
+        # The Op is linear and has only one input, so its derivative is the sum of the direction of this input.
         if None in eval_points:
             return [None]
         return self(*eval_points, **dict(return_list=True))
 
 
 def _with_dtypes(op):
-    """Return the printed form of a product, which contains both dtypes."""
+    """Return the printed form of a product Op, which contains both dtypes."""
     return "%s{axis=%s, dtype=%r, acc_dtype=%r}" % (type(op).__name__, op.axis, op.dtype, op.acc_dtype)
 
 
@@ -480,7 +489,7 @@ class Prod(CAReduceDtype):
     dtype, acc_dtype : str, optional
         See `CAReduceDtype`.
     no_zeros_in_input : bool
-        Whether the caller guarantees that no element is zero. Then the gradient is simpler and can be differentiated
+        If True, the caller guarantees that no element is zero. Then the gradient is simpler and can be differentiated
         again, but it is wrong if an element is zero.
     """
 
@@ -499,8 +508,8 @@ class Prod(CAReduceDtype):
     def __str__(self):
         return _with_dtypes(self)
 
-    # `no_zeros_in_input` is not among the documented props. But Ops that differ in it must not be equal, since their
-    # gradients differ.
+    # `no_zeros_in_input` is not among the documented props. But two Ops that differ in this parameter must not be
+    # equal, because their gradients differ.
 
     def __eq__(self, other):
         return type(self) is type(other) and self._key() == other._key()
@@ -512,11 +521,11 @@ class Prod(CAReduceDtype):
         return self.axis, self.dtype, self.acc_dtype, self.no_zeros_in_input
 
     def L_op(self, inp, out, grads):
-        """Return the gradient: the product of a group of elements that are reduced together, divided by the element.
+        """Return the gradient: for each element, the product of its group divided by the element.
 
-        In a group with one zero, the gradient of the zero is the product of the other elements (`ProdWithoutZeros`).
-        The gradients of the other elements are zero. In a group with several zeros all gradients are zero. The graph
-        counts the zeros of each group.
+        A group consists of the elements that are reduced together. If a group contains one zero, the gradient of the
+        zero is the product of the other elements (`ProdWithoutZeros`), and the gradients of the other elements are
+        zero. If a group contains several zeros, all gradients are zero. The graph counts the zeros of each group.
         """
         (x,), (gz,) = inp, grads
         if out[0].type.dtype not in CONTINUOUS:
@@ -531,7 +540,7 @@ class Prod(CAReduceDtype):
         zeros = self._expand(x, Sum(**groups)(where_zeros))
         others = self._expand(x, mul(gz, cast(ProdWithoutZeros(**groups)(x), prod_out.type.dtype)))
         nothing = constant(np.zeros((), dtype=quotient.type.dtype))
-        # If a zero is the only element of its group, the product of the others is 1, but ProdWithoutZeros gives 0.
+        # If a zero is the only element of its group, the product of no elements is 1, but ProdWithoutZeros returns 0.
         length = 1
         for axis in groups["axis"]:
             length = length * x.shape[axis]
@@ -544,12 +553,12 @@ class Prod(CAReduceDtype):
 
 
 class MulWithoutZeros(BinaryScalarOp):
-    """A scalar op: the product of two numbers, but the other number if one is zero.
+    """A scalar op that returns the product of two numbers. If one number is zero, it returns the other number.
 
-    As a reduction it gives the product of the nonzero elements.
+    The reduction with this op returns the product of the nonzero elements.
     """
 
-    # Not 1: a reduction starts with the identity, and the reduction of zeros must give 0.
+    # The identity is not 1: a reduction starts with the identity, and the reduction of zeros must return 0.
     identity = 0.0
     commutative = True
     associative = True
@@ -576,7 +585,7 @@ mul_without_zeros = MulWithoutZeros(upcast_out, name="mul_without_zeros")
 
 
 class ProdWithoutZeros(CAReduceDtype):
-    """An Op that computes the product of the elements that are not zero. If all are zero, the result is 0.
+    """An Op that computes the product of the elements that are not zero. If all elements are zero, the result is 0.
 
     Parameters
     ----------

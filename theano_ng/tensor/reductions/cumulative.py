@@ -48,12 +48,12 @@ class LinearRecurrence(NativeOp, Op):
     Parameters
     ----------
     axis : int
-        Must not be negative.
+        The axis. It must not be negative.
 
     Raises
     ------
     TypeError
-        If `a` and `b` differ in the number of dimensions, or are not floating point or complex.
+        If `a` and `b` differ in the number of dimensions, or do not contain floats or complex numbers.
     ValueError
         At run time, if `a` and `b` differ in shape.
     """
@@ -124,7 +124,7 @@ class CumOp(NativeOp, Op):
     check_input = False
     _f16_ok = True
     params_type = ParamsType(c_axis=scal.int32, mode=EnumList(("MODE_ADD", "add"), ("MODE_MUL", "mul")))
-    # NumPy's C API has this number for the axis of a flattened array.
+    # NumPy's C API uses this number as the axis of a flattened array.
     c_axis = property(lambda self: -(2**31) if self.axis is None else self.axis)
 
     def __init__(self, axis=None, mode="add"):
@@ -135,7 +135,7 @@ class CumOp(NativeOp, Op):
 
     def make_node(self, x):
         x = as_tensor_variable(x)
-        # Sums of bools are counts. All other dtypes are kept.
+        # Sums of bools are counts. All other dtypes are preserved.
         dtype = "int64" if x.dtype == "bool" else x.dtype
         if self.axis is None:
             flags = (False,)
@@ -161,7 +161,7 @@ class CumOp(NativeOp, Op):
     def perform(self, node, inputs, output_storage, params=None):
         function = np.cumsum if self.mode == "add" else np.cumprod
         (x,) = inputs
-        # As in the C code, the result is F-contiguous if the input is F-contiguous but not C-contiguous.
+        # The result is F-contiguous if the input is F-contiguous but not C-contiguous. The C code has the same rule.
         order = "F" if self.axis is not None and x.flags.f_contiguous and not x.flags.c_contiguous else "C"
         output_storage[0][0] = np.asarray(function(x, axis=self.axis, dtype=node.outputs[0].dtype), order=order)
 
@@ -214,7 +214,7 @@ class CumOp(NativeOp, Op):
 
 
 class CumsumOp(Op):
-    """A constructor of :class:`CumOp` with mode 'add': ``CumsumOp(axis)``."""
+    """A class whose constructor returns a :class:`CumOp` with mode 'add': ``CumsumOp(axis)``."""
 
     __props__ = ("axis",)
 
@@ -223,7 +223,7 @@ class CumsumOp(Op):
 
 
 class CumprodOp(Op):
-    """A constructor of :class:`CumOp` with mode 'mul': ``CumprodOp(axis)``."""
+    """A class whose constructor returns a :class:`CumOp` with mode 'mul': ``CumprodOp(axis)``."""
 
     __props__ = ("axis",)
 
@@ -232,7 +232,7 @@ class CumprodOp(Op):
 
 
 def cumsum(x: TensorLike, axis: int | None = None) -> TensorVariable:
-    """Return the cumulative sum along an axis, like `numpy.cumsum`.
+    """Return the cumulative sum along an axis, as `numpy.cumsum`.
 
     Parameters
     ----------
@@ -243,13 +243,13 @@ def cumsum(x: TensorLike, axis: int | None = None) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        Has the dtype of `x` (int64 for bool).
+        The result has the dtype of `x`, but int64 for bool.
     """
     return CumOp(axis=axis, mode="add")(x)
 
 
 def cumprod(x: TensorLike, axis: int | None = None) -> TensorVariable:
-    """Return the cumulative product along an axis, like `numpy.cumprod`.
+    """Return the cumulative product along an axis, as `numpy.cumprod`.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def cumprod(x: TensorLike, axis: int | None = None) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        Has the dtype of `x` (int64 for bool).
+        The result has the dtype of `x`, but int64 for bool.
     """
     return CumOp(axis=axis, mode="mul")(x)
 
@@ -268,7 +268,7 @@ def cumprod(x: TensorLike, axis: int | None = None) -> TensorVariable:
 class DiffOp(NativeOp, Op):
     """An Op that computes the n-th difference along an axis. The difference of bools is True if they differ.
 
-    The result is F-contiguous if the input is F-contiguous but not C-contiguous, else it is C-contiguous.
+    The result is F-contiguous if the input is F-contiguous but not C-contiguous. Otherwise it is C-contiguous.
 
     Parameters
     ----------
@@ -312,8 +312,8 @@ class DiffOp(NativeOp, Op):
         before = (slice(None),) * axis
         edge = zeros([1 if i == axis else g.shape[i] for i in range(x.ndim)], dtype=g.dtype)
         for _ in range(self.n):
-            # Each element occurs in two differences: positive in that with its
-            # predecessor, negative in that with its successor.
+            # Each element occurs in two differences: with a positive sign in the difference from its predecessor, with
+            # a negative sign in the difference from its successor.
             padded = join(axis, edge, g, edge)
             g = padded[before + (slice(None, -1),)] - padded[before + (slice(1, None),)]
         if self.n:
@@ -335,7 +335,7 @@ class DiffOp(NativeOp, Op):
 
 
 def diff(x: TensorLike, n: int = 1, axis: int = -1) -> TensorVariable:
-    """Return the n-th difference along an axis, like `numpy.diff`.
+    """Return the n-th difference along an axis, as `numpy.diff`.
 
     Parameters
     ----------
@@ -348,6 +348,6 @@ def diff(x: TensorLike, n: int = 1, axis: int = -1) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        Its length along the axis is smaller by `n`.
+        The differences. The length along the axis is smaller by `n`.
     """
     return DiffOp(n=n, axis=axis)(x)

@@ -31,7 +31,7 @@ __all__ = ["MaxAndArgmax", "Argmax", "Argmin", "max_and_argmax", "max", "min", "
 
 
 class _ArgmaxBase(NativeOp, Op):
-    """The base class of MaxAndArgmax and Argmax: it normalizes the axes and arranges the elements."""
+    """The base class of MaxAndArgmax and Argmax. It normalizes the axes and arranges the elements in rows."""
 
     def _prepare(self, x):
         """Return the input as a variable, the axes, and the broadcast pattern of the result."""
@@ -56,7 +56,8 @@ class _ArgmaxBase(NativeOp, Op):
                 "Max and argmax of an empty dimension have no "
                 "value: the input has shape %s, reduced over %s" % (x.shape, axes)
             )
-        # If the length is 0, there are no rows. Use length 1 then, since NumPy's argmax rejects rows of length 0.
+        # If the length is 0, the result has no elements. Use length 1 then, because NumPy's argmax rejects rows of
+        # length 0.
         return moved.reshape(shape + (length or 1,))
 
     def _native(self, node, function, **params):
@@ -72,7 +73,7 @@ class _ArgmaxBase(NativeOp, Op):
 
 
 class MaxAndArgmax(_ArgmaxBase):
-    """An Op that computes the maximum and its index over some axes. If there is a NaN, it is the maximum.
+    """An Op that computes the maximum and its index over some axes. If an element is NaN, the maximum is NaN.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ class MaxAndArgmax(_ArgmaxBase):
         return self._native(node, "max_and_argmax")
 
     def get_params(self, node):
-        """Return the reduced axes of the input of the node; none is negative."""
+        """Return the reduced axes of the node's input, as numbers that are not negative."""
         return self._prepare(node.inputs[0])[1]
 
     def perform(self, node, inp, outs, params=None):
@@ -115,8 +116,8 @@ class MaxAndArgmax(_ArgmaxBase):
         return [shape, shape]
 
     def grad(self, inp, grads):
-        # The gradient of an element is g_max if the element is equal to the
-        # maximum. If several are, each gets it. The index is piecewise constant.
+        # The gradient of an element is g_max if the element equals the maximum. If several elements equal the maximum,
+        # each of them gets g_max. The index is piecewise constant.
         (x,) = inp
         g_max, _ = grads
         if x.dtype in DISCRETE:
@@ -140,8 +141,8 @@ class MaxAndArgmax(_ArgmaxBase):
                 length = length * x.shape[axis]
             else:
                 count = count * x.shape[axis]
-        # Make one row per element of the result, and take the element of the
-        # direction at the index of the maximum.
+        # Make one row per element of the result. From each row of the direction, take the element at the index of the
+        # maximum.
         rows = v.dimshuffle(kept + list(axes)).reshape((count, length), ndim=2)
         index = self(x)[1]
         picked = rows[arange(rows.shape[0]), index.flatten()]
@@ -153,7 +154,7 @@ class MaxAndArgmax(_ArgmaxBase):
 
 
 class Argmax(_ArgmaxBase):
-    """An Op that computes the index of the maximum over some axes; see :class:`MaxAndArgmax`."""
+    """An Op that computes the index of the maximum over some axes. See :class:`MaxAndArgmax`."""
 
     nin = 2
     nout = 1
@@ -172,7 +173,7 @@ class Argmax(_ArgmaxBase):
         return self._native(node, "argmax", smallest=False)
 
     def get_params(self, node):
-        """Return the params with `c_axis`: the axis, or -1 if several or all axes are reduced."""
+        """Return the params, in which `c_axis` is the axis, or -1 if several or all axes are reduced."""
         one = self.axis is not None and len(self.axis) == 1
         return self.params_type.get_params(c_axis=self.axis[0] if one else -1)
 
@@ -191,7 +192,9 @@ class Argmax(_ArgmaxBase):
 
 
 class Argmin(Argmax):
-    """An Op that computes the index of the minimum over some axes. Rewrites replace the argmax of ``-x`` by it.
+    """An Op that computes the index of the minimum over some axes.
+
+    A rewriting rule replaces the argmax of ``-x`` by it.
 
     Parameters
     ----------
@@ -225,8 +228,8 @@ def max_and_argmax(a: TensorLike, axis: Axis = None, keepdims: bool = False) -> 
     Returns
     -------
     list of two TensorVariable
-        The maximum (dtype of `a`) and its index (int64, in C order over the
-        reduced axes).
+        The maximum, with the dtype of `a`, and its index. The index is an int64 that counts in C order over the reduced
+        axes.
     """
     a = as_tensor_variable(a)
     axes = reduced_axes(a, axis)
@@ -252,8 +255,8 @@ def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVaria
     TensorVariable
         The maximum, or NaN if an element is NaN.
     """
-    # MaxAndArgmax defines the gradient and R_op. If the index is not used, a
-    # rewrite replaces the Op by a plain reduction.
+    # MaxAndArgmax defines the gradient and R_op. If the index is not used, a rewriting rule replaces the Op by a
+    # reduction.
     out = max_and_argmax(x, axis)[0]
     return makeKeepDims(x, out, axis) if keepdims else out
 
@@ -272,8 +275,8 @@ def argmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVa
     Returns
     -------
     TensorVariable
-        The index of the first maximum (or NaN), an int64 that counts in C order
-        over the reduced axes.
+        The index of the first maximum, or of the first NaN. It is an int64 that counts in C order over the reduced
+        axes.
     """
     x = as_tensor_variable(x)
     out = max_and_argmax(x, axis)[1]
@@ -281,10 +284,10 @@ def argmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVa
 
 
 def _reversed_order(x):
-    """Return a tensor whose elements have the reverse order of those of `x`."""
+    """Return a tensor of the dtype of `x` whose elements have the reverse order: if a < b in `x`, then a > b here."""
     if x.dtype in DISCRETE:
-        # -x overflows for the smallest integer and for unsigned integers. ~x = -x-1
-        # does not overflow, and it is the negation of a bool.
+        # -x overflows for the smallest integer and for unsigned integers. ~x = -x-1 does not overflow. For a bool, ~x
+        # is the negation.
         return invert(x)
     return neg(x)
 
@@ -323,8 +326,8 @@ def argmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVa
     Returns
     -------
     TensorVariable
-        The index of the first minimum (or NaN), an int64 that counts in C order
-        over the reduced axes.
+        The index of the first minimum, or of the first NaN. It is an int64 that counts in C order over the reduced
+        axes.
     """
     x = as_tensor_variable(x)
     return argmax(_reversed_order(x), axis=axis, keepdims=keepdims)

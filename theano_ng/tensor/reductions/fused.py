@@ -20,9 +20,9 @@ _NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
 class ReducedElemwise(NativeOp, Op):
     """An Op that reduces the result of an elementwise operation without storing the intermediate array.
 
-    The result is that of ``reduction(elemwise(*inputs))``. The rewriting rule `local_elemwise_reduction_fusion`
-    replaces these two nodes by this Op. It computes blocks of the elementwise result that fit in the cache, and reduces
-    one block after the other.
+    The Op computes ``reduction(elemwise(*inputs))``. The rewriting rule `local_elemwise_reduction_fusion` replaces the
+    two nodes by this Op. The Op computes the elementwise result in blocks that fit into the cache, and reduces one
+    block after the other.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class ReducedElemwise(NativeOp, Op):
 
     @property
     def axis(self):
-        """The reduced dimensions of the common shape of the inputs. None means all dimensions."""
+        """The dimensions to reduce, as `axis` of the reduction. None means all dimensions."""
         return self.reduction.axis
 
     def _nodes(self, inputs):
@@ -82,9 +82,9 @@ class ReducedElemwise(NativeOp, Op):
         self.reduction.perform(outer, [np.asarray(between[0][0])], output_storage)
 
     def _summed_dtype(self, inner, outer):
-        """Return the dtype of the accumulator if the kernel can sum the elements itself, else None.
+        """Return the dtype of the accumulator if the kernel can sum the elements itself. Otherwise, return None.
 
-        The kernel supports the sum of all elements, for some dtypes.
+        The kernel can sum all elements of an array, for some dtypes. It supports no other reductions.
         """
         between = inner.outputs[0].type
         dtype = self.reduction._acc_dtype(between.dtype)

@@ -1,4 +1,4 @@
-"""`RowProgram`: reductions of rows, with elementwise operations before, between and behind them, in one Op."""
+"""`RowProgram`: an Op for reductions of rows, combined with elementwise operations."""
 
 from typing import NamedTuple
 
@@ -25,11 +25,11 @@ __all__ = ["ELEMENT", "ONE", "ROW", "RowProgram", "RowShape", "can_map", "can_re
 
 _NATIVE = "theano_ng.tensor.native.reduce:row_program"
 
-# The levels of values: a single value, a value for each row, a value for each element. native/row_program.h defines the
-# same numbers.
+# The levels of values: a single value, a value for each row, a value for each element. The numbers must be the same as
+# in native/row_program.h.
 ONE, ROW, ELEMENT = 0, 1, 2
 
-# The kinds of entries in native/row_program.h.
+# The kinds of entries. The numbers must be the same as in native/row_program.h.
 _VALUE, _MAP, _FOLD, _ARGUMENT = 0, 1, 2, 3
 
 
@@ -41,7 +41,7 @@ class RowShape(NamedTuple):
     outer : tuple of bool
         The broadcast pattern of the dimensions that count the rows.
     row_rank : int
-        The number of dimensions of a row; none of them is broadcastable.
+        The number of dimensions of a row. None of these dimensions is broadcastable.
     """
 
     outer: tuple
@@ -52,7 +52,10 @@ class RowShape(NamedTuple):
         return len(self.outer) + self.row_rank
 
     def level(self, pattern):
-        """Return the level of a variable of this broadcast pattern, or None if a program cannot read it."""
+        """Return the level of a variable with this broadcast pattern.
+
+        Return None if a program cannot read the variable.
+        """
         before, inner = pattern[: len(self.outer)], pattern[len(self.outer) :]
         if all(pattern):
             return ONE
@@ -64,12 +67,12 @@ class RowShape(NamedTuple):
         return None if any(inner) else ELEMENT
 
     def is_whole(self, pattern):
-        """Return True if an array of this pattern has a value for each row, or for each element."""
+        """Return True if an array with this broadcast pattern has a value for each row, or for each element."""
         return tuple(pattern[: len(self.outer)]) == self.outer and self.level(pattern) in (ROW, ELEMENT)
 
 
 def can_reduce_rows(node, shape=None):
-    """Return the `RowShape` of the rows that a node reduces, or None if a program cannot contain the node.
+    """Return the `RowShape` of the rows that a node reduces. Return None if a program cannot contain the node.
 
     Parameters
     ----------
@@ -100,7 +103,7 @@ def can_reduce_rows(node, shape=None):
 
 
 def can_map(node, shape):
-    """Return True if a program can contain an elementwise node, or a change of the dimensions of its rows' values."""
+    """Return True if a program can contain the node: an elementwise operation, or a DimShuffle of one value per row."""
     (out,) = node.outputs
     if isinstance(node.op, DimShuffle):
         n = len(shape.outer)
@@ -122,20 +125,25 @@ def can_map(node, shape):
 
 
 def reads_columns(variables):
-    """Return True if a variable is a transposed array. Separate reductions of its columns are faster than a program."""
+    """Return True if a variable is a transposed array.
+
+    Its columns are reduced faster by separate nodes than by a program.
+    """
     nodes = [v.owner for v in variables if v.owner is not None and isinstance(v.owner.op, DimShuffle)]
     return any(list(node.op.shuffle) != sorted(node.op.shuffle) for node in nodes)
 
 
 class RowProgram(NativeOp, Op):
-    """An Op that applies reductions and elementwise operations to rows, which stay in the cache meanwhile.
+    """An Op that applies reductions and elementwise operations to rows.
+
+    A row remains in the cache during all operations.
 
     Parameters
     ----------
     steps : tuple of (Op, tuple of int)
-        The operations in the order of computation, with the numbers of their arguments. The inputs are numbered first,
-        then the result of each step. The operations are `Elemwise` with one output, reductions along the last
-        dimensions, and DimShuffles that add or remove these dimensions.
+        The operations in the order of computation, with the numbers of their arguments. The inputs have the first
+        numbers, followed by the result of each step. The operations are Elemwises with one output, reductions along the
+        last dimensions, and DimShuffles that add or remove these dimensions.
     outputs : tuple of int
         The numbers of the values that the Op returns.
     shape : RowShape
@@ -177,7 +185,7 @@ class RowProgram(NativeOp, Op):
         return any(inner.op.fails_on_values(inner) for inner in self.nodes(node.inputs))
 
     def nodes(self, inputs):
-        """Return the nodes that compute the steps from these variables."""
+        """Return the nodes that compute the steps from the variables `inputs`."""
         values, nodes = list(inputs), []
         for op, arguments in self.steps:
             nodes.append(op.make_node(*[values[a] for a in arguments]))
@@ -185,7 +193,7 @@ class RowProgram(NativeOp, Op):
         return nodes
 
     def variables(self, inputs):
-        """Return the variables that the steps compute from these variables, behind the inputs."""
+        """Return a list that contains the inputs, followed by the variables that the steps compute from them."""
         return [*inputs, *[node.outputs[0] for node in self.nodes(inputs)]]
 
     def make_node(self, *inputs):
@@ -194,7 +202,7 @@ class RowProgram(NativeOp, Op):
         Raises
         ------
         TypeError
-            If the steps cannot be applied to these types, or not row by row.
+            If a step cannot be applied to the types of its inputs, or cannot be computed row by row.
         """
         inputs = [as_tensor_variable(i) for i in inputs]
         nodes = self.nodes([i.type() for i in inputs])
@@ -218,8 +226,8 @@ class RowProgram(NativeOp, Op):
         return [values[k] for k in self.outputs]
 
     def L_op(self, inputs, outputs, output_grads):
-        # A known gradient replaces the whole gradient of its variable. The gradient of a result that other results use
-        # has more terms, so it is the gradient of a view.
+        # A known gradient replaces the whole gradient of its variable. If other results use a result, its gradient has
+        # more terms. So the known gradients are assigned to views of the results.
         known = {
             view_op(result): g
             for result, g in zip(self._results(inputs), output_grads)
@@ -257,7 +265,7 @@ class RowProgram(NativeOp, Op):
         return self.code_for(node.inputs)
 
     def code_for(self, inputs):
-        """Return the NativeCode for inputs of these types, or None if an operation has no C code."""
+        """Return the NativeCode for inputs of these types. Return None if an operation has no C code."""
         try:
             return _Packing(self, inputs).code()
         except (MethodNotDefined, NotImplementedError):
@@ -268,14 +276,14 @@ class _Packing:
     """The packed parameters of a program: its values, and its operations in the order of execution.
 
     A row is processed in several passes. An operation on elements that needs the result of a reduction runs in a later
-    pass than the reduction.
+    pass than this reduction.
     """
 
     def __init__(self, op, inputs):
         self.op, self.shape, self.n_inputs = op, op.shape, len(inputs)
         self.nodes = op.nodes(inputs)
         self.variables = [*inputs, *[node.outputs[0] for node in self.nodes]]
-        # A DimShuffle only renames the values of the rows.
+        # A DimShuffle computes nothing: its result is the same value under another number.
         self.same = list(range(len(self.variables)))
         for k, (step, arguments) in enumerate(op.steps, self.n_inputs):
             if isinstance(step, DimShuffle):
@@ -286,13 +294,13 @@ class _Packing:
         return self.shape.level(self.variables[k].type.broadcastable)
 
     def _operations(self):
-        """Yield the number of the result, the operation and the numbers of its arguments, for each step."""
+        """For each step, yield the number of the result, the operation, and the numbers of its arguments."""
         for k, (step, arguments) in enumerate(self.op.steps, self.n_inputs):
             if not isinstance(step, DimShuffle):
                 yield k, step, [self.same[a] for a in arguments]
 
     def _passes(self):
-        """Return the pass in which each step runs, or in which an input is first available."""
+        """Return a dict from the number of a step's result to the number of the pass in which the step runs."""
         available = [0] * len(self.variables)
         runs = {}
         for k, step, arguments in self._operations():
@@ -301,7 +309,7 @@ class _Packing:
         return runs
 
     def _order(self):
-        """Return the operations in the order of execution: in each pass first those on values of rows."""
+        """Return the operations in the order of execution. In each pass, operations on one value per row come first."""
         operations = [
             (self.passes[k], not (self.level(k) == ROW and isinstance(step, Elemwise)), k, step, arguments)
             for k, step, arguments in self._operations()
@@ -309,7 +317,7 @@ class _Packing:
         return [operation[2:] for operation in sorted(operations, key=lambda operation: operation[:3])]
 
     def _buffers(self, order):
-        """Assign buffers to values of elements that only operations of one pass need.
+        """Assign buffers to the values per element that are needed in one pass only.
 
         Returns
         -------
@@ -391,7 +399,7 @@ class _Packing:
 
 
 def _entry(entry, **params):
-    """Return an entry of the table; params that its kind does not use are 0."""
+    """Return an entry of the table. Parameters that this kind of entry does not use are 0."""
     empty = dict(
         level=0, number=0, type=0, input=-1, output=-1, ndim=0, broadcastable=0, buffer=-1, kernel=0, program=0
     )

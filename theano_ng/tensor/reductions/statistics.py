@@ -48,7 +48,7 @@ class Mean(CAReduce):
         return "Mean"
 
     def _output_dtype(self, idtype):
-        # NumPy returns float64 for integers, for any floatX.
+        # NumPy returns float64 for the mean of integers. The result does not depend on floatX.
         return "float64" if idtype in DISCRETE else idtype
 
     def make_node(self, input):
@@ -76,7 +76,7 @@ class Mean(CAReduce):
         out[0][0] = np.asarray(inp[0].mean(axis=axis), dtype=node.outputs[0].dtype)
 
     def L_op(self, inp, out, grads):
-        return self.grad(inp, grads)  # not the L_op of CAReduce, which is for sums
+        return self.grad(inp, grads)  # The L_op of CAReduce is for sums.
 
     def grad(self, inp, grads):
         return [
@@ -102,14 +102,15 @@ def mean(
     axis : int, sequence of int or None
         None means all axes.
     dtype : str, optional
-        The dtype of the sum before the division. The default is float64 for integers, else the dtype of the input. For
-        float16 the sum is float32, and only the result is float16. The result is a float even for an integer dtype.
+        The dtype of the sum that is divided. The default is float64 for integers, and otherwise the dtype of the input.
+        For float16, the sum is float32, and only the result is float16. The result is a float even if `dtype` is an
+        integer dtype.
     op : bool
-        Whether to use the `Mean` Op, which supports no dtypes and has no gradient.
+        Whether to use the Op `Mean`, which supports neither `dtype` nor `acc_dtype` and has no gradient.
     keepdims : bool
         Whether to keep the reduced dimensions, with length 1.
     acc_dtype : str, optional
-        The dtype of the accumulator of the sum; see :func:`sum`.
+        The dtype of the accumulator of the sum. See :func:`sum`.
 
     Returns
     -------
@@ -131,10 +132,10 @@ def mean(
         return makeKeepDims(input, out, axis) if keepdims else out
 
     if dtype is not None:
-        # `dtype` is the dtype of the sum. The division below may change it.
+        # `dtype` is the dtype of the sum. The division below may change the dtype of the result.
         sum_dtype = dtype_name(dtype)
     else:
-        # Integers would wrap around in the sum.
+        # Sums of 64-bit integers could wrap around.
         sum_dtype = {"int64": "float64", "uint64": "float64"}.get(input.dtype)
     # A float16 sum would overflow although the mean is small.
     narrow = (sum_dtype or input.dtype) == "float16"
@@ -151,7 +152,7 @@ def mean(
     axes = reduced_axes(input, axis)
     for i in axes:
         s = true_div(s, shape[i])
-    # The mean of a 0-d integer has no division, but is a float, too.
+    # The mean of a 0-d integer is not divided, but it has to be a float, too.
     if s.dtype in DISCRETE:
         s = cast(s, "float64")
     if narrow:
@@ -171,13 +172,12 @@ def var(
     axis : int, sequence of int or None
         None means all axes.
     ddof : int
-        Degrees of freedom: the sum of squares is divided by N - ddof.
+        Degrees of freedom: the sum of squares is divided by N - ddof, where N is the number of elements.
     keepdims : bool
         Whether to keep the reduced dimensions, with length 1.
     corrected : bool
-        Whether to subtract the squared mean deviation, which is not zero because
-        of rounding (the corrected two-pass algorithm; Chan, Golub and LeVeque
-        1983, equation 1.7).
+        Whether to subtract the squared mean of the deviations, which is not zero because of rounding (the corrected
+        two-pass algorithm; Chan, Golub and LeVeque 1983, equation 1.7).
 
     Returns
     -------
@@ -210,7 +210,7 @@ def var(
 
 
 def _count(input, axes, dtype):
-    """Return the number of elements over which a reduction goes."""
+    """Return the number of elements that a reduction over `axes` combines."""
     shape = input.shape
     count = constant(1, dtype="int64")
     for i in axes:
@@ -221,7 +221,7 @@ def _count(input, axes, dtype):
 def std(
     input: TensorLike, axis: Axis = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
 ) -> TensorVariable:
-    """Return the standard deviation over the given axes, the square root of :func:`var`.
+    """Return the standard deviation over the given axes. It is the square root of :func:`var`.
 
     Parameters
     ----------
@@ -229,11 +229,11 @@ def std(
     axis : int, sequence of int or None
         None means all axes.
     ddof : int
-        Degrees of freedom: the sum of squares is divided by N - ddof.
+        Degrees of freedom: the sum of squares is divided by N - ddof, where N is the number of elements.
     keepdims : bool
         Whether to keep the reduced dimensions, with length 1.
     corrected : bool
-        As for :func:`var`.
+        See :func:`var`.
 
     Returns
     -------
@@ -262,7 +262,7 @@ def ptp(a: TensorLike, axis: Axis = None) -> TensorVariable:
 
 
 def _observation_weights(fweights, aweights):
-    """Check both kinds of weights of `cov`, and return their product; None if there are no weights."""
+    """Check both kinds of weights of `cov`, and return their product. Return None if there are no weights."""
     w = None
     if fweights is not None:
         w = as_tensor_variable(fweights)
@@ -285,7 +285,7 @@ def cov(
     fweights: TensorLike | None = None,
     aweights: TensorLike | None = None,
 ) -> TensorVariable:
-    """Return the covariance matrix, like `numpy.cov`.
+    """Return the covariance matrix, as `numpy.cov`.
 
     Parameters
     ----------
@@ -294,12 +294,12 @@ def cov(
     y : tensor_like, optional
         Additional variables, in the form of `m`.
     rowvar : bool
-        If True, a row is a variable and a column is an observation; if False,
-        the reverse.
+        If True, a row is a variable and a column is an observation. If False, a column is a variable and a row is an
+        observation.
     bias : bool
         Whether to divide by N instead of N - 1.
     ddof : int, optional
-        If given, divide by N - ddof; overrides `bias`.
+        If given, divide by N - ddof. This overrides `bias`.
     fweights : integer vector, optional
         The number of occurrences of each observation.
     aweights : vector, optional
@@ -308,7 +308,7 @@ def cov(
     Returns
     -------
     TensorVariable
-        A matrix (0-d for a single variable).
+        A matrix, or a 0-d tensor if there is only one variable.
     """
     if ddof is not None and ddof != int(ddof):
         raise ValueError("cov: ddof must be an integer, got %r" % (ddof,))

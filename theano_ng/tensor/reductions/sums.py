@@ -30,13 +30,12 @@ def sum(
     axis : int, sequence of int or None
         None means all axes.
     dtype : str, optional
-        The dtype of the result.  The default is that of the input, but int64 or
-        uint64 for smaller integers.
+        The dtype of the result. The default is the dtype of the input, but int64 or uint64 for smaller integers.
     keepdims : bool
         Whether to keep the reduced dimensions, with length 1.
     acc_dtype : str, optional
-        The dtype of the accumulator.  The default is int64, uint64, float64 or
-        complex128, or the dtype of the input if it is wider.
+        The dtype of the accumulator. The default is int64, uint64, float64 or complex128, or the dtype of the input if
+        it is wider.
 
     Returns
     -------
@@ -63,15 +62,14 @@ def prod(
     axis : int, sequence of int or None
         None means all axes.
     dtype : str, optional
-        The dtype of the result. The default is as for :func:`sum`.
+        The dtype of the result. The default is the same as for :func:`sum`.
     keepdims : bool
         Whether to keep the reduced dimensions, with length 1.
     acc_dtype : str, optional
-        The dtype of the accumulator. The default is as for :func:`sum`.
+        The dtype of the accumulator. The default is the same as for :func:`sum`.
     no_zeros_in_input : bool
-        Whether the caller guarantees that no element is zero. Then the gradient
-        is faster and can be differentiated again, but it is wrong if an element
-        is zero.
+        If True, the caller guarantees that no element is zero. Then the gradient is faster and can be differentiated
+        again, but it is wrong if an element is zero.
 
     Returns
     -------
@@ -85,7 +83,7 @@ def prod(
 
 
 def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
-    """Return True (as a bool tensor) where all elements over the given axes are nonzero.
+    """Return a tensor of bool that is True where all elements over the given axes are nonzero.
 
     Parameters
     ----------
@@ -101,7 +99,7 @@ def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVaria
 
 
 def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
-    """Return True (as a bool tensor) where at least one element over the given axes is nonzero.
+    """Return a tensor of bool that is True where at least one element over the given axes is nonzero.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@
 
 from theano_ng.lazy import lazy_names
 
-# Old pickles refer to these Ops in `shaping`, which was a single module.
+# Old pickles refer to these Ops in `shaping`, which was a single module in earlier versions.
 __getattr__, __dir__, __all__ = lazy_names(
     __name__, {"theano_ng.tensor.shaping.reshaping": "Flatten Reshape ScalarFromTensor TensorFromScalar"}
 )

@@ -1,6 +1,6 @@
 """Ops that allocate arrays: `Alloc` (filled) and `AllocEmpty` (uninitialized).
 
-The module also has `SumToShape`, which computes the gradient of a broadcast.
+The module also contains `SumToShape`, which computes the gradient of a broadcast.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from theano_ng.tensor.aliases import IntLike, ShapeLike, TensorLike
     from theano_ng.tensor.var import TensorVariable
 
-# The names of `theano.tensor`.
+# These names are exported by `theano.tensor`.
 __all__ = ["Alloc", "AllocEmpty", "alloc", "alloc_validate_shape"]
 
-# Ops that overwrite their first input: folding an Alloc in front of them into a constant would only add a copy.
+# These Ops overwrite their first input. If an Alloc that computes this input were folded into a constant, the constant
+# would have to be copied.
 _OVERWRITING = frozenset(
     prefix + name
     for prefix in ("", "C", "Scipy", "Gpu")
@@ -44,7 +45,7 @@ _OVERWRITING = frozenset(
 
 
 def alloc_validate_shape(shape: ShapeLike) -> Any:
-    """Return sizes as 0-d integer tensors, and flags for those that are known to be 1.
+    """Return sizes as 0-d integer tensors. Also return flags, which are True for the sizes that are known to be 1.
 
     Parameters
     ----------
@@ -76,20 +77,21 @@ def alloc_validate_shape(shape: ShapeLike) -> Any:
 
 
 class Alloc(NativeOp, Op):
-    """An Op that makes a new array of a given shape filled with a value: ``Alloc()(value, n0, n1, ...)``.
+    """An Op that makes a new array of a given shape, filled with a value: ``Alloc()(value, n0, n1, ...)``.
 
-    The value broadcasts against the shape. The shape inputs are not connected to the output.
+    The value is broadcast to the shape. The shape inputs are not connected to the output.
 
-    As for every other Op, dimensions that are repeated should be broadcastable in the type of the value; use
-    `addbroadcast`. At run time, other dimensions of length 1 are repeated, too, as in NumPy. But a rewritten graph may
-    assume that they are as long as those of the result, and raise an error. The gradient has the shape of the value.
+    As for every other Op, dimensions that are repeated should be broadcastable in the type of the value (use
+    `addbroadcast`). At run time, other dimensions of length 1 are repeated, too, as in NumPy. But a rewritten graph may
+    assume that their lengths equal the lengths of the result, and raise an error. The gradient has the shape of the
+    value.
 
     Raises
     ------
     TypeError
-        If the value has more dimensions than there are sizes, or a size is not an integer.
+        If the value has more dimensions than there are sizes, or if a size is not an integer.
     ValueError
-        At run time, if the value does not broadcast or a size is negative.
+        At run time, if the value cannot be broadcast to the shape, or if a size is negative.
     """
 
     __props__ = ()
@@ -144,7 +146,7 @@ class Alloc(NativeOp, Op):
             return False
         for client, i in clients:
             if client == "output":
-                # Folding does not help: a constant output is copied at each call.
+                # Folding does not help, because a constant output is copied at each call.
                 return False
             if i == 0 and type(client.op).__name__ in _OVERWRITING:
                 return False
@@ -184,7 +186,7 @@ class AllocEmpty(NativeOp, Op):
     def make_node(self, *shape):
         sizes, broadcastable = alloc_validate_shape(shape)
         type_ = TensorType(dtype=self.dtype, broadcastable=broadcastable)
-        # Two runs give different elements, and elements may be NaN. Exempt the output from the checks of values.
+        # Two calls return different elements, and elements may be NaN. So exempt the output from the checks of values.
         type_.filter_checks_isfinite = False
         output = type_()
         output.tag.values_eq_approx = values_eq_approx_always_true
@@ -224,7 +226,7 @@ class SumToShape(NativeOp, Op):
     """An Op that sums a tensor to a given shape: ``SumToShape()(x, n0, n1, ...)`` has the shape (n0, n1, ...).
 
     It sums over the dimensions that have length 1 in the result but not in x. This is the gradient of a broadcast from
-    the given shape to that of x. If x has the shape already, the result is x itself.
+    the given shape to the shape of x. If x already has the given shape, the result is x itself.
 
     Parameters
     ----------
@@ -235,12 +237,12 @@ class SumToShape(NativeOp, Op):
     Returns
     -------
     TensorVariable
-        Has the dtype of x. The sum is computed in this dtype (in float32 for float16).
+        A tensor with the dtype of x. The sum is computed in this dtype (in float32 for float16).
 
     Raises
     ------
     TypeError
-        If the number of sizes is not the number of dimensions, or a size is not an integer.
+        If the number of sizes is not the number of dimensions, or if a size is not an integer.
     ValueError
         At run time, if a size is neither 1 nor the length of x in this dimension.
     """
@@ -297,21 +299,23 @@ sum_to_shape = SumToShape()
 
 
 def sum_over_repeated(g, x):
-    """Return the gradient with respect to x, given the gradient g with respect to the tensor to which x was broadcast.
+    """Return the gradient with respect to x, where x was broadcast to another tensor.
 
-    The sum is over all dimensions in which x was repeated. These are the dimensions that x lacks, the broadcastable
-    dimensions of x, and those in which x has length 1 at run time.
+    `g` is the gradient with respect to this other tensor. It is summed over all dimensions in which x was repeated.
+    These are the dimensions that x lacks, the broadcastable dimensions of x, and the dimensions in which x has length 1
+    at run time.
 
     Parameters
     ----------
     g : tensor
     x : tensor
-        Has at most as many dimensions as `g`.
+        A tensor that has at most as many dimensions as `g`.
 
     Returns
     -------
     TensorVariable
-        Has the dtype of `g` and the broadcast pattern of `x`. It is `g` itself if no dimension can have been repeated.
+        A tensor with the dtype of `g` and the broadcast pattern of `x`. It is `g` itself if no dimension can have been
+        repeated.
     """
     added = g.ndim - x.ndim
     if added:

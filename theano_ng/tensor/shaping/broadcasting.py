@@ -29,7 +29,7 @@ def _axes_of(who, x, axes):
 
 
 def addbroadcast(x: TensorLike, *axes: int) -> TensorVariable:
-    """Declare dimensions broadcastable.
+    """Declare that dimensions are broadcastable.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ def addbroadcast(x: TensorLike, *axes: int) -> TensorVariable:
     Raises
     ------
     ValueError
-        At run time, if such a dimension does not have length 1.
+        At run time, if one of these dimensions does not have length 1.
     """
     x = as_tensor_variable(x)
     return rebroadcast(x, {axis: True for axis in _axes_of("addbroadcast", x, axes)})
 
 
 def unbroadcast(x: TensorLike, *axes: int) -> TensorVariable:
-    """Declare dimensions not broadcastable.
+    """Declare that dimensions are not broadcastable.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ def patternbroadcast(x: TensorLike, broadcastable: Sequence[bool]) -> TensorVari
     ----------
     x : tensor
     broadcastable : sequence of bool
-        Flags of the first dimensions; ``(True, False)`` makes a row. Dimensions without a flag do not change.
+        The flags of the first dimensions. For example, ``(True, False)`` makes a row. Dimensions without a flag are
+        unchanged.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def patternbroadcast(x: TensorLike, broadcastable: Sequence[bool]) -> TensorVari
     Raises
     ------
     ValueError
-        If there are more flags than dimensions; at run time, if a broadcastable dimension does not have length 1.
+        If there are more flags than dimensions. At run time, if a broadcastable dimension does not have length 1.
     """
     x = as_tensor_variable(x)
     if len(broadcastable) > x.ndim:

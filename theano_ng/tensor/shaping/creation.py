@@ -57,12 +57,12 @@ _TYPE_NUMBER = {
 
 
 def _undefined_grads(op, inputs, why):
-    """Return undefined gradients for all inputs; `why` is the reason."""
+    """Return undefined gradients for all inputs. `why` is the reason."""
     return [grad_undefined(op, i, x, why) for i, x in enumerate(inputs)]
 
 
 def _integer_scalar(x, what):
-    """Return `x` as a 0-d integer variable, or raise TypeError."""
+    """Return `x` as a 0-d integer variable. Raise TypeError if this is impossible."""
     x = as_tensor_variable(x)
     if x.ndim != 0 or x.dtype not in DISCRETE:
         raise TypeError("%s must be an integer scalar, but has type %s" % (what, x.type))
@@ -90,10 +90,10 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None) -> TensorVariable:
     Parameters
     ----------
     shape : int, sequence of int or scalar variables, or integer vector
-        The length of a symbolic vector must be known while the graph is built,
-        as for the results of `shape` and `stack`.
+        If the shape is a symbolic vector, its length must be known while the graph is built, as for the results of
+        `shape` and `stack`.
     dtype : str, optional
-        ``config.floatX`` by default.
+        The dtype. The default is ``config.floatX``.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> TensorVariable:
     ----------
     shape : int, integer variable, sequence of these, or integer vector
     dtype : str, optional
-        ``config.floatX`` by default.
+        The dtype. The default is ``config.floatX``.
     """
     return _filled(1, shape, dtype)
 
@@ -129,8 +129,8 @@ def zeros_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = Fa
     dtype : str, optional
         The default is the dtype of `model`.
     opt : bool
-        Whether to return a plain constant if it has the type of the result. For
-        use in rewrites: in a user's graph the `fill` should remain visible.
+        Whether to return a plain constant if it has the type of the result. This is for rewriting rules: in a user's
+        graph, the `fill` should remain visible.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def ones_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = Fal
     dtype : str, optional
         The default is the dtype of `model`.
     opt : bool
-        As for :func:`zeros_like`.
+        See :func:`zeros_like`.
     """
     return _filled_like(1.0, model, dtype, opt)
 
@@ -194,7 +194,7 @@ class _IntegerParametrized(NativeOp, Op):
 
     @staticmethod
     def _integers(inp):
-        """Return the values of the inputs as ints. Negative lengths become 0."""
+        """Return the values of the inputs as ints. Negative lengths are replaced by 0."""
         n, m, k = inp
         return max(int(n), 0), max(int(n if m is None else m), 0), int(k)
 
@@ -214,8 +214,8 @@ class _IntegerParametrized(NativeOp, Op):
 class Eye(_IntegerParametrized):
     """An Op that makes a matrix with ones on a diagonal.
 
-    Inputs, all integer scalars: the number of rows, the number of columns, and
-    the offset of the diagonal (positive: above the main one).
+    Inputs, all integer scalars: the number of rows, the number of columns, and the offset of the diagonal. A positive
+    offset selects a diagonal above the main diagonal.
     """
 
     native_name = "eye"
@@ -226,7 +226,7 @@ class Eye(_IntegerParametrized):
 
 
 class Tri(_IntegerParametrized):
-    """An Op that makes a matrix with ones at and below a diagonal; inputs as for :class:`Eye`."""
+    """An Op that makes a matrix with ones at and below a diagonal. The inputs are the same as for :class:`Eye`."""
 
     native_name = "tri"
 
@@ -235,7 +235,7 @@ class Tri(_IntegerParametrized):
 
     def perform(self, node, inp, out_):
         n, m, k = self._integers(inp)
-        out_[0][0] = np.empty((n, m), self.dtype)  # raises MemoryError if too large
+        out_[0][0] = np.empty((n, m), self.dtype)  # This raises MemoryError if the matrix is too large.
         # np.tri computes m - k, which overflows for large m.
         out_[0][0][...] = np.arange(m) <= np.arange(n)[:, None] + min(max(k, -n), m)
 
@@ -253,14 +253,13 @@ def eye(n: IntLike, m: IntLike | None = None, k: IntLike = 0, dtype: DTypeLike |
     Parameters
     ----------
     n : int or integer scalar variable
-        Number of rows.
+        The number of rows.
     m : int or integer scalar variable, optional
-        Number of columns; `n` by default.
+        The number of columns. The default is `n`.
     k : int or integer scalar variable
-        Offset of the diagonal: 0 for the main diagonal, positive above it,
-        negative below it.
+        The offset of the diagonal: 0 for the main diagonal, positive above it, negative below it.
     dtype : str, optional
-        ``config.floatX`` by default.
+        The dtype. The default is ``config.floatX``.
     """
     return Eye(dtype)(n, n if m is None else m, k)
 
@@ -282,11 +281,11 @@ def tri(N: IntLike, M: IntLike | None = None, k: IntLike = 0, dtype: DTypeLike |
     Parameters
     ----------
     N, M : int or integer scalar
-        Numbers of rows and columns; `M` is `N` by default.
+        The numbers of rows and columns. The default of `M` is `N`.
     k : int or integer scalar
-        Offset of the diagonal: positive above the main diagonal, negative below.
+        The offset of the diagonal: 0 for the main diagonal, positive above it, negative below it.
     dtype : str, optional
-        ``config.floatX`` by default.
+        The dtype. The default is ``config.floatX``.
     """
     return Tri(dtype)(N, N if M is None else M, k)
 
@@ -308,10 +307,10 @@ def tril(m: TensorLike, k: IntLike = 0) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        Has the shape and dtype of `m`.
+        A matrix with the shape and dtype of `m`.
     """
     m = as_tensor_variable(m)
-    # Use a switch, not a product with the mask: inf * 0 is NaN.
+    # Use a switch, not a product with the mask, because inf * 0 is NaN.
     return switch(_mask(m, k), m, constant(0, dtype=m.dtype))
 
 
@@ -326,7 +325,7 @@ def triu(m: TensorLike, k: IntLike = 0) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        Has the shape and dtype of `m`.
+        A matrix with the shape and dtype of `m`.
     """
     m = as_tensor_variable(m)
     return switch(_mask(m, k - 1), constant(0, dtype=m.dtype), m)
@@ -336,7 +335,7 @@ def triu(m: TensorLike, k: IntLike = 0) -> TensorVariable:
 
 
 class ARange(NativeOp, Op):
-    """An Op that makes a vector of evenly spaced values; inputs: start, stop, step (scalars)."""
+    """An Op that makes a vector of evenly spaced values. The inputs are the scalars start, stop and step."""
 
     __props__ = ("dtype",)
 
@@ -351,9 +350,9 @@ class ARange(NativeOp, Op):
         return Apply(self, inputs, [TensorType(self.dtype, (False,))()])
 
     def _kind(self, node):
-        """Return 'int' for exact ranges of integers, 'float' for ranges of floats, or None for other ranges.
+        """Return 'int' for exact ranges of integers, 'float' for ranges of floats, and None for other ranges.
 
-        Other ranges are computed by NumPy: complex and boolean ranges, and floats truncated to integers.
+        NumPy computes the other ranges: complex and boolean ranges, and floats that are truncated to integers.
         """
         kinds = {np.dtype(x.dtype).kind for x in node.inputs}
         own = np.dtype(self.dtype).kind
@@ -372,12 +371,12 @@ class ARange(NativeOp, Op):
         if step == 0:
             raise ZeroDivisionError("arange: step must not be zero")
         if abs((stop - start) / step) > 2.0**62:
-            # Check here, since the count may overflow in NumPy.
+            # Check this here, because the count may overflow in NumPy.
             raise ValueError("arange: an array cannot have so many elements as there are between start and stop")
         if self._kind(node) != "int":
             out_[0][0] = np.arange(start, stop, step, dtype=self.dtype)
             return
-        # Count in integers here: NumPy uses floating point, even for integers.
+        # Compute the number of elements with integers here, because NumPy uses floating point even for integers.
         count = max(-((start - stop) // step), 0)
         limits = np.iinfo(self.dtype)
         for i in range(min(count, 2)):
@@ -395,7 +394,7 @@ class ARange(NativeOp, Op):
             if _is_constant(step, 1):
                 count = stop if _is_constant(start, 0) else stop - start
             else:
-                # ceil((stop - start) / step) in integers, for both signs.
+                # Compute ceil((stop - start) / step) with integers, for a step of either sign.
                 count = -((start - stop) // step)
         else:
             span = cast(stop, "float64") - cast(start, "float64")
@@ -413,7 +412,7 @@ class ARange(NativeOp, Op):
         (gz,) = grads
         (no_grad,) = disconnected_gradients(1)
         if self.dtype in DISCRETE:
-            # A small change of the bounds of an integer range changes either nothing or the length.
+            # A small change of the bounds of an integer range either changes nothing, or changes the length.
             return [start.zeros_like(dtype=config.floatX), no_grad, step.zeros_like(dtype=config.floatX)]
         positions = arange(outputs[0].shape[0], dtype=self.dtype)
         return [gz.sum(), no_grad, (gz * positions).sum()]
@@ -436,7 +435,7 @@ _arange: dict[str, ARange] = {}
 def _range_dtype(*dtypes):
     """Return the dtype of a range whose bounds and step have the given dtypes, according to `config.cast_policy`."""
     if config.cast_policy in ("numpy", "numpy+floatX"):
-        # NumPy's result is at least as wide as its default integer: float32 becomes float64.
+        # NumPy's result is at least as wide as its default integer, so float32 becomes float64.
         dtype = np.result_type("int64", *dtypes).name
         if (
             config.cast_policy == "numpy+floatX"
@@ -463,8 +462,8 @@ def arange(
     start, stop, step : number or scalar variable
         ``arange(n)`` starts at 0.
     dtype : str, optional
-        The default depends on the dtypes of the arguments: int64 (uint64) for
-        integers. If ``config.cast_policy`` is "numpy", it is that of NumPy.
+        The default depends on the dtypes of the arguments. For integers, it is int64 (or uint64). If
+        ``config.cast_policy`` is "numpy", the default is the same as in NumPy.
 
     Returns
     -------
@@ -476,10 +475,9 @@ def arange(
     TypeError
         If an argument is not a scalar.
     ZeroDivisionError, OverflowError, ValueError, MemoryError
-        At run time: ZeroDivisionError if the step is zero, OverflowError if one
-        of the first elements does not fit into an integer `dtype`. ValueError or
-        MemoryError if a bound or the step is NaN or infinite, or if there are
-        more elements than fit in memory.
+        At run time. ZeroDivisionError is raised if the step is zero. OverflowError is raised if one of the first
+        elements does not fit into an integer `dtype`. ValueError or MemoryError is raised if a bound or the step is NaN
+        or infinite, or if there are more elements than fit in memory.
     """
     if stop is None:
         start, stop = 0, start
@@ -500,7 +498,7 @@ class _nd_grid:
     Parameters
     ----------
     sparse : bool
-        Whether each result is longer than 1 only along its own axis (`ogrid`).
+        Whether each result has length 1 except along its own axis (`ogrid`).
 
     Examples
     --------
@@ -519,7 +517,7 @@ class _nd_grid:
             return ranges[0]
         ndim = len(ranges)
         axes = [r.dimshuffle(*["x"] * i + [0] + ["x"] * (ndim - 1 - i)) for i, r in enumerate(ranges)]
-        # The axes share a dtype, as in NumPy.
+        # Cast the axes to a common dtype, as in NumPy.
         dtype = scal.upcast(*[a.dtype for a in axes])
         axes = [cast(a, dtype) for a in axes]
         if self.sparse:
@@ -538,7 +536,7 @@ class _nd_grid:
         start = 0 if s.start is None else s.start
         step = 1 if s.step is None else s.step
         if isinstance(step, complex):
-            # An imaginary step is the number of points; the stop is included.
+            # An imaginary step is the number of points. The stop is included.
             count = int(abs(step))
             gap = (s.stop - start) / np.float64(max(count - 1, 1))
             return start + arange(count) * gap
@@ -553,12 +551,12 @@ ogrid = _nd_grid(sparse=True)
 
 
 class MakeVector(NativeOp, Op):
-    """An Op that makes a vector of its inputs, which are scalars.
+    """An Op that makes a vector from its inputs, which are scalars.
 
     Parameters
     ----------
     dtype : str
-        The dtype of the result. Inputs of narrower dtypes are cast to it.
+        The dtype of the result. Inputs with narrower dtypes are cast to this dtype.
     """
 
     __props__ = ("dtype",)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AllocDiag", "ExtractDiag", "diag", "diagonal", "numpy_diagonal_return_view"]
 
-# True, since `diagonal` returns a view in all supported versions of NumPy.
+# This is True because `diagonal` returns a view in all supported versions of NumPy.
 numpy_diagonal_return_view = True
 
 
@@ -84,12 +84,12 @@ class ExtractDiag(NativeOp, Op):
 
     def perform(self, node, inputs, outputs):
         (x,) = inputs
-        # Clip the offset, since NumPy accepts 32-bit offsets only.
+        # Clip the offset, because NumPy accepts only 32-bit offsets.
         offset = min(max(self.offset, -x.shape[self.axis1]), x.shape[self.axis2])
         diagonal = x.diagonal(offset, self.axis1, self.axis2)
         if self.view:
-            # NumPy's view is read-only for historical reasons. Make it writeable:
-            # only Ops with a destroy map write to it.
+            # NumPy's view is read-only for historical reasons. Make it writeable: only Ops with a destroy map write to
+            # it.
             if x.flags.writeable:
                 diagonal.flags.writeable = True
         else:
@@ -102,8 +102,8 @@ class ExtractDiag(NativeOp, Op):
         if x.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX)]
         axis1, axis2 = self._axes(x.ndim)
-        # AllocDiag makes square planes, which may be larger or smaller than those
-        # of x. The diagonal itself always fits.
+        # AllocDiag makes square planes, which may be larger or smaller than the planes of x. The diagonal itself always
+        # fits.
         planes = AllocDiag(self.offset, axis1, axis2)(gz)
         fit, place = [slice(None)] * x.ndim, [slice(None)] * x.ndim
         for axis in (axis1, axis2):
@@ -136,12 +136,12 @@ class ExtractDiag(NativeOp, Op):
 
 
 class AllocDiag(NativeOp, Op):
-    """An Op that makes a tensor with its input on a diagonal of the planes and zeros elsewhere.
+    """An Op that makes a tensor that contains its input on a diagonal of each plane, and zeros elsewhere.
 
     Parameters
     ----------
     offset : int
-        The offset of the diagonal that holds the last axis of the input.
+        The offset of the diagonal that contains the last axis of the input.
     axis1, axis2 : int
         The axes of the planes in the result.
     """
@@ -202,7 +202,7 @@ class AllocDiag(NativeOp, Op):
 
 
 def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
-    """Return a diagonal of each plane of `a`, like `numpy.diagonal`, but as a copy.
+    """Return a diagonal of each plane of `a`, as `numpy.diagonal`, but as a copy.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
     Returns
     -------
     TensorVariable
-        Has one dimension less than `a`. The diagonal is the last axis.
+        A tensor with one dimension less than `a`. The diagonals are along the last axis.
     """
     return ExtractDiag(offset, axis1, axis2)(a)
 
@@ -224,7 +224,7 @@ def diag(v: TensorLike, k: int = 0) -> TensorVariable:
     Parameters
     ----------
     v : tensor_like
-        A vector, or a tensor of at least two dimensions. The diagonal is that of the first two dimensions.
+        A vector, or a tensor of at least two dimensions. The diagonals of the first two dimensions are returned.
     k : int
         The offset of the diagonal: positive above the main diagonal, negative below.
 

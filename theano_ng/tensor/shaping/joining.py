@@ -60,7 +60,7 @@ def default_shape_of(x):
 
 
 def _constant_axis(axis):
-    """Return the axis as an int if it is known while the graph is built, else None."""
+    """Return the axis as an int if it is known while the graph is built. Otherwise, return None."""
     try:
         return int(get_scalar_constant_value(axis))
     except NotScalarConstantError:
@@ -78,14 +78,14 @@ class Join(NativeOp, Op):
     ----------
     view : int
         The index of a tensor. If all other tensors are empty along the axis at run time, the result is a view of this
-        tensor. With -1 (default) the result is always a new array.
+        tensor. With -1 (default), the result is always a new array.
 
     Raises
     ------
     TypeError
         If the tensors differ in ndim or are 0-d, or if the axis is not an integer.
     ValueError
-        If there is no tensor to join; at run time, if the other dimensions differ.
+        If there is no tensor to join. At run time, if the other dimensions of the tensors differ.
     """
 
     __props__ = ("view",)
@@ -98,7 +98,7 @@ class Join(NativeOp, Op):
     def __init__(self, view=-1):
         self.view = view
         if view != -1:
-            # Input 0 is the axis.
+            # Input 0 is the axis, so the tensors are the inputs from number 1.
             self.view_map = {0: [1 + view]}
 
     def __str__(self):
@@ -135,7 +135,7 @@ class Join(NativeOp, Op):
         elif known is None:
             pattern = [False] * ndim
         else:
-            # The other dimensions must agree: if one tensor has length 1, all have.
+            # The other dimensions must agree: if one tensor has length 1, all tensors have length 1.
             pattern = [i != known and any(x.broadcastable[i] for x in tensors) for i in range(ndim)]
         dtype = scal.upcast(*[x.dtype for x in tensors])
         return Apply(self, [axis, *tensors], [TensorType(dtype, pattern)()])
@@ -164,7 +164,7 @@ class Join(NativeOp, Op):
         ndim, known = node.inputs[1].ndim, _constant_axis(axis)
         result = []
         for i in range(ndim):
-            # In dimensions that must agree, use the length of the first tensor.
+            # In a dimension in which the lengths must agree, use the length of the first tensor.
             joined = shapes[0][i]
             if known is None or known % ndim == i:
                 for other in shapes[1:]:
@@ -186,7 +186,7 @@ class Join(NativeOp, Op):
         parts = Split(len(tensors))(gz, axis, stack([default_shape_of(x)[axis] for x in tensors]))
         if not isinstance(parts, list):
             parts = [parts]
-        # The broadcast pattern of the outputs of Split is not always complete.
+        # The outputs of Split may lack broadcastable flags that `x` has.
         return result + [_patterned(part, x.broadcastable) for part, x in zip(parts, tensors)]
 
     def R_op(self, inputs, eval_points):
@@ -206,12 +206,12 @@ def join(axis: IntLike, *tensors_list: TensorLike) -> TensorVariable:
     ----------
     axis : int or integer scalar variable
     *tensors_list : tensors
-        All have the same ndim, at least 1. Their shapes are equal except along `axis`.
+        The tensors. All have the same ndim, at least 1. Their shapes are equal except along `axis`.
 
     Returns
     -------
     TensorVariable
-        If there is only one tensor, the tensor itself.
+        The joined tensor. If there is only one tensor, the tensor itself is returned.
     """
     if len(tensors_list) == 1:
         return as_tensor_variable(tensors_list[0])
@@ -219,7 +219,7 @@ def join(axis: IntLike, *tensors_list: TensorLike) -> TensorVariable:
 
 
 def concatenate(tensor_list: Sequence[TensorLike], axis: IntLike = 0) -> TensorVariable:
-    """Concatenate a list of tensors along an axis; see `join`.
+    """Concatenate a list of tensors along an axis. See `join`.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def concatenate(tensor_list: Sequence[TensorLike], axis: IntLike = 0) -> TensorV
     Raises
     ------
     TypeError
-        If `tensor_list` is not a list or tuple: ``concatenate(a, b)`` is a likely mistake.
+        If `tensor_list` is not a list or tuple. The call ``concatenate(a, b)``, without brackets, is a likely mistake.
     """
     if not isinstance(tensor_list, (tuple, list)):
         raise TypeError(
@@ -241,12 +241,13 @@ def concatenate(tensor_list: Sequence[TensorLike], axis: IntLike = 0) -> TensorV
 
 
 class Split(NativeOp, Op):
-    """An Op that partitions a tensor along an axis: ``Split(n)(x, axis, splits)`` has n outputs.
+    """An Op that splits a tensor along an axis: ``Split(n)(x, axis, splits)`` has n outputs.
 
     Parameters
     ----------
     len_splits : int
-        The number of outputs. `splits` is an integer vector of this length whose sum is ``x.shape[axis]``.
+        The number of outputs. The input `splits` is an integer vector of this length, whose sum must be
+        ``x.shape[axis]``.
 
     Raises
     ------
@@ -327,7 +328,7 @@ class Split(NativeOp, Op):
 
 
 def split(x: TensorLike, splits_size: TensorLike, n_splits: int, axis: IntLike = 0) -> Any:
-    """Partition a tensor along an axis.
+    """Split a tensor along an axis.
 
     Parameters
     ----------
@@ -339,7 +340,7 @@ def split(x: TensorLike, splits_size: TensorLike, n_splits: int, axis: IntLike =
     Returns
     -------
     list of TensorVariable
-        If `n_splits` is 1, a single variable.
+        The parts. If `n_splits` is 1, a single variable is returned.
     """
     return Split(n_splits)(x, axis, splits_size)
 
@@ -357,18 +358,18 @@ def stack(*tensors: TensorLike, **kwargs: Any) -> TensorVariable:
     Parameters
     ----------
     tensors : list or tuple of tensors
-        All have the same shape.
+        The tensors, which must have the same shape.
     axis : int
-        The position of the new dimension in the result, -ndim-1 .. ndim.
+        The position of the new dimension in the result, from -ndim-1 to ndim.
 
     Returns
     -------
     TensorVariable
-        Has ndim + 1 dimensions. The length of `axis` is the number of tensors.
+        A tensor with ndim + 1 dimensions. The length of the new axis is the number of tensors.
 
     Notes
     -----
-    The form ``stack(a, b, c)`` still works for axis 0, but gives a DeprecationWarning.
+    The form ``stack(a, b, c)`` is still supported for axis 0, but issues a DeprecationWarning.
 
     Examples
     --------
@@ -420,19 +421,19 @@ def stack(*tensors: TensorLike, **kwargs: Any) -> TensorVariable:
 
 
 def stacklists(arg: TensorLike) -> TensorVariable:
-    """Stack nested lists of tensors, level by level.
+    """Stack nested lists of tensors. Each level of nesting becomes a dimension.
 
-    ``stacklists([[a, b], [c, d]])`` of scalars is a 2 x 2 matrix.
+    For scalars, ``stacklists([[a, b], [c, d]])`` is a 2 x 2 matrix.
 
     Parameters
     ----------
     arg : tensor_like, or list or tuple of such arguments
-        All tensors have the same number of dimensions.
+        The tensors. All must have the same number of dimensions.
 
     Returns
     -------
     TensorVariable
-        Has one additional dimension for each level.
+        A tensor with one additional dimension for each level of nesting.
     """
     if isinstance(arg, (tuple, list)):
         return stack([stacklists(item) for item in arg])
@@ -440,23 +441,23 @@ def stacklists(arg: TensorLike) -> TensorVariable:
 
 
 def horizontal_stack(*args: TensorLike) -> TensorVariable:
-    """Join matrices of the same height along axis 1.
+    """Join matrices with the same number of rows along axis 1.
 
     Parameters
     ----------
     *args : matrices
-        At least two.
+        At least two matrices.
     """
     return _stack_matrices(1, args)
 
 
 def vertical_stack(*args: TensorLike) -> TensorVariable:
-    """Join matrices of the same width along axis 0.
+    """Join matrices with the same number of columns along axis 0.
 
     Parameters
     ----------
     *args : matrices
-        At least two.
+        At least two matrices.
     """
     return _stack_matrices(0, args)
 
@@ -472,13 +473,13 @@ def _stack_matrices(axis, args):
 
 
 class Tile(NativeOp, Op):
-    """An Op that repeats a tensor along its dimensions: ``Tile(ndim)(x, reps)``; see the function `tile`.
+    """An Op that repeats a tensor along its dimensions: ``Tile(ndim)(x, reps)``. See the function `tile`.
 
     Parameters
     ----------
     ndim : int
-        The number of dimensions of the result, and the length of `reps`. If x has fewer dimensions, it gets new ones on
-        the left.
+        The number of dimensions of the result, and the length of `reps`. If x has fewer dimensions, new dimensions are
+        added on the left.
 
     Raises
     ------
@@ -519,7 +520,7 @@ class Tile(NativeOp, Op):
                     "Tile: repetitions must not be negative, but the repetition of dimension %d is %d" % (i, rep)
                 )
         sizes = (1,) * (self.ndim - x.ndim) + x.shape
-        # Allocate the result here, since the size overflows silently in NumPy's tile.
+        # Allocate the result here, because the size overflows in NumPy's tile without an error.
         result = np.empty([int(rep) * size for rep, size in zip(reps, sizes)], dtype=x.dtype)
         if result.size:
             result[...] = np.tile(x, tuple(int(rep) for rep in reps))
@@ -548,16 +549,16 @@ class Tile(NativeOp, Op):
 
 
 def tile(x: TensorLike, reps: ShapeLike, ndim: int | None = None) -> TensorVariable:
-    """Repeat a tensor along its dimensions, like `numpy.tile`.
+    """Repeat a tensor along its dimensions, as `numpy.tile`.
 
     Parameters
     ----------
     x : tensor
     reps : int, integer scalar, list or tuple of these, or integer vector
-        The number of repetitions for each dimension. If there are fewer numbers than dimensions, the missing ones on
-        the left are 1. If there are more, x gets new dimensions on the left.
+        The number of repetitions for each dimension. If there are fewer numbers than dimensions, the missing numbers on
+        the left are 1. If there are more numbers, x gets new dimensions on the left.
     ndim : int, optional
-        The number of dimensions of the result; required if `reps` is a vector variable.
+        The number of dimensions of the result. It is required if `reps` is a vector variable.
 
     Returns
     -------
@@ -594,7 +595,7 @@ def tile(x: TensorLike, reps: ShapeLike, ndim: int | None = None) -> TensorVaria
         else:
             missing = ndim - vector.shape[0]
             missing = assert_op(missing, ge(missing, 0))
-            # For a missing repetition, read element 0: both branches of the switch are evaluated.
+            # If a repetition is missing, read element 0, because both branches of the switch are evaluated.
             reps = [switch(i < missing, 1, vector[maximum(i - missing, 0)]) for i in range(ndim)]
     ndim = max(len(reps), x.ndim, ndim or 0)
     reps = [1] * (ndim - len(reps)) + reps
@@ -617,12 +618,12 @@ def roll(x: TensorLike, shift: TensorLike, axis: int | None = None) -> TensorVar
     x : tensor
     shift : int or integer scalar variable
     axis : int or integer scalar variable, optional
-        The axis to roll. By default the flattened tensor is rolled and then gets its original shape.
+        The axis to roll. By default, the flattened tensor is rolled and then reshaped to its original shape.
 
     Returns
     -------
     TensorVariable
-        Has the shape of x.
+        A tensor with the shape of x.
     """
     x = as_tensor_variable(x)
     if axis is None:
@@ -631,7 +632,7 @@ def roll(x: TensorLike, shift: TensorLike, axis: int | None = None) -> TensorVar
         axis = 0
     known = _constant_axis(as_tensor_variable(axis))
     if known is None:
-        # The axis is known only at run time. Reshape x to three dimensions such that the axis is the second one.
+        # The axis is known only at run time. Reshape x to three dimensions so that the second dimension is the axis.
         axis = as_tensor_variable(axis) % x.ndim
         flat = x.shape[:axis].prod(), x.shape[axis], x.shape[axis + 1 :].prod()
         return _patterned(roll(x.reshape(flat, ndim=3), shift, axis=1).reshape(x.shape, ndim=x.ndim), x.broadcastable)
@@ -646,10 +647,12 @@ def roll(x: TensorLike, shift: TensorLike, axis: int | None = None) -> TensorVar
 
 
 class PermuteRowElements(NativeOp, Op):
-    """An Op that permutes the elements of each row (innermost dimension) of a tensor; inputs: ``(x, y, inverse)``.
+    """An Op that permutes the elements of each row (innermost dimension) of a tensor.
 
-    If inverse is 0, ``out[..., i] = x[..., y[..., i]]``, else ``out[..., y[..., i]] = x[..., i]``. The leading
-    dimensions of x and y broadcast against each other.
+    The inputs are ``(x, y, inverse)``.
+
+    If inverse is 0, ``out[..., i] = x[..., y[..., i]]``. Otherwise, ``out[..., y[..., i]] = x[..., i]``. The leading
+    dimensions of x and y are broadcast against each other.
     """
 
     __props__ = ()
@@ -712,15 +715,15 @@ _permute_row_elements = PermuteRowElements()
 
 
 def permute_row_elements(x: TensorLike, y: TensorLike, inverse: Any = 0) -> TensorVariable:
-    """Permute the elements of each row of x by the rows of y; see `PermuteRowElements`.
+    """Permute the elements of each row of x by the rows of y. See `PermuteRowElements`.
 
     Parameters
     ----------
     x : tensor_like
     y : tensor_like
-        A tensor of integers. Each row is a permutation. It broadcasts against `x`.
+        A tensor of integers. Each row is a permutation. `x` and `y` are broadcast against each other.
     inverse : int
-        If 1, the inverse permutations are used; if 0, the permutations themselves.
+        If 1, the inverse permutations are used. If 0, the permutations themselves are used.
 
     Returns
     -------
@@ -730,7 +733,7 @@ def permute_row_elements(x: TensorLike, y: TensorLike, inverse: Any = 0) -> Tens
 
 
 def inverse_permutation(perm: TensorLike) -> TensorVariable:
-    """Return the inverses of permutations: ``inverse[perm[i]] == i`` in every row.
+    """Return the inverse permutations: ``inverse[perm[i]] == i`` in every row.
 
     Parameters
     ----------

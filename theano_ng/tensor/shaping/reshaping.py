@@ -115,7 +115,7 @@ class ScalarFromTensor(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.shape:scalar_from_tensor")
 
     def c_code(self, node, name, inputs, outputs, sub):
-        # Inside a compiled module a scalar is a C number, not an object.
+        # Inside a compiled module, a scalar is a C number, not a Python object.
         return "%(z)s = ((dtype_%(x)s *)PyArray_DATA(%(x)s))[0];" % dict(x=inputs[0], z=outputs[0])
 
     def perform(self, node, inp, out_):
@@ -147,7 +147,7 @@ def _product(sizes):
 
 
 def _constant_size(size):
-    """Return the size as an int if it is known while the graph is built, else None."""
+    """Return the size as an int if it is known while the graph is built. Otherwise, return None."""
     if size is None:
         return None
     try:
@@ -183,19 +183,20 @@ def _is_length(size):
 class Reshape(NativeOp, Op):
     """An Op that changes the shape of a tensor: ``Reshape(ndim)(x, shape)``.
 
-    The result is a view if the memory layout allows it, else a copy. If a size is -1, it is computed from the others.
+    The result is a view if the memory layout allows a view, and a copy otherwise. If a size is -1, it is computed from
+    the other sizes.
 
     Parameters
     ----------
     ndim : int
-        Number of dimensions of the result.
+        The number of dimensions of the result.
     name : str, optional
-        Ignored; accepted for old code.
+        This parameter has no effect. It is accepted for old programs.
 
     Raises
     ------
     ValueError
-        At run time, if the shape does not fit.
+        At run time, if the tensor cannot have this shape.
     """
 
     view_map = {0: [0]}
@@ -246,7 +247,7 @@ class Reshape(NativeOp, Op):
             raise ValueError("shape argument to Reshape has incorrect length %i, should be %i" % (len(shp), self.ndim))
         sizes = tuple(int(size) for size in shp)
         message = "Cannot reshape input of shape %s to shape %s" % (x.shape, sizes)
-        if any(size < -1 for size in sizes):  # NumPy treats every negative number as -1
+        if any(size < -1 for size in sizes):  # NumPy treats every negative number as -1.
             raise ValueError(message)
         try:
             out_[0][0] = np.reshape(x, sizes)
@@ -283,12 +284,13 @@ class Reshape(NativeOp, Op):
             elif known[i] is not None and known[i] != -1:
                 result.append(constant(known[i], dtype="int64"))
             elif known[i] is None and (-1 in known or "uint" in size.dtype or _is_length(size)):
-                # This size is not -1: another size is -1, or the dtype is unsigned, or the size is a length.
+                # This size is not -1, because another size is -1, the dtype is unsigned, or the size is a length.
                 result.append(size)
             else:
                 if total is None:
                     total = _product(ishapes[0])
-                # The product of the other sizes. If this size is -1, no other size is; otherwise the product may be 0.
+                # Compute the product of the other sizes. If this size is -1, no other size is -1. Otherwise, the
+                # product may be 0.
                 others = [s if known[j] is None else known[j] for j, s in enumerate(sizes) if j != i]
                 others = _product([s for s in others if not isinstance(s, int) or s != 1])
                 if isinstance(others, int):
@@ -324,10 +326,10 @@ def reshape(x: TensorLike, newshape: ShapeLike, ndim: int | None = None) -> Tens
     ----------
     x : tensor
     newshape : int, list or tuple of integers and integer scalars, or integer vector
-        One size may be -1: it is computed from the others.
+        The new shape. One size may be -1. It is computed from the other sizes.
     ndim : int, optional
-        The number of dimensions of the result; required if the length of a symbolic `newshape` is not known while the
-        graph is built.
+        The number of dimensions of the result. It is required if the length of a symbolic `newshape` is not known while
+        the graph is built.
 
     Returns
     -------
@@ -337,7 +339,7 @@ def reshape(x: TensorLike, newshape: ShapeLike, ndim: int | None = None) -> Tens
     Raises
     ------
     ValueError
-        If the number of dimensions is unknown, or differs from the length of `newshape`.
+        If the number of dimensions is not known, or differs from the length of `newshape`.
     """
     if ndim is None:
         vector = as_tensor_variable(
@@ -370,14 +372,14 @@ def reshape(x: TensorLike, newshape: ShapeLike, ndim: int | None = None) -> Tens
 
 
 class Flatten(NativeOp, Op):
-    """An Op that merges the trailing dimensions of a tensor: ``Flatten(outdim)(x)`` keeps the first ``outdim - 1``.
+    """An Op that merges the trailing dimensions of a tensor: ``Flatten(outdim)(x)``.
 
-    The function `flatten` does not use this Op, but Reshape.
+    The first ``outdim - 1`` dimensions are kept. The function `flatten` does not use this Op, but Reshape.
 
     Parameters
     ----------
     outdim : int
-        Number of dimensions of the result, 1 .. x.ndim (1 for a 0-d x).
+        The number of dimensions of the result, from 1 to x.ndim (1 for a 0-d x).
     """
 
     view_map = {0: [0]}
@@ -440,9 +442,9 @@ def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -
     ----------
     x : tensor
     ndim : int
-        Number of dimensions of the result (default 1); the first ``ndim - 1`` are kept.
+        The number of dimensions of the result. The default is 1. The first ``ndim - 1`` dimensions are kept.
     outdim : int
-        Deprecated name of `ndim`.
+        The deprecated name of `ndim`.
 
     Returns
     -------
@@ -459,7 +461,7 @@ def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -
     if ndim < 1 or ndim > max(x.ndim, 1):
         raise ValueError("ndim %s out of bound [1, %d)" % (ndim, max(x.ndim, 1) + 1))
     lengths = [x.shape[i] for i in range(x.ndim)]
-    # A -1 would be ambiguous if one of the other lengths were 0.
+    # A size of -1 would be ambiguous if one of the other lengths were 0.
     merged = functools.reduce(operator.mul, lengths[ndim - 1 :]) if ndim > 1 else -1
     result = x.reshape((*lengths[: ndim - 1], merged), ndim=ndim)
     flags = x.broadcastable
@@ -502,7 +504,7 @@ def shape_padaxis(t: TensorLike, axis: int) -> TensorVariable:
     ----------
     t : tensor
     axis : int
-        The position of the new dimension in the result, -t.ndim-1 .. t.ndim.
+        The position of the new dimension in the result, from -t.ndim-1 to t.ndim.
 
     Raises
     ------
@@ -525,12 +527,12 @@ def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> TensorVariabl
     ----------
     x : tensor
     axes : sequence of int, optional
-        The default is the reversed order; then the name of the result is that of x with ``.T`` appended.
+        The new order of the dimensions. By default, the order is reversed, and ``.T`` is appended to the name.
 
     Returns
     -------
     TensorVariable
-        A view.
+        A view of x.
     """
     x = as_tensor_variable(x)
     backwards = list(range(x.ndim - 1, -1, -1))
@@ -545,7 +547,7 @@ def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> TensorVariabl
 
 
 def swapaxes(y: TensorLike, axis1: int, axis2: int) -> TensorVariable:
-    """Swap two dimensions. For a matrix and its two axes, this is the transpose.
+    """Exchange two dimensions. For a matrix, the result is the transpose.
 
     Parameters
     ----------
@@ -555,7 +557,7 @@ def swapaxes(y: TensorLike, axis1: int, axis2: int) -> TensorVariable:
     Raises
     ------
     IndexError
-        If `y` has no such dimension.
+        If `y` does not have such a dimension.
     """
     y = as_tensor_variable(y)
     for axis in (axis1, axis2):
@@ -567,7 +569,7 @@ def swapaxes(y: TensorLike, axis1: int, axis2: int) -> TensorVariable:
 
 
 def moveaxis(x: TensorLike, source: int, destination: int) -> TensorVariable:
-    """Move one dimension to another position. The others keep their order.
+    """Move one dimension to another position. The other dimensions keep their order.
 
     Parameters
     ----------
@@ -584,7 +586,7 @@ def moveaxis(x: TensorLike, source: int, destination: int) -> TensorVariable:
 
 
 def rollaxis(x: TensorLike, axis: int, start: int = 0) -> TensorVariable:
-    """Move a dimension to the position before another one; see `numpy.rollaxis`.
+    """Move a dimension to the position before another dimension. See `numpy.rollaxis`.
 
     Parameters
     ----------
@@ -592,7 +594,7 @@ def rollaxis(x: TensorLike, axis: int, start: int = 0) -> TensorVariable:
     axis : int
         The dimension to move.
     start : int
-        The dimension before which it is placed.
+        The dimension before which the moved dimension is placed.
     """
     x = as_tensor_variable(x)
     if not -x.ndim <= axis < x.ndim or not -x.ndim <= start <= x.ndim:

@@ -16,9 +16,9 @@ __all__ = ["conv2d"]
 
 
 def _with_channel(x, shape, name):
-    """Add a batch axis, if missing, and a channel axis to images and to their shape; return them and the original rank.
+    """Add a channel axis, and a batch axis if it is missing, to images and to their shape.
 
-    Raise ValueError for ranks other than 2 and 3.
+    Return the images, the shape, and the original rank. Raise ValueError for ranks other than 2 and 3.
     """
     x = as_tensor_variable(x)
     if x.ndim not in (2, 3):
@@ -46,25 +46,27 @@ def conv2d(
     input : (rows, columns) or (images, rows, columns) tensor
     filters : (rows, columns) or (filters, rows, columns) tensor
         The filters are flipped.
-    image_shape, filter_shape : None, or sequence of as many ints, constants or None
-        The shapes of `input` and `filters`; None for unknown lengths. They are checked at run time.
+    image_shape, filter_shape : None, or sequence of ints, constants or None
+        The shapes of `input` and `filters`, with one entry per dimension. None means an unknown length. The other
+        entries are checked at run time.
     border_mode : {'valid', 'full'}
-        'valid' applies the filters only where they lie completely inside the image, 'full' wherever they overlap it.
+        'valid' applies the filters only where they lie completely inside the image. 'full' applies them wherever they
+        overlap the image.
     subsample : pair of int
-        Strides.
+        The strides.
     **kargs
         Further parameters of :class:`theano_ng.tensor.nnet.conv.ConvOp`.
 
     Returns
     -------
     tensor
-        Shape (images, filters, rows, columns). The dimension of images is missing if `input` is a single image, that of
-        filters if `filters` is a single filter.
+        A tensor of shape (images, filters, rows, columns). If `input` is a single image, the first dimension is
+        missing. If `filters` is a single filter, the dimension of filters is missing.
 
     Raises
     ------
     ValueError, TypeError
-        If a parameter is not one of these, or shapes do not fit.
+        If a parameter is invalid, or if shapes do not fit.
     """
     images, image_shape, image_ndim = _with_channel(input, image_shape, "input")
     kernels, filter_shape, filter_ndim = _with_channel(filters, filter_shape, "filters")

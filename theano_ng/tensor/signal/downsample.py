@@ -1,4 +1,4 @@
-"""Deprecated names of the functions of `pool`."""
+"""Deprecated names for the functions of `pool`."""
 
 import warnings
 
@@ -12,9 +12,9 @@ warn_of_former(__name__)
 
 
 def max_pool_2d(input, ds, ignore_border=None, st=None, padding=(0, 0), mode="max"):
-    """Call :func:`theano_ng.tensor.signal.pool.pool_2d`; deprecated.
+    """Call :func:`theano_ng.tensor.signal.pool.pool_2d`. This function is deprecated.
 
-    Its parameters `ws`, `stride` and `pad` are `ds`, `st` and `padding` here.
+    The parameters `ds`, `st` and `padding` are called `ws`, `stride` and `pad` in `pool_2d`.
     """
     warnings.warn("downsample.max_pool_2d is deprecated, use theano.tensor.signal.pool.pool_2d", stacklevel=2)
     return pool.pool_2d(input, ds, ignore_border=ignore_border, stride=st, pad=padding, mode=mode)

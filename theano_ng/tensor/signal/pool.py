@@ -1,9 +1,9 @@
 """Pooling: the maximum, sum or average of the elements in windows that slide over the last axes of a tensor.
 
-Along each axis the windows begin at ``i * stride - pad``. With `ignore_border` only windows count that lie completely
-in the image and its margins of `pad` elements. Without it, there are as many windows as needed to cover the image; the
-last one may be cut. Elements of the margins are ignored, except in the divisor of 'average_inc_pad'. If a window
-contains NaN, its maximum is NaN. All elements that are equal to the maximum get its gradient.
+Along each axis, the windows begin at ``i * stride - pad``. With `ignore_border`, only windows count that lie completely
+in the image and its margins of `pad` elements. Without `ignore_border`, there are as many windows as needed to cover
+the image, and the last window may be cut. Elements of the margins are ignored, except in the divisor of
+'average_inc_pad'. If a window contains NaN, its maximum is NaN. All elements that equal the maximum get its gradient.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _OLD_NAMES = {"ws": "ds", "stride": "st", "pad": "padding"}
 
 
 def _renamed(ws, stride, pad, ds, st, padding, no_pad=None):
-    """Return `ws`, `stride` and `pad`, each of which may be given by its old name.
+    """Return `ws`, `stride` and `pad`. Each of them may have been passed by its former name.
 
     Raises
     ------
     ValueError
-        If a parameter is given by both names.
+        If a parameter is passed by both names.
     """
     values = []
     for name, new, old, missing in (("ws", ws, ds, None), ("stride", stride, st, None), ("pad", pad, padding, no_pad)):
@@ -84,7 +84,7 @@ def _renamed(ws, stride, pad, ds, st, padding, no_pad=None):
 
 
 def _pool(name, ndim, input, ws, ignore_border, stride, pad, mode, ds, st, padding):
-    """Implement `pool_2d` and `pool_3d`."""
+    """Check the arguments of `pool_2d` or `pool_3d`, and return the pooled tensor."""
     ws, stride, pad = _renamed(ws, stride, pad, ds, st, padding, (0,) * ndim)
     if ws is None:
         raise ValueError("You must provide a value for the window size: ws is None.")
@@ -119,34 +119,35 @@ def pool_2d(
     ----------
     input : tensor of two or more dimensions
     ws : int, tuple of two ints, or integer vector of length two
-        Size of the windows (rows, columns).
+        The size of the windows (rows, columns).
     ignore_border : bool
-        Whether to leave out windows that do not fit completely. For an input of (5, 5) and windows of (2, 2), the
-        output is (2, 2) if True and (3, 3) if False. None means False, with a warning.
+        Whether to omit windows that do not fit completely. For an input of shape (5, 5) and windows of shape (2, 2),
+        the output has the shape (2, 2) if True and (3, 3) if False. None means False, with a warning.
     stride : like `ws`
         The distance between windows. None means the size of the windows.
     pad : like `ws`
-        The number of rows and columns that are added on both sides. It must be smaller than `ws`, and 0 without
-        `ignore_border`.
+        The number of rows and columns that are added on both sides. It must be smaller than `ws`. It must be 0 if
+        `ignore_border` is False.
     mode : {'max', 'sum', 'average_inc_pad', 'average_exc_pad'}
-        The function of the elements of a window. Only 'average_inc_pad' counts the padding.
+        The function that is applied to the elements of a window. Only 'average_inc_pad' counts the padding.
     ds, st, padding
-        Deprecated names of `ws`, `stride` and `pad`.
+        The deprecated names of `ws`, `stride` and `pad`.
 
     Returns
     -------
     TensorVariable
-        Has the dtype of `input`. Averages of integers are rounded towards zero.
+        A tensor with the dtype of `input`. Averages of integers are rounded towards zero.
 
     Raises
     ------
     ValueError
-        If the mode is unknown, a parameter is given by both names, or windows are invalid (at run time for variables).
+        If the mode is unknown, a parameter is passed by both names, or windows are invalid. Variables are checked at
+        run time.
     TypeError
         If the windows are not integers, or the input is complex.
     NotImplementedError
-        If the input has fewer dimensions than are pooled, there is padding without `ignore_border`, or padding is not
-        smaller than the windows.
+        If the input has fewer dimensions than are pooled, if there is padding without `ignore_border`, or if the
+        padding is not smaller than the windows.
     """
     return _pool("pool_2d", 2, input, ws, ignore_border, stride, pad, mode, ds, st, padding)
 
@@ -162,14 +163,14 @@ def pool_3d(
     st: Any = None,
     padding: Any = None,
 ) -> TensorVariable:
-    """Pool a tensor over its last three axes; see :func:`pool_2d`.
+    """Pool a tensor over its last three axes. See :func:`pool_2d`.
 
     Parameters
     ----------
     input : tensor of three or more dimensions
     ws, stride, pad : int, tuple of three ints, or integer vector of length three
     ignore_border, mode, ds, st, padding
-        As for `pool_2d`.
+        See `pool_2d`.
 
     Returns
     -------
@@ -179,18 +180,18 @@ def pool_3d(
 
 
 def max_pool_2d_same_size(input: TensorLike, patch_size: Sequence[int]) -> TensorVariable:
-    """Set all elements to zero except the maxima of patches, which do not overlap.
+    """Set all elements to zero except the maxima of patches. The patches do not overlap.
 
     Parameters
     ----------
     input : tensor of four dimensions
     patch_size : tuple of two ints, or integer vector of length two
-        Rows and columns of a patch. Elements at the border that belong to no complete patch become zero.
+        The rows and columns of a patch. Elements at the border that belong to no complete patch become zero.
 
     Returns
     -------
     TensorVariable
-        Has the shape of `input`. All elements that are equal to the maximum of their patch are kept.
+        A tensor with the shape of `input`. All elements that equal the maximum of their patch are kept.
     """
     output = Pool(True)(input, patch_size)
     return MaxPoolGrad(True)(input, output, output, patch_size)
@@ -204,18 +205,18 @@ class _Pooling(NativeOp, OpenMPOp):
     ignore_border : bool
     mode : {'max', 'sum', 'average_inc_pad', 'average_exc_pad'}
     ndim : int
-        The number of the last axes that are pooled.
+        The number of pooled axes. The last axes are pooled.
     openmp : bool, optional
-        Whether several threads share the images; ``config.openmp`` by default.
+        Whether to distribute the images to several threads. The default is ``config.openmp``.
 
     Attributes
     ----------
     modes : tuple of str
         The modes that the Op supports.
     function : str
-        Name of the native function.
+        The name of the native function.
     native_dtypes : collection of str
-        The dtypes that the native function supports. For others NumPy is used.
+        The dtypes that the native function supports. Other dtypes are computed by NumPy.
     """
 
     __props__ = ("ignore_border", "mode", "ndim")
@@ -230,7 +231,7 @@ class _Pooling(NativeOp, OpenMPOp):
             raise ValueError("%s: ndim must be at least 1, got %d" % (type(self).__name__, ndim))
         self.ndim = ndim
         self.ignore_border = ignore_border
-        # This mode of cuDNN always selects the same one of equal maxima. Here it is 'max'.
+        # In cuDNN, this mode selects always the same element of several equal maxima. Here it is the same as 'max'.
         if mode == "max_deterministic":
             mode = "max"
         if mode not in self.modes:
@@ -242,7 +243,7 @@ class _Pooling(NativeOp, OpenMPOp):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        # Old pickles lack these attributes.
+        # Pickles of earlier versions lack these attributes.
         self.__dict__.setdefault("ndim", 2)
         self.__dict__.setdefault("mode", "max")
 
@@ -255,24 +256,24 @@ class _Pooling(NativeOp, OpenMPOp):
         Parameters
         ----------
         imgshape : sequence of ints or of integer scalars
-            Shape of the input; its last `ndim` axes are pooled.
+            The shape of the input. Its last `ndim` axes are pooled.
         ws, stride, pad : sequence of ints, or integer vector
         ignore_border : bool
         ndim : int
         ds, st, padding
-            Deprecated names of `ws`, `stride` and `pad`.
+            The deprecated names of `ws`, `stride` and `pad`.
 
         Returns
         -------
         list
-            The lengths: ints, or variables if an argument is a variable.
+            The lengths of the output. They are ints, or variables if an argument is a variable.
 
         Raises
         ------
         TypeError
             If the shape has fewer axes than are pooled.
         ValueError
-            If `ws` is missing.
+            If `ws` is None.
         """
         ws, stride, pad = _renamed(ws, stride, pad, ds, st, padding)
         if ws is None:
@@ -291,9 +292,9 @@ class _Pooling(NativeOp, OpenMPOp):
         ----------
         tensors : list
         ws, stride, pad
-            As for the function `pool_2d`.
+            See the function `pool_2d`.
         differentiable : bool
-            If True, integers are rejected, and the tensors are cast to the dtype of the first one.
+            If True, integers are rejected, and all tensors are cast to the dtype of the first tensor.
         """
         tensors = [as_tensor_variable(t) for t in tensors]
         if differentiable and tensors[0].dtype in DISCRETE:
@@ -344,7 +345,10 @@ class _Pooling(NativeOp, OpenMPOp):
         return numbers
 
     def _expected(self, image, numbers, outputs):
-        """Return the shape of the output of pooling an image. Raise ValueError if `outputs` have another shape."""
+        """Return the shape of the output of pooling an image.
+
+        Raise ValueError if an array in `outputs` has another shape.
+        """
         shape = tuple(shape_of_output(image.shape, *numbers, self.ignore_border))
         for array in outputs:
             if array.shape != shape:
@@ -381,14 +385,14 @@ class _Pooling(NativeOp, OpenMPOp):
 
 
 def _empty(shape, dtype):
-    """Call `numpy.empty`, but raise MemoryError also for sizes beyond the address space."""
+    """Call `numpy.empty`, but also raise MemoryError if the size exceeds the address space."""
     if math.prod(shape) > sys.maxsize // np.dtype(dtype).itemsize:
         raise MemoryError("Pool: an output of shape %s is too large" % (tuple(shape),))
     return np.empty(shape, dtype)
 
 
 def _count(mode, region, room):
-    """Return the divisor of the sum over a window.
+    """Return the divisor of the sum over a window, by the mode.
 
     Parameters
     ----------
@@ -408,13 +412,13 @@ def _count(mode, region, room):
 
 
 def _wide(dtype):
-    """Return the dtype in which elements of the given dtype are summed."""
+    """Return the dtype in which elements of the dtype `dtype` are summed."""
     kind = np.dtype(dtype).kind
     return np.dtype({"i": "int64", "u": "uint64", "b": "uint64"}.get(kind, "float32" if dtype == "float16" else dtype))
 
 
 def _divided(total, count):
-    """Return ``total / count``, rounded towards zero for integers."""
+    """Return ``total / count``. For integers, round the quotient towards zero."""
     if total.dtype.kind == "f":
         return total / total.dtype.type(count)
     quotient = np.abs(total) // total.dtype.type(count)
@@ -422,7 +426,7 @@ def _divided(total, count):
 
 
 class Pool(_Pooling):
-    """An Op that pools a tensor over its last `ndim` axes; see :func:`pool_2d`.
+    """An Op that pools a tensor over its last `ndim` axes. See :func:`pool_2d`.
 
     Use it as ``Pool(ignore_border, mode, ndim)(x, ws, stride, pad)``.
 
@@ -432,7 +436,7 @@ class Pool(_Pooling):
     mode : {'max', 'sum', 'average_inc_pad', 'average_exc_pad'}
     ndim : int
     openmp : bool, optional
-        Whether several threads share the images; ``config.openmp`` by default.
+        Whether to distribute the images to several threads. The default is ``config.openmp``.
     """
 
     params_type = ParamsType(ignore_border=bool_t)
@@ -485,7 +489,7 @@ class Pool(_Pooling):
 
 
 class PoolGrad(_Pooling):
-    """The base class of Ops for the gradient of pooling with respect to the image, which is their first input."""
+    """The base class of Ops for the gradient of pooling with respect to the image. The image is their first input."""
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
@@ -498,8 +502,9 @@ class PoolGrad(_Pooling):
 class MaxPoolGrad(PoolGrad):
     """An Op for the gradient of 'max' pooling with respect to `x`.
 
-    In ``MaxPoolGrad(ignore_border, ndim)(x, maxout, gz, ws, stride, pad)``, `maxout` holds the maxima of the windows.
-    Each element of `x` gets the sum of the gradients `gz` of the windows to whose maximum it is equal.
+    In ``MaxPoolGrad(ignore_border, ndim)(x, maxout, gz, ws, stride, pad)``, `maxout` contains the maxima of the
+    windows. An element of `x` that equals the maximum of a window gets the gradient `gz` of this window. If it equals
+    the maxima of several windows, their gradients are summed.
 
     Parameters
     ----------
@@ -561,7 +566,7 @@ class AveragePoolGrad(PoolGrad):
         super().__init__(ignore_border, mode, ndim, openmp)
 
     def make_node(self, x, gz, ws, stride=None, pad=None, dummy=None):
-        # `dummy` has no effect. With it the Op accepts as many arguments as MaxPoolGrad.
+        # `dummy` has no effect. It lets the Op accept as many arguments as MaxPoolGrad.
         return self._image([x, gz], ws, stride, pad)
 
     def perform(self, node, inputs, output_storage):
@@ -587,9 +592,9 @@ class AveragePoolGrad(PoolGrad):
 
 
 def _sums_at_maxima(op, x, maxout, direction, numbers):
-    """Return for each window the sum of `direction` over the elements at which `x` is equal to the maximum.
+    """Return the sum of `direction` over the elements at which `x` equals the maximum, for each window.
 
-    The maxima are in `maxout`. If that is None, they are computed from `x`.
+    `maxout` contains the maxima. If `maxout` is None, the maxima are computed from `x`.
     """
     result = _empty(shape_of_output(x.shape, *numbers, op.ignore_border), x.dtype)
     axes, spread = tuple(range(-op.ndim, 0)), (Ellipsis, *[None] * op.ndim)
@@ -609,7 +614,7 @@ class DownsampleFactorMaxGradGrad(_Pooling):
     """An Op for the gradient of `MaxPoolGrad`.
 
     In ``DownsampleFactorMaxGradGrad(ignore_border, mode, ndim)(x, maxout, gz, ws, stride, pad)``, `gz` has the shape of
-    `x`. The result for a window is the sum of `gz` over the elements at which `x` is equal to the maximum in `maxout`.
+    `x`. The result for a window is the sum of `gz` over the elements at which `x` equals the maximum in `maxout`.
 
     Parameters
     ----------
@@ -651,7 +656,7 @@ class MaxPoolRop(_Pooling):
     """An Op for the directional derivative of 'max' pooling.
 
     In ``MaxPoolRop(ignore_border, mode, ndim)(x, eval_point, ws, stride, pad)``, `eval_point` is the direction. The
-    result for a window is the sum of `eval_point` over the elements at which `x` is equal to the maximum.
+    result for a window is the sum of `eval_point` over the elements at which `x` equals the maximum.
 
     Parameters
     ----------

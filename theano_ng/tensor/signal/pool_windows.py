@@ -15,7 +15,7 @@ def as_window(value, ndim, name):
     Parameters
     ----------
     value : int, sequence of ints or of integer scalars, or symbolic integer scalar or vector
-        A single number applies to all axes.
+        The value of the parameter. A single number applies to all axes.
     ndim : int
         The number of pooled axes.
     name : str
@@ -41,12 +41,12 @@ def as_window(value, ndim, name):
 
 
 def known(value):
-    """Return the elements of a constant vector as a list of ints, or None for a variable."""
+    """Return the elements of a constant vector as a list of ints. Return None for a variable."""
     return [int(i) for i in value.data] if isinstance(value, Constant) else None
 
 
 def check(ws, stride, pad, ignore_border):
-    """Raise ValueError for invalid windows.
+    """Raise ValueError if the windows are invalid.
 
     Parameters
     ----------
@@ -70,8 +70,9 @@ def check(ws, stride, pad, ignore_border):
 def output_length(n, window, stride, pad, ignore_border):
     """Return the number of windows along an axis. The arguments are numbers or variables.
 
-    With `ignore_border` only complete windows count: ``(n + 2 pad - window) // stride + 1``. Otherwise there are as
-    many windows as needed to reach the end of the axis; the last one may be cut. An axis of length 0 has no windows.
+    With `ignore_border`, only complete windows count: ``(n + 2 pad - window) // stride + 1``. Without `ignore_border`,
+    there are as many windows as needed to reach the end of the axis, and the last window may be cut. An axis of length
+    0 has no windows.
     """
     if not any(isinstance(i, Variable) for i in (n, window, stride, pad)):
         if n == 0:
@@ -93,12 +94,13 @@ def output_length(n, window, stride, pad, ignore_border):
 
 
 def ranges(n, count, window, stride, pad):
-    """Return for each window the range of its elements, and its length in the padded image.
+    """Return the range of elements of each window, and the length of the window in the padded image.
 
     Returns
     -------
     list of (int, int, int)
-        The first element, one past the last element, and the divisor for an average that includes the padding.
+        The index of the first element, the index after the last element, and the divisor for an average that includes
+        the padding.
     """
     result = []
     for i in range(count):
@@ -109,7 +111,10 @@ def ranges(n, count, window, stride, pad):
 
 
 def shape_of_output(shape, ws, stride, pad, ignore_border):
-    """Return the shape of an output, given that of the input. The last axes are pooled; lengths may be variables."""
+    """Return the shape of the output, given the shape of the input. The last axes are pooled.
+
+    Lengths may be variables.
+    """
     before = len(shape) - len(ws)
     return [
         *shape[:before],

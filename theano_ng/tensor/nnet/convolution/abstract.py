@@ -6,7 +6,7 @@ replaced uses the NumPy code of those Ops.
 Each family consists of three Ops, which are linear in each of their two tensors. `AbstractConv` computes the output
 from images and kernels. `AbstractConv_gradWeights` computes kernels from images and a gradient of the output.
 `AbstractConv_gradInputs` computes images from kernels and a gradient of the output. The derivatives of each Op are
-expressed by the other two.
+expressed by the other two Ops.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ _IMPLEMENTATIONS = {
 
 
 def _steps(value, name, convdim):
-    """Return a stride or dilation as a tuple of positive ints; None gives ones."""
+    """Return a stride or dilation as a tuple of positive ints. None is replaced by ones."""
     if value is None:
         return (1,) * convdim
     if len(value) != convdim:
@@ -120,18 +120,18 @@ class BaseAbstractConv(Op):
         are the shapes of the forward convolution, also in the Ops of the gradients.
     border_mode : {'valid', 'half', 'full'}, int, or tuple of convdim ints
         The number of zeros around images. 'valid': none; 'half': half the extent of the kernel; 'full': the extent of
-        the kernel minus one; an int: this number. In two dimensions an int may be replaced by a pair: the numbers of
-        zeros before and after.
+        the kernel minus one; an int: this number. In two dimensions, a pair may be used instead of an int: the number
+        of zeros before the first element and the number of zeros after the last element.
     subsample : sequence of convdim ints, optional
-        The strides: the distance that the kernel moves between neighboring elements of the output; ones by default.
+        The strides: the distance that the kernel moves between neighboring elements of the output. The default is 1.
     filter_flip : bool
         Whether kernels are reversed. If True, the Op is a convolution, otherwise a correlation.
     filter_dilation : sequence of convdim ints, optional
-        The distance in the image between neighboring elements of a kernel; ones by default.
+        The distance in the image between neighboring elements of a kernel. The default is 1.
     num_groups : int
         The number of groups into which channels and filters are divided. A filter uses only the channels of its group.
     unshared : bool
-        Whether each position of the output has a separate kernel; only in two dimensions.
+        Whether each position of the output has a separate kernel. This is possible only in two dimensions.
 
     Raises
     ------
@@ -198,7 +198,7 @@ class BaseAbstractConv(Op):
         self.num_groups = int(num_groups)
 
     def do_constant_folding(self, node):
-        """Return False: the Op is slow if no rule has replaced it."""
+        """Return False, because the Op is slow until a rule has replaced it."""
         return False
 
     def flops(self, inp, outp):
@@ -225,7 +225,10 @@ class BaseAbstractConv(Op):
         return op
 
     def implementation(self):
-        """Return the Op of `corr`, `corr3d` or `convmm` that computes this Op. Its lengths are separate inputs."""
+        """Return the Op of `corr`, `corr3d` or `convmm` that computes this Op.
+
+        The returned Op takes the lengths of the result's axes as separate scalars, not as a vector.
+        """
         cls = _IMPLEMENTATIONS[self.convdim, self.filter_flip][_DIRECTIONS.index(self.direction)]
         extra = {"unshared": self.unshared} if self.convdim == 2 else {}
         return cls(
@@ -239,7 +242,7 @@ class BaseAbstractConv(Op):
     # Nodes ------------------------------------------------------------------------------------------------------------------
 
     def _operands(self, **operands):
-        """Return two tensors of one dtype; raise TypeError for an unexpected rank."""
+        """Return two tensors of one dtype. Raise TypeError if a tensor has an unexpected rank."""
         result = []
         for name, value in operands.items():
             value = as_tensor_variable(value)
@@ -254,7 +257,7 @@ class BaseAbstractConv(Op):
         return as_common_dtype(*result)
 
     def _checked(self, x, name):
-        """Return images or kernels, with an assertion of their shape if the flag ``config.conv.assert_shape`` is on."""
+        """Return images or kernels. If the flag ``config.conv.assert_shape`` is on, add an assertion of their shape."""
         if not config.conv.assert_shape:
             return x
         hint, what = ("imshp", "image") if name == "img" else ("kshp", "filters")
@@ -266,7 +269,7 @@ class BaseAbstractConv(Op):
         )
 
     def _lengths(self, shape):
-        """Return the lengths of the result's axes as a vector of integers; raise TypeError for other values."""
+        """Return the lengths of the result's axes as a vector of integers. Raise TypeError for other values."""
         shape = as_tensor_variable(shape)
         if shape.type.ndim != 1 or shape.type.dtype not in INTEGERS:
             raise TypeError(
@@ -352,12 +355,12 @@ class BaseAbstractConv(Op):
         ----------
         inputs : list of ndarray
             Two tensors. For gradients, also the lengths of the result's axes, which may be omitted if they follow from
-            the tensors.
+            the shapes of the tensors.
         dtype : dtype
 
         Returns
         -------
-        ndarray of that dtype
+        ndarray of this dtype
         """
         first, second, *lengths = inputs
         if lengths and np.shape(lengths[0]) != (self.convdim,):
@@ -372,7 +375,10 @@ class BaseAbstractConv(Op):
     # Derivatives ------------------------------------------------------------------------------------------------------------
 
     def _apply(self, direction, *inputs):
-        """Return the output of an Op of the family. Gradients need no shape checks: the forward node has them."""
+        """Return the output of an Op of the family.
+
+        Gradients need no shape checks, because the forward node checks the shapes.
+        """
         op = self.twin(direction)
         checks = {} if direction == "forward" else {"add_assert_shape": False}
         return op.make_node(*inputs, **checks).outputs[0]
@@ -498,7 +504,7 @@ class AbstractConv_gradWeights(BaseAbstractConv):
 
 
 class _In2d:
-    """A mixin with the parameters of the Ops for two dimensions."""
+    """A mixin whose constructor has the parameters of the Ops for two dimensions."""
 
     def __init__(
         self,
@@ -515,7 +521,7 @@ class _In2d:
 
 
 class _In3d:
-    """A mixin with the parameters of the Ops for three dimensions."""
+    """A mixin whose constructor has the parameters of the Ops for three dimensions."""
 
     def __init__(
         self,

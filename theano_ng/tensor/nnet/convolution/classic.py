@@ -1,4 +1,4 @@
-"""The names of ``theano.tensor.nnet.abstract_conv``."""
+"""The public names of the module ``theano.tensor.nnet.abstract_conv``."""
 
 from theano_ng.tensor.nnet.convolution.abstract import (
     AbstractConv,

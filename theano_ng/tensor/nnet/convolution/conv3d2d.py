@@ -1,6 +1,7 @@
-"""Convolution of films, whose time axis comes before the channels.
+"""Convolution of videos with the axes (batch, time, channel, row, column).
 
-In earlier versions, `conv3d` consisted of two-dimensional convolutions and the Ops on diagonals in this module.
+Earlier versions of `conv3d` used two-dimensional convolutions and the diagonal Ops of this module. The current `conv3d`
+uses `AbstractConv3d`. The diagonal Ops remain for programs that import them.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def get_diagonal_subtensor_view(x, i0, i1):
     Returns
     -------
     ndarray
-        Dimension `i0` has length ``x.shape[i0] - x.shape[i1] + 1``; the other lengths are those of x. If `i0` and `i1`
-        are the first two dimensions, element [a, b] is ``x[a + x.shape[i1] - 1 - b, b]``.
+        Dimension `i0` has length ``x.shape[i0] - x.shape[i1] + 1``. The other dimensions have the same lengths as in x.
+        If `i0` and `i1` are the first two dimensions, element [a, b] is ``x[a + x.shape[i1] - 1 - b, b]``.
 
     Raises
     ------
@@ -213,7 +214,10 @@ optdb.register(
 
 
 def _padded(signals, modes, lengths):
-    """Pad films with zeros along time, rows and columns. Each of these axes has a mode and a length of the filters."""
+    """Pad videos with zeros along time, rows and columns.
+
+    `modes` and `lengths` contain the border mode and the length of the filters for each of these three axes.
+    """
     pads = [Axis((0, 0) if mode == "valid" else mode, 1, 1).pads(length) for mode, length in zip(modes, lengths)]
     axes = (1, 3, 4)
     shape, inside = [signals.shape[i] for i in range(5)], [slice(None)] * 5
@@ -230,26 +234,27 @@ def conv3d(
     filters_shape: Sequence[Any] | None = None,
     border_mode: Any = "valid",
 ) -> TensorVariable:
-    """Convolve films with flipped filters.
+    """Convolve videos with flipped filters.
 
     Parameters
     ----------
-    signals : (films, duration, channels, rows, columns) tensor
+    signals : (batch, duration, channels, rows, columns) tensor
     filters : (filters, duration, channels, rows, columns) tensor
     signals_shape, filters_shape : None, or sequence of 5 ints, constants or None
         The shapes of `signals` and `filters`, as far as they are known.
     border_mode : {'valid', 'full', 'half'}, or three of them
-        The mode along time, rows and columns. 'valid': filters are applied where they lie inside the films. 'full':
-        wherever they overlap the films. 'half': the result is as long as the films, if filters have odd lengths.
+        The mode along time, rows and columns. 'valid': filters are applied only where they lie inside the videos.
+        'full': filters are applied wherever they overlap the videos. 'half': the result is as long as the videos, if
+        filters have odd lengths.
 
     Returns
     -------
-    (films, duration, filters, rows, columns) tensor
+    (batch, duration, filters, rows, columns) tensor
 
     Raises
     ------
     ValueError
-        For invalid modes or ranks, and for shapes that do not fit.
+        If modes or ranks are invalid, or if the shapes do not fit.
     """
     signals, filters = as_tensor_variable(signals), as_tensor_variable(filters)
     for name, x in (("signals", signals), ("filters", filters)):

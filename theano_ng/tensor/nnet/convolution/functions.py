@@ -53,7 +53,7 @@ def abstract_conv2d(
     num_groups: int = 1,
     unshared: bool = False,
 ) -> TensorVariable:
-    """Convolve images with kernels: :func:`conv2d` without the arguments of earlier versions.
+    """Convolve images with kernels. This is :func:`conv2d` without the arguments of earlier versions.
 
     The function is available as ``theano.tensor.nnet.abstract_conv.conv2d``.
     """
@@ -84,7 +84,8 @@ def conv2d(
     input : (batch, input channels, rows, columns) tensor
         Images.
     filters : (output channels, input channels, rows, columns) tensor
-        Kernels; if `unshared`, (output channels, output rows, output columns, input channels, rows, columns).
+        Kernels. If `unshared`, their shape is (output channels, output rows, output columns, input channels, rows,
+        columns).
     input_shape : None, or sequence of 4 ints, constants or None
         The shape of `input`, as far as it is known.
     filter_shape : None, or sequence of 4 or 6 ints, constants or None
@@ -190,7 +191,8 @@ def conv3d(
 def _lengths_of(shape, name, rank):
     """Return the last entries of a shape as a vector, and the shape with None for entries that are not constant.
 
-    Only the first entries (of batch and channels, for example) may be None; raise ValueError for other shapes.
+    Only the entries that precede the `convdim` last entries (batch and channels, for example) may be None. Raise
+    ValueError for other shapes.
     """
     if shape is None:
         raise ValueError("%s must be given, because several shapes have the same convolution" % name)
@@ -220,7 +222,7 @@ def _grad_wrt_inputs(op, convdim, output_grad, filters, input_shape, filter_shap
     if input_shape is None:
         gradient = op(None, filter_shape, *parameters)
         if max(gradient.subsample) == 1:
-            # Without strides, the lengths of the images follow from those of the kernels and the output.
+            # Without strides, the lengths of the images follow from the lengths of the kernels and of the output.
             output_grad, filters = as_tensor_variable(output_grad), as_tensor_variable(filters)
             axes = zip(gradient.implementation().axes, filters.shape[-convdim:], output_grad.shape[2:])
             return gradient(filters, output_grad, stack([axis.image(k, o) for axis, k, o in axes]))
@@ -250,8 +252,8 @@ def conv2d_grad_wrt_inputs(
         Kernels, as for :func:`conv2d`.
     input_shape : sequence of 4
         The shape of the images. Batch and channels are int, constant or None; rows and columns are int, constant or
-        scalar variable. The shape may be None if `subsample` is (1, 1). With strides, images of several shapes have
-        outputs of one shape.
+        scalar variable. The shape may be None if `subsample` is (1, 1). With larger strides, images of different shapes
+        have outputs of the same shape.
     filter_shape : None, or sequence of 4 or 6 ints, constants or None
     border_mode, subsample, filter_flip, filter_dilation, num_groups, unshared
         The parameters of the convolution; see :func:`conv2d`.
@@ -263,7 +265,8 @@ def conv2d_grad_wrt_inputs(
     Raises
     ------
     ValueError
-        If `input_shape` does not have this form. At run time, if images of this shape have another output shape.
+        If `input_shape` does not have this form. At run time, if images of this shape do not have an output of the
+        given shape.
     """
     return _grad_wrt_inputs(
         AbstractConv2d_gradInputs,
@@ -312,7 +315,8 @@ def conv3d_grad_wrt_inputs(
     Raises
     ------
     ValueError
-        If `input_shape` does not have this form. At run time, if images of this shape have another output shape.
+        If `input_shape` does not have this form. At run time, if images of this shape do not have an output of the
+        given shape.
     """
     return _grad_wrt_inputs(
         AbstractConv3d_gradInputs,
@@ -350,7 +354,7 @@ def conv2d_grad_wrt_weights(
     output_grad : (batch, output channels, output rows, output columns) tensor
         The gradient with respect to the output.
     filter_shape : sequence of 4, or if `unshared` of 4 or 6
-        The shape of the kernels. The last two entries are int, constant or scalar variable; the others are int,
+        The shape of the kernels. The last two entries are int, constant or scalar variable. The other entries are int,
         constant or None.
     input_shape : None, or sequence of 4 ints, constants or None
     border_mode, subsample, filter_flip, filter_dilation, num_groups, unshared
@@ -363,7 +367,8 @@ def conv2d_grad_wrt_weights(
     Raises
     ------
     ValueError
-        If `filter_shape` does not have this form. At run time, if kernels of this shape give another output shape.
+        If `filter_shape` does not have this form. At run time, if kernels of this shape do not give an output of the
+        given shape.
     """
     lengths, kshp = _lengths_of(filter_shape, "filter_shape", (4, 6) if unshared else (4,))
     op = AbstractConv2d_gradWeights(
@@ -390,8 +395,8 @@ def conv3d_grad_wrt_weights(
     input : (batch, input channels, depth, rows, columns) tensor
     output_grad : (batch, output channels, output depth, output rows, output columns) tensor
     filter_shape : sequence of 5
-        The shape of the kernels. The last three entries are int, constant or scalar variable; the others are int,
-        constant or None.
+        The shape of the kernels. The last three entries are int, constant or scalar variable. The other entries are
+        int, constant or None.
     input_shape : None, or sequence of 5 ints, constants or None
     border_mode, subsample, filter_flip, filter_dilation, num_groups
         The parameters of the convolution; see :func:`conv3d`.
@@ -419,8 +424,8 @@ def conv2d_transpose(
 ) -> TensorVariable:
     """Compute the transposed convolution ("deconvolution") of images with kernels.
 
-    It is the gradient of a convolution with respect to its images. Its input has the shape of the output of that
-    convolution.
+    The transposed convolution is the gradient of a convolution with respect to its images. Its input has the shape of
+    the output of this convolution.
 
     Parameters
     ----------
@@ -434,7 +439,7 @@ def conv2d_transpose(
     filter_shape : None, or sequence of 4 or 6 ints, constants or None
     border_mode
         The padding of the convolution. The transposed convolution crops this padding: 'valid' crops nothing, 'full'
-        crops most.
+        crops the most.
     input_dilation : pair of int
         The strides of the convolution.
     filter_flip, filter_dilation, num_groups, unshared
@@ -461,7 +466,7 @@ def conv2d_transpose(
 def _separable(
     conv, input, depthwise, pointwise, num_channels, input_shape, depthwise_shape, pointwise_shape, *parameters
 ):
-    """Convolve each channel with separate kernels, then mix the channels."""
+    """Convolve each channel with separate kernels by the function `conv`, then mix the channels."""
     if not is_int(num_channels) or num_channels < 1:
         raise ValueError("num_channels must be a positive integer, got %s" % (num_channels,))
     border_mode, subsample, filter_flip, filter_dilation = parameters
@@ -540,7 +545,9 @@ def separable_conv3d(
     filter_flip: bool = True,
     filter_dilation: Any = (1, 1, 1),
 ) -> TensorVariable:
-    """Do the same as :func:`separable_conv2d`, in three dimensions.
+    """Convolve each channel with separate kernels, then mix the channels voxel by voxel.
+
+    The function is :func:`separable_conv2d` in three dimensions.
 
     Parameters
     ----------
@@ -586,17 +593,18 @@ def causal_conv1d(
 ) -> TensorVariable:
     """Convolve series with kernels so that no output depends on later inputs.
 
-    Zeros are added before the first element, and none after the last: output t depends on the inputs up to t. See A.
-    van den Oord et al., "WaveNet: A Generative Model for Raw Audio", section 2.1, https://arxiv.org/abs/1609.03499.
+    Zeros are added before the first element, and no zeros after the last element, so output t depends only on the
+    inputs up to t. See A. van den Oord et al., "WaveNet: A Generative Model for Raw Audio", section 2.1,
+    https://arxiv.org/abs/1609.03499.
 
     Parameters
     ----------
     input : (batch, input channels, length) tensor
     filters : (output channels, input channels, length) tensor
-        Kernels; if `unshared`, (output channels, output length, input channels, length).
-    filter_shape : sequence of as many as `filters` has dimensions
-        The shape of `filters`. The last entry is int, constant or scalar variable; the others are int, constant or
-        None.
+        Kernels. If `unshared`, their shape is (output channels, output length, input channels, length).
+    filter_shape : sequence of 3, or if `unshared` of 4
+        The shape of `filters`. The last entry is int, constant or scalar variable. The other entries are int, constant
+        or None.
     input_shape : None, or sequence of 3 ints, constants or None
     subsample : int
         The stride.
@@ -615,7 +623,7 @@ def causal_conv1d(
     Raises
     ------
     ValueError
-        For arguments of another rank, and for shapes with another number of entries.
+        If an argument has another rank, or if a shape has another number of entries.
     """
     input, filters = as_tensor_variable(input), as_tensor_variable(filters)
     rank = 4 if unshared else 3

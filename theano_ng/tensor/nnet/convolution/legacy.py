@@ -29,7 +29,7 @@ imported_scipy_signal = True
 
 
 def _entries(shape, n, name):
-    """Return a shape as a tuple of `n` ints and None; raise ValueError for other shapes."""
+    """Return a shape as a tuple of `n` ints and None. Raise ValueError for other shapes."""
     shape = (None,) * n if shape is None else tuple(shape)
     if len(shape) != n:
         raise ValueError("%s must have %d entries, got %s" % (name, n, shape))
@@ -40,7 +40,7 @@ def _entries(shape, n, name):
 
 
 def _divisor(number, size, name):
-    """Return `number` if it divides `size`; otherwise warn, and return the largest smaller divisor of `size`."""
+    """Return `number` if it divides `size`. Otherwise, warn and return the largest divisor of `size` below `number`."""
     if number is None or size is None or size % number == 0:
         return number
     smaller = next(n for n in range(min(number, size), 0, -1) if size % n == 0)
@@ -63,7 +63,7 @@ def _gaps(length, logical, top_aligned=True):
 
 
 def _asked(logical, lengths):
-    """Return the logical lengths where they are given, and the actual lengths elsewhere."""
+    """Return the given logical lengths. Replace a logical length that is None by the actual length."""
     return [own if asked is None else asked for asked, own in zip(logical, lengths)]
 
 
@@ -86,20 +86,20 @@ class ConvOp(NativeOp, OpenMPOp):
     output_mode : {'valid', 'full'}
         'valid': kernels are applied where they lie inside the images. 'full': wherever they overlap the images.
     unroll_batch, unroll_kern, unroll_patch
-        The unrolling of loops in earlier versions; no effect.
+        The parameters that unrolled loops in earlier versions. They have no effect.
     imshp_logical, kshp_logical : sequence of int, optional
         The lengths to which images and kernels are extended by zeros between their elements.
     kshp_logical_top_aligned : bool
         Whether an extended kernel begins with the first element of the kernel.
     verbose, version, direction_hint
-        No effect.
+        These parameters have no effect.
     openmp : bool, optional
-        Whether to use several threads; ``config.openmp`` by default.
+        Whether to use several threads. The default is ``config.openmp``.
 
     Raises
     ------
     ValueError, TypeError
-        For invalid parameters, and for kernels that do not fit into the images.
+        If parameters are invalid, or if the kernels do not fit into the images.
     """
 
     _f16_ok = True
@@ -173,7 +173,7 @@ class ConvOp(NativeOp, OpenMPOp):
             )
 
     def _output_lengths(self, steps):
-        """Return the lengths of the output for these strides, with None for unknown lengths."""
+        """Return the lengths of the output for the strides `steps`. A length that is not known is None."""
         shape = get_conv_output_shape(
             (None, *self.imshp_logical), (None, None, *self.kshp_logical), self.out_mode, steps
         )
@@ -212,7 +212,7 @@ class ConvOp(NativeOp, OpenMPOp):
         return get_conv_output_shape((None, None, *inshp), (None, None, *kshp), mode, stride)[2:]
 
     def use_blas(self):
-        """Return False: BLAS never computes the convolution, because the package has its own code."""
+        """Return False. BLAS never computes the convolution, because the package has its own code."""
         return False
 
     def flops(self, inputs, outputs):
@@ -246,7 +246,7 @@ class ConvOp(NativeOp, OpenMPOp):
 
     @staticmethod
     def _checked(x, lengths, what):
-        """Return a tensor with an assertion that it has the given lengths."""
+        """Return a tensor with an assertion that its lengths equal the given lengths."""
         checks = [eq(x.shape[i], length) for i, length in enumerate(lengths) if length is not None]
         if not checks:
             return x
@@ -329,7 +329,7 @@ class ConvOp(NativeOp, OpenMPOp):
 
 
 def _known_shape(shape, n, name):
-    """Return a shape whose entries are ints, constants or None as a list of ints and None."""
+    """Convert the entries of a shape, which are ints, constants or None, to a list of ints and None."""
     if shape is None:
         return [None] * n
     result = []
@@ -377,7 +377,10 @@ def conv2d(input, filters, image_shape=None, filter_shape=None, border_mode="val
 
 
 def convolved(input, filters, image_shape=None, filter_shape=None, border_mode="valid", subsample=(1, 1), **kargs):
-    """Do the work of :func:`conv2d` without the warning, for functions of the package."""
+    """Convolve images with kernels, as :func:`conv2d` does, but without the warning.
+
+    Functions of the package use it.
+    """
     images = _known_shape(image_shape, 4, "image_shape")
     kernels = _known_shape(filter_shape, 4, "filter_shape")
     if None not in (images[1], kernels[1]) and images[1] != kernels[1]:

@@ -1,9 +1,9 @@
 """Rules that replace abstract convolution Ops by Ops that compute the convolutions.
 
-The rules are in the group `conv_opts` of the phase `specialize_device`; the first rule that applies to a node is used.
+The rules are in the group `conv_opts` of the phase `specialize_device`. The first rule that applies to a node is used.
 The rules with the tag ``conv_gemm`` make the Ops of `corr`, `corr3d` and `convmm`, which can compute all convolutions.
 If these rules are excluded (``optimizer_excluding=conv_gemm``), a two-dimensional convolution becomes a `legacy.ConvOp`
-if that Op can compute it. A convolution that no rule has replaced is an error (`local_abstractconv_check`).
+if that Op can compute it. `local_abstractconv_check` raises an error for a convolution that no rule has replaced.
 """
 
 from theano_ng.compile import optdb
@@ -38,7 +38,10 @@ def _flip(x):
 
 
 def _elements(vector, n):
-    """Return the elements of a vector of lengths as scalars, without new nodes for a constant or a MakeVector."""
+    """Return the elements of a vector of lengths as scalars.
+
+    If it is a constant or a MakeVector, no nodes are added.
+    """
     if isinstance(vector, Constant):
         return [int(value) for value in vector.data]
     if vector.owner is not None and isinstance(vector.owner.op, MakeVector):
@@ -50,7 +53,10 @@ images, kernels, maps, lengths = names("images", "kernels", "maps", "lengths")
 
 
 def _implemented(convdim, *op_classes):
-    """Return the row that replaces convolutions of some classes and dimensions by the Op that computes them."""
+    """Return a row (pattern, replacement) that replaces convolutions by the Op that computes them.
+
+    The row matches the Ops of some classes for `convdim` dimensions.
+    """
 
     def computed(op, first, second, shape, out):
         shape = [_elements(vector, convdim) for vector in shape]
@@ -115,7 +121,7 @@ def local_abstractconv3d_gradinputs_gemm():
 
 
 def _is_classic(op):
-    """Return True if `ConvOp` can compute a convolution, apart from its strides."""
+    """Return True if `ConvOp` supports the parameters of a convolution. The strides are not considered."""
     return (
         op.convdim == 2
         and op.border_mode in ("valid", "full")
@@ -154,12 +160,12 @@ def local_conv2d_gradweight_cpu(op, images, maps, out):
         [40, conv_opts, fast_compile, fast_run]
 
     The gradient is a convolution of the images with the gradient of the output, with batch and channels exchanged. The
-    lengths of the kernels must follow from the lengths of these two. So the rule applies only without strides, and in
-    the modes 'valid' and 'full'.
+    lengths of the kernels must follow from the lengths of the images and of the output. So the rule applies only
+    without strides, and in the modes 'valid' and 'full'.
     """
     images, top = images.dimshuffle(1, 0, 2, 3), maps.dimshuffle(1, 0, 2, 3)
     if op.border_mode == "full":
-        # The output is longer than the images, so the images act as kernels that move along it.
+        # The output is longer than the images, so the images act as kernels that move along the output.
         result = ConvOp()(top, _flip(images))
     else:
         result = _flip(ConvOp()(images, _flip(top)).dimshuffle(1, 0, 2, 3))
@@ -212,7 +218,7 @@ _ABSTRACT = [
 def local_abstractconv_check(node):
     """Raise an error for a convolution that no rule has replaced.
 
-    The abstract Op itself is slow: it must not run unless a user asks for it.
+    The abstract Op itself is slow, so it must not run unless a user asks for it.
     """
     raise LocalMetaOptimizerSkipAssertionError(
         "%s Theano optimization failed: there is no implementation available supporting the requested options. Did you exclude both "

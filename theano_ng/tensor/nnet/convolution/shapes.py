@@ -1,6 +1,6 @@
-"""Shapes of convolutions: the shapes of output, kernels and images in terms of each other, for numbers and variables.
+"""Shapes of convolutions: the shape of the output, the kernels or the images in terms of the other two shapes.
 
-Unknown lengths are None, and so are the lengths that depend on them.
+Lengths may be numbers or variables. A length that is not known is None. A length that depends on it is None, too.
 """
 
 import numpy as np
@@ -54,12 +54,15 @@ def known(length):
 
 
 def _plain(mode):
-    """Return True if a border mode of one axis is a single number: an int or a scalar variable."""
+    """Return True if the border mode of one axis is a single number: an int or a scalar variable."""
     return is_int(mode) or isinstance(mode, Variable)
 
 
 def _pair(pad, mode, what="pairs of integers"):
-    """Return the padding before and after one axis, from a number or a pair; raise ValueError for other values."""
+    """Return the padding before and after one axis as a pair.
+
+    `pad` is a number or a pair of numbers. Raise ValueError for other values.
+    """
     if _plain(pad):
         pad = (pad, pad)
     if not (isinstance(pad, (tuple, list)) and len(pad) == 2 and all(map(_plain, pad))) or any(
@@ -85,7 +88,7 @@ def axis_modes(border_mode, convdim):
     Raises
     ------
     ValueError
-        For other modes, and for negative numbers.
+        If the mode has another value, or contains a negative number.
     """
     if isinstance(border_mode, str) and border_mode in ("valid", "half", "full"):
         return [(0, 0) if border_mode == "valid" else border_mode] * convdim
@@ -121,7 +124,7 @@ def border_mode_to_pad(mode, convdim, kshp):
     Raises
     ------
     ValueError
-        For an invalid mode.
+        If the mode is invalid.
 
     Examples
     --------
@@ -153,7 +156,7 @@ def get_conv_shape_1axis(image_shape, kernel_shape, border_mode, subsample, dila
     Returns
     -------
     int, scalar variable or None
-        ``(image + before + after - ((kernel - 1) * dilation + 1)) // subsample + 1``; None if an argument is None.
+        ``(image + before + after - ((kernel - 1) * dilation + 1)) // subsample + 1``. None if an argument is None.
 
     Examples
     --------
@@ -166,7 +169,7 @@ def get_conv_shape_1axis(image_shape, kernel_shape, border_mode, subsample, dila
 
 
 def get_conv_gradweights_shape_1axis(image_shape, top_shape, border_mode, subsample, dilation):
-    """Return the length of the kernel along one axis, from the lengths of image and output.
+    """Return the length of the kernel of a convolution along one axis.
 
     Parameters
     ----------
@@ -178,7 +181,7 @@ def get_conv_gradweights_shape_1axis(image_shape, top_shape, border_mode, subsam
     Returns
     -------
     int, scalar variable or None
-        None if an argument is None, and if kernels of several lengths give this output: with strides, and in mode
+        None if an argument is None, or if kernels of several lengths give this output: if there are strides, or in mode
         'half'.
     """
     if None in (image_shape, top_shape, border_mode, subsample, dilation):
@@ -189,7 +192,7 @@ def get_conv_gradweights_shape_1axis(image_shape, top_shape, border_mode, subsam
 
 
 def get_conv_gradinputs_shape_1axis(kernel_shape, top_shape, border_mode, subsample, dilation):
-    """Return the length of the image along one axis, from the lengths of kernel and output.
+    """Return the length of the image of a convolution along one axis.
 
     Parameters
     ----------
@@ -201,7 +204,7 @@ def get_conv_gradinputs_shape_1axis(kernel_shape, top_shape, border_mode, subsam
     Returns
     -------
     int, scalar variable or None
-        None if an argument is None, and with strides: images of several lengths then give this output.
+        None if an argument is None, or if there are strides, because images of several lengths then give this output.
     """
     if None in (kernel_shape, top_shape, border_mode, subsample, dilation) or known(subsample) != 1:
         return None
@@ -209,7 +212,7 @@ def get_conv_gradinputs_shape_1axis(kernel_shape, top_shape, border_mode, subsam
 
 
 def _each_axis(function, first, second, border_mode, subsample, filter_dilation):
-    """Return the lengths along all axes, from a function for one axis."""
+    """Apply a function for one axis to all axes, and return the tuple of the resulting lengths."""
     n = len(subsample)
     dilation = (1,) * n if filter_dilation is None else filter_dilation
     modes = axis_modes(border_mode, n)
@@ -222,19 +225,19 @@ def get_conv_output_shape(image_shape, kernel_shape, border_mode, subsample, fil
     Parameters
     ----------
     image_shape : sequence of ints, scalar variables or None
-        (batch, channels, rows, columns), in three dimensions with depth before rows.
+        (batch, channels, rows, columns). In three dimensions, the depth precedes the rows.
     kernel_shape : sequence of ints, scalar variables or None
-        (filters, channels, rows, columns), in three dimensions with depth before rows. Unshared kernels have the
-        lengths of the output after filters.
+        (filters, channels, rows, columns). In three dimensions, the depth precedes the rows. For unshared kernels, the
+        lengths of the output follow the number of filters.
     border_mode : {'valid', 'half', 'full'}, int, or tuple of ints or pairs of ints
     subsample : sequence of ints or scalar variables
     filter_dilation : sequence of ints or scalar variables, optional
-        Ones by default.
+        The default is 1 along each axis.
 
     Returns
     -------
     tuple of ints, scalar variables or None
-        (batch, filters, rows, columns), in three dimensions with depth before rows.
+        (batch, filters, rows, columns). In three dimensions, the depth precedes the rows.
 
     Examples
     --------
@@ -248,12 +251,12 @@ def get_conv_output_shape(image_shape, kernel_shape, border_mode, subsample, fil
 def get_conv_gradweights_shape(
     image_shape, top_shape, border_mode, subsample, filter_dilation=None, num_groups=1, unshared=False
 ):
-    """Return the shape of the kernels, from the shapes of images and output.
+    """Return the shape of the kernels of a convolution.
 
     Parameters
     ----------
     image_shape, top_shape : sequence of ints, scalar variables or None
-        (batch, channels, rows, columns) of images and output, in three dimensions with depth before rows.
+        (batch, channels, rows, columns) of images and output. In three dimensions, the depth precedes the rows.
     border_mode, subsample, filter_dilation
         See :func:`get_conv_output_shape`.
     num_groups : int
@@ -264,8 +267,9 @@ def get_conv_gradweights_shape(
     Returns
     -------
     tuple of ints, scalar variables or None
-        (filters, channels, rows, columns), in three dimensions with depth before rows. Unshared kernels have the
-        lengths of the output after filters. Lengths that are not determined, with strides and in mode 'half', are None.
+        (filters, channels, rows, columns). In three dimensions, the depth precedes the rows. For unshared kernels, the
+        lengths of the output follow the number of filters. Lengths that are not determined (with strides, and in mode
+        'half') are None.
     """
     n = len(subsample)
     lengths = _each_axis(
@@ -276,15 +280,15 @@ def get_conv_gradweights_shape(
 
 
 def get_conv_gradinputs_shape(kernel_shape, top_shape, border_mode, subsample, filter_dilation=None, num_groups=1):
-    """Return the shape of the images, from the shapes of kernels and output.
+    """Return the shape of the images of a convolution.
 
     Parameters
     ----------
     kernel_shape : sequence of ints, scalar variables or None
-        (filters, channels, rows, columns), in three dimensions with depth before rows. Unshared kernels have the
-        lengths of the output after filters.
+        (filters, channels, rows, columns). In three dimensions, the depth precedes the rows. For unshared kernels, the
+        lengths of the output follow the number of filters.
     top_shape : sequence of ints, scalar variables or None
-        (batch, filters, rows, columns), in three dimensions with depth before rows.
+        (batch, filters, rows, columns). In three dimensions, the depth precedes the rows.
     border_mode, subsample, filter_dilation
         See :func:`get_conv_output_shape`.
     num_groups : int
@@ -292,8 +296,8 @@ def get_conv_gradinputs_shape(kernel_shape, top_shape, border_mode, subsample, f
     Returns
     -------
     tuple of ints, scalar variables or None
-        (batch, channels, rows, columns), in three dimensions with depth before rows. Lengths along axes with strides
-        are None.
+        (batch, channels, rows, columns). In three dimensions, the depth precedes the rows. Lengths along axes with
+        strides are None.
     """
     lengths = _each_axis(
         get_conv_gradinputs_shape_1axis, kernel_shape, top_shape, border_mode, subsample, filter_dilation
@@ -303,7 +307,7 @@ def get_conv_gradinputs_shape(kernel_shape, top_shape, border_mode, subsample, f
 
 
 def check_conv_gradinputs_shape(image_shape, kernel_shape, output_shape, border_mode, subsample, filter_dilation=None):
-    """Return False if a convolution is known to have another output shape.
+    """Return False if the output of a convolution is known to have a shape other than `output_shape`.
 
     Parameters
     ----------
@@ -314,7 +318,7 @@ def check_conv_gradinputs_shape(image_shape, kernel_shape, output_shape, border_
     Returns
     -------
     bool
-        False if lengths contradict each other; True if they agree or are unknown.
+        False if lengths contradict each other. True if they agree or are not known.
     """
     computed = get_conv_output_shape(image_shape, kernel_shape, border_mode, subsample, filter_dilation)
     if len(computed) != len(output_shape):
@@ -334,7 +338,7 @@ def assert_conv_shape(shape):
     Returns
     -------
     tuple
-        The given shape. Variables that are not constant are checked at run time (AssertionError).
+        The given shape. If a length is a variable that is not constant, it is checked at run time (AssertionError).
 
     Raises
     ------

@@ -24,20 +24,20 @@ __all__ = ["bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling", "f
 
 
 def _checked_ratio(ratio):
-    """Return a ratio as a positive int or a scalar variable of integers; raise ValueError for other values."""
+    """Return a ratio as a positive int or a scalar variable of integers. Raise ValueError for other values."""
     if is_int(ratio):
         if ratio < 1:
             raise ValueError("the ratio must be positive, got %s" % ratio)
         return int(ratio)
     if isinstance(ratio, Variable) and ratio.ndim == 0 and ratio.dtype in INTEGERS:
         number = known(ratio)
-        # A variable of a narrow dtype would overflow.
+        # Cast the variable, because products with a narrow dtype would overflow.
         return cast(ratio, "int64") if number is None else _checked_ratio(number)
     raise ValueError("the ratio must be an integer, got %s" % (ratio,))
 
 
 def bilinear_kernel_1D(ratio: int, normalize: bool = True) -> TensorVariable:
-    """Return the kernel that interpolates linearly between elements at a distance of `ratio`: a triangle.
+    """Return the kernel of linear interpolation between elements at a distance of `ratio`: a triangular function.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def bilinear_kernel_1D(ratio: int, normalize: bool = True) -> TensorVariable:
 
 
 def bilinear_kernel_2D(ratio: int, normalize: bool = True) -> TensorVariable:
-    """Return the kernel that interpolates bilinearly between pixels at a distance of `ratio`.
+    """Return the kernel of bilinear interpolation between pixels at a distance of `ratio`.
 
     It is the outer product of :func:`bilinear_kernel_1D` with itself.
 
@@ -84,10 +84,10 @@ def bilinear_kernel_2D(ratio: int, normalize: bool = True) -> TensorVariable:
 
 
 def _neighbours(x, axis):
-    """Return the elements before and after each gap of an axis.
+    """Return the elements before and after each gap between neighboring elements of an axis.
 
-    There is also a gap before the first element, and a gap after the last element. The missing neighbor of such a gap
-    is a copy of the other neighbor.
+    A gap is also added before the first element and after the last element. The missing neighbor of such a gap is a
+    copy of its other neighbor.
     """
     along = lambda *limits: (slice(None),) * axis + (slice(*limits),)
     longer = join(axis, x[along(0, 1)], x, x[along(-1, None)])
@@ -95,16 +95,19 @@ def _neighbours(x, axis):
 
 
 def _cut(length, numerator, denominator):
-    """Return the slice that cuts the result out of an interpolated axis.
+    """Return the slice that selects the result from an interpolated axis.
 
-    Without the step `denominator`, the first pixel would have position ``(numerator - 1) // 2`` in the result.
+    If the step `denominator` were 1, the first pixel would have position ``(numerator - 1) // 2`` in the result.
     """
     start = numerator - (numerator - 1) // 2
     return slice(start, start + length * numerator, denominator)
 
 
 def _interpolated(x, ratios, separately):
-    """Return images whose last two axes are longer by ratios (numerator, denominator)."""
+    """Return images that are enlarged by the ratios (numerator, denominator) of the last two axes.
+
+    If `separately` is True, rows are interpolated before columns. Otherwise, both are interpolated together.
+    """
     batch, channels, rows, columns = (x.shape[i] for i in range(4))
     (n, _), (m, _) = ratios
     # The distances of the positions in a gap from the element before the gap, as fractions of the gap.
@@ -127,7 +130,7 @@ def _interpolated(x, ratios, separately):
 
 
 def _fractions(frac_ratio):
-    """Return the ratios of rows and of columns as pairs of ints in lowest terms; raise ValueError for other values."""
+    """Return the ratios of rows and of columns as pairs of ints in lowest terms. Raise ValueError for other values."""
     if not isinstance(frac_ratio, tuple):
         raise ValueError("frac_ratio must be a tuple, got %s" % (frac_ratio,))
     pairs = frac_ratio if all(isinstance(r, tuple) for r in frac_ratio) else (frac_ratio, frac_ratio)
@@ -144,7 +147,7 @@ def _fractions(frac_ratio):
 
 
 def _images(input):
-    """Return a 4-d tensor of floats; raise ValueError for another rank."""
+    """Return the images as a 4-d tensor of floats. Raise ValueError if they have another rank."""
     input = as_tensor_variable(input)
     if input.ndim != 4:
         raise ValueError("images must be a 4D tensor, got %s" % input.type)
@@ -157,7 +160,7 @@ def frac_bilinear_upsampling(input: TensorLike, frac_ratio: Any) -> TensorVariab
     Parameters
     ----------
     input : (batch, channels, rows, columns) tensor
-    frac_ratio : (numerator, denominator), or two of them for rows and for columns
+    frac_ratio : (numerator, denominator), or a pair of such pairs for rows and for columns
         Positive ints. A ratio below 1 makes images smaller.
 
     Returns
@@ -168,12 +171,12 @@ def frac_bilinear_upsampling(input: TensorLike, frac_ratio: Any) -> TensorVariab
     Raises
     ------
     ValueError
-        For an invalid ratio, and for images that do not have four dimensions.
+        If the ratio is invalid, or if the images do not have four dimensions.
 
     Notes
     -----
-    For a ratio n / d in lowest terms, :func:`bilinear_upsampling` first makes the images n times larger. Then each d-th
-    row and column is taken, beginning with the first.
+    For a ratio n / d in lowest terms, the images are first made n times larger, as by :func:`bilinear_upsampling`. Then
+    each d-th row and column is selected, beginning with the first row and column.
     """
     return _interpolated(_images(input), _fractions(frac_ratio), True)
 
@@ -193,13 +196,13 @@ def bilinear_upsampling(
     input : (batch, channels, rows, columns) tensor
     ratio : int, or scalar variable of integers
         The factor by which rows and columns become longer.
-    frac_ratio : pair of int, or two of them
-        A ratio that is a fraction, in place of `ratio`; see :func:`frac_bilinear_upsampling`.
+    frac_ratio : pair of int, or pair of such pairs
+        A ratio that is a fraction, instead of `ratio`. See :func:`frac_bilinear_upsampling`.
     batch_size, num_input_channels : int, optional
         The first two lengths of `input`, if they are known. A dimension of known length 1 is broadcastable in the
         result.
     use_1D_kernel : bool
-        If True, rows are interpolated before columns, otherwise both together. The results are equal.
+        If True, rows are interpolated before columns. Otherwise, both are interpolated together. The results are equal.
 
     Returns
     -------
@@ -208,7 +211,7 @@ def bilinear_upsampling(
     Raises
     ------
     ValueError
-        If not exactly one ratio is given, or if the ratio is invalid.
+        If both ratios or neither of them are given, or if the ratio is invalid.
 
     Notes
     -----

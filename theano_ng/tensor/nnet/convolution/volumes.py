@@ -1,8 +1,8 @@
-"""Convolutions of volumes under the names of earlier versions, before `conv3d` existed.
+"""Convolutions of volumes, under the names that existed before `conv3d`.
 
 Channels come last, kernels are not flipped, and a bias is added. Volumes have the shape (batch, rows, columns, times,
-channels), kernels have the shape (output channels, rows, columns, times, input channels). The functions call
-:func:`conv3d` and its gradients, with the axes in another order.
+channels). Kernels have the shape (output channels, rows, columns, times, input channels). The functions call
+:func:`conv3d` and its gradients, for which they transpose the axes.
 """
 
 from theano_ng.gof.graph import Variable
@@ -26,7 +26,7 @@ def _channels_last(x):
 
 
 def _strides(d):
-    """Return three strides as ints. They must be numbers or constants, because they are parameters of the Op."""
+    """Return three strides as ints. They must be ints or constants, because they are parameters of the Op."""
     if not isinstance(d, Variable) and len(d) != 3:
         raise ValueError("d must have three strides, got %s" % (d,))
     return tuple(int(get_scalar_constant_value(d[i])) for i in range(3))
@@ -47,7 +47,7 @@ def conv3D(V, W, b, d):
     Returns
     -------
     (batch, output rows, output columns, output times, output channels) tensor
-        The results at all positions where a kernel lies inside the volume.
+        The correlation at all positions where a kernel lies inside the volume.
     """
     out = conv3d(_channels_first(V, "V"), _channels_first(W, "W"), subsample=_strides(d), filter_flip=False)
     return _channels_last(out) + b
@@ -90,7 +90,7 @@ def convTransp3D(W, b, d, H, RShape=None):
         The strides of the :func:`conv3D` that is transposed.
     H : (batch, output rows, output columns, output times, output channels) tensor
     RShape : three integers or integer vector, optional
-        The rows, columns and times of the result. A length that is negative or not given is the smallest length for
+        The rows, columns and times of the result. If a length is negative or not given, it is the smallest length for
         which :func:`conv3D` has an output of the shape of `H`.
 
     Returns
