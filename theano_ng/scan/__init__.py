@@ -33,5 +33,5 @@ __getattr__, __dir__, __all__ = lazy_names(
         # Classic modules.
         "theano_ng.scan": "scan_op=op scan_opt=opt scan_perform_ext=loop scan_utils=utils scan_views=views",
     },
-    modules="checkpoints front gradient groups loop op opt utils views",
+    modules="builder checkpoints gradient groups loop op opt utils views",
 )

@@ -2,6 +2,7 @@
 
 from theano_ng.compile.clone import clone as clone
 from theano_ng.scan import (
+    builder as builder,
     checkpoints as checkpoints,
     gradient as gradient,
     groups as groups,
