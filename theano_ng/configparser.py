@@ -100,7 +100,7 @@ def config_files_from_theanorc():
 
 
 def _read_theanorc():
-    """Return a dict of all flags in the configuration files. A key is the section and the name; [global] is omitted.
+    """Return a dict of all flags in the configuration files. A key is ``section.name``, or ``name`` in [global].
 
     A later file overrides an earlier file. Within a file, the last definition counts. `_file_of` records the file of
     each flag for messages.

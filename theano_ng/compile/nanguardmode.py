@@ -124,7 +124,7 @@ class NanGuardMode(Mode):
     Inputs and constants are checked when a function starts. The outputs of each node are checked after the node. A
     variable ``v`` with ``v.tag.nan_guard_mode_check = False`` is not checked, and neither are its replacements by
     rewrites. Memory that was never written can contain any bits, so the output of AllocEmpty is not checked either.
-    With the tag ``alloc_empty_to_zeros``, it is filled with zeros.
+    In the mode ``mode.including("alloc_empty_to_zeros")``, zeros replace AllocEmpty.
 
     After an error, shared variables have the values that they had before the call: values that are updated in place are
     copied in every call.

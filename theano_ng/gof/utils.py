@@ -175,7 +175,7 @@ def user_stacklevel():
     return level
 
 
-def simple_extract_stack(f=None, limit=None, skips=[]):  # noqa: B006, as documented; only read
+def simple_extract_stack(f=None, limit=None, skips=[]):  # noqa: B006, the documented default; it is never changed
     """Return the current stack as a list of ``(filename, line number, function name, source line)``, innermost last.
 
     Parameters

@@ -57,7 +57,7 @@ def zero_gradient(v):
 
 
 def _gradient_type(v, term):
-    """Return the type of a variable's gradient. The gradient of an integer variable has the dtype of the term."""
+    """Return the type of the gradient of `v`. If `v` is an integer, it has the dtype of the computed gradient, `term`."""
     # Sparse matrices have no broadcastable dimensions.
     pattern = getattr(v.type, "broadcastable", (False,) * term.type.ndim)
     return TensorType(v.type.dtype if is_continuous(v) else term.type.dtype, pattern)

@@ -23,9 +23,9 @@ __all__ = ["scan_checkpoints"]
 
 def scan_checkpoints(
     fn: Callable[..., Any],
-    sequences: Any = [],  # noqa: B006, as documented; only read
+    sequences: Any = [],  # noqa: B006, the documented default; it is never changed
     outputs_info: Any = None,
-    non_sequences: Any = [],  # noqa: B006, as documented; only read
+    non_sequences: Any = [],  # noqa: B006, the documented default; it is never changed
     name: str = "checkpointscan_fn",
     n_steps: IntLike | None = None,
     save_every_N: int = 10,

@@ -105,9 +105,9 @@ _FUNCTIONS = {
 
 
 def log_of_factors(found, v):
-    """Return the sum of the logarithms of the elements of `Factors`.
+    """Return the logarithm of a product of `Factors`: the sum of the logarithms of the constant and the factors.
 
-    Return None if the product is not positive, or if a logarithm cannot be computed in the dtype of `v`.
+    Return None if the constant is not positive, or if the logarithm of a factor cannot be computed in the dtype of `v`.
     """
     if not found.constant > 0 or v.dtype == "float16" and any(f.function == T.erfc for f in found.factors):
         return None

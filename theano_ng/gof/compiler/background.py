@@ -286,7 +286,7 @@ class Background:
         with self._lock:
             done = [job for job in list(self._jobs) if self._is_over(job)]
             for job in done:
-                self._jobs.remove(job)  # remove the first entry only: the job may have been started again
+                self._jobs.remove(job)  # the first entry only: `_is_over` may have appended the job again, to retry it
             if done or not self._jobs:  # jobs are queued, and none runs, if memory ran out in `_start`
                 self._start()
             if not self._jobs and not self._queue:

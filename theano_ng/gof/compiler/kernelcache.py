@@ -188,7 +188,7 @@ class KernelCache:
         self._units.add(path)
         if not known and time.time() - modified > STALE:
             try:
-                os.utime(path)  # the cache is cleaned by the time of the last use, with a precision of a day
+                os.utime(path)  # units are deleted by their modification time: set it at most once a day
             except OSError:
                 pass
         return True

@@ -45,8 +45,8 @@ struct TYPED(pass) {
     int64_t linear;           /* number of pixels of the frame from the first output to the last */
     const struct TYPED(pass) *pair;     /* the pass of the adjacent outputs, computed together with this pass */
     int64_t chunks;           /* number of chunks of filters, which are computed one after the other */
-    struct tiling whole, rest;      /* tiles for a unit of `images` images; tiles for the unit of the remaining
-                                     * images */
+    /* whole: tiles of a unit (see below) of job->images images; rest: tiles of the last unit, if it has fewer images */
+    struct tiling whole, rest;
 };
 
 struct TYPED(job) {
@@ -65,7 +65,7 @@ struct TYPED(job) {
     int64_t all_weights, by_group, by_filter, by_channel, taps;
     const npy_intp *consecutive;                    /* offsets of the lines of a packed block */
     REAL *frames, *work;                            /* memory of the first thread */
-    npy_intp *at;                                   /* [threads][pixels of a block of tiles] offsets of the pixels */
+    npy_intp *at;                                   /* [threads][pixels of a block of tiles] offsets in the frames */
     int64_t frame_size, work_size;                  /* elements of this memory for each thread */
     int64_t to_group;                               /* elements of `to` in each group */
     /* If scattered: `filters` is filters times taps. With tap t, pixel p contributes to output scale * p + shift +

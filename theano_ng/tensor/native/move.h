@@ -158,7 +158,7 @@ typedef struct {
     npy_intp itemsize, length;
     move_fn move;     /* moves items or rows at all positions; NULL: each position is moved by `rest` */
     inc_row_fn add;   /* adds a row; NULL: rows are copied */
-    npy_intp at_once; /* number of positions that are moved for each position of `outer` */
+    npy_intp at_once; /* maximum number of positions in a call of `move`; `outer`: the loops around this call */
     StridedPlan rest, outer;
 } Mover;
 

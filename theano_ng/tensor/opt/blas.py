@@ -686,17 +686,26 @@ def use_c_ger():
 
 @rule((gemm(z, inputs), gemm_inplace(own_memory(z), inputs)), inplace=True)
 def local_inplace_gemm():
-    """gemm_no_inplace(exp(A), a, B, C, b)  ->  gemm_inplace(exp(A), a, B, C, b)"""
+    """Let Gemm overwrite its first input. The inputs of a function are protected, so the example uses exp.
+
+    gemm_no_inplace(exp(A), a, B, C, b)  ->  gemm_inplace(exp(A), a, B, C, b)
+    """
 
 
 @rule((gemv(z, inputs), gemv_inplace(own_memory(z), inputs)), inplace=True)
 def local_inplace_gemv():
-    """gemv_no_inplace(exp(x), a, A, y, b)  ->  gemv_inplace(exp(x), a, A, y, b)"""
+    """Let Gemv overwrite its first input. The inputs of a function are protected, so the example uses exp.
+
+    gemv_no_inplace(exp(x), a, A, y, b)  ->  gemv_inplace(exp(x), a, A, y, b)
+    """
 
 
 @rule((ger(z, inputs), ger_inplace(own_memory(z), inputs)), inplace=True)
 def local_inplace_ger():
-    """ger(exp(A), a, x, y)  ->  ger_destructive(exp(A), a, x, y)"""
+    """Let Ger overwrite its first input. The inputs of a function are protected, so the example uses exp.
+
+    ger(exp(A), a, x, y)  ->  ger_destructive(exp(A), a, x, y)
+    """
 
 
 @rule((cgemv(z, inputs), cgemv_inplace(own_memory(z), inputs)), inplace=True)

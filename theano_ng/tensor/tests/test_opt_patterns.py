@@ -304,7 +304,9 @@ class TestComputed(unittest.TestCase):
         self.assertFalse(made.transform(new.owner))
 
     def test_unknown_parameters(self):
-        self.assertRaisesRegex(ValueError, r"\['z'\], which exp\(x\)", of_rows, (exp(x), lambda z: z))
+        self.assertRaisesRegex(
+            ValueError, r"\['z'\], which are not names of the pattern exp\(x\)", of_rows, (exp(x), lambda z: z)
+        )
 
     def test_dtype_of_the_result(self):
         i = T.ivector("i")
