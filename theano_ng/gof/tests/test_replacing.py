@@ -46,7 +46,7 @@ from theano_ng.configdefaults import config
 
 def fresh():
     # as in another process
-    for module in (theano.gof.kernelcache, theano.gof.modulecache):
+    for module in (theano.gof.compiler.kernelcache, theano.gof.compiler.modulecache):
         module._caches.clear()
 
 x = T.dvector("x")

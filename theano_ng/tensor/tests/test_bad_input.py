@@ -11,7 +11,8 @@ import numpy as np
 import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.compile.mode import Mode
-from theano_ng.tensor import extra_ops, joining, nnet
+from theano_ng.tensor import extra_ops, nnet
+from theano_ng.tensor.shaping import joining
 
 # This many float64 exceed the address space, so the allocation fails even on systems that overcommit memory.
 HUGE = 2**45

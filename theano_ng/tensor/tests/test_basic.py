@@ -9,7 +9,9 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.native import make_native_thunk
-from theano_ng.tensor import basic, creation, extra_ops, selecting
+from theano_ng.tensor import basic, extra_ops
+from theano_ng.tensor.indexing import selecting
+from theano_ng.tensor.shaping import creation
 
 # This module is the documented home of the names below.
 from theano_ng.tensor.tests.make_tester import check_floatX, copymod, inplace_func, makeBroadcastTester, makeTester  # noqa: F401, names of this module
@@ -488,7 +490,7 @@ class TestElementwise(unittest.TestCase):
         assert str(T.exp) == "Elemwise{exp,no_inplace}"
         assert T.fill is T.second and T.where is T.switch
         assert pickle.loads(pickle.dumps(T.exp)) == T.exp
-        assert T.exp.__doc__.startswith("e ** a")
+        assert T.exp.__doc__.startswith("Return e ** a")
 
 
 class TestTransfer(unittest.TestCase):

@@ -10,7 +10,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import function
 from theano_ng.gof.native import make_native_thunk
-from theano_ng.tensor import blas, blas_ops
+from theano_ng.tensor import blas
 from theano_ng.tensor.blas import ops, table
 from theano_ng.tensor.opt import blas as opt
 from theano_ng.tests.test_bad_input import run_python
@@ -662,7 +662,7 @@ class GemvFloat32(BaseGemv, unittest.TestCase):
 
 class CGemvFloat64(BaseGemv, unittest.TestCase):
     mode = theano.compile.get_default_mode().including("fast_run", "c_blas")
-    gemv, gemv_inplace = blas_ops.cgemv_no_inplace, blas_ops.cgemv_inplace
+    gemv, gemv_inplace = ops.cgemv_no_inplace, ops.cgemv_inplace
 
 
 class TestBlasStrides(unittest.TestCase):
