@@ -35,7 +35,7 @@ def map_variables(
         and results, operands first. If an operand of a variable was replaced, the argument is a copy of the variable
         with the same name and tag. The function is also called for the variables inside loops and Ops made from graphs,
         except for their inputs. A replacement inside an Op may depend on variables outside, which become further inputs
-        of the Op. It may depend on the variables from which an :class:`OpFromGraph` was made, too; they represent its
+        of the Op. It may depend on the variables from which an `OpFromGraph` was made, too; they represent its
         inputs.
     graphs : iterable of Variable
     additional_inputs : iterable of Variable
