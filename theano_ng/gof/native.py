@@ -26,6 +26,9 @@ _registered = {}
 # The parameter for the address of a program, which a kernel reads if it is an interpreter.
 PROGRAM = "program"
 
+# The parameter for the address of a kernel, in the rows of a table. Rows without this parameter contain no kernels.
+KERNEL = "kernel"
+
 
 class Kernel(NamedTuple):
     """A C function that depends on the graph: an inner loop that uses no Python header.
@@ -220,10 +223,9 @@ class NativeCode:
         """
         yield self.params, 0
         record = native_function(self.function).record
-        for name, rows in self.params.items():
-            if record.row is not None and name == record.tail:
-                for i, row in enumerate(rows):
-                    yield row, record.offsets[name] + i * record.row.size
+        if record.row is not None and KERNEL in record.row.offsets:
+            for i, row in enumerate(self.params[record.tail]):
+                yield row, record.offsets[record.tail] + i * record.row.size
 
     @property
     def kernels(self):
