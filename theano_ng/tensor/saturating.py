@@ -191,17 +191,24 @@ def _read_pow(node, reader):
 
 
 def _read_product(node, reader):
-    return _product(node, [_factor(i, node, reader) for i in node.inputs])
+    parts = []
+    for i in node.inputs:
+        part = _factor(i, node, reader)
+        if part is None:
+            return None
+        parts.append(part)
+    return _product(parts)
 
 
 def _read_quotient(node, reader):
-    above, below = (_factor(i, node, reader) for i in node.inputs)
-    return _product(node, [above, _to_power(below, -1)])
+    # Read the denominator first. In a chain of quotients the numerator is the rest of the chain, and a denominator that
+    # cannot be read makes reading the chain unnecessary.
+    below = _to_power(_factor(node.inputs[1], node, reader), -1)
+    above = None if below is None else _factor(node.inputs[0], node, reader)
+    return None if above is None else _product([above, below])
 
 
-def _product(node, parts):
-    if any(p is None for p in parts):
-        return None
+def _product(parts):
     constant = 1.0
     for part in parts:
         constant *= part.constant
