@@ -751,6 +751,20 @@ def reshapes_in_a_row(steps):
 
 
 @family
+def chains_with_many_clients(steps):
+    """Build chains of views, each of whose nodes is used again."""
+    x, s = T.dvector("x"), T.dscalar("s")
+    slices = rows = x
+    filled, cost = s, 0
+    for i in range(steps):
+        slices = slices[1:]
+        rows = rows.reshape((-1,)) if rows.ndim == 2 else rows.reshape((2, -1))
+        filled = T.alloc(filled, i + 2, *filled.shape)[0]
+        cost = cost + slices.sum() * T.exp(rows).sum() * T.exp(filled).sum()
+    return [x, s], [], cost
+
+
+@family
 def mixture_densities(steps):
     x, m, s = T.dvector("x"), T.dvector("m"), T.dvector("s")
     cost = 0

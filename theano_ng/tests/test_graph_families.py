@@ -5,6 +5,7 @@ import unittest
 import numpy as np
 
 import theano_ng
+import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.tests.graph_families import FAMILIES, build
@@ -44,6 +45,31 @@ class TestNumbers(unittest.TestCase):
                 ]
                 for got, want in zip(after(*given), before(*given)):
                     np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-10)
+
+    def test_long_chains(self):
+        # The rewriting of a long chain ends. If it gives up, it raises an error here.
+        x, n = T.dvector("x"), T.lscalar("n")
+        links = {
+            "slices": lambda h: h[1:],
+            "reshapes": lambda h: h.reshape((-1,)) if h.ndim == 2 else h.reshape((2, -1)),
+            "reversed": lambda h: h[::-1],
+            "allocs": lambda h: T.alloc(h, n, h.shape[0])[0],
+            "casts": lambda h: T.cast(h, "float64" if h.dtype == "float32" else "float32"),
+            "sums": lambda h: 1 - h,
+            "products": lambda h: 2 * h,
+        }
+        for name, link in links.items():
+            with self.subTest(name):
+                chain = [x]
+                for _ in range(60):
+                    chain.append(link(chain[-1]))
+                given = self.rng.randint(-9, 9, size=64).astype("float64")
+                after, before = [
+                    theano_ng.function([x, n], chain[1:], mode=mode, on_unused_input="ignore")
+                    for mode in (Mode("py", "fast_run"), Mode("py", None))
+                ]
+                for got, want in zip(after(given, 2), before(given, 2)):
+                    np.testing.assert_array_equal(got, want)
 
 
 if __name__ == "__main__":

@@ -197,24 +197,40 @@ def local_canonicalize_alloc(node):
 @register_stabilize
 @register_canonicalize
 @rule(filled(filled(x, Rest("inner_sizes")), sizes))
-def local_merge_alloc(x, inner_sizes, sizes, node, out):
-    """Merge two consecutive Allocs.
+def local_merge_alloc(sizes, node, out):
+    """Merge consecutive Allocs.
 
     alloc(alloc(s, n), j, n)  ->  alloc(s, j, n)          [canonicalize, stabilize, specialize, fast_run]
     alloc(alloc(s, j, 1, n), j, i, n)  ->  alloc(s, j, i, n)
 
     If the lengths are not known to be equal, an assertion replaces the error of the outer Alloc.
     """
-    inner, sizes = node.inputs[0], list(sizes)
+    x, merged = node.inputs[0], list(sizes)
+    while x.owner is not None and isinstance(x.owner.op, Alloc):
+        inner, *inner_sizes = x.owner.inputs
+        both = _lengths_of_both(x, inner_sizes, merged)
+        if both is None:
+            break
+        x, merged = inner, both
+    if x is node.inputs[0]:
+        return None
+    return fitted(T.alloc(x, *merged), out)
+
+
+def _lengths_of_both(inner, inner_sizes, sizes):
+    """Return the lengths of an Alloc of another Alloc, with the assertion that makes the inner Alloc unnecessary.
+
+    Return None if an assertion is necessary and the inner Alloc is computed anyway.
+    """
+    sizes = list(sizes)
     first = len(sizes) - len(inner_sizes)
-    for i, (flag, size) in enumerate(zip(inner.broadcastable, inner_sizes)):
-        outer = sizes[first + i]
-        if flag or same_length(size, outer):
+    for i, (flag, size) in enumerate(zip(inner.broadcastable, inner_sizes), first):
+        if flag or same_length(size, sizes[i]):
             continue
         if len(inner.clients) > 1:
-            return None  # The inner Alloc is computed anyway.
-        sizes[first + i] = assert_op(outer, T.or_(T.eq(size, outer), T.eq(size, 1)))
-    return fitted(T.alloc(x, *sizes), out)
+            return None
+        sizes[i] = assert_op(sizes[i], T.or_(T.eq(size, sizes[i]), T.eq(size, 1)))
+    return sizes
 
 
 @rule(undefined(sizes))

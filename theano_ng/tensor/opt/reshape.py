@@ -21,7 +21,7 @@ reshaped, shuffled = terms(Reshape, DimShuffle)
 
 
 def local_reshape_chain(op):
-    """Make the rule that merges two consecutive nodes of an Op class.
+    """Make the rule that merges consecutive nodes of an Op class.
 
     Parameters
     ----------
@@ -34,14 +34,17 @@ def local_reshape_chain(op):
         The rule, whose name is ``local_reshape_chain``.
     """
 
-    (reshaped,) = terms(op)
+    merged_op = op
+    (reshaped,) = terms(merged_op)
 
     @rule(reshaped(reshaped(x, y), shape))
     def local_reshape_chain(op, x, shape, node):
-        """Merge two consecutive reshapes.
+        """Merge consecutive reshapes.
 
         A.reshape((9,)).reshape((3, 3))  ->  A.reshape((3, 3))          [canonicalize, fast_run]
         """
+        while x.owner is not None and isinstance(x.owner.op, merged_op):
+            x = x.owner.inputs[0]
         return copy_stack_trace(node.inputs[0], op(x, shape))
 
     return local_reshape_chain

@@ -685,21 +685,48 @@ def _merged_without_lengths(first, second):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_merge(node):
-    """Merge two consecutive indexings.
+    """Merge consecutive indexings.
 
     x[2:][1:5]  ->  x[3:7]          [canonicalize, specialize, fast_run]
     A[:, i][0]  ->  A[0, i]
     alloc(s, 3)[::-1][1:]  ->  alloc(s, 3)[-2::-1]
 
     The rule does not apply if the merged index needs arithmetic at run time, because two views are cheaper.
+
+    A chain of indexings is merged from its inner end, and all its nodes are replaced together. If each node were merged
+    when it is visited, the work would be quadratic in the length of a chain whose nodes all have several clients.
     """
-    u, out = node.inputs[0], node.outputs[0]
-    if u.owner is None or not isinstance(u.owner.op, Subtensor):
-        return False
-    x = u.owner.inputs[0]
-    index1, index2 = node_index(u.owner), node_index(node)
+    chain = [node]
+    while (below := chain[-1].inputs[0].owner) is not None and isinstance(below.op, Subtensor):
+        if _merged_index(below.inputs[0], node_index(below), node_index(chain[-1]), node.fgraph) is None:
+            break
+        chain.append(below)
+    innermost = chain.pop()
+    x, index = innermost.inputs[0], node_index(innermost)
+    inner, replacements = innermost.outputs[0], {}
+    for outer in reversed(chain):
+        out = outer.outputs[0]
+        index = _merged_index(x, index, node_index(outer), node.fgraph)
+        if index is None:
+            break
+        new = subtensor_of(x, index)
+        if new.type != out.type:
+            fit = fitted(new, out) if new.dtype == out.dtype and new.ndim == out.ndim else None
+            if not fit:
+                break
+            (new,) = fit
+        copy_stack_trace([inner, out], new)
+        replacements[out] = inner = new
+    return replacements or False
+
+
+def _merged_index(x, index1, index2, fgraph):
+    """Return the index for which ``x[index]`` is ``x[index1][index2]``.
+
+    Return None if it needs arithmetic at run time, or if the indexing raises an error.
+    """
     if any(map(_has_step_zero, (*index1, *index2))):
-        return False  # The node raises an error at run time.
+        return None
     merged, place = [], 0
     for dim, first in enumerate(index1):
         if not isinstance(first, slice):
@@ -712,25 +739,19 @@ def local_subtensor_merge(node):
         result = _merged_without_lengths(first, second)
         if result is None:
             if not _only_integers(first, second):
-                return False
-            len1 = constant_value(lengths(x, node.fgraph)[dim], only_process_constants=True)
+                return None
+            len1 = constant_value(lengths(x, fgraph)[dim], only_process_constants=True)
             if len1 is None:
-                return False
+                return None
             len2 = len(range(*first.indices(int(len1))))
             if not isinstance(second, slice) and not -len2 <= second < len2:
-                return False  # The node raises an error at run time.
+                return None
             result = known_index(merge_two_slices(first, int(len1), second, len2))
         if not _fits_index(result):
-            return False  # for example the step of x[::2 ** 40][::2 ** 40]
+            return None  # for example the step of x[::2 ** 40][::2 ** 40]
         merged.append(result)
         place += 1
-    merged += index2[place:]
-    new = subtensor_of(x, merged)
-    if new.type != out.type:
-        fit = fitted(new, out) if new.dtype == out.dtype and new.ndim == out.ndim else None
-        return fit or False
-    copy_stack_trace([u, out], new)
-    return [new]
+    return merged + index2[place:]
 
 
 def _fields(entry):

@@ -2,6 +2,7 @@
 
 import itertools
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from theano_ng.gof.optdb import Query
 from theano_ng.tensor import inplace
 from theano_ng.tensor.opt import merge_two_slices, subtensor
 from theano_ng.tensor.opt.shape import ShapeFeature
-from theano_ng.tensor.opt.subtensor import _known_element
+from theano_ng.tensor.opt.subtensor import _known_element, subtensor_of
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
 QUERY = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
@@ -355,10 +356,41 @@ class TestMerge(RewriteCase):
             new = subtensor.local_subtensor_merge.transform(out.owner)
             wanted = _at(np.arange(7.0)[first], second)
             if wanted is None:
-                self.assertRaises(IndexError, theano_ng.function([], (new or [out])[0], mode=plain))
+                self.assertRaises(IndexError, theano_ng.function([], new[out] if new else out, mode=plain))
                 continue
-            self.assertEqual(theano_ng.function([], new[0], mode=plain)().tolist(), wanted, (first, second))
-            self.assertFalse(new[0].owner and new[0].owner.inputs[0].owner, (first, second))
+            self.assertEqual(theano_ng.function([], new[out], mode=plain)().tolist(), wanted, (first, second))
+            self.assertFalse(new[out].owner and new[out].owner.inputs[0].owner, (first, second))
+
+    def test_chains(self):
+        """All indexings of a chain are replaced together, from its inner end, up to the first that cannot be merged."""
+        x, k = T.dvector("x"), T.iscalar("k")
+        chain = [x]
+        for start in (1, 2, k, 3, 4, 5):
+            chain.append(chain[-1][start:])
+        FunctionGraph([x, k], chain[1:], clone=False)
+        self.assertEqual(list(subtensor.local_subtensor_merge.transform(chain[2].owner)), [chain[2]])
+        self.assertFalse(subtensor.local_subtensor_merge.transform(chain[4].owner))
+        new = subtensor.local_subtensor_merge.transform(chain[6].owner)
+        self.assertEqual(list(new), chain[5:])
+        for k_value in (0, 2):
+            given = dict(zip((x, k), (np.arange(20.0), k_value)))
+            for out, replaced in new.items():
+                self.assertIs(replaced.owner.inputs[0], chain[3])
+                self.assertEqual(replaced.eval(given).tolist(), out.eval(given).tolist())
+
+    def test_a_chain_is_merged_with_few_replacements(self):
+        x = T.dvector("x")
+        chain = [x]
+        for _ in range(30):
+            chain.append(chain[-1][1:])
+        merges = []
+        with mock.patch.object(
+            subtensor, "subtensor_of", side_effect=lambda *args: merges.append(args) or subtensor_of(*args)
+        ):
+            f = theano_ng.function([x], chain[1:], mode=Mode("py", QUERY))
+        self.assertLessEqual(len(merges), 60)
+        for n, value in enumerate(f(np.arange(40.0)), 1):
+            self.assertEqual(value.tolist(), list(range(n, 40)))
 
     def test_without_lengths(self):
         # A merge without known lengths is right for every length, with the same errors.
