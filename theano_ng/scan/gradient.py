@@ -12,7 +12,7 @@ from theano_ng.scan.utils import values_afterwards
 from theano_ng.tensor.basic import minimum
 from theano_ng.tensor.constant import constant
 from theano_ng.tensor.elemwise.functions import add, cast
-from theano_ng.tensor.opt.lengths import Lengths
+from theano_ng.tensor.shaping.lengths import Lengths
 
 __all__ = ["Derivatives"]
 

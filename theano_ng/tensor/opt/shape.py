@@ -20,11 +20,11 @@ from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.indexing.subtensor import Subtensor
-from theano_ng.tensor.opt.lengths import Lengths
 from theano_ng.tensor.opt.patterns import names, rule, terms
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import MakeVector
+from theano_ng.tensor.shaping.lengths import Lengths
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar, tensor_from_scalar
 
 _LENGTHS = {}

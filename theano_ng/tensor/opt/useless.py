@@ -16,7 +16,6 @@ from theano_ng.tensor.opt.common import (
     inputs_of,
     rule_result,
 )
-from theano_ng.tensor.opt.lengths import is_length
 from theano_ng.tensor.opt.patterns import elementwise, names, restricted, rule
 from theano_ng.tensor.opt.registration import (
     ignores_nonfinite,
@@ -24,6 +23,7 @@ from theano_ng.tensor.opt.registration import (
     register_specialize,
     register_stabilize,
 )
+from theano_ng.tensor.shaping.lengths import is_length
 
 x, y = names("x", "y")
 Add, And, Cast, Eq, Identity, Mul, Neq, Or, Xor = elementwise(

@@ -5,6 +5,7 @@
 `allocation`    arrays of a given shape, filled with a value or uninitialized
 `reshaping`     reshape and flatten, new and swapped dimensions, broadcast patterns
 `joining`       join, split, stack, tile, roll
+`lengths`       a table of equal lengths
 ==============  ======================================================================
 """
 

@@ -8,8 +8,8 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import io_toposort
-from theano_ng.tensor.opt.lengths import MAX_TERMS, Lengths
 from theano_ng.tensor.opt.shape import ShapeFeature
+from theano_ng.tensor.shaping.lengths import MAX_TERMS, Lengths
 
 
 def printed(v):

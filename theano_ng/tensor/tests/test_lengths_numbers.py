@@ -8,7 +8,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
-from theano_ng.tensor.opt.lengths import Lengths
+from theano_ng.tensor.shaping.lengths import Lengths
 
 LENGTHS = [(0, 0, -2), (1, 0, 0), (0, 3, 1), (2, 2, -1), (4, 1, 3), (3, 5, 7)]
 

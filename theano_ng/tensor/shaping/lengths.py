@@ -5,8 +5,8 @@ A length is compared as a linear form: a constant plus a sum of terms with integ
 
 from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
-from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import constant
+from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
 
