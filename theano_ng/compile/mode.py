@@ -299,6 +299,13 @@ class Mode:
             return optdb.query(self._optimizer)
         return self._optimizer
 
+    def selects(self, name):
+        """Return True if the optimizer contains the optimization `name`. If possible, this builds no optimizer."""
+        if isinstance(self._optimizer, Query):
+            return optdb.selects(name, self._optimizer)
+        steps = self._optimizer if isinstance(self._optimizer, list) else [self._optimizer]
+        return any(step.name == name for step in steps)
+
     def get_linker_optimizer(self, linker, optimizer):
         """Return the linker and the optimizer for names. Objects are returned unchanged.
 

@@ -32,7 +32,7 @@ Results of queries from an older generation are stale, because databases contain
 _loaders = []
 
 
-def register_loader(module):
+def register_loader(module, *names):
     """Register a module that is imported before the first query of any database, or when a name is not found in it.
 
     Rewriting rules live in higher layers. Their modules take time to import, and are not needed before a function is
@@ -42,8 +42,11 @@ def register_loader(module):
     ----------
     module : str
         The path of the module.
+    *names : str
+        Names that the module registers and that `DB.selects` has to find. Without them, `DB.selects` does not import the
+        module.
     """
-    _loaders.append(module)
+    _loaders.append((module, names))
 
 
 def load():
@@ -51,7 +54,7 @@ def load():
     if not _loaders:
         return
     while _loaders:
-        importlib.import_module(_loaders.pop(0))
+        importlib.import_module(_loaders.pop(0)[0])
     if hasattr(gc, "freeze") and gc.get_freeze_count() == 0:
         # All objects so far are long-lived. freeze and unfreeze move them to the oldest generation without a
         # collection.
@@ -212,6 +215,22 @@ class DB:
 
         A database is replaced by the result of its query.
         """
+        return self._expanded(self._selected(q), q)
+
+    @staticmethod
+    def _expanded(selected, q):
+        """Return a list of objects, in which each database is replaced by the result of its query."""
+        result = []
+        for obj in selected:
+            if isinstance(obj, DB):
+                replacement = obj.query(q.subquery.get(obj.name, q))
+                replacement.name = obj.name
+                obj = replacement
+            result.append(obj)
+        return result
+
+    def _selected(self, q):
+        """Return the objects that a query selects, in the order of registration."""
         if not isinstance(q, Query):
             raise TypeError("Expected a Query.", q)
         chosen = set()
@@ -225,17 +244,22 @@ class DB:
             excluded.add("cxx_only")
         for tag in excluded:
             chosen.difference_update(self._table.get(tag, ()))
-        result = []
-        for obj in sorted(chosen, key=self._order.__getitem__):
-            if isinstance(obj, DB):
-                sub = q.subquery.get(obj.name, q)
-                if not sub:
-                    continue
-                replacement = obj.query(sub)
-                replacement.name = obj.name
-                obj = replacement
-            result.append(obj)
-        return result
+        # A query for a database within this one can be None. This excludes the database.
+        chosen = [obj for obj in chosen if not isinstance(obj, DB) or q.subquery.get(obj.name, q)]
+        return sorted(chosen, key=self._order.__getitem__)
+
+    def selects(self, name, q):
+        """Return True if a query selects the optimization `name`. No optimizer is built.
+
+        Parameters
+        ----------
+        name : str
+            A name that is registered, or a name that was passed to `register_loader`.
+        q : Query
+        """
+        if any(name in names for _, names in _loaders):
+            load()
+        return name in self._names and self._one(name) in self._selected(q)
 
     def _build(self, q):
         """Build the optimizer for a query."""
@@ -425,8 +449,8 @@ class EquilibriumDB(DB):
         super().__init__()
         self.ignore_newtrees = ignore_newtrees
         self.tracks_on_change_inputs = tracks_on_change_inputs
-        self.__final__ = {}
-        self.__cleanup__ = {}
+        self.__final__ = set()
+        self.__cleanup__ = set()
 
     def register(self, name, obj, *tags, **kwtags):
         """Register a rule or an optimizer; see `DB.register`.
@@ -443,14 +467,16 @@ class EquilibriumDB(DB):
         if final_opt and cleanup:
             raise ValueError("an optimization can be final_opt or cleanup, not both", name)
         super().register(name, obj, *tags, **kwtags)
-        self.__final__[name] = final_opt
-        self.__cleanup__[name] = cleanup
+        if final_opt:
+            self.__final__.add(name)
+        if cleanup:
+            self.__cleanup__.add(name)
 
     def _build(self, q):
         opts = self.__query__(q)
-        final_opts = [o for o in opts if self.__final__.get(o.name)]
-        cleanup_opts = [o for o in opts if self.__cleanup__.get(o.name)]
-        others = [o for o in opts if not self.__final__.get(o.name) and not self.__cleanup__.get(o.name)]
+        final_opts = [o for o in opts if o.name in self.__final__]
+        cleanup_opts = [o for o in opts if o.name in self.__cleanup__]
+        others = [o for o in opts if o.name not in self.__final__ and o.name not in self.__cleanup__]
         ret = rewriting.EquilibriumOptimizer(
             others,
             max_use_ratio=config.optdb.max_use_ratio,
@@ -504,23 +530,27 @@ class SequenceDB(DB):
         return copy.copy(super().query(*tags, **kwtags))
 
     def _build(self, q):
-        cutoff = min(q.position_cutoff, config.optdb.position_cutoff)
         rows = [(self.__position__[o.name], o.name, o) for o in self.__query__(q)]
         for obj, position in q.extra_optimizations:
-            rows.append((position, getattr(obj, "name", None) or str(obj), obj))
-        rows = [row for row in rows if row[0] < cutoff]
+            if position < self._cutoff(q):
+                rows.append((position, getattr(obj, "name", None) or str(obj), obj))
         rows.sort(key=lambda row: row[:2])
         ret = self.seq_opt([row[2] for row in rows], failure_callback=self.failure_callback)
         ret.name = q.name or self.name
         return ret
 
+    @staticmethod
+    def _cutoff(q):
+        return min(q.position_cutoff, config.optdb.position_cutoff)
+
+    def _selected(self, q):
+        cutoff = self._cutoff(q)
+        return [obj for obj in super()._selected(q) if self.__position__[obj.name] < cutoff]
+
     def __query__(self, q):
-        if q.extra_optimizations or q.position_cutoff != math.inf:
-            # Positions refer to this sequence only, so queries of contained databases do not use the cutoff and the
-            # extra optimizers.
-            inner = Query(q.include, q.require, q.exclude, q.subquery)
-            return super().__query__(inner)
-        return super().__query__(q)
+        # Positions refer to this sequence only, so queries of contained databases do not use the cutoff and the extra
+        # optimizers.
+        return self._expanded(self._selected(q), Query(q.include, q.require, q.exclude, q.subquery))
 
     def print_summary(self, stream=sys.stdout):
         load()

@@ -5,6 +5,7 @@ rewriting depends on nothing but the graph. The test considers the class itself:
 package does not belong to the package.
 """
 
+import functools
 import sys
 
 _PACKAGE = __name__.split(".")[0] + "."
@@ -24,6 +25,7 @@ def is_from_package(thing):
     return _is_own_module(getattr(thing, "__module__", None))
 
 
+@functools.lru_cache(None)
 def _is_own_module(name):
     name = (name or "") + "."
     return name.startswith(_PACKAGE) and ".tests." not in name
@@ -39,7 +41,11 @@ def is_registered_by_package():
     -------
     bool
     """
-    frame = sys._getframe(1)
-    while frame.f_globals.get("REGISTERS_FOR_CALLERS") and frame.f_code.co_name != "<module>":
+    frame, skipped = sys._getframe(1), None
+    while frame.f_code.co_name != "<module>":
+        if frame.f_globals is not skipped:
+            if not frame.f_globals.get("REGISTERS_FOR_CALLERS"):
+                break
+            skipped = frame.f_globals
         frame = frame.f_back
     return _is_own_module(frame.f_globals.get("__name__"))

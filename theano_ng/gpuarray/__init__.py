@@ -38,7 +38,7 @@ __all__ = [
     "use",
 ]
 
-register_loader("theano_ng.gpuarray.opt")
+register_loader("theano_ng.gpuarray.opt", "gpuarray_opt")
 
 _find, __dir__, _ = lazy_names(
     __name__,

@@ -68,7 +68,7 @@ class StepGraph(InnerGraph):
         return self.makers[key]
 
     def _make_maker(self, mode, profile):
-        moves = any(rule.name == "gpuarray_opt" for rule in mode.optimizer)
+        moves = mode.selects("gpuarray_opt")
         if self.arguments["gpua"] and not moves:
             mode = mode.including("gpuarray")
         elif moves and not self.arguments["gpua"]:

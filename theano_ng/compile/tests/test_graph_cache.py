@@ -83,11 +83,16 @@ class TestSecondProcess(unittest.TestCase):
 import json, sys
 import theano_ng as theano
 x = theano.tensor.dvector()
-theano.function([x], x + 1)
+theano.function([x], %s)([2.0])
 print(json.dumps("theano_ng.tensor.opt" in sys.modules))
 """
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            self.assertEqual([run_process(folder, 0, code=code) for _ in range(2)], [True, False])
+        for output in (
+            "x + 1",
+            "theano.scan(lambda s: s * x, outputs_info=[x], n_steps=3)[0][-1]",
+            "theano.gradient.jacobian(x ** 2, x)",
+        ):
+            with self.subTest(output=output), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                self.assertEqual([run_process(folder, 0, code=code % output) for _ in range(2)], [True, False])
 
     def test_rules_of_users_are_never_passed_over(self):
         code = """

@@ -87,6 +87,27 @@ class TestMode(unittest.TestCase):
         )
         self.assertRaises(TypeError, Mode("py", gof.MergeOptimizer()).including, "fast_run")
 
+    def test_selects(self):
+        """A mode selects a step if it is in its optimizer. The optimizer can be built from names, or be an object."""
+        base = Mode("py", "fast_run")
+        for mode in (
+            base,
+            base.excluding("fusion"),
+            base.including("gpuarray"),
+            base.requiring("merge"),
+            Mode("py", None),
+            Mode("py", base.optimizer),
+            Mode("py", gof.SeqOptimizer(gof.MergeOptimizer())),
+        ):
+            found = {step.name for step in mode.optimizer}
+            for name in ("merge1", "elemwise_fusion", "gpuarray_opt", "MergeOptimizer", "unknown"):
+                with self.subTest(mode=str(mode), name=name):
+                    self.assertEqual(mode.selects(name), name in found)
+        single = gof.MergeOptimizer()
+        single.name = "single"
+        self.assertTrue(Mode("py", single).selects("single"))
+        self.assertFalse(Mode("py", single).selects("gpuarray_opt"))
+
     def test_register_extra(self):
         seen = []
 

@@ -36,11 +36,14 @@ class Numbered:
     The hash is a number that is assigned at the first request.
     """
 
+    _optimizer_idx: int
+
     def __hash__(self) -> int:
-        index = self.__dict__.get("_optimizer_idx")
-        if index is None:
-            index = self._optimizer_idx = next_index()
-        return index
+        try:
+            return self._optimizer_idx
+        except AttributeError:
+            self._optimizer_idx = next_index()
+            return self._optimizer_idx
 
     def __eq__(self, other: object) -> bool:
         return self is other

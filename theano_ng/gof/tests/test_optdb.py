@@ -163,6 +163,39 @@ class TestSequence(unittest.TestCase):
         named.name = "mine"
         self.assertEqual(self.db.query(named).name, "mine")
 
+    def test_selects(self):
+        """`selects` finds the names that are in the result of the query, and builds no optimizer."""
+        inner = {"inner": Query(["slow"])}
+        for query in (
+            Query(["fast"]),
+            Query(["slow"]),
+            Query(["fast"], require=["slow"]),
+            Query(["fast"], exclude=["slow"]),
+            Query(["late"]),
+            Query(["fast"], position_cutoff=3),
+            Query(["fast"], subquery={"inner": None}),
+            Query(["fast"], subquery=inner),
+            Query([]),
+        ):
+            found = self.names(query)
+            with unittest.mock.patch.object(SequenceDB, "_build", side_effect=AssertionError):
+                for name in ("early", "inner", "same_a", "same_b", "late", "unknown"):
+                    with self.subTest(query=query, name=name):
+                        self.assertEqual(self.db.selects(name, query), name in found)
+
+    def test_selects_loads_named_modules_only(self):
+        query = Query(["fast"])
+        with (
+            unittest.mock.patch.object(optdb, "_loaders", []),
+            unittest.mock.patch.object(optdb.importlib, "import_module") as load,
+        ):
+            load.side_effect = lambda module: self.db.register("added", Global(), 7, "fast")
+            optdb.register_loader("module_of_added", "added")
+            self.assertFalse(self.db.selects("unknown", query))
+            load.assert_not_called()
+            self.assertTrue(self.db.selects("added", query))
+            load.assert_called_once_with("module_of_added")
+
     def test_extra(self):
         extra = Global()
         extra.name = "extra"

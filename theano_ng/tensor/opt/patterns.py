@@ -276,7 +276,7 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
 
     def decorator(function):
         complete = [(row, function) if isinstance(row, Term) else row for row in rows]
-        compiled = [(p[0], (arguments_matcher(p, True), _builder(p, new))) for p, new in complete]
+        compiled = [(p[0], _row(p, new)) for p, new in complete]
         only, find, when = _lookup(compiled)
 
         def transform(node):
@@ -293,7 +293,8 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
                     bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
             return False
 
-        functools.update_wrapper(transform, function)
+        transform.__name__, transform.__qualname__ = function.__name__, function.__qualname__
+        transform.__module__, transform.__wrapped__ = function.__module__, function
         transform.__doc__ = _described(function.__doc__, complete)
         tracks = dict.fromkeys(t for op, _ in compiled for t in tracked(op))
         return local_optimizer(list(tracks), inplace, when=when)(transform)
@@ -350,28 +351,57 @@ def _lookup(compiled):
     return None, find_once, lambda op: bool(find_once(op))
 
 
-def _builder(pattern, new):
+def _row(pattern, new):
+    """Return a list of two functions: ``matches(node, bindings)``, and a function from bindings to the replacement.
+
+    A program loads all rules, but most of them never see a node. So the functions are made when the first node is
+    compared with the pattern: the list then contains them instead of two functions that make them.
+    """
+    if isinstance(new, types.FunctionType):
+        _check_parameters(pattern, new)
+
+    def first_match(node, bindings):
+        row[:] = arguments_matcher(pattern, True), _builder(new)
+        return row[0](node, bindings)
+
+    row = [first_match, lambda bindings: row[1](bindings)]
+    return row
+
+
+def _parameters(function):
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+def _check_parameters(pattern, function):
+    """Raise ValueError if a parameter of a replacement is not a name of the pattern."""
+    unknown = {*_parameters(function)} - {"node", "op", "out", *_names_in(pattern)}
+    if unknown:
+        raise ValueError(
+            "%s has the parameters %s, which are not names of the pattern %s; other possible parameters are node, op and out"
+            % (function, sorted(unknown), term_text(pattern))
+        )
+
+
+def _builder(new):
     """Return a function from the bindings of a match to the replacement."""
     if not isinstance(new, types.FunctionType):
         term = _without_rest(new)
         return lambda bindings: build(term, bindings)
-    code = new.__code__
-    wanted = code.co_varnames[: code.co_argcount]
-    unknown = {*wanted} - {"node", "op", "out", *_names_in(pattern)}
-    if unknown:
-        raise ValueError(
-            "%s has the parameters %s, which are not names of the pattern %s; other possible parameters are node, op and out"
-            % (new, sorted(unknown), term_text(pattern))
-        )
+    wanted = _parameters(new)
     return lambda bindings: new(*map(bindings.__getitem__, wanted))
 
 
-def _names_in(term):
-    if isinstance(term, dict):
-        return _names_in(term["pattern"])
-    if isinstance(term, tuple):
-        return {name for argument in term[1:] for name in _names_in(argument)}
-    return {term} if isinstance(term, str) else set()
+def _names_in(pattern):
+    """Return the set of the names in a pattern."""
+    found, todo = set(), [pattern]
+    for term in todo:
+        if isinstance(term, dict):
+            todo.append(term["pattern"])
+        elif isinstance(term, tuple):
+            todo.extend(term[1:])
+        elif isinstance(term, str):
+            found.add(term)
+    return found
 
 
 def _without_rest(term):
