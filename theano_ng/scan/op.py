@@ -196,12 +196,17 @@ class Scan(Derivatives, Groups, Op):
         return self.inner_graph.compiled() if self.inner_graph.makers else None
 
     def program_lines(self, node):
-        """Return the text of a step: its loop program, or the program of its function."""
+        """Return the text of a step: its loop program, or the program of its function.
+
+        Return no lines if the step has not been compiled, or if its machine has no program, as in DebugMode.
+        """
         if not self.inner_graph.makers:
-            return []  # not compiled yet
+            return []
         kernel = self.inner_graph.kernel(self)
-        program = self.fn.fn.program if kernel is None or kernel.kernel.program is None else kernel.kernel.program
-        return str(program).splitlines()
+        program = None if kernel is None else kernel.kernel.program
+        if program is None:
+            program = getattr(self.fn.fn, "program", None)
+        return [] if program is None else str(program).splitlines()
 
     def __str__(self):
         name = self.name if self.name is not None else "None"

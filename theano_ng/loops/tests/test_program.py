@@ -80,10 +80,10 @@ class TestText(unittest.TestCase):
     def test_programs_of_functions(self):
         """The text of a function shows the loops that compute several operations, in loops over steps, too."""
         x, y, z = T.dmatrix("x"), T.dvector("y"), T.dscalar("z")
-        sequence, _ = theano.scan(lambda a, b: T.tanh(a * b) + a, sequences=y, outputs_info=z)
-        spread = x - x.mean(1, keepdims=True)
-        products, _ = theano.scan(lambda a, b: T.exp(T.dot(x, b)) + a, sequences=x, outputs_info=y)
         mode = theano.compile.get_mode("FAST_RUN").including("fusion")
+        sequence, _ = theano.scan(lambda a, b: T.tanh(a * b) + a, sequences=y, outputs_info=z, mode=mode)
+        spread = x - x.mean(1, keepdims=True)
+        products, _ = theano.scan(lambda a, b: T.exp(T.dot(x, b)) + a, sequences=x, outputs_info=y, mode=mode)
         for inputs, out, shown, hidden in (
             ([x, y], T.exp(x * y), ["mul(v0, v1) float64", "exp(v2) float64", "store v3 as float64"], []),
             ([x, y], T.exp(x * y).sum(), ["exp(v2) float64", "fold v3 by add in float64"], ["store"]),
@@ -98,6 +98,15 @@ class TestText(unittest.TestCase):
                 self.assertIn(part, details)
             for part in hidden:
                 self.assertNotIn(part, details)
+
+    def test_steps_without_a_program(self):
+        """The text of a loop whose step runs in DebugMode has no lines for the step."""
+        x = T.dmatrix("x")
+        for mode, shown in (("DebugMode", False), ("FAST_RUN", True)):
+            out, _ = theano.scan(lambda b: T.exp(T.dot(x, b)), outputs_info=T.ones(2), n_steps=3, mode=mode)
+            text = str(theano.function([x], out, mode=theano.compile.get_mode("FAST_RUN")).fn.program)
+            self.assertRegex(text, "for{cpu|forall")
+            self.assertEqual("Gemv" in text, shown)
 
 
 class TestFlattened(unittest.TestCase):

@@ -6,11 +6,13 @@ from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.scan.opt.common import constant_int, same_int
 from theano_ng.scan.opt.stacking import fitted, plan
 from theano_ng.tensor.assert_op import Assert
-from theano_ng.tensor.basic import add, alloc, and_, ge, maximum, minimum, shape_padleft, sub
+from theano_ng.tensor.basic import add, alloc, ge, shape_padleft, sub
+from theano_ng.tensor.constant import constant
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import Dot
+from theano_ng.tensor.opt.shape import ShapeFeature
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
 
@@ -47,6 +49,7 @@ class OuterGraph:
         for group, i, _, inner, _, _ in args.states():
             self._buffers.update(dict.fromkeys(inner, getattr(args, "outer_in_" + group)[i]))
         self._plans, self._padded = {}, {}
+        self._sequences, self._condition = list(args.outer_in_seqs), None
 
     # -- checks
 
@@ -104,6 +107,42 @@ class OuterGraph:
         if key not in self._plans:
             self._plans[key] = plan(node, stacked) if any(stacked) else None
         return self._plans[key]
+
+    # -- errors of the loop
+
+    def checked(self, v, fgraph):
+        """Return a variable that raises the errors that the loop would raise before its first step.
+
+        Parameters
+        ----------
+        v : Variable
+            A value that the outer graph computes instead of the loop.
+        fgraph : FunctionGraph
+            The graph that contains the loop.
+
+        Returns
+        -------
+        Variable
+            `v` itself if the loop cannot raise these errors.
+        """
+        if self._condition is None:
+            self._condition = list(self._conditions(fgraph))
+        if not self._condition:
+            return v
+        return Assert(
+            "The loop %s got a negative number of steps, or a sequence that is shorter than the number of steps"
+            % self.args.other_info.get("name")
+        )(v, *self._condition)
+
+    def _conditions(self, fgraph):
+        shapes, n_steps = ShapeFeature.of(fgraph), self.n_steps
+        if not shapes.never_less(n_steps, constant(0, dtype="int64")):
+            yield ge(n_steps, 0)
+        for sequence in self._sequences:
+            base, start = _whole(sequence, n_steps)
+            length = shapes.get_shape(base, 0)
+            if not shapes.never_less(sub(length, start) if start else length, n_steps, if_positive=True):
+                yield ge(sequence.shape[0] if start else length, n_steps)
 
     # -- building
 
@@ -216,8 +255,25 @@ def _of_same_length(v):
         return next((i for i in node.inputs if not i.broadcastable[0]), None) if v.ndim else None
     if isinstance(node.op, Subtensor):
         entry = get_idx_list(node.inputs, node.op.idx_list)[0]
-        return node.inputs[0] if entry == slice(None) else None
-    return node.inputs[0] if isinstance(node.op, (Dot, Rebroadcast)) and node.inputs[0].ndim else None
+        if not isinstance(entry, slice) or entry.start is not None or entry.stop is not None:
+            return None
+        return node.inputs[0] if entry.step is None or abs(constant_int(entry.step) or 0) == 1 else None
+    keeps_rows = isinstance(node.op, Rebroadcast) and v.ndim or isinstance(node.op, Dot) and node.inputs[0].ndim == 2
+    return node.inputs[0] if keeps_rows else None
+
+
+def _whole(sequence, n_steps):
+    """Return an array of which a sequence is a part of at most ``n_steps`` rows, and the index of the first row.
+
+    If the sequence is not known to be such a part, return the sequence and 0.
+    """
+    v = sequence
+    while v is not None:
+        found = _first_slice(v, n_steps)
+        if found is not None:
+            return found
+        v = _of_same_length(v)
+    return sequence, 0
 
 
 def _first_slice(v, n_steps):
@@ -315,66 +371,3 @@ def initial_row(buffer):
         if row.owner.op.new_order == ("x", *range(source.ndim)):
             return source
     return row[0] if row.ndim == buffer.ndim else row
-
-
-def checked(v, args):
-    """Return a variable that raises the errors that a removed loop would raise before its first step.
-
-    Parameters
-    ----------
-    v : Variable
-    args : scan_args
-    """
-    n_steps = args.n_steps
-    conditions = []
-    known = _lengths_in(n_steps)
-    if not known and (constant_int(n_steps) is None or constant_int(n_steps) < 0):
-        conditions.append(ge(n_steps, 0))
-    for sequence in args.outer_in_seqs:
-        base = sequence
-        found = _first_slice(base, n_steps)
-        if found is not None:
-            base = found[0]
-        if not any(_same_length(base, other) for other in known):
-            conditions.append(ge(sequence.shape[0], n_steps))
-    if not conditions:
-        return v
-    condition = conditions[0]
-    for other in conditions[1:]:
-        condition = and_(condition, other)
-    return Assert(
-        "The loop %s got a negative number of steps, or a sequence that is shorter than the number of steps"
-        % args.other_info.get("name")
-    )(v, condition)
-
-
-def _same_length(a, b):
-    return _without_reversal(a) is _without_reversal(b)
-
-
-def _without_reversal(v):
-    """Return the sequence whose reversal `v` is. Return `v` itself if it is no reversal."""
-    node = v.owner
-    if node is not None and isinstance(node.op, Subtensor) and len(node.op.idx_list) == 1:
-        (entry,) = get_idx_list(node.inputs, node.op.idx_list)
-        if isinstance(entry, slice) and entry.start is None and entry.stop is None and constant_int(entry.step) == -1:
-            return node.inputs[0]
-    return v
-
-
-def _lengths_in(n_steps):
-    """Return the variables whose length is the number of steps, or is at least as large."""
-    found, todo = [], [n_steps]
-    while todo:
-        v = todo.pop()
-        node = v.owner
-        if node is None:
-            continue
-        if isinstance(node.op, Elemwise):
-            if node.op in (minimum, maximum, sub):
-                todo.extend(node.inputs)
-            continue
-        shape = node.inputs[0].owner if isinstance(node.op, Subtensor) else node
-        if shape is not None and isinstance(shape.op, (Shape, Shape_i)) and is_length_of(v, shape.inputs[0]):
-            found.append(shape.inputs[0])
-    return found

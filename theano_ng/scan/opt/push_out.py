@@ -15,7 +15,7 @@ from theano_ng.scan.args import scan_args
 from theano_ng.scan.backward import CHEAP
 from theano_ng.scan.editing import infer_shape
 from theano_ng.scan.opt.common import LoopOptimizer, Step, can_be_passed, constant_int, replace_loop, same_int
-from theano_ng.scan.opt.outer_graph import OuterGraph, checked
+from theano_ng.scan.opt.outer_graph import OuterGraph
 from theano_ng.scan.opt.unused import leave_out_unused_inputs
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.basic import alloc, gt
@@ -195,10 +195,9 @@ class PushOutSeqScan(LoopOptimizer):
             for v, old, known in zip(args.inner_out_nit_sot, args.outer_out_nit_sot, results)
             if known
         ]
+        others = [(old, outside.checked(new, fgraph)) for old, new in others]
         _add_inputs(args, "seqs", found, [outside.of(v) for v in found])
         args.keep("nit_sot", [not known for known in results])
-        if not args.outer_outputs:
-            others = [(old, checked(new, args)) for old, new in others]
         replace_loop(fgraph, node, args, others, self.name)
 
 

@@ -97,7 +97,7 @@ class PushOutScanOutput(LoopOptimizer):
             return
         plan = PostLoopPlan(args, self.more_results)
         if plan.results or plan.sums:
-            fgraph.replace_all_validate_remove(plan.replacements(), remove=[node], reason=self.name)
+            fgraph.replace_all_validate_remove(plan.replacements(fgraph), remove=[node], reason=self.name)
 
 
 class PushOutDot1(PushOutScanOutput):
@@ -252,7 +252,7 @@ class PostLoopPlan:
 
     # -- moving them
 
-    def replacements(self):
+    def replacements(self, fgraph):
         """Return the pairs of old and new variables, including the pairs of the new node."""
         args, outside = self.args, self.outside
         sums = [(total, args.outer_in_sit_sot[total.place]) for total in self.sums]
@@ -288,9 +288,10 @@ class PostLoopPlan:
             if node.outputs[0] in self.ends and not (node.outputs[0] in terms and product_of(node.outputs[0])):
                 outside.record_if_stackable(node)
         for v, old in results:
-            pairs.append((old, patternbroadcast(outside.rows_of(v), old.broadcastable)))
+            value = outside.checked(outside.rows_of(v), fgraph)
+            pairs.append((old, patternbroadcast(value, old.broadcastable)))
         for total, buffer in sums:
-            value = self._total(total, buffer)
+            value = outside.checked(self._total(total, buffer), fgraph)
             pairs.extend((reader, patternbroadcast(value, reader.broadcastable)) for reader in total.readers)
         for old, new in pairs:
             copy_stack_trace(old, new)
@@ -298,7 +299,7 @@ class PostLoopPlan:
 
     def _total(self, total, buffer):
         value = add(initial_row(buffer), *(self._sum(v) for v in total.terms))
-        if not total.any_steps and constant_int(self.args.n_steps) is None:
+        if not total.any_steps and (constant_int(self.args.n_steps) or 0) < 1:
             value = Assert("The last state of a loop is read, but it does not exist: the loop has no steps")(
                 value, gt(self.args.n_steps, 0)
             )

@@ -18,6 +18,7 @@ from theano_ng.gof.rewriting import Optimizer
 from theano_ng.tensor.constant import constant
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.patterns import names, rule, terms
@@ -75,6 +76,15 @@ class ShapeFeature:
     """
 
     lscalar_one = constant(1, dtype="int64")
+
+    @classmethod
+    def of(cls, fgraph):
+        """Return the feature of a graph, or a new one, which is not attached to the graph, if it has none."""
+        feature = getattr(fgraph, "shape_feature", None)
+        if feature is None:
+            feature = cls()
+            feature._forget()
+        return feature
 
     def on_attach(self, fgraph):
         if hasattr(fgraph, "shape_feature"):
@@ -372,6 +382,38 @@ class ShapeFeature:
     def make_vector_shape(self, r):
         """Return a vector variable that contains the shape of `r`."""
         return MakeVector("int64")(*self.shape_of[r])
+
+    def never_less(self, a, b, if_positive=False):
+        """Return True if an integer is known to be at least as large as another one.
+
+        Parameters
+        ----------
+        a, b : Variable
+            Expressions of 0-d int64 variables, for example of lengths: ``minimum(x.shape[0], 5)``.
+        if_positive : bool
+            If True, `a` may be less than `b` if `b` is not positive.
+        """
+        return self._lengths.never_less(self._with_known_lengths(a), self._with_known_lengths(b), if_positive)
+
+    def _with_known_lengths(self, v):
+        """Return an integer expression with all its lengths replaced by the known ones."""
+        known, todo = {}, [v]
+        while todo:
+            current = todo[-1]
+            if current in known:
+                todo.pop()
+                continue
+            node = current.owner
+            entry = None if node is None else self._known_entry(node)
+            if entry is not None or node is None or not isinstance(node.op, Elemwise) or current.type.ndim:
+                known[current] = current if entry is None else entry
+                continue
+            missing = [i for i in node.inputs if i not in known]
+            todo.extend(missing)
+            if not missing:
+                inputs = [known[i] for i in node.inputs]
+                known[current] = current if inputs == node.inputs else node.op(*inputs)
+        return known[v]
 
     def same_shape(self, x, y, dim_x=None, dim_y=None):
         """Return True if two shapes (or two lengths) are known to be equal.

@@ -9,9 +9,13 @@ from theano_ng.tensor.constant import constant
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
+from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 
 MAX_TERMS = 8
 """The maximum number of terms of a linear form. A longer sum is treated as one term."""
+
+MAX_ALTERNATIVES = 64
+"""The maximum number of linear forms of which a sum of minima is the smallest. Further minima are treated as terms."""
 
 
 def is_length(v):
@@ -25,6 +29,23 @@ def is_length(v):
         source = owner.inputs[0].owner
         return source is not None and isinstance(source.op, Shape)
     return False
+
+
+def total(a, b, sign=1):
+    """Return the linear form of ``a + sign * b``."""
+    form = dict(a)
+    for term, factor in b.items():
+        form[term] = form.get(term, 0) + sign * factor
+    return form
+
+
+def difference(a, b):
+    """Return the linear form of ``a - b``."""
+    return total(a, b, -1)
+
+
+def _is(term, op):
+    return term is not None and term.owner is not None and term.owner.op == op
 
 
 class Lengths:
@@ -75,8 +96,14 @@ class Lengths:
 
     @staticmethod
     def _operands(v):
-        """Return the inputs of an elementwise node with a 0-d result. Return an empty tuple for other variables."""
+        """Return the inputs of an elementwise node with a 0-d result, or the tensor that is converted to a scalar and back.
+
+        Return an empty tuple for other variables.
+        """
         node = v.owner
+        if node is not None and isinstance(node.op, TensorFromScalar):
+            inner = node.inputs[0].owner
+            return inner.inputs if inner is not None and isinstance(inner.op, ScalarFromTensor) else ()
         if node is None or not isinstance(node.op, Elemwise) or len(node.outputs) != 1 or v.type.ndim:
             return ()
         return node.inputs
@@ -90,6 +117,8 @@ class Lengths:
         else:
             operands = [self._first[i] for i in self._operands(v)]
             op = v.owner.op if operands else None
+            if isinstance(op, TensorFromScalar):
+                return operands[0]
             if operands != list(self._operands(v)):
                 shorter = op(*operands)
                 if shorter.type == v.type:
@@ -111,17 +140,17 @@ class Lengths:
             return None
         form = {None: 0}
         for k, operand in enumerate(operands):
-            sign = -1 if op == T.sub and k else 1
-            for term, factor in self._terms(operand).items():
-                form[term] = form.get(term, 0) + sign * factor
+            form = total(form, self._terms(operand), -1 if op == T.sub and k else 1)
         form = {term: factor for term, factor in form.items() if factor or term is None}
         return form if len(form) <= MAX_TERMS else None
 
     def _chosen(self, v, op, operands):
-        """Return the operand that a maximum or minimum always equals.
+        """Return the operand that a maximum, minimum or choice always equals.
 
         Return None for other operations, and if the result depends on the values of the lengths.
         """
+        if op == T.switch:
+            return self._chosen_by_sign(v, *operands)
         if op not in (T.maximum, T.minimum) or v.type.dtype != "int64":
             return None
         for larger, smaller in (operands, operands[::-1]):
@@ -136,14 +165,74 @@ class Lengths:
             self._not_negative.add(v)
         return None
 
+    def _chosen_by_sign(self, v, condition, _, otherwise):
+        """Return the operand that ``switch(n < m, ...)`` always equals if n is never less than m. Otherwise return None."""
+        test = condition.owner
+        if test is None or test.op != T.lt or otherwise.type != v.type or not self._never_less(*test.inputs):
+            return None
+        return otherwise
+
+    def never_less(self, a, b, if_positive=False):
+        """Return True if an int64 length is known to be at least as large as another one.
+
+        A minimum is compared operand by operand: ``minimum(n, m)`` is at most n, and ``n + 2`` is never less than it.
+
+        Parameters
+        ----------
+        a, b : Variable
+        if_positive : bool
+            If True, `a` may be less than `b` if `b` is not positive.
+        """
+        largest = self._alternatives(self.first(b))
+        if if_positive:
+            largest = [*largest, *map(self._if_positive, largest)]
+        return all(
+            any(self._is_not_negative(difference(x, y)) for y in largest) for x in self._alternatives(self.first(a))
+        )
+
+    def _alternatives(self, v):
+        """Return linear forms, the smallest of which equals `v`: one form for each operand of each minimum in a sum."""
+        found, todo = [], [self._terms(v)]
+        while todo:
+            form = todo.pop()
+            lowest = next((t for t, factor in form.items() if factor == 1 and _is(t, T.minimum)), None)
+            if lowest is None or len(found) + len(todo) > MAX_ALTERNATIVES:
+                found.append(form)
+            else:
+                todo += [self._with_operand(form, lowest, i) for i in lowest.owner.inputs]
+        return found
+
+    def _if_positive(self, form):
+        """Return a linear form that is at least as large as `form` if `form` is positive.
+
+        If ``maximum(n, 0)`` or ``maximum(n, 0) - 1`` is positive, the maximum is n.
+        """
+        while form[None] <= 0 and len(form) == 2:
+            (term,) = [t for t in form if t is not None]
+            others = (
+                [i for i in term.owner.inputs if self._terms(self._first[i]) != {None: 0}]
+                if _is(term, T.maximum)
+                else ()
+            )
+            if form[term] != 1 or len(others) != 1:
+                break
+            form = self._with_operand(form, term, others[0])
+        return form
+
+    def _with_operand(self, form, term, operand):
+        """Return a linear form in which an operand of a minimum or a maximum replaces the result."""
+        rest = {t: factor for t, factor in form.items() if t is not term}
+        return total(rest, self._terms(self._first[operand]))
+
     def _never_less(self, a, b):
-        """Return True if ``a - b`` is a sum of terms that are never negative."""
-        difference = dict(self._terms(a))
-        for term, factor in self._terms(b).items():
-            difference[term] = difference.get(term, 0) - factor
-        return difference.pop(None) >= 0 and all(
+        return self._is_not_negative(difference(self._terms(a), self._terms(b)))
+
+    def _is_not_negative(self, form):
+        """Return True if a linear form is a sum of terms that are never negative."""
+        return form[None] >= 0 and all(
             factor == 0 or factor > 0 and (is_length(term) or term in self._not_negative)
-            for term, factor in difference.items()
+            for term, factor in form.items()
+            if term is not None
         )
 
     def _terms(self, v):

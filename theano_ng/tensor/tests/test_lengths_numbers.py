@@ -52,6 +52,54 @@ class TestNumbers(unittest.TestCase):
         bounded = [f(p, b) for p in parts for f in (T.maximum, T.minimum) for b in (T.constant(0, dtype="int64"), n, m)]
         self.check(bounded, Lengths())
 
+    def test_never_less(self):
+        """If one expression is said to be never less than another, this is true for all numbers."""
+        found = {False: 0, True: 0}
+        for seed in range(600):
+            draw, lengths = random.Random(seed), Lengths()
+            a, b = [self.expression(draw, draw.randint(0, 3)) for _ in range(2)]
+            if seed % 2:
+                b = T.minimum(b, T.maximum(a, T.constant(0, dtype="int64")))
+            said = {if_positive: lengths.never_less(a, b, if_positive) for if_positive in found}
+            if not any(said.values()):
+                continue
+            fn = theano.function([self.x, self.y, self.k], [a, b], mode=Mode("py", None), on_unused_input="ignore")
+            for numbers in LENGTHS:
+                larger, smaller = fn(np.ones(numbers[0]), np.ones(numbers[1]), numbers[2])
+                for if_positive in (k for k, v in said.items() if v):
+                    found[if_positive] += 1
+                    self.assertTrue(
+                        larger >= smaller or if_positive and smaller <= 0,
+                        "%s >= %s, %s" % (theano.pprint(a), theano.pprint(b), numbers),
+                    )
+        self.assertGreater(found[False], 60)
+        self.assertGreater(found[True], found[False])
+
+    def test_never_less_of_sequences(self):
+        """These comparisons are needed for loops over taps of sequences."""
+        n, m, k = self.leaves
+        zero = T.constant(0, dtype="int64")
+        shorter = T.maximum(n - 1, zero)
+        for a, b, always, if_positive in (
+            (n, T.minimum(n, m), True, True),
+            (n, T.minimum(m, T.minimum(k, n)), True, True),
+            (n, T.maximum(n, m), False, False),
+            (n - 1, shorter, False, True),
+            (n - 2, shorter, False, False),
+            (n, shorter + 1, False, False),
+            (n - 1, T.minimum(shorter, m), False, True),
+            (T.minimum(n, m), T.minimum(n, m) - 1, True, True),
+            (T.minimum(n, m), n, False, False),
+            (T.minimum(n, m), zero, True, True),
+            (k, zero, False, False),
+            (T.maximum(k, zero), zero, True, True),
+            (k, T.maximum(k, zero), False, True),
+            (k + 1, T.maximum(k, zero) + 1, False, False),
+        ):
+            for wanted, condition in ((always, False), (if_positive, True)):
+                with self.subTest(a=theano.pprint(a), b=theano.pprint(b), if_positive=condition):
+                    self.assertEqual(Lengths().never_less(a, b, condition), wanted)
+
 
 if __name__ == "__main__":
     unittest.main()
