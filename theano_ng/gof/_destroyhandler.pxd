@@ -26,13 +26,13 @@ cdef class DynamicOrder:
 cdef class AliasClass:
     cdef readonly object root
     cdef readonly Py_ssize_t size
-    cdef readonly dict destroyers
-    cdef readonly bint cyclic
+    cdef readonly dict destroyers       # keys (node, i): the node overwrites a member, which is its input i
+    cdef readonly bint cyclic           # True if views form a cycle: the graph is in a temporary, invalid state
 
 
 cdef class AliasClasses:
     cdef readonly dict view_i, view_o, destroyed
-    cdef dict classes
+    cdef dict classes                   # a variable that is missing here has no alias and is not destroyed
 
     cpdef root(self, r)
     cpdef destroyers(self, r)

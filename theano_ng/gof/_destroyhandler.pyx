@@ -1,16 +1,22 @@
 """The time-critical classes of the destroy handler: the order of the nodes, and the classes of variables that share
 memory.
 
-The modules `dynamic_order` and `alias_classes` contain equivalent Python classes with documentation.
+When an edge contradicts the order, only the part of the order between the edge's ends is searched (D. J. Pearce and
+P. H. J. Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", ACM JEA 11, 2006). Two searches
+start at the two ends and advance at the same pace. The nodes that the first finished search found are moved to the
+other end. Thus, if a single node has to move past a long chain of nodes, the chain is not searched. Labels have gaps,
+so that nodes can be inserted at any position.
 """
 cimport cython
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 
-from theano_ng.gof.destroy.dynamic_order import CycleError
-
 cdef object GAP = 1 << 32
 cdef tuple NONE = ()
+
+
+class CycleError(Exception):
+    """Error: an edge would close a cycle."""
 
 
 @cython.trashcan(True)      # places form a linked list: avoid recursion when they are freed
@@ -31,7 +37,18 @@ def label_of(Place place):
 
 
 cdef class DynamicOrder:
-    """An order of nodes that agrees with the edges of a graph; see `dynamic_order.DynamicOrder`."""
+    """An order of nodes that agrees with the edges of a graph.
+
+    Parameters
+    ----------
+    successors, predecessors : callable
+        Functions that take a node and return a list or tuple of nodes: the edges of the graph at the time of the call.
+
+    Attributes
+    ----------
+    searched : int
+        The number of nodes that were searched so far because edges contradicted the order.
+    """
 
     def __init__(self, successors, predecessors):
         self.successors = successors
@@ -91,6 +108,10 @@ cdef class DynamicOrder:
         behind.previous = after
 
     cdef int make_gap(self, Place after, Py_ssize_t room) except -1:
+        """Spread the labels behind `after` until there are gaps for `room` places.
+
+        Double the number of labels at each attempt.
+        """
         cdef Py_ssize_t count = 8, i
         cdef Place place
         cdef list run, labels
@@ -123,7 +144,15 @@ cdef class DynamicOrder:
     cpdef add_edges(self, edges):
         """Update the order so that it agrees with edges that have been added to the graph.
 
-        Raise CycleError if the edges form a cycle.
+        Parameters
+        ----------
+        edges : list of (node, node)
+            All edges that may contradict the order. Their nodes must be in the order.
+
+        Raises
+        ------
+        CycleError
+            If the edges close a cycle. The order then agrees with the graph's other edges.
         """
         cdef set pending = set()
         cdef dict wrong = {}, later
@@ -139,6 +168,8 @@ cdef class DynamicOrder:
         for u, later in wrong.items():
             if u in later:
                 raise CycleError(u)
+            # Handle all of `later` together: one may lead back to `u` in a few steps, another through half of the
+            # graph.
             before = self.places[u]
             still = []
             for v in later:
@@ -159,6 +190,7 @@ cdef class DynamicOrder:
         cdef Place last = self.places[u], first = None, place
         cdef list forward = [], backward = [last]
         cdef set below = set(later), above = {u}
+        # The number of searched nodes, and the number of visited neighbors.
         cdef Py_ssize_t forward_done = 0, backward_done = 0, forward_cost = 0, backward_cost = 0
         cdef PyObject *found
         for v in later:
@@ -229,7 +261,21 @@ cdef AliasClass new_class(root):
 
 
 cdef class AliasClasses:
-    """Variables, their views, and the nodes that overwrite them; see `alias_classes.AliasClasses`."""
+    """Variables, their views, and the nodes that overwrite them.
+
+    `root` and `destroyers` take constant time for any number of views. The cost of a change grows with the smaller of
+    the two parts that it joins or separates. Moving a view within its class relabels nothing.
+
+    Attributes
+    ----------
+    view_i : dict
+        For each view, the variable that it is a view of.
+    view_o : dict
+        For each variable, its direct views, as keys of a dict.
+    destroyed : dict
+        For each variable, ``{(node, i): count}``: the node overwrites the variable as its input i, by `count` of its
+        outputs.
+    """
 
     def __init__(self):
         self.view_i = {}
@@ -476,7 +522,10 @@ cpdef list destroyed_indices(app):
 
 
 cdef class Constraints:
-    """The constraints on the order of nodes; see `alias_classes.Constraints`."""
+    """The constraints on the order of nodes.
+
+    A node follows the nodes that compute its inputs, and the other readers of memory that it overwrites.
+    """
 
     def __init__(self, AliasClasses aliases):
         self.aliases = aliases

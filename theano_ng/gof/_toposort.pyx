@@ -1,4 +1,4 @@
-"""Topological sorting of the nodes of a graph. `traversal` contains equivalent Python functions with documentation."""
+"""Topological sorting of the nodes of a graph."""
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
@@ -13,6 +13,8 @@ cdef object DONE = object()
 cpdef list depth_first_order(inputs, outputs):
     """Return the nodes that compute `outputs` in topological order. The operands of a node are visited from last to
     first.
+
+    Printed graphs in the documentation number their nodes in this order. The order needs only a single pass.
 
     Parameters
     ----------

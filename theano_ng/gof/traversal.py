@@ -6,9 +6,10 @@ The functions are documented as members of `theano_ng.gof.graph`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from theano_ng.gof._toposort import constrained_order, depth_first_order
 from theano_ng.misc.ordered_set import OrderedSet
 
 if TYPE_CHECKING:
@@ -381,63 +382,6 @@ def io_toposort(
     if not orderings and clients is None:
         return depth_first_order(iset, outputs)
     return constrained_order(iset, outputs, orderings or {}, clients)
-
-
-def _constrained_order(
-    inputs: Set[Variable],
-    outputs: Sequence[Variable],
-    orderings: Mapping[Any, Sequence[Apply]],
-    clients: dict[Any, list[Any]] | None,
-) -> list[Apply]:
-    """Return the nodes in an order that satisfies the constraints; see `io_toposort`. `inputs` is a set."""
-    deps_cache = {}
-
-    def deps(obj: Any) -> Sequence[Any]:
-        following = orderings.get(obj, ())
-        if obj not in inputs:
-            if hasattr(obj, "outputs"):
-                following = obj.inputs + list(following) if following else obj.inputs
-            elif obj.owner is not None:
-                following = [obj.owner, *following]
-        elif following:
-            raise ValueError("An input of a graph cannot have ordering constraints: %s" % obj)
-        deps_cache[obj] = following
-        return following
-
-    order = general_toposort(outputs, None, compute_deps_cache=deps, deps_cache=deps_cache, clients=clients)
-    return [o for o in order if hasattr(o, "outputs")]
-
-
-def _depth_first_order(inputs: Set[Variable], outputs: Sequence[Variable]) -> list[Apply]:
-    """Return the nodes that compute `outputs`, operands first. The operands of a node are visited from last to first.
-
-    Printed graphs in the documentation number their nodes in this order. The order needs only a single pass.
-    """
-    order, done = [], set()
-    stack = [o.owner for o in reversed(outputs) if o.owner is not None and o not in inputs]
-    opened = set()
-    while stack:
-        node = stack[-1]
-        if node in done:
-            stack.pop()
-        elif node in opened:
-            stack.pop()
-            done.add(node)
-            order.append(node)
-        else:
-            opened.add(node)
-            for i in node.inputs:
-                if i.owner is not None and i.owner not in done and i not in inputs:
-                    if i.owner in opened:  # opened, but not done: the node depends on itself
-                        raise ValueError("graph contains cycles")
-                    stack.append(i.owner)
-    return order
-
-
-try:
-    from theano_ng.gof._toposort import constrained_order, depth_first_order
-except ImportError:  # not compiled: use the Python versions
-    constrained_order, depth_first_order = _constrained_order, _depth_first_order
 
 
 def default_leaf_formatter(leaf: Variable) -> str:

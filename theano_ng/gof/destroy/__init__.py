@@ -2,9 +2,10 @@
 
 =================  ======================================================================
 `handler`          `DestroyHandler`, the feature of a graph; documented as `gof.destroyhandler`
-`alias_classes`    equivalence classes of variables that share memory (Python version of `gof._destroyhandler`)
-`dynamic_order`    a topological order that is updated with its constraints (also a Python version)
 `inplace_order`    the order of nodes that overwrite their inputs, in particular inputs that hold state
 `failures`         tests for nodes that can fail because of values, or for lack of memory
 =================  ======================================================================
+
+The compiled module `gof._destroyhandler` contains the handler's algorithms: equivalence classes of variables that share
+memory, and a topological order that is updated with its constraints.
 """

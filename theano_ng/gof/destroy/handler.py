@@ -4,18 +4,10 @@ from functools import partial
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import toolbox
-from theano_ng.gof.destroy.alias_classes import destroyed_indices
-from theano_ng.gof.destroy.dynamic_order import CycleError
+from theano_ng.gof._destroyhandler import AliasClasses, Constraints, CycleError, DynamicOrder, destroyed_indices
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant, io_toposort
 from theano_ng.misc.ordered_set import OrderedSet
-
-try:
-    from theano_ng.gof._destroyhandler import AliasClasses, Constraints, DynamicOrder
-except ImportError:  # not compiled: use the Python versions
-    from theano_ng.gof.destroy.alias_classes import AliasClasses, Constraints
-    from theano_ng.gof.destroy.dynamic_order import DynamicOrder
-
 
 _PATIENCE = 32
 
@@ -119,10 +111,11 @@ class DestroyHandler(toolbox.Bookkeeper):
 
     Variables that share memory form a class, which is identified by its root. The callbacks record changes, and
     `validate` checks them, at a cost that depends on the size of the changes: a topological order of all nodes,
-    including in-place constraints, is updated (see `dynamic_order`).
+    including in-place constraints, is updated (see `gof._destroyhandler`).
     """
 
     pickle_rm_attr = ["destroyers", "has_destroyers"]
+    # The classes of the handler's tables. Tests replace them.
     parts = (AliasClasses, Constraints, DynamicOrder)
     # The result of `orderings` depends only on the graph, so the graph may cache its sorted nodes.
     orderings_follow_graph = True

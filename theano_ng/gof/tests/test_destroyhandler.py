@@ -4,26 +4,22 @@ import random
 import unittest
 from unittest import mock
 
-from theano_ng.gof import traversal
-from theano_ng.gof.destroy import alias_classes, dynamic_order
+from theano_ng.gof import _destroyhandler, _toposort
+from theano_ng.gof._destroyhandler import CycleError
 from theano_ng.gof.destroy import handler as destroyhandler
 from theano_ng.gof.destroy.handler import DestroyHandler, ProtocolError, _contains_cycle, fast_inplace_check
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant
+from theano_ng.gof.tests import python_versions
 from theano_ng.gof.tests.test_graph_core import MyOp, MyType, add, inplace, sigmoid, var, view
 from theano_ng.gof.toolbox import AlreadyThere
 
-try:
-    from theano_ng.gof import _destroyhandler, _toposort
-except ImportError:
-    _destroyhandler = _toposort = None
-
 
 class PythonHandler(DestroyHandler):
-    parts = (alias_classes.AliasClasses, alias_classes.Constraints, dynamic_order.DynamicOrder)
+    parts = (python_versions.AliasClasses, python_versions.Constraints, python_versions.DynamicOrder)
 
 
-HANDLERS = [PythonHandler] + ([DestroyHandler] if DestroyHandler.parts != PythonHandler.parts else [])
+HANDLERS = [PythonHandler, DestroyHandler]
 
 
 def handled(handler, inputs, outputs, **kwargs):
@@ -31,12 +27,6 @@ def handled(handler, inputs, outputs, **kwargs):
 
 
 class TestTwins(unittest.TestCase):
-    def test_both_are_tested(self):
-        if _destroyhandler is not None:
-            self.assertEqual(DestroyHandler.parts[0], _destroyhandler.AliasClasses)
-            self.assertEqual(traversal.depth_first_order, _toposort.depth_first_order)
-
-    @unittest.skipIf(_toposort is None, "the extension is not built")
     def test_sorting(self):
         rng = random.Random(5)
         two = MyOp("two")
@@ -47,11 +37,11 @@ class TestTwins(unittest.TestCase):
                 pool.append(two(*[rng.choice(pool[-6:]) for _ in range(rng.randint(1, 3))]))
             outputs = [rng.choice(pool) for _ in range(3)]
             iset = set(rng.sample(pool, 3))
-            order = traversal._depth_first_order(iset, outputs)
+            order = python_versions.depth_first_order(iset, outputs)
             self.assertEqual(_toposort.depth_first_order(iset, outputs), order)
             orderings = {n: [rng.choice(order)] for n in order if rng.random() < 0.2}
             found = []
-            for sort in (traversal._constrained_order, _toposort.constrained_order):
+            for sort in (python_versions.constrained_order, _toposort.constrained_order):
                 clients = {}
                 try:
                     found.append((sort(iset, outputs, orderings, clients), clients))
@@ -60,13 +50,13 @@ class TestTwins(unittest.TestCase):
             self.assertEqual(*found)
         e = sigmoid(var("x"))
         e.owner.inputs[0] = e
-        for sort in (traversal._depth_first_order, _toposort.depth_first_order):
+        for sort in (python_versions.depth_first_order, _toposort.depth_first_order):
             with self.assertRaisesRegex(ValueError, "cycles"):
                 sort(set(), [e])
 
     def test_alias_classes(self):
         """Views are added, moved and removed; the alias classes equal those found by following all links."""
-        for module in [alias_classes] + ([_destroyhandler] if _destroyhandler else []):
+        for module in (python_versions, _destroyhandler):
             rng = random.Random(11)
             for _ in range(30):
                 a = module.AliasClasses()
@@ -109,7 +99,7 @@ class TestTwins(unittest.TestCase):
 
     def test_order(self):
         """Edges come in any order; edges that close a cycle are refused; labels are renumbered when gaps run out."""
-        for module in [dynamic_order] + ([_destroyhandler] if _destroyhandler else []):
+        for module in (python_versions, _destroyhandler):
             rng = random.Random(7)
             for _ in range(20):
                 after = {n: [] for n in range(25)}
@@ -124,7 +114,7 @@ class TestTwins(unittest.TestCase):
                         before[v].append(u)
                     try:
                         order.add_edges([(u, v) for v in later])
-                    except dynamic_order.CycleError:
+                    except CycleError:
                         for v in later:
                             after[u].pop()
                             before[v].pop()

@@ -8,8 +8,7 @@ from theano_ng.compile.functions.maker import std_fgraph
 from theano_ng.compile.io import SymbolicInput, SymbolicOutput
 from theano_ng.compile.mode import FAST_RUN
 from theano_ng.configdefaults import config
-from theano_ng.gof.destroy.alias_classes import AliasClasses, Constraints
-from theano_ng.gof.destroy.dynamic_order import DynamicOrder
+from theano_ng.gof._destroyhandler import AliasClasses, Constraints, DynamicOrder
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.rewriting.navigate import NavigatorOptimizer
 from theano_ng.tests import graph_families
