@@ -19,7 +19,7 @@ from theano_ng.gof import progress
 from theano_ng.gof.compiler.toolchain import CompileError
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook
 from theano_ng.gof.native import native_code_of, obtain_kernels, use_prepared_code
-from theano_ng.gof.program import gc_helper, make_program
+from theano_ng.gof.program import Program, gc_helper
 from theano_ng.gof.type import Type
 
 if TYPE_CHECKING:
@@ -415,17 +415,9 @@ def make_eager_program(
         for i, node in enumerate(order):
             progress.task.linking(i + 1, order)
             thunks.append(make_node_thunk(node, storage_map, compute_map, linker.no_recycling, impl))
-    return make_program(
-        fgraph,
-        order,
-        thunks,
-        storage_map,
-        compute_map,
-        input_storage,
-        output_storage,
-        linker.allow_gc,
-        linker.no_recycling,
-    )
+    cells = tuple(input_storage), tuple(output_storage)
+    program = Program(fgraph, tuple(order), tuple(thunks), storage_map, compute_map, *cells)
+    return program.completed(linker.allow_gc, linker.no_recycling)
 
 
 def streamlined(program: Program, nice_errors: bool = True) -> Any:

@@ -138,6 +138,46 @@ class Program(_Parts):
         """Return a copy of the program in which some attributes are changed."""
         return Program(**{**self._asdict(), **parts})
 
+    def completed(
+        self,
+        allow_gc: bool,
+        no_recycling: Iterable[Variable] | Literal[True] = (),
+        updated_vars: Mapping[Variable, Variable] | None = None,
+        **parts: Any,
+    ) -> Program:
+        """Return a copy of the program that makes updates and clears cells.
+
+        Determine which variables to clear and when, and which updates release their cells.
+
+        Parameters
+        ----------
+        allow_gc : bool
+            Whether values are freed after their last use.
+        no_recycling : iterable of Variable, or True
+            Variables whose previous values must not be passed to thunks as output buffers. True means all variables
+            that the nodes compute.
+        updated_vars : dict, optional
+            Input variable -> output variable.
+        **parts
+            Other attributes to change.
+
+        Returns
+        -------
+        Program
+        """
+        computed = dict.fromkeys(r for node in self.nodes for r in node.outputs)
+        updates = updates_of(self.fgraph, updated_vars or {})
+        cleared = set(computed if no_recycling is True else no_recycling)
+        # If the value of an update is also returned, it belongs both to the input and to the caller. It stays in its
+        # cell, but must not become an output buffer.
+        cleared.update(update.source for update in updates if not update.release)
+        return self.with_parts(
+            clear_before=tuple([r for r in computed if r in cleared]),
+            clear_after=last_uses(self.nodes, self.fgraph.outputs) if allow_gc else None,
+            updates=updates,
+            **parts,
+        )
+
     @property
     def allow_gc(self) -> bool:
         """True if values are freed after their last use."""
@@ -153,71 +193,6 @@ class Program(_Parts):
 
     def __str__(self) -> str:
         return "\n".join(_listing(self))
-
-
-def make_program(
-    fgraph: FunctionGraph,
-    nodes: Iterable[Apply],
-    thunks: Iterable[Any],
-    storage_map: StorageMap,
-    compute_map: ComputeMap,
-    input_cells: Iterable[Cell],
-    output_cells: Iterable[Cell],
-    allow_gc: bool,
-    no_recycling: Iterable[Variable] | Literal[True] = (),
-    updated_vars: Mapping[Variable, Variable] | None = None,
-    prerequisites: Mapping[Apply, Sequence[Apply]] | None = None,
-    first: Iterable[Variable] = (),
-    lazy: bool = False,
-) -> Program:
-    """Return a program. Determine which variables to clear and when, and which updates release their cells.
-
-    Parameters
-    ----------
-    fgraph : FunctionGraph
-    nodes, thunks : iterable
-    storage_map, compute_map : dict
-    input_cells, output_cells : iterable of cells
-    allow_gc : bool
-        Whether values are freed after their last use.
-    no_recycling : iterable of Variable, or True
-        Variables whose previous values must not be passed to thunks as output buffers. True means all variables that
-        the nodes compute.
-    updated_vars : dict, optional
-        Input variable -> output variable.
-    prerequisites, first, lazy
-        See the attributes of `Program`.
-
-    Returns
-    -------
-    Program
-    """
-    nodes = tuple(nodes)
-    computed = dict.fromkeys(r for node in nodes for r in node.outputs)
-    updates = updates_of(fgraph, updated_vars or {})
-    cleared = set(computed if no_recycling is True else no_recycling)
-    # If the value of an update is also returned, it belongs both to the input and to the caller. It stays in its cell,
-    # but must not become an output buffer.
-    cleared.update(update.source for update in updates if not update.release)
-    if not lazy:
-        # All nodes run in order. Mark every variable as computed, so that lazy thunks do not request inputs.
-        for flag in compute_map.values():
-            flag[0] = True
-    return Program(
-        fgraph,
-        nodes,
-        tuple(thunks),
-        storage_map,
-        compute_map,
-        tuple(input_cells),
-        tuple(output_cells),
-        tuple([r for r in computed if r in cleared]),
-        last_uses(nodes, fgraph.outputs) if allow_gc else None,
-        updates,
-        prerequisites or {},
-        tuple(first),
-        lazy,
-    )
 
 
 def gc_helper(node_list: Iterable[Apply]) -> tuple[set[Variable], dict[Variable, Apply]]:

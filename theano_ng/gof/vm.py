@@ -13,7 +13,7 @@ from theano_ng.gof import link, progress
 from theano_ng.gof._cvm import CLazyLinker, checked_request
 from theano_ng.gof._native import CThunk, NativeThunk
 from theano_ng.gof.destroy.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
-from theano_ng.gof.program import make_program
+from theano_ng.gof.program import Program
 
 
 def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, dependencies):
@@ -280,19 +280,20 @@ class Stack(VM):
         super().__init__(nodes, thunks, pre_call_clear)
         prerequisites, first = demanded_variables(fgraph, nodes, thunks, thunks, {})
         outputs = fgraph.outputs
-        self._set_up(
+        program = Program(
             fgraph,
+            tuple(nodes),
+            tuple(thunks),
             storage_map,
             compute_map,
-            allow_gc,
-            range(len(outputs) - n_updates, len(outputs)),
-            dependencies or {},
-            callback,
-            callback_input,
-            prerequisites,
-            first,
-            True,
+            tuple([storage_map[r] for r in fgraph.inputs]),
+            tuple([storage_map[r] for r in outputs]),
+            prerequisites=prerequisites,
+            first=tuple(first),
+            lazy=True,
         )
+        always = range(len(outputs) - n_updates, len(outputs))
+        self._set_up(program.completed(allow_gc), always, dependencies or {}, callback, callback_input)
 
     @classmethod
     def of(cls, program, dependencies=None, callback=None, callback_input=None):
@@ -302,51 +303,27 @@ class Stack(VM):
         machine = cls.__new__(cls)
         VM.__init__(machine, list(program.nodes), list(program.thunks), program.cells(program.clear_before))
         sources = {update.source for update in program.updates}
-        machine._set_up(
-            program.fgraph,
-            program.storage_map,
-            program.compute_map,
-            program.allow_gc,
-            [i for i, r in enumerate(program.fgraph.outputs) if r in sources],
-            dependencies or {},
-            callback,
-            callback_input,
-            program.prerequisites,
-            program.first,
-            program.lazy,
-        )
+        always = [i for i, r in enumerate(program.fgraph.outputs) if r in sources]
+        machine._set_up(program, always, dependencies or {}, callback, callback_input)
         return machine._keep(program)
 
-    def _set_up(
-        self,
-        fgraph,
-        storage_map,
-        compute_map,
-        allow_gc,
-        always,
-        dependencies,
-        callback,
-        callback_input,
-        prerequisites,
-        first,
-        lazy,
-    ):
+    def _set_up(self, program, always, dependencies, callback, callback_input):
         """Prepare the tables for runs.
 
         Parameters
         ----------
-        always : iterable of int
+        program : Program
+            If its `lazy` is False, all inputs of lazy nodes are computed before the nodes run.
+        always : sequence of int
             The indices of the outputs that every run computes.
-        prerequisites, first, lazy
-            The attributes of a `Program`. If `lazy` is False, all inputs of lazy nodes are computed before the nodes
-            run.
-
-        The other parameters are parameters of the constructor.
+        dependencies, callback, callback_input
+            The parameters of the constructor.
         """
-        self.storage_map, self.compute_map = storage_map, compute_map
+        fgraph, prerequisites = program.fgraph, program.prerequisites
+        self.storage_map, self.compute_map = program.storage_map, program.compute_map
         self.fgraph = fgraph
         self.outputs = fgraph.outputs
-        self.allow_gc = allow_gc
+        self.allow_gc = program.allow_gc
         self.n_updates = len(always)
         self.dependencies = dependencies
         self.callback = callback
@@ -357,8 +334,8 @@ class Stack(VM):
         self.memory_profile = config.profile_memory
         if self.memory_profile:
             self._forget_memory()
-        self.lazy = lazy
-        self.first = list(first)
+        self.lazy = program.lazy
+        self.first = list(program.first)
         self.node_prereqs = {
             node: [r for other in prerequisites.get(node, ()) for r in other.outputs] for node in self.nodes
         }
@@ -706,33 +683,38 @@ class VM_Linker(link.LocalLinker):
         vm.allow_partial_eval = kind in (Stack, CVM) and self.allow_partial_eval is not False
         return vm
 
-    def _program(self, nodes, thunks, input_storage, output_storage, storage_map, compute_map, updated_vars):
+    def _with_options(self, program, updated_vars):
+        """Return a copy of a program that follows the options of the linker.
+
+        Parameters
+        ----------
+        program : Program
+            A program without updates, and without variables to clear.
+        updated_vars : dict
+            Input variable -> output variable.
+
+        Returns
+        -------
+        Program
+        """
+        thunks = program.thunks
         lazy = config.vm.lazy if self.lazy is None else self.lazy
         if lazy is None:
             lazy = any(getattr(thunk, "lazy", False) for thunk in thunks)
         lazy = bool(lazy)
         kind = self.machine_class(lazy)
-        # A Stack that is not lazy computes all inputs of lazy nodes. The compiled machine lets lazy nodes request
-        # inputs if a subset of the outputs is requested.
-        prerequisites, first = (
-            ({}, ())
-            if kind in (Loop, LoopGC)
-            else demanded_variables(self.fgraph, nodes, thunks, thunks if lazy or kind is CVM else (), updated_vars)
-        )
-        return make_program(
-            self.fgraph,
-            nodes,
-            thunks,
-            storage_map,
-            compute_map,
-            input_storage,
-            output_storage,
-            self.allow_gc,
-            self.no_recycling,
-            updated_vars,
-            prerequisites,
-            first,
-            lazy,
+        prerequisites, first = {}, ()
+        if kind not in (Loop, LoopGC):
+            # A Stack that is not lazy computes all inputs of lazy nodes. The compiled machine lets lazy nodes request
+            # inputs if a subset of the outputs is requested.
+            asked = thunks if lazy or kind is CVM else ()
+            prerequisites, first = demanded_variables(self.fgraph, program.nodes, thunks, asked, updated_vars)
+        if not lazy:
+            # All nodes run in order. Mark every variable as computed, so that lazy thunks do not request inputs.
+            for flag in program.compute_map.values():
+                flag[0] = True
+        return program.completed(
+            self.allow_gc, self.no_recycling, updated_vars, prerequisites=prerequisites, first=tuple(first), lazy=lazy
         )
 
     def make_vm(
@@ -766,7 +748,9 @@ class VM_Linker(link.LocalLinker):
         -------
         VM
         """
-        program = self._program(nodes, thunks, input_storage, output_storage, storage_map, compute_map, updated_vars)
+        cells = tuple(input_storage), tuple(output_storage)
+        program = Program(self.fgraph, tuple(nodes), tuple(thunks), storage_map, compute_map, *cells)
+        program = self._with_options(program, updated_vars)
         variables = {id(cell): r for r, cell in storage_map.items()}
         return self.machine(
             program.with_parts(
@@ -811,7 +795,9 @@ class VM_Linker(link.LocalLinker):
                     self.profile.linker_make_thunk_time[node] = time.perf_counter() - before
         if self.profile is not None:
             self.profile.linker_node_make_thunks += time.perf_counter() - start
-        return self._program(order, thunks, input_storage, output_storage, storage_map, compute_map, self.updated_vars)
+        cells = tuple(input_storage), tuple(output_storage)
+        program = Program(fgraph, tuple(order), tuple(thunks), storage_map, compute_map, *cells)
+        return self._with_options(program, self.updated_vars)
 
     def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
         program = self.make_program(input_storage, output_storage, storage_map)
