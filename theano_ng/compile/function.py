@@ -57,24 +57,12 @@ def function_dump(
     pickle.PicklingError
         If an argument cannot be pickled. The message names the part that cannot be pickled.
     """
+    arguments = dict(locals())  # at this point, the only local variables are the parameters
+    del arguments["filename"], arguments["extra_tag_to_remove"]
     import pickle
 
     from theano_ng.misc.pkl_utils import StripPickler
 
-    arguments = dict(
-        inputs=inputs,
-        outputs=outputs,
-        mode=mode,
-        updates=updates,
-        givens=givens,
-        no_default_updates=no_default_updates,
-        accept_inplace=accept_inplace,
-        name=name,
-        rebuild_strict=rebuild_strict,
-        allow_input_downcast=allow_input_downcast,
-        profile=profile,
-        on_unused_input=on_unused_input,
-    )
     try:
         with open(filename, "wb") as f:
             StripPickler(f, protocol=pickle.HIGHEST_PROTOCOL, extra_tag_to_remove=extra_tag_to_remove).dump(arguments)
