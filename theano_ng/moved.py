@@ -123,11 +123,16 @@ def not_built(path, folders):
     str or None
         None if there is no source file of this module, or no setup.py next to the package.
     """
+    import glob
+
     package, _, name = path.rpartition(".")
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    endings = (".pyx", ".c") if package.endswith("native") else (".pyx",)
-    sources = [os.path.join(folder, name + ending) for folder in folders for ending in endings]
-    if not any(map(os.path.exists, sources)) or not os.path.exists(os.path.join(root, "setup.py")):
+    if not os.path.exists(os.path.join(root, "setup.py")):
+        return None
+    sources = [name + ".pyx"]
+    if package.endswith("native"):
+        sources += [name + ".c", os.path.join("*", name + ".c")]  # the C files of tensor.native are in folders
+    if not any(glob.glob(source, root_dir=folder) for folder in folders for source in sources):
         return None
     module = "%s.%s" % (__package__, path)
     version = "%d.%d" % sys.version_info[:2]

@@ -109,7 +109,9 @@ def modules():
         package = os.path.relpath(folder, ROOT).replace(os.sep, ".")
         for name in sorted(files):
             stem, kind = os.path.splitext(name)
-            if kind in (".py", ".pyx") or kind == ".c" and package == "tensor.native":
+            if kind == ".c" and package.rpartition(".")[0] == "tensor.native":
+                found["tensor.native." + stem] = os.path.join(folder, name)  # see native_extensions in setup.py
+            elif kind in (".py", ".pyx"):
                 parts = ([] if package == "." else [package]) + ([] if stem == "__init__" else [stem])
                 found[".".join(parts)] = os.path.join(folder, name)
     return found

@@ -79,15 +79,17 @@ class TestMoved(unittest.TestCase):
     def test_extension_modules_that_are_not_built(self):
         """An import of an extension module that has only its source file says how to build it."""
         with tempfile.TemporaryDirectory() as folder:
-            for name in ("_a.pyx", "b.c", "c.py"):
+            os.mkdir(os.path.join(folder, "theme"))
+            for name in ("_a.pyx", "b.c", "c.py", "theme/d.c"):
                 with open(os.path.join(folder, name), "w"):
                     pass
             said = r"theano_ng\.gof\._a is not built for Python \d\.\d+\. Type in .*: pip install --editable \.$"
             with self.assertRaisesRegex(ImportError, said):
                 MovedModules.find_spec("theano_ng.gof._a", [folder])
-            with self.assertRaisesRegex(ImportError, r"theano_ng\.tensor\.native\.b is not built"):
-                MovedModules.find_spec("theano_ng.tensor.native.b", [folder])
-            for name in ("gof.b", "gof.c", "gof.not_there"):
+            for name in "bd":
+                with self.assertRaisesRegex(ImportError, r"theano_ng\.tensor\.native\.%s is not built" % name):
+                    MovedModules.find_spec("theano_ng.tensor.native." + name, [folder])
+            for name in ("gof.b", "gof.c", "gof.d", "gof.not_there", "tensor.native.c"):
                 self.assertIsNone(MovedModules.find_spec("theano_ng." + name, [folder]))
 
     def test_chapters_to_come(self):

@@ -177,7 +177,7 @@ static int f(int n, const int *x)
         self.assertEqual(failures, {"operator"})  # only the operator of the comparison is changed
 
     def test_mutants_of_the_package_change_what_they_say(self):
-        for path in ("tensor/native/sort.c", "tensor/native/strided.h"):
+        for path in ("tensor/native/sorting/sort.c", "tensor/native/common/strided.h"):
             source = read(path)
             for mutant in c_changes.changes(path, source):
                 self.assertEqual(source[mutant.start : mutant.end].decode(), mutant.old)
@@ -383,7 +383,7 @@ class TestTrials(unittest.TestCase):
     )
     @unittest.skipUnless(shutil.which("gcc"), "C is changed and compiled by gcc")
     def test_a_sample_of_the_package_is_caught(self):
-        paths = ["scan/opt/reads.py", "tensor/native/sort.c"]
+        paths = ["scan/opt/reads.py", "tensor/native/sorting/sort.c"]
         modules = ["theano_ng.scan.tests.test_opt_reads", "theano_ng.tensor.tests.test_sort"]
         known = reach.record(paths, modules, self.folder, say=lambda text: None)
         kept = campaign.Results(os.path.join(self.folder, "results.jsonl"))

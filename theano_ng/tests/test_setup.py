@@ -91,6 +91,12 @@ class TestIncludedFiles(SetupTest):
         expected = ["h/%s.h" % name for name in ("b", "c", "e", "f", "own")]
         self.assertEqual(self.included(files, "p/a.pyx", ["h"]), expected)
 
+    def test_no_folder_hides_a_module(self):
+        """No folder has the name of an extension module. If the module is not built, Python would import the folder."""
+        names = [extension.name for extension in self.extensions]
+        self.assertEqual(len(set(names)), len(names))
+        self.assertEqual([n for n in names if os.path.isdir(os.path.join(ROOT, n.replace(".", os.sep)))], [])
+
     def test_every_header_is_used(self):
         headers = {
             os.path.relpath(path, os.path.join(ROOT, "theano_ng"))

@@ -1,6 +1,6 @@
 /* New arrays on a device: filled with a value, with ones on or below a diagonal, or uninitialized. */
 #include "gpu_axes.h"
-#include "integer_inputs.h"
+#include "common/integer_inputs.h"
 
 /* Inputs: value, lengths. `zero`: whether all bits of the value are 0. */
 NATIVE_FUNCTION(alloc, zero)

@@ -13,7 +13,7 @@
 #define TNG_GPU_GATHER_H
 
 #include "gpu_axes.h"
-#include "index_entries.h"
+#include "indexing/index_entries.h"
 
 typedef struct {
     PyArrayObject *host;      /* owned; int64 in C order; NULL if the array is only on the device */

@@ -1,6 +1,6 @@
 /* Join, split and reshape device arrays. Each part is copied by one call of the device. */
 #include "gpu_axes.h"
-#include "integer_inputs.h"
+#include "common/integer_inputs.h"
 
 /* Make a view of the elements from `start` to `start + length` along an axis. */
 static int part_of(GpuArray *part, const GpuArray *whole, unsigned axis, size_t start, size_t length)

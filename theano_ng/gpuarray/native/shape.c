@@ -1,7 +1,7 @@
 /* Shapes of device arrays, which the host knows, and copies of arrays. The file is organized like
  * tensor/native/shape.c. */
 #include "gpu.h"
-#include "integer_inputs.h"
+#include "common/integer_inputs.h"
 
 static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {

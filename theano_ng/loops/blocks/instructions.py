@@ -24,7 +24,7 @@ from theano_ng.scalar.ops_compare import LogicalComparison
 from theano_ng.scalar.types import c_type, discrete_dtypes, get_scalar_type, upcast
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-INSTRUCTIONS_HEADER = os.path.join(_PACKAGE, "tensor", "native", "blocks", "instructions.h")
+INSTRUCTIONS_HEADER = os.path.join(_PACKAGE, "tensor", "native", "elementwise", "blocks", "instructions.h")
 DTYPES = (*discrete_dtypes, "float32", "float64")
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
@@ -143,7 +143,7 @@ def c_source() -> str:
         "/* Written by misc/write_instructions.py. ROW<n>(name, C type of result, C types of n operands, C code) */"
     ]
     head += ["#ifdef ROW_HEADERS"]
-    head += ['#include "../../../scalar/c_code/%s"' % name for name in includes]
+    head += ['#include "../../../../scalar/c_code/%s"' % name for name in includes]
     return "\n".join([*head, "#else", *lines, "#endif", ""])
 
 

@@ -16,6 +16,6 @@ def inc_code():
         bytes) and 'c'. For other arguments, ``inc_row_for`` returns NULL.
     """
     with open(
-        os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "inc_code.h")
+        os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "common", "inc_code.h")
     ) as source:
         return source.read()

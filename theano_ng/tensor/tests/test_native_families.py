@@ -1,5 +1,6 @@
 """The declared parameters of the native functions of tensors, and the contents of their modules after loading."""
 
+import glob
 import importlib
 import importlib.machinery
 import importlib.util
@@ -18,7 +19,8 @@ class TestDeclarations(unittest.TestCase):
     def test_all(self):
         """Python can read the declarations of every native function, and only two functions request scratch memory."""
         folder = os.path.dirname(theano_ng.tensor.native.__file__)
-        families = sorted(name[:-2] for name in os.listdir(folder) if name.endswith(".c") and name != "alloc.c")
+        paths = glob.glob(os.path.join(folder, "*", "*.c"))
+        families = sorted({os.path.basename(path)[:-2] for path in paths} - {"alloc"})
         found = {}
         for family in families:
             module = importlib.import_module("theano_ng.tensor.native." + family)

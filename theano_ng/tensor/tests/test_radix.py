@@ -20,7 +20,7 @@ SOURCE = """
 #include "native.h"
 #undef UINT32_MAX
 #define UINT32_MAX %d
-#include "radix.h"
+#include "sorting/radix.h"
 
 int64_t counters(void)
 {
@@ -38,7 +38,7 @@ def array(dtype):
     return np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS")
 
 
-HAS_SOURCES = os.path.exists(os.path.join(NATIVE, "radix.h"))
+HAS_SOURCES = os.path.exists(os.path.join(NATIVE, "sorting", "radix.h"))
 
 
 @unittest.skipUnless(find_toolchain() and HAS_SOURCES, "needs a C compiler and the sources")

@@ -1,6 +1,7 @@
 """Builds an extension from a changed C file, in a separate folder. The folder of the package does not change."""
 
 import functools
+import glob
 import os
 import platform
 import shutil
@@ -10,7 +11,8 @@ import sysconfig
 from theano_ng.tests.mutants.records import PACKAGE
 
 ROOT = os.path.dirname(PACKAGE)
-PARTS = ("tensor/native", "tensor/native/blocks", "scalar/c_code", "scan", "gof", "gof/c_include", "gpuarray/native")
+# Includes name files relative to these folders, or to the folder of the including file.
+ROOTS = ("tensor/native", "scalar/c_code", "scan", "gof", "gof/c_include", "gpuarray/native")
 # The content that replaces target_clones.h. It makes no clones of functions, because with clones, the compiler takes
 # three times as long.
 _WITHOUT_CLONES = b"""\
@@ -46,6 +48,17 @@ def extensions():
         os.chdir(before)
 
 
+def c_files():
+    """Return the paths of the C files and headers from which native code is built, relative to the package."""
+    folders = [*ROOTS, *glob.glob("tensor/native/*/", root_dir=PACKAGE), "tensor/native/elementwise/blocks"]
+    return sorted(
+        os.path.normpath(path)
+        for folder in folders
+        for ending in "ch"
+        for path in glob.glob(os.path.join(folder, "*." + ending), root_dir=PACKAGE)
+    )
+
+
 class Builder:
     """A compiler of extensions. It works in a separate folder.
 
@@ -63,14 +76,14 @@ class Builder:
         self.extensions = extensions()
         self._texts = os.path.join(folder, "texts")
         shutil.rmtree(self._texts, ignore_errors=True)
-        for part in PARTS:
-            there = os.path.join(self._texts, part)
-            os.makedirs(there, exist_ok=True)
-            for name in sorted(os.listdir(os.path.join(PACKAGE, part))):
-                if name.endswith((".c", ".h")):
-                    os.symlink(os.path.join(PACKAGE, part, name), os.path.join(there, name))
+        for part in ROOTS:
+            os.makedirs(os.path.join(self._texts, part), exist_ok=True)
+        for path in c_files():
+            there = os.path.join(self._texts, path)
+            os.makedirs(os.path.dirname(there), exist_ok=True)
+            os.symlink(os.path.join(PACKAGE, path), there)
         if platform.machine() == "x86_64":
-            self.replace("tensor/native/target_clones.h", _WITHOUT_CLONES)
+            self.replace("tensor/native/common/target_clones.h", _WITHOUT_CLONES)
 
     def replace(self, path, text):
         """Replace the content of a file until `restore` is called."""
@@ -145,7 +158,7 @@ def includes(path, depth=4):
     with open(os.path.join(PACKAGE, path), encoding="utf-8") as file:
         named = [line.split('"')[1] for line in file if line.startswith('#include "')]
     for name in named:
-        for folder in (os.path.dirname(path), *PARTS):
+        for folder in (os.path.dirname(path), *ROOTS):
             other = os.path.normpath(os.path.join(folder, name))
             if os.path.exists(os.path.join(PACKAGE, other)):
                 found.append(other)

@@ -27,7 +27,7 @@ FAMILIES = (
 KERNEL_TEXTS = os.path.join("scalar", "c_code", "")  # C code that is part of libraries and of kernels
 # Flags under which the changed code runs: with some flags, kernels are compiled at once, and with others, never.
 CONDITIONS = (
-    ("loops/blocks/* tensor/native/blocks/* scalar/c_code/*", {"cxx": ""}),
+    ("loops/blocks/* tensor/native/elementwise/blocks/* scalar/c_code/*", {"cxx": ""}),
     (
         "loops/* tensor/elemwise/kernel.py tensor/elemwise/cgen.py scan/kernel.py scan/array_source.py",
         {"tiered": "off"},

@@ -13,8 +13,8 @@ PYTHON = (
     " tensor/elemwise/inplace.py tensor/elemwise/perform.py scan/kernel.py scan/array_source.py scan/array_kernel.py scalar/contraction.py"
 )
 C = (
-    "tensor/native/*.c tensor/native/*.h tensor/native/blocks/interpreter.c tensor/native/blocks/module.c tensor/native/blocks/vector_math.c"
-    " tensor/native/blocks/*.h scalar/c_code/*.h"
+    "tensor/native/*/*.c tensor/native/*/*.h tensor/native/elementwise/blocks/*.c tensor/native/elementwise/blocks/*.h"
+    " scalar/c_code/*.h"
 )
 DEVICES = "gpuarray/opt/*.py gpuarray/opt_util.py gpuarray/native/*.c gpuarray/native/*.h"
 # Generated files, and files about compilers and threads. No result depends on them.
@@ -23,10 +23,10 @@ LEFT_OUT = {
     "scalar/c_code/half.h": "text for kernels that a compiler makes when a program runs: a trial compiles none of them anew",
     "scalar/c_code/half_blocks.h": "see half.h",
     "scalar/c_code/zero_in.h": "see half.h",
-    "tensor/native/blocks/instructions.h": "written from the C of scalar ops, which is tested there",
-    "tensor/native/gomp.h": "names of OpenMP's functions",
-    "tensor/native/threads.h": "how many threads there are",
-    "tensor/native/target_clones.h": "instruction sets",
+    "tensor/native/elementwise/blocks/instructions.h": "written from the C of scalar ops, which is tested there",
+    "tensor/native/common/gomp.h": "names of OpenMP's functions",
+    "tensor/native/common/threads.h": "how many threads there are",
+    "tensor/native/common/target_clones.h": "instruction sets",
 }
 TESTS = (
     "tensor/tests tensor/nnet/tests tensor/signal/tests tensor/linalg/tests scan/tests sparse/tests scalar/tests sandbox/tests gof/tests compile/tests"

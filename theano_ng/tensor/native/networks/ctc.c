@@ -4,7 +4,7 @@
  * states of an example are its labels with a blank before, between and after them: state s is blank if s is even, else
  * label s / 2. Sums are in double. */
 #include "native.h"
-#include "threads.h"
+#include "common/threads.h"
 #include <math.h>
 
 typedef struct {

@@ -2,7 +2,7 @@
  *
  * The comment at each function describes it. gof/native.h explains native functions. */
 #include "native.h"
-#include "strided.h"
+#include "common/strided.h"
 
 static PyArrayObject *with_flags(PyObject *value, int flags)
 {

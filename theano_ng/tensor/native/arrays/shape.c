@@ -1,6 +1,6 @@
 /* Native code of the Ops that copy, view, reshape, join, split, fill and describe arrays. */
-#include "integer_inputs.h"
-#include "strided.h"
+#include "common/integer_inputs.h"
+#include "common/strided.h"
 
 /* ---------------------------------------------------------------- identity, copies, assertions */
 

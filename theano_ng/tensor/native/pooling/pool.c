@@ -1,7 +1,7 @@
 /* Pooling: maxima, sums and averages of windows that slide over the last axes, and their gradients. */
 #include "native.h"
-#include "target_clones.h"
-#include "threads.h"
+#include "common/target_clones.h"
+#include "common/threads.h"
 #include "pool_windows.h"
 
 /* The modes of PoolingMode_t. */

@@ -14,8 +14,8 @@
  * The packed parameters are described in elemwise_params.h. The scratch memory holds a Plan. */
 #include "elemwise_params.h"
 #include "divisors.h"
-#include "strided.h"
-#include "threads.h"
+#include "common/strided.h"
+#include "common/threads.h"
 
 typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 

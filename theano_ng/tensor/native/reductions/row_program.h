@@ -6,7 +6,7 @@
 #ifndef THEANO_NG_ROW_PROGRAM_H
 #define THEANO_NG_ROW_PROGRAM_H
 
-#include "elemwise_params.h"
+#include "elementwise/elemwise_params.h"
 
 /* An entry of a program. The values come first, then the operations in the order of execution; an operation is followed
  * by its arguments (for a MAP, the result is the last of them).

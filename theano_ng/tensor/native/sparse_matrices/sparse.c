@@ -4,7 +4,7 @@
  * may occur several times, and the entries of one line may be in any order. The comment at each function describes it.
  * gof/native.h explains native functions. */
 #include "native.h"
-#include "target_clones.h"
+#include "common/target_clones.h"
 
 #define MAC(z, a, b) ((z) += (a) * (b))
 #define ADD_TO(z, a) ((z) += (a))

@@ -8,7 +8,7 @@
 #define THEANO_NG_GATHER_H
 
 #include "index_entries.h"
-#include "strided.h"
+#include "common/strided.h"
 
 /* The maximum number of offsets in a chunk. */
 #define GATHER_CHUNK 1024

@@ -1,6 +1,6 @@
 /* Native code of Unique and of bincount. gof/native.h explains native functions. */
 #include "native.h"
-#include "inc_code.h"
+#include "common/inc_code.h"
 #include "sort_line.h"
 
 /* ------------------------------------------------------------------ unique

@@ -2,7 +2,7 @@
  * and layouts; conv_engine.h, conv_weights.h and conv_unshared.h compute the sums, and conv_kernels.h contains the
  * innermost loops. Two-dimensional problems have a third, first dimension of length one. */
 #include "native.h"
-#include "threads.h"
+#include "common/threads.h"
 #include <stdio.h>
 
 enum { FORWARD, WEIGHTS, INPUTS };

@@ -1,17 +1,17 @@
 /* The instructions of elementwise programs, and the loop over blocks that executes them. The file is compiled for
  * several levels of processors (setup.py) and does not use Python. instructions.h contains the C code of scalar ops,
  * which expects the prologue of kernels. */
-#include "../../../gof/c_include/kernel_prologue.h"
+#include "../../../../gof/c_include/kernel_prologue.h"
 #ifdef TNG_HAS_MVEC
-#include "../../../gof/c_include/vector_math.h"
+#include "../../../../gof/c_include/vector_math.h"
 #endif
 #define TNG_FOR_float32
 #define TNG_FOR_float64
-#include "../../../gof/c_include/complex_numbers.h"
+#include "../../../../gof/c_include/complex_numbers.h"
 #define ROW_HEADERS
 #include "instructions.h"
 #undef ROW_HEADERS
-#include "../../../scalar/c_code/sum_blocks.h"
+#include "../../../../scalar/c_code/sum_blocks.h"
 #include "blocks.h"
 
 /* -- instructions ------------------------------------------------------------------------------------------------- */

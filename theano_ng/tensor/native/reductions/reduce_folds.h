@@ -16,7 +16,7 @@
 #define THEANO_NG_REDUCE_FOLDS_H
 
 #include "native.h"
-#include "target_clones.h"
+#include "common/target_clones.h"
 #include <math.h>
 
 typedef void (*fold_fn)(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride);

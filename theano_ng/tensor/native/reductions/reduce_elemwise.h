@@ -5,8 +5,8 @@
 #ifndef THEANO_NG_REDUCE_ELEMWISE_H
 #define THEANO_NG_REDUCE_ELEMWISE_H
 
-#include "divisors.h"
-#include "elemwise_params.h"
+#include "elementwise/divisors.h"
+#include "elementwise/elemwise_params.h"
 
 /* The packed parameters of tng_reduce_elemwise, after the parameters of a reduction.
  *   kernel: the elementwise operation's kernel; if `folds`, a kernel that sums the values that it computes

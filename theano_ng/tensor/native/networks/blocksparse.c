@@ -1,7 +1,7 @@
 /* Products of selected blocks: vectors times blocks of a matrix, and outer products added to blocks. float32 and
  * float64. */
 #include "native.h"
-#include "target_clones.h"
+#include "common/target_clones.h"
 
 #define LANES 16
 

@@ -4,7 +4,7 @@
  * The means are computed one after the other. The elements of a mean are read three times (two times for the gradient).
  * Only the first read comes from memory, the later reads come from the cache. */
 #include "native.h"
-#include "target_clones.h"
+#include "common/target_clones.h"
 #include <math.h>
 
 /* Inlined functions are compiled for each version of the functions that use them. */

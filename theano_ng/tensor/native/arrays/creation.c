@@ -2,7 +2,7 @@
  *
  * The comment at each function describes its inputs, outputs and packed parameters. */
 #include <math.h>
-#include "strided.h"
+#include "common/strided.h"
 
 /* Call DO(type number, C type) for every integer type. */
 #define FOR_INTEGERS(DO)                                                                                          \

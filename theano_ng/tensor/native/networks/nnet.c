@@ -1,6 +1,6 @@
 /* Softmax and cross-entropy over rows, float32 and float64. */
 #include "native.h"
-#include "target_clones.h"
+#include "common/target_clones.h"
 #include <math.h>
 
 /* Return exp(x) for x <= 0, as an expression that compilers vectorize: exp(x) = 2**n exp(r), |r| <= log(2) / 2, with a

@@ -10,7 +10,7 @@
 #define THEANO_NG_DIVISORS_H
 
 #include "elemwise_params.h"
-#include "strided.h"
+#include "common/strided.h"
 #include <stdio.h>
 
 /* Keep equal to OPERATIONS in tensor/elemwise/divisors.py. */

@@ -1,12 +1,12 @@
 /* Written by misc/write_instructions.py. ROW<n>(name, C type of result, C types of n operands, C code) */
 #ifdef ROW_HEADERS
-#include "../../../scalar/c_code/hyperbolic.h"
-#include "../../../scalar/c_code/gamma.h"
-#include "../../../scalar/c_code/special.h"
-#include "../../../scalar/c_code/erf.h"
-#include "../../../scalar/c_code/bessel.h"
-#include "../../../scalar/c_code/integer.h"
-#include "../../../scalar/c_code/power.h"
+#include "../../../../scalar/c_code/hyperbolic.h"
+#include "../../../../scalar/c_code/gamma.h"
+#include "../../../../scalar/c_code/special.h"
+#include "../../../../scalar/c_code/erf.h"
+#include "../../../../scalar/c_code/bessel.h"
+#include "../../../../scalar/c_code/integer.h"
+#include "../../../../scalar/c_code/power.h"
 #else
 ROW2(AND_bool, npy_bool, npy_bool, npy_bool, z = (npy_bool)(x0 & x1);)
 ROW2(AND_int8, npy_int8, npy_int8, npy_int8, z = (npy_int8)(x0 & x1);)

@@ -6,7 +6,7 @@
  * (tensor/reductions/careduce.py). Sums of floats are pairwise over contiguous runs. */
 #include "native.h"
 #include "reduce_folds.h"
-#include "threads.h"
+#include "common/threads.h"
 #include <stdlib.h>
 
 #define MAX_ND 32
