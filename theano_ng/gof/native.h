@@ -125,7 +125,7 @@ static inline const NativeEntry *native_entry(const char *module_name, const cha
     return entry;
 }
 
-/* Arrays of at least this many bytes use recycled memory (theano_ng/tensor/native/alloc.c). */
+/* Arrays of at least this many bytes use recycled memory (theano_ng/tensor/native/arrays/alloc.c). */
 #define NATIVE_BIG ((npy_intp)1 << 18)
 #define NATIVE_ALLOC_CAPSULE "theano_ng.tensor.native.alloc._api"
 

@@ -4,8 +4,8 @@
  * bytes. The lanes of this function are independent, so a scalar is computed as one lane of a vector. If libmvec lacks
  * a function, libm is called (before glibc 2.35, libmvec has only five functions).
  *
- * Compiled kernels find these functions in the module _native. The module native/blocks contains its own hidden copy of
- * them.
+ * Compiled kernels find these functions in the module _native. The module native/elementwise/blocks contains its own
+ * hidden copy of them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-"""The C code of reduction loops, for native/reduce.c."""
+"""The C code of reduction loops, for native/reductions/reduce.c."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The C code of loops over the elements of contiguous operands: kernels for native/elemwise.c and other drivers."""
+"""The C code of loops over the elements of contiguous operands.
+
+These loops are kernels for native/elementwise/elemwise.c and other drivers.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def elemwise_kernel(program: LoopProgram) -> tuple[Kernel, bool]:
     program : LoopProgram
         A program of one step, whose results are stored in their order. Its fold, if any, is an addition: the kernel
         then adds the sum of the results to an accumulator. The pointer of the output is the address of the accumulator;
-        see native/reduce_elemwise.h.
+        see native/reductions/reduce_elemwise.h.
 
     Returns
     -------

@@ -31,7 +31,7 @@ import numpy as np
 class Access(enum.IntEnum):
     """The way in which a loop accesses an operand.
 
-    native/elemwise_params.h and the interpreter use the same numbers.
+    native/elementwise/elemwise_params.h and the interpreter use the same numbers.
     """
 
     #: The loop reads or writes one element in each iteration.

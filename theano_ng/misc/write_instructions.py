@@ -1,6 +1,6 @@
-"""The program that writes tensor/native/blocks/instructions.h: ``python -m theano_ng.misc.write_instructions``.
+"""The program that writes tensor/native/elementwise/blocks/instructions.h.
 
-Run it after a change of the C code of a scalar Op.
+Run it by ``python -m theano_ng.misc.write_instructions`` after a change of the C code of a scalar Op.
 """
 
 import theano_ng.tensor.nnet.nnet  # noqa: F401, registers its activations

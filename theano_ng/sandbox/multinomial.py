@@ -1,4 +1,7 @@
-"""Ops that draw categories from probabilities and uniform random numbers. Their C code is `tensor/native/random.c`."""
+"""Ops that draw categories from probabilities and uniform random numbers.
+
+Their C code is `tensor/native/arrays/random.c`.
+"""
 
 import numpy as np
 

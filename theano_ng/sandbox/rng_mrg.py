@@ -1,7 +1,8 @@
 """Random numbers of the generator MRG31k3p: fast, with many parallel streams, and equal in all implementations.
 
 :class:`MRG_RandomStreams` has most methods of :class:`~theano_ng.tensor.shared_randomstreams.RandomStreams`. The module
-`mrg31k3p` contains the arithmetic of the generator and names its sources. The C code is `tensor/native/random.c`.
+`mrg31k3p` contains the arithmetic of the generator and names its sources. The C code is
+`tensor/native/arrays/random.c`.
 """
 
 import operator

@@ -273,7 +273,7 @@ class RealDivision(BinaryScalarOp):
 
 
 def zero_divisor(operation, divisor):
-    """Return the message of a ZeroDivisionError. tensor/native/divisors.h contains the same text.
+    """Return the message of a ZeroDivisionError. tensor/native/elementwise/divisors.h contains the same text.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScala
 
 __all__ = ["NodeSource"]
 
-# Up to these limits, the code written here computes the same bits as native/reduce.c. Up to them, native/reduce.c adds
+# Up to these limits, the code written here computes the same bits as native/reductions/reduce.c, which then adds
 # elements without pairwise splitting, or in one block.
 _UNHALVED, _LEAF, _BLOCK_BYTES, _COLUMNS = 2048, 4096, 32768, 1024
 
@@ -72,7 +72,7 @@ class NodeSource(ArraySource):
         sources = [None if is_number(v) else self.array(v) for v in node.inputs]
         dims = self.broadcast(node.outputs[0], sources)
         if not isinstance(scalar_op, CHEAP) and len(self.loops(dims, [s for s in sources if s is not None])) > 1:
-            # native/elemwise.c decides which loop runs in this case. Other loops may round differently.
+            # native/elementwise/elemwise.c decides which loop runs in this case. Other loops may round differently.
             plain = Elemwise(scalar_op).make_node(*node.inputs)
             self.call_native(node, native_code_of(plain), [dims for _ in node.outputs])
             return
@@ -343,7 +343,7 @@ class NodeSource(ArraySource):
         lengths = [i for i in dims if i is not None]
         whole = any(s is not None and self.is_full(s, dims) for s in sources)
         if whole and not code.params.get("folds"):
-            if "folds" in code.params:  # native/reduce_elemwise.h folds larger arrays block by block
+            if "folds" in code.params:  # native/reductions/reduce_elemwise.h folds larger arrays block by block
                 limits = ["%s > %d / (int64_t)sizeof(%s)" % (self.product(lengths), _BLOCK_BYTES, ctype(between))]
                 limits += ["tng_d%d > %d" % (i, _COLUMNS) for i in lengths]
                 self.setup.append("if (%s) %s" % (" || ".join(limits), BAIL_OUT))
@@ -402,8 +402,8 @@ class NodeSource(ArraySource):
             raise Unsupported
         self.equate_all(x[-1:], y[:1])
         if len(x) + len(y) == 2:
-            # native/blas.c would make arrays on each call, so do the same as it does here. For integers and mixed
-            # dtypes, native/numpy_functions.c computes the product.
+            # native/linalg/blas.c would make arrays on each call, so do the same as it does here. For integers and
+            # mixed dtypes, native/linalg/numpy_functions.c computes the product.
             dtypes = {v.type.dtype for v in node.inputs}
             if len(dtypes) > 1 or not dtypes.issubset(BLAS_DTYPES):
                 raise Unsupported

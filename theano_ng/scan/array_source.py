@@ -61,7 +61,7 @@ class NativeHelper(NamedTuple):
 
 
 class FoldHelper(NamedTuple):
-    """A function that reduces contiguous elements to one element; see `fold_of` of native/reduce.c.
+    """A function that reduces contiguous elements to one element; see `fold_of` of native/reductions/reduce.c.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class FoldHelper(NamedTuple):
 
 class BoxHelper(NamedTuple):
     """A function that reduces contiguous elements along some axes, with its packed parameters; see `fold_box` of
-    native/reduce.c.
+    native/reductions/reduce.c.
     """
 
     params: tuple

@@ -6,7 +6,7 @@ from theano_ng.tensor.type import TensorType
 
 __all__ = ["Assert", "AssertIndex", "AssertShape", "assert_", "assert_op"]
 
-# The order must be the same as in native/shape.c.
+# The order must be the same as in native/arrays/shape.c.
 _NATIVE_ERRORS = (AssertionError, IndexError, ValueError)
 
 

@@ -161,8 +161,8 @@ _NO_GRADIENT = (
 class _ListOp(NativeOp, Op):
     """A base class of Ops on lists.
 
-    `native_name` is the name of the C function in tensor/native/typed_lists.c. `compares` is True if the Op compares
-    elements. C code can compare only arrays. `counts` is True if the result is an integer. Such a result is
+    `native_name` is the name of the C function in tensor/native/arrays/typed_lists.c. `compares` is True if the Op
+    compares elements. C code can compare only arrays. `counts` is True if the result is an integer. Such a result is
     disconnected from the inputs. The gradient of other results with respect to lists and elements is undefined.
     """
 

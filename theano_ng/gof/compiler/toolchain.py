@@ -20,7 +20,7 @@ from theano_ng.gof.codegen.modulecode import locate, locate_file
 # -fno-builtin: gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize.
 # -fno-tree-sink: gcc would move operands of one side of `? :` into a branch, and a loop with calls in branches is not
 # vectorized. -ffp-contract: `scalar.contraction` decides which products are rounded together with a sum, so that
-# kernels round as native/blocks does.
+# kernels round as native/elementwise/blocks does.
 KERNEL_FLAGS = (
     "-O3",
     "-march=native",

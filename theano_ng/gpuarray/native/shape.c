@@ -1,5 +1,5 @@
 /* Shapes of device arrays, which the host knows, and copies of arrays. The file is organized like
- * tensor/native/shape.c. */
+ * tensor/native/arrays/shape.c. */
 #include "gpu.h"
 #include "common/integer_inputs.h"
 

@@ -1,1 +1,1 @@
-"""The translation of loop programs to programs of the interpreter in tensor/native/blocks."""
+"""The translation of loop programs to programs of the interpreter in tensor/native/elementwise/blocks."""

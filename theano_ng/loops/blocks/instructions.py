@@ -1,8 +1,8 @@
-"""The instructions of the interpreter in tensor/native/blocks: operations on blocks of elements.
+"""The instructions of the interpreter in tensor/native/elementwise/blocks: operations on blocks of elements.
 
 An instruction is a scalar op on operands of one dtype, a conversion, or the rounding to float16. Instructions are
 compiled with the package, from the C code of the scalar ops: `misc.write_instructions` writes this code to
-native/blocks/instructions.h, with one row for each instruction.
+native/elementwise/blocks/instructions.h, with one row for each instruction.
 """
 
 from __future__ import annotations

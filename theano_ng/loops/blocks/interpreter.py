@@ -1,8 +1,8 @@
-"""The translation of loop programs to programs for the interpreter in tensor/native/blocks.
+"""The translation of loop programs to programs for the interpreter in tensor/native/elementwise/blocks.
 
-The interpreter has the interface of a compiled kernel, so that drivers such as native/elemwise.c can call either of
-them. It computes the same results as compiled kernels, in the same order: it executes one instruction after the other,
-each for a block of elements.
+The interpreter has the interface of a compiled kernel, so that drivers such as native/elementwise/elemwise.c can call
+either of them. It computes the same results as compiled kernels, in the same order: it executes one instruction after
+the other, each for a block of elements.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from theano_ng.loops.blocks.complex_steps import Pair, Value
     from theano_ng.loops.program import LoopProgram
 
-# Flags of operands in addition to their `Access`. native/blocks/interpreter.c defines the same flags.
+# Flags of operands in addition to their `Access`. native/elementwise/blocks/interpreter.c defines the same flags.
 _MOVES, _READ_ONCE = 4, 8
 
 _LOOP = "loop"

@@ -1,5 +1,6 @@
 /* tng_zero_in_uint8_t, tng_zero_in_uint16_t, ...: return 1 if one of n integers is zero. There is one function for each
- * integer size. Kernels call these functions for divisors before they overwrite any output (tensor/native/divisors.h).
+ * integer size. Kernels call these functions for divisors before they overwrite any output
+ * (tensor/native/elementwise/divisors.h).
  *
  * Each of two accumulators scans one half of the array. A half is a whole number of vectors, so the halves may overlap.
  * An accumulator is 1 until a zero makes it 0. It is updated by a minimum if the processor has an instruction for the

@@ -1,7 +1,7 @@
 """Generators of C loops over tensors, for third-party Ops with the method `c_code` of Theano 1.0.
 
-`Elemwise` and `CAReduce` do not use these functions: their loops are kernels that native/elemwise.c and native/reduce.c
-call.
+`Elemwise` and `CAReduce` do not use these functions: their loops are kernels that native/elementwise/elemwise.c and
+native/reductions/reduce.c call.
 
 The loop order of an operand is a sequence with one item for each dimension of the output, outermost first. An item is
 the corresponding dimension of the operand, or ``'x'`` if the operand is broadcast along this dimension.

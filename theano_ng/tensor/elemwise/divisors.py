@@ -6,7 +6,7 @@ from theano_ng.gof.graph import Constant
 from theano_ng.scalar.divisors import divides, divisions, keeps_from_zero, known_of
 from theano_ng.scalar.ops_arith import RealDivision
 
-# These numbers must be the same as in native/divisors.h.
+# These numbers must be the same as in native/elementwise/divisors.h.
 OPERATIONS = {None: 0, "division": 1, "modulo": 2}
 
 # The number of operations that are followed back from a divisor. Common expressions that exclude zero are shorter.

@@ -1,4 +1,4 @@
-"""Loop programs of Elemwise nodes, and the tables of operands for native/elemwise.c."""
+"""Loop programs of Elemwise nodes, and the tables of operands for native/elementwise/elemwise.c."""
 
 from theano_ng.loops.program import Access, Guards, elementwise_program, operand_accesses
 from theano_ng.tensor.elemwise.divisors import OPERATIONS
@@ -43,7 +43,7 @@ def elemwise_program(node, divisors, fold=None, check_divisors_first=False):
 
 
 def operand_rows(node, program, inplace_pattern, divisors):
-    """Return the rows of native/elemwise.c's table of operands. Rows of inputs precede rows of outputs."""
+    """Return the rows of native/elementwise/elemwise.c's table of operands. Rows of inputs precede rows of outputs."""
     rows = []
     for i, (variable, access) in enumerate(zip(node.inputs, program.accesses)):
         mask = sum(1 << d for d, b in enumerate(variable.type.broadcastable) if b)

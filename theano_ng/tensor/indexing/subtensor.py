@@ -125,7 +125,7 @@ __all__ = [
 
 integer_types = (int,)
 
-# These are the kinds of fields in the packed parameters. See native/subtensor.c.
+# These are the kinds of fields in the packed parameters. See native/indexing/subtensor.c.
 _NONE, _VALUE, _INPUT = 0, 1, 2
 
 
@@ -185,7 +185,7 @@ class _BasicIndexing(ScalarInputsOp, Op):
         )
 
     def _index_rows(self, node, first):
-        """Return the idx_list as rows of the table for native/subtensor.c.
+        """Return the idx_list as rows of the table for native/indexing/subtensor.c.
 
         `first` is the position of the first index among the inputs.
         """

@@ -6,7 +6,7 @@ contain LAPACK.
 
 from theano_ng.tensor.blas.table import scipy_addresses
 
-# These are the functions that native/lapack.c calls, each for float32, float64, complex64 and complex128.
+# These are the functions that native/linalg/lapack.c calls, each for float32, float64, complex64 and complex128.
 LAPACK_NAMES = tuple(letter + name for name in ("potrf", "getrf", "getri") for letter in "sdcz") + tuple(
     letter + name + driver
     for driver in ("evd", "gvd")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Images2Neibs", "images2neibs", "neibs2images"]
 
-# The order of the modes must be the same as in native/neighbours.c.
+# The order of the modes must be the same as in native/networks/neighbours.c.
 _MODES = ("valid", "half", "full", "wrap_centered", "ignore_borders")
 
 

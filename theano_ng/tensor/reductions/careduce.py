@@ -30,7 +30,7 @@ from theano_ng.tensor.type import TensorType
 _NATIVE = "theano_ng.tensor.native.reduce"
 _NATIVE_MAX_NDIM = 32
 
-# These are the operation codes of native/reduce.c.
+# These are the operation codes of native/reductions/reduce.c.
 _OPERATIONS = {"Add": 1, "Mul": 2, "Maximum": 3, "MaximumFromNothing": 3, "Minimum": 4, "AND": 5, "OR": 6, "XOR": 7}
 
 _WIDE_INTEGER = {
@@ -262,7 +262,7 @@ class CAReduce(NativeOp, Op):
         return NativeCode(_NATIVE + ":reduce", **params, kernel=kernel, openmp_minsize=openmp_minsize)
 
     def _builtin_params(self, x_dtype, z_dtype, ndim):
-        """Return the packed parameters of the reduction. Return None if native/reduce.c has no loop for it."""
+        """Return the packed parameters of the reduction, or None if native/reductions/reduce.c has no loop for it."""
         from theano_ng.tensor.native.reduce import has_fold
 
         operation = _OPERATIONS.get(type(self.scalar_op).__name__, 0)
@@ -293,7 +293,7 @@ class CAReduce(NativeOp, Op):
         )
 
     def _kernel(self, x_dtype, acc_dtype):
-        """Return a kernel with the reduction loop of this scalar op for native/reduce.c.
+        """Return a kernel with the reduction loop of this scalar op for native/reductions/reduce.c.
 
         Return None if the C code of the scalar op uses Python's C API.
         """

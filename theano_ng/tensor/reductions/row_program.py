@@ -26,10 +26,10 @@ __all__ = ["ELEMENT", "ONE", "ROW", "RowProgram", "RowShape", "can_map", "can_re
 _NATIVE = "theano_ng.tensor.native.reduce:row_program"
 
 # The levels of values: a single value, a value for each row, a value for each element. The numbers must be the same as
-# in native/row_program.h.
+# in native/reductions/row_program.h.
 ONE, ROW, ELEMENT = 0, 1, 2
 
-# The kinds of entries. The numbers must be the same as in native/row_program.h.
+# The kinds of entries. The numbers must be the same as in native/reductions/row_program.h.
 _VALUE, _MAP, _FOLD, _ARGUMENT = 0, 1, 2, 3
 
 

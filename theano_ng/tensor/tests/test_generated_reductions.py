@@ -232,7 +232,7 @@ class TestValues(unittest.TestCase):
 
 
 def has_openmp():
-    """Return True if the library that shares loops among threads exists; native/gomp.h searches for it in the same way."""
+    """Return True if the library that shares loops among threads exists; see native/common/gomp.h for the search."""
     try:
         dlopen_symbols("libgomp.so.1", ["GOMP_parallel"])
     except OSError:

@@ -451,7 +451,7 @@ class TestPrograms(unittest.TestCase):
         self.assertIsNone(interpretation(T.lt(T.lvector(), TensorType("uint64", (False,))()).owner))
 
     def test_rows_are_up_to_date(self):
-        """native/blocks/instructions.h is equal to the output of misc.write_instructions."""
+        """native/elementwise/blocks/instructions.h is equal to the output of misc.write_instructions."""
         importlib.import_module("theano_ng.tensor.nnet.nnet")
         with open(instructions.INSTRUCTIONS_HEADER, encoding="utf-8") as file:
             self.assertEqual(file.read(), instructions.c_source())

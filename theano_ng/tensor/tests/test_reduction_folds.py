@@ -18,7 +18,7 @@ from theano_ng.tensor.native.reduce import fold_of, has_fold
 from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tensor.type import TensorType
 
-ADD, MUL, MAX, MIN, AND, OR, XOR = range(1, 8)  # native/reduce_folds.h
+ADD, MUL, MAX, MIN, AND, OR, XOR = range(1, 8)  # native/reductions/reduce_folds.h
 SIGNED, UNSIGNED = "bhilq", "BHILQ"  # NumPy's type characters: long and long long are two types of the same size
 ADDED = [(x, acc) for x in SIGNED for acc in "lq"] + [(x, acc) for x in UNSIGNED for acc in "LQ"]
 ADDED += [("?", acc) for acc in "lqLQ"] + ["ef", "ed", "ff", "fd", "dd", "ld", "qd", "id"]
