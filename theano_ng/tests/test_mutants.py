@@ -384,7 +384,8 @@ class TestTrials(unittest.TestCase):
     @unittest.skipUnless(shutil.which("gcc"), "C is changed and compiled by gcc")
     def test_a_sample_of_the_package_is_caught(self):
         paths = ["scan/opt/reads.py", "tensor/native/sorting/sort.c"]
-        modules = ["theano_ng.scan.tests.test_opt_reads", "theano_ng.tensor.tests.test_sort"]
+        modules = ["scan.tests.test_opt_reads", "tensor.tests.test_sort", "tensor.tests.test_native_memory"]
+        modules = ["theano_ng." + name for name in modules]
         known = reach.record(paths, modules, self.folder, say=lambda text: None)
         kept = campaign.Results(os.path.join(self.folder, "results.jsonl"))
         trials = campaign.Campaign(known, modules, os.path.join(self.folder, "trials"), kept)

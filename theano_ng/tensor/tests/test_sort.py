@@ -97,6 +97,24 @@ class TestTopK(unittest.TestCase):
         for (_, wanted), result in zip(cases, f(X, 3)):
             np.testing.assert_array_equal(result, wanted)
 
+    def test_complex_numbers(self):
+        line = np.array([1 - 1j, 3, 1 + 2j, -4, 1, 3 - 5j], "complex64")
+        u = T.vector(dtype="complex64")
+        for count, wanted in ((4, [1, 5, 2, 4]), (-4, [3, 0, 4, 2])):
+            for ordered in (True, False):
+                value, index = theano.function([u], topk_and_argtopk(u, count, sorted=ordered))(line)
+                np.testing.assert_array_equal(index, wanted if ordered else np.sort(wanted))
+                np.testing.assert_array_equal(value, line[index])
+
+    def test_some_of_many(self):
+        """The selected numbers are collected in one scan of the line, in a pool that is sorted when it is full."""
+        line = np.random.RandomState(4).permutation(3000).astype("float64")
+        f = theano.function([v, k], topk_and_argtopk(v, k))
+        for count, wanted in ((100, np.arange(3000)[:-101:-1]), (-100, np.arange(100))):
+            value, index = f(line, count)
+            np.testing.assert_array_equal(value, wanted)
+            np.testing.assert_array_equal(line[index], wanted)
+
     def test_many_of_many(self):
         """Half of a long line is selected, which needs megabytes of memory."""
         line = np.random.RandomState(3).permutation(300_000).astype("float64")

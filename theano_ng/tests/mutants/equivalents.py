@@ -441,4 +441,5 @@ EQUIVALENT = {
     "4ff2a25551c0": "tensor/native/convolution/conv_engine.h, how many images go together",
     "aa2008382082": "tensor/native/linalg/blas.c, the operands have at most 3 dimensions",
     "d1dd076bc99a": "tensor/native/elementwise/elemwise.c, short runs are copied by memcpy, too",
+    "5b179d928aa7": "tensor/native/sorting/sort.c, every element joins the pool, which keeps the best: the same result",
 }
