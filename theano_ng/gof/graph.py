@@ -49,19 +49,27 @@ class Drawable:
     __slots__ = ()
 
     def _repr_svg_(self) -> str | None:
-        """Return a picture for notebooks, or None if there is no graph or Graphviz is not installed."""
+        """Return a picture of the graph for notebooks, as SVG.
+
+        Return None for a variable that no node computes, or if Graphviz is not installed or fails.
+        """
         return ports.graph_picture(self)
 
     def _repr_html_(self) -> str | None:
-        """Return an HTML outline for notebooks, or None if there is no graph or a picture exists."""
+        """Return an outline of the graph for notebooks, in HTML.
+
+        Return None for a variable that no node computes. Also return None if Graphviz is installed, because notebooks
+        then show the picture.
+        """
         return ports.graph_outline(self)
 
 
 class Node(Drawable, object2):
     """A node of a graph.
 
-    Variables are the data, and Apply nodes are the computations. The parents of a variable are its `owner`, the parents
-    of an Apply node its `inputs`. The children are `clients` (inside a FunctionGraph) and `outputs`.
+    Variables are the data, and Apply nodes are the computations. The parent of a variable is its `owner`. The parents
+    of an Apply node are its `inputs`. The children of a variable are its `clients`, which exist only inside a
+    FunctionGraph. The children of an Apply node are its `outputs`.
     """
 
     def get_parents(self) -> list[Any]:

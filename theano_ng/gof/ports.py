@@ -109,8 +109,8 @@ graph_picture = Port(
 graph_outline = Port(
     "graph_outline",
     "theano_ng.printing",
-    "``graph_outline(thing)``: an outline of a graph for notebooks, as HTML; None if there is neither an outline nor "
-    "a picture.",
+    "``graph_outline(thing)``: an outline of a graph for notebooks, as HTML; None for a variable that no node "
+    "computes, or if Graphviz is installed, because notebooks then show the picture.",
 )
 
 cdata_op = Port(

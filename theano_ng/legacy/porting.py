@@ -1,4 +1,4 @@
-"""Finds the changes that a program for Theano needs to run on this package.
+"""A search for the changes that a program for Theano needs so that it runs on this package.
 
 `look_at` finds the changes in the source code of one file, and makes them. It parses Python with LibCST, which keeps
 formatting and comments: ``pip install 'theano_ng[port]'``.
@@ -48,7 +48,7 @@ MOVED = {
 """Old path of a module or name -> its current path. Old paths still work, unless they are in `REMOVED`."""
 
 PREPARED = r"\b(ImportError|ModuleNotFoundError|NameError|AttributeError|Exception)\b"
-"""A pattern of the exceptions that a program catches if it uses another name when a name is missing."""
+"""A regular expression for the exceptions that a program catches to handle a missing name or module."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,13 +212,13 @@ class _Porter(cst.CSTTransformer):
         super().__init__()
         self.file = file
         self.findings = []
-        # The number of enclosing statements that choose by version, or handle missing names.
+        # The number of enclosing statements that test a version or catch the error of a missing name; see `_is_guard`.
         self.guards = 0
         self.stars = False
         self.methods = set()
         # The program's name for NumPy, if it imports NumPy.
         self.numpy = None
-        # The functions of calls that are replaced as a whole.
+        # The called functions (nodes) of the calls that `leave_Call` replaces as a whole.
         self.called = set()
         self.keywords = False
 
@@ -226,7 +226,7 @@ class _Porter(cst.CSTTransformer):
         start = self.get_metadata(PositionProvider, node).start
         self.findings.append(Finding(self.file, start.line, start.column + 1, kind, what, advice, changes, needed))
 
-    # Methods for statements that handle missing names, after a method for the module.
+    # A method for the module, and methods for statements that test a version or handle missing names.
 
     def visit_Module(self, node):
         self.stars = bool(re.search(r"^\s*from\s.*\simport\s*\*", node.code, re.MULTILINE))
@@ -476,7 +476,7 @@ class _Porter(cst.CSTTransformer):
 
 
 def _is_guard(node):
-    """Return True if a statement chooses by version, or handles a missing name or module."""
+    """Return True if a statement tests a version, or catches the error of a missing name or module."""
     if isinstance(node, cst.Try):
         return any(handler.type is None or re.search(PREPARED, _code(handler.type)) for handler in node.handlers)
     return re.search(r"\bPY[23]\b|version|python_2|python2", _code(node.test)) is not None

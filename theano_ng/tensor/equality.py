@@ -21,7 +21,7 @@ Two copies of an expression usually contain a common variable at a small depth.
 
 
 def constant_value(v):
-    """Return the number that all elements of `v` equal. Return None if they are not known to be equal."""
+    """Return the common value of all elements of `v` as a 0-d array. Return None if no such value is known."""
     try:
         return T.get_scalar_constant_value(v)
     except T.NotScalarConstantError:
@@ -29,7 +29,10 @@ def constant_value(v):
 
 
 def shuffled_from(v):
-    """Return ``(u, order)`` so that `v` equals ``u.dimshuffle(order)``. No DimShuffle and no copy computes u."""
+    """Return ``(u, order)`` so that `v` equals ``u.dimshuffle(order)``.
+
+    The node that computes `u` is neither a DimShuffle nor a copy.
+    """
     order = tuple(range(v.ndim))
     while v.owner is not None:
         if isinstance(v.owner.op, DimShuffle):
@@ -127,7 +130,7 @@ def summed_along(q, d):
 
 
 def _sum_axes(total, order, q):
-    """Return the dimensions of `q` along which `total` is its sum. Return None if `total` is not such a sum.
+    """Return the dimensions along which `q` is summed to `total`. Return None if `total` is not a sum of `q`.
 
     `order` is the order of the DimShuffle that restores the summed dimensions of `total`.
     """

@@ -55,11 +55,12 @@ def _parser():
 
 
 def rules_of(target, devices=False):
-    """Return the rules that an argument names.
+    """Return the rules that an argument of the command line names.
 
     Parameters
     ----------
     target : str
+        A registered name, ``package.module:RULE``, or the name of a module, which stands for all rules in it.
     devices : bool
         Whether `target` may be the registered name of a rule for arrays on devices.
 
@@ -70,6 +71,7 @@ def rules_of(target, devices=False):
     Raises
     ------
     UsageError
+        If no rule has this name.
     """
     known = [one for one in registered(devices) if one.name == target]
     if known:

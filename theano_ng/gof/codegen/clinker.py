@@ -113,7 +113,7 @@ def _ask(thing, method_name, c_compiler):
 
 
 def _no_c_code(what, missing):
-    """Return the error for an Op or Type without C code. `missing` is the error of the method."""
+    """Return the exception for an Op or Type without C code. `missing` is the exception that its method raised."""
     name = ", ".join(str(arg) for arg in missing.args[:1])
     return MethodNotDefined(
         "%s has no C code%s. Linker 'c' makes one C++ module of a graph, so it needs C code for every Op, and for the "
@@ -247,7 +247,7 @@ class CLinker(Linker):
         blocks = []
         numbers = itertools.count(
             1, 2
-        )  # block numbers are failure codes, so 0 is not used; a struct block and its run block have two numbers
+        )  # Block numbers are failure codes, so 0 is not used. The run block of struct block n has the number n + 1.
         # A block sees the declarations of the blocks around it: inputs are outermost, nodes innermost.
         for r in self.variables:
             literal = roles.literal(r)
@@ -259,7 +259,7 @@ class CLinker(Linker):
             blocks.append(self._variable_blocks(r, roles, number, symbol, sub))
             self.init_tasks.append((r, "init", number))
             self.tasks.append((r, "get", number + 1))
-            if r in roles.orphans:  # it is taken out of Python once for each thunk
+            if r in roles.orphans:  # The struct block extracts the constant from its Python object once for each thunk.
                 self.arg_orphans.append(r)
         for i, node in enumerate(self.node_order):
             number = next(numbers)
@@ -346,7 +346,8 @@ class CLinker(Linker):
         return self.init_tasks, self.tasks
 
     def _file_scope(self, method_name):
-        """Return the C code that the method returns for all types and Ops, and ``<method>_apply`` for all nodes.
+        """Return the C code from the method `method_name` of all types and Ops, and from ``<method_name>_apply`` of all
+        nodes.
 
         Returns
         -------
@@ -762,7 +763,7 @@ class _CThunk(CapsuleThunk):
         try:
             super().__call__()
         except Exception:
-            if self.node is not None:  # a thunk of one node among others: the caller describes the node
+            if self.node is not None:  # The thunk runs one node of a graph. The caller adds the node to the message.
                 raise
             exc_info = sys.exc_info()
             failure = self.module.failure(self.cthunk)
@@ -772,7 +773,8 @@ class _CThunk(CapsuleThunk):
             if task != "code":
                 raise
             self.position_of_error = self.nodes.index(thing)
-            # If there is one node, its cells may be the graph's cells. The message can then contain shapes and values.
+            # If the inputs of the node are the inputs of the graph, the cells of the thunk contain their values. The
+            # message can then contain shapes and values.
             same = list(thing.inputs) == list(self.graph_inputs)
             raise_with_op(thing, self if same else None, exc_info=exc_info)
 
@@ -797,7 +799,7 @@ def link_node_in_c(node, storage_map, no_recycling):
     thunk, _, _ = linker.make_thunk(
         input_storage=[storage_map[v] for v in node.inputs], output_storage=[storage_map[v] for v in node.outputs]
     )
-    thunk.node = node  # the code that runs the thunks describes the node in errors
+    thunk.node = node  # If the thunk raises an error, its caller adds the node to the message.
     return thunk
 
 

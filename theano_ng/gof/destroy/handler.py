@@ -64,7 +64,9 @@ def _build_droot_impact(destroy_handler):
 
 
 def fast_inplace_check(inputs):
-    """Return the inputs of a node that an in-place operation may overwrite, if cycles are ignored.
+    """Return the inputs that an in-place operation may overwrite, according to a quick check.
+
+    The check does not find out whether an order of all nodes still exists. `DestroyHandler.validate` checks the order.
 
     Parameters
     ----------
@@ -91,8 +93,8 @@ class DestroyHandler(toolbox.Bookkeeper):
 
     An Op with a `destroy_map` overwrites inputs. All other users of these inputs, or of their views (`view_map`), have
     to run before this Op. The feature refuses two destroyers of the same memory, and Ops that destroy constants or
-    variables with ``tag.indestructible``. It also refuses an Op of which another input shares memory with the destroyed
-    input.
+    variables with ``tag.indestructible``. It also refuses an Op if one of its other inputs shares memory with the
+    destroyed input.
 
     Parameters
     ----------
@@ -345,10 +347,10 @@ class DestroyHandler(toolbox.Bookkeeper):
     def _settle(self):
         """Check the touched nodes before another destroyer is added.
 
-        `validate` keeps the changes that it refused. The refused replacement is undone afterwards, and the next
-        replacement may be refused as well. Without this check, each of a long sequence of refused replacements would be
-        checked together with all previous replacements. Nodes that are still being imported are skipped. They are
-        touched when their import is complete.
+        The touched nodes of a refused replacement stay in the tables after `validate`. The replacement is then undone,
+        and the next replacement may be refused as well. Without `_settle`, each replacement of a long sequence of
+        refused replacements would be checked together with all previous replacements. `_settle` skips nodes that are
+        still being imported. They are touched when their import is complete.
         """
         try:
             edges = self._check_touched_classes() if self.destroyers else []
@@ -443,7 +445,7 @@ class DestroyHandler(toolbox.Bookkeeper):
 
 
 def _check_input_aliasing(app, destroyed_index, impact):
-    """Raise an error if another input shares memory with the input that a node destroys, unless its Op tolerates it."""
+    """Raise an error if another input of a node shares memory with the destroyed input, unless the Op permits this."""
     op = app.op
     destroyed = app.inputs[destroyed_index]
     same = {j for i, j in getattr(op, "destroyhandler_tolerate_same", ()) if i == destroyed_index}

@@ -58,7 +58,7 @@ class OuterGraph:
         return v in self.same or v in self.rows or isinstance(v, Constant)
 
     def stacked(self, node):
-        """Return a list of bools: True for each input of a node that has a row for each step, or that is unknown."""
+        """Return one bool for each input of a node: False if the input is known to be the same in all steps."""
         return [not (v in self.same or isinstance(v, Constant)) for v in node.inputs]
 
     def record_if_invariant(self, node):
@@ -83,8 +83,8 @@ class OuterGraph:
         return False
 
     def record_if_stackable(self, node):
-        """Return True if all rows that a node computes can be computed together outside. In this case, record its
-        outputs as known.
+        """Return True if the outer graph can compute a node for all steps together. In this case, record the outputs of
+        the node as known.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class OuterGraph:
     # -- building
 
     def defer(self, v, make):
-        """Record that the rows of a variable are known outside. `make` makes the outer variable when it is needed."""
+        """Record that the outer graph can compute the rows of `v`. ``make()`` returns the rows when they are needed."""
         self._later[v] = make
         self.rows.add(v)
 
@@ -243,8 +243,8 @@ def rows_of(sequence, n_steps):
 
 
 def _of_same_length(v):
-    """Return a variable that has the same length along the first dimension as `v`, according to the node that computes
-    `v`, or None.
+    """Return an input of the node that computes `v`, if the Op implies that both have the same length along the first
+    dimension. Otherwise, return None.
     """
     node = v.owner
     if node is None:
@@ -297,13 +297,14 @@ def _first_slice(v, n_steps):
 
 
 def _as_tensor(v):
-    """Return the 0-d tensor from which a C scalar was made."""
+    """Return the 0-d tensor from which ScalarFromTensor makes `v`. Return `v` itself if another Op computes it."""
     return v.owner.inputs[0] if v.owner is not None and isinstance(v.owner.op, ScalarFromTensor) else v
 
 
 def is_sum(v, n_steps, lead):
-    """Return True if an integer variable is ``n_steps + lead``, according to its expression, or because both are
-    constants.
+    """Return True if an integer variable is known to equal ``n_steps + lead``.
+
+    The function examines the expression of the variable, and the values if both variables are constants.
     """
     node = v.owner
     if node is not None and node.op == add and len(node.inputs) == 2:
@@ -316,8 +317,9 @@ def is_sum(v, n_steps, lead):
 
 
 def allocated(buffer):
-    """Return the node of `Alloc` or `AllocEmpty` that allocates a buffer, and the node that sets its first rows or
-    None. Return None if the buffer is not allocated.
+    """Return the node of `Alloc` or `AllocEmpty` that allocates a buffer, and the node that sets its first rows.
+
+    The second element is None if no node sets the first rows. Return None if no such node allocates the buffer.
 
     Returns
     -------
@@ -340,7 +342,7 @@ def allocated(buffer):
 
 
 def length_of_buffer(buffer):
-    """Return a variable: the number of rows with which a buffer was allocated. Return None if it was not allocated."""
+    """Return the symbolic number of rows of a buffer. Return None if `allocated` finds no node that allocates it."""
     found = allocated(buffer)
     if found is None:
         return None

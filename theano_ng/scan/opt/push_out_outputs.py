@@ -103,7 +103,7 @@ class PushOutScanOutput(LoopOptimizer):
 class PushOutDot1(PushOutScanOutput):
     """An optimizer that replaces a loop which adds up products of outer variables by one product of longer matrices.
 
-    scan(lambda a, b, s: s + T.outer(a, b), [A, B], C, n_steps=3)[0][-1]  ->  C + dot(A[:T.constant(3)].T, B[:T.constant(3)])
+    scan(lambda a, s: s + T.outer(a, a), A, C)[0].owner.inputs[0][-1]  ->  C + dot(A.T, A)
     """
 
     more_results = False

@@ -87,7 +87,7 @@ def _softmax_input(sm):
 @ignores_nonfinite
 @rule(exp(x) / "total")
 def local_softmax_by_hand(x, node, out):
-    """Replace exponentials divided by the sums of their rows by softmax.
+    """Use softmax for exponentials that are divided by the sums of their rows.
 
     exp(A) / sum(exp(A), axis=1, keepdims=True)  ->  softmax_op(A)          [canonicalize, fast_run, fast_compile]
     """
@@ -124,7 +124,7 @@ def _fuse_crossentropies(fgraph, softmaxes, reason):
 @register_specialize("fast_compile_gpu")
 @optimizer
 def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
-    """Compute the cross-entropy of a softmax that adds a bias, with labels, from the input of the softmax.
+    """Compute the cross-entropy of labels and a softmax with bias directly from the input of the softmax.
 
     crossentropy_categorical_1hot(softmax_with_bias(A, x), labels)  ->
         crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0]          [stabilize, specialize, fast_run, fast_compile_gpu]
@@ -134,7 +134,7 @@ def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
 
 @optimizer
 def crossentropy_to_crossentropy_with_softmax(fgraph):
-    """Compute the cross-entropy of a softmax with labels from the input of the softmax.
+    """Compute the cross-entropy of labels and a softmax directly from the input of the softmax.
 
     crossentropy_categorical_1hot(softmax_op(A), labels)  ->
         crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]          [fast_run, xent, fast_compile_gpu]
@@ -274,7 +274,7 @@ def local_logsoftmax():
 @ignores_nonfinite
 @rule(x - alone(log("total")))
 def local_logsoftmax_by_hand(x, total, out):
-    """Replace a matrix minus the logarithm of the sums of the exponentials of its rows by logsoftmax.
+    """Use logsoftmax for a matrix minus the logarithms of the sums of its exponentials along rows.
 
     A - log(sum(exp(A), axis=1, keepdims=True))  ->  logsoftmax_op(A)          [specialize, fast_run]
 
@@ -488,7 +488,8 @@ def local_crossentropy_onehot_grad(node):
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
 
     This form has no division by the softmax. If the input of the softmax is a vector that is viewed as a matrix with
-    one row, earlier rules have moved the views in the gradient to all of these variables.
+    one row, the gradient is viewed as a vector. Earlier rules have moved this view to the increment, the softmax and
+    the sum.
     """
     for (increment, product), negative in ((node.inputs, False), (node.inputs[::-1], True)):
         increment, view = shuffled_from(increment)
@@ -560,7 +561,10 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(op, x, A, labels)
 
 
 def softmax_simplifier(numerators, denominators):
-    """Replace exp(x) / sum(exp(x), axis=1) in a fraction by softmax. This is a simplifier of `local_mul_canonizer`."""
+    """Replace the factor exp(x) and the divisor sum(exp(x), axis=1, keepdims=True) of a quotient by softmax_op(x).
+
+    `x` is a matrix. The arguments are those of a simplifier; see `Canonizer.add_simplifier`.
+    """
     # Constants are arrays in these lists, not variables.
     for numerator in [n for n in numerators if isinstance(n, Variable)]:
         if op_of(numerator) != T.exp or numerator.ndim != 2:

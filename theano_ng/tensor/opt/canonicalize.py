@@ -75,7 +75,8 @@ class Canonizer(LocalOptimizer):
     def add_simplifier(self, simplifier, reason):
         """Add a function ``simplifier(num, denum) -> (num, denum)``, which is called before all other simplifications.
 
-        `reason` is a description of the function.
+        The arguments are the two lists of operands of ``inverse(main(*num), main(*denum))``. Constants in the lists are
+        arrays. `reason` is a description of the function.
         """
         self.external_simplifiers.append((reason, simplifier))
 
@@ -494,7 +495,7 @@ add_canonizer = in2out(local_add_canonizer, name="add_canonizer_group")
 
 
 def check_for_x_over_absX(numerators, denominators):
-    """Replace ``x / abs(x)`` by ``sign(x)``. This is a simplifier of `local_mul_canonizer`.
+    """Replace ``x / abs(x)`` by ``sign(x)``. The arguments are those of a simplifier; see `Canonizer.add_simplifier`.
 
     Each ``abs(x)`` of the denominator cancels one ``x`` of the numerator: ``x / (abs(x) * abs(x))`` becomes
     ``sign(x) / abs(x)``.

@@ -53,7 +53,7 @@ _CHEAP = (
 _PRODUCTS = (scalar.Mul, scalar.Sqr)
 _ROUND_OPERANDS = (scalar.Mul, scalar.Sqr, scalar.TrueDiv)
 MAX_REPEATED = 4
-"""The maximum number of operations that compute a value which several loops recompute."""
+"""The maximum number of operations that compute one recomputed value."""
 MAX_REPETITIONS = 8
 """The maximum number of clients of a recomputed value. All clients are examined."""
 
@@ -148,9 +148,9 @@ class _Recomputed:
 
     Such a value is the result of at most `MAX_REPEATED` cheap operations. Its clients are elementwise loops and at most
     one reduction. If the value has c clients, and k of its operands are arrays, then storing it costs k + 1 + c passes
-    over memory, and recomputing it costs c * k passes. The operands must be in memory in any case: as inputs of the
-    graph, as results of nodes that cannot be fused, or as values with other clients. Otherwise one value in memory
-    would only replace another value.
+    over memory, and recomputing it costs c * k passes. Each operand must be in memory anyway: as an input of the graph,
+    as the result of a node that cannot be fused, or as a value with other clients. If only this value used an operand,
+    the operand would have to be stored in place of the value, and nothing would be saved.
 
     Parameters
     ----------
@@ -168,7 +168,8 @@ class _Recomputed:
     def __init__(self, nodes, op_class):
         self.op_class = op_class
         self.found = {}
-        self._inside = {}  # The dict contains `found`, and the results of a few cheap operations that have one client.
+        # Variable -> `_Expression`: `found`, and values that have one client and that a few cheap operations compute.
+        self._inside = {}
         for node in nodes:
             if _is_cheap(node) and _fusible(node, op_class):
                 self._examine(node)
@@ -205,7 +206,7 @@ class _Recomputed:
         return readers * arrays <= arrays + 1 + readers
 
     def _is_in_memory(self, operand, expression):
-        """Return True if an operand of an expression is in memory in any case.
+        """Return True if an operand of an expression is in memory even if it is not stored for this expression.
 
         Return False if the expression is the operand's only client and the two could be fused.
         """
@@ -230,7 +231,7 @@ class _Recomputed:
         return not others or (len(others) == 1 and others[0] != "output" and _takes_in(others[0], value))
 
     def join(self, members, external, pattern, max_inputs):
-        """Add to a group the operations that compute repeated values which its members read.
+        """Add operations to a group: the operations of the recomputed values that the members of the group read.
 
         Parameters
         ----------

@@ -192,8 +192,8 @@ static void free_windows(Windows *w)
     w->axes = NULL;
 }
 
-/* Read the inputs ws, stride and pad. Fill in *w except the tables, and the shape of the output. Return 0, or -1 with
- * an exception set. */
+/* Read the inputs ws, stride and pad. Fill in *w, except for the tables. Store the shape of the output in out_shape.
+ * Return 0, or -1 with an exception set. */
 static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const struct pooling_params *params, npy_intp *out_shape)
 {
     static const char *const names[] = {"ws", "stride", "pad"};

@@ -62,7 +62,8 @@ static inline npy_intp window_rows(const Windows *w, const npy_intp *index, npy_
     return count;
 }
 
-/* Return the number of elements of a window along all pooled axes except the last: the divisor of averages. */
+/* Return the number of lines of a window: the product of its lengths along all pooled axes except the last. The divisor
+ * of an average is this number times the length along the last axis. */
 static inline npy_intp outer_count(const Windows *w, const npy_intp *index, int with_padding)
 {
     npy_intp count = 1;
