@@ -1,5 +1,7 @@
 """Helpers for the rules of loops: find loops, split their steps into groups, and replace loops."""
 
+import contextlib
+
 from theano_ng import scalar
 from theano_ng.gof.graph import io_toposort
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
@@ -8,12 +10,30 @@ from theano_ng.ifelse import IfElse
 from theano_ng.printing.print_op import Print
 from theano_ng.scan.op import Scan
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
+from theano_ng.tensor.opt.shape import ShapeFeature
 from theano_ng.tensor.type_other import NoneTypeT, SliceType
 
 
 def loops(fgraph):
     """Return the loop nodes of a graph that do not work in place, in a list."""
     return [node for node in fgraph.apply_nodes if isinstance(node.op, Scan) and not node.op.destroy_map]
+
+
+@contextlib.contextmanager
+def known_shapes(fgraph):
+    """A block in which a graph has a `ShapeFeature`.
+
+    The first rules for loops run before the optimizer that attaches this feature.
+    """
+    if hasattr(fgraph, "shape_feature"):
+        yield
+        return
+    feature = ShapeFeature()
+    fgraph.attach_feature(feature)
+    try:
+        yield
+    finally:
+        fgraph.remove_feature(feature)
 
 
 class LoopOptimizer(Optimizer):
@@ -23,9 +43,11 @@ class LoopOptimizer(Optimizer):
         attach_replace_validate(fgraph)
 
     def apply(self, fgraph):
-        for node in loops(fgraph):
-            if node in fgraph.apply_nodes:
-                self.process_node(fgraph, node)
+        found = loops(fgraph)
+        with known_shapes(fgraph) if found else contextlib.nullcontext():
+            for node in found:
+                if node in fgraph.apply_nodes:
+                    self.process_node(fgraph, node)
 
     def process_node(self, fgraph, node):
         """Rewrite a loop if possible."""

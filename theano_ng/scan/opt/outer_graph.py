@@ -12,7 +12,6 @@ from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import Dot
-from theano_ng.tensor.opt.shape import ShapeFeature
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
 
@@ -135,7 +134,7 @@ class OuterGraph:
         )(v, *self._condition)
 
     def _conditions(self, fgraph):
-        shapes, n_steps = ShapeFeature.of(fgraph), self.n_steps
+        shapes, n_steps = fgraph.shape_feature, self.n_steps
         if not shapes.never_less(n_steps, constant(0, dtype="int64")):
             yield ge(n_steps, 0)
         for sequence in self._sequences:

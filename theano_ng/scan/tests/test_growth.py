@@ -33,6 +33,14 @@ def one_after_another(length, x):
     return rows[-1]
 
 
+def maps_one_after_another(length, x):
+    """Return the rows of a chain of loops without states, which rules replace by elementwise operations."""
+    rows = x
+    for _ in range(length):
+        rows = theano_ng.scan(lambda v: T.tanh(v) * 2, sequences=rows, n_steps=x.shape[0], mode=MODE)[0]
+    return rows
+
+
 def repeated(n_steps, x):
     """Return the last row of one loop with a constant number of steps."""
     return theano_ng.scan(lambda s: T.tanh(s) * s.sum(), outputs_info=x, n_steps=n_steps, mode=MODE)[0][-1]
@@ -129,6 +137,7 @@ class TestGrowth(unittest.TestCase):
     def test_loops_one_after_another(self):
         self.check(one_after_another, False, 3, 9, lambda length: length)
         self.check(one_after_another, True, 2, 6, lambda length: length)
+        self.check(maps_one_after_another, False, 10, 40, lambda length: length)
 
     def test_numbers_of_steps(self):
         for gradient in (False, True):

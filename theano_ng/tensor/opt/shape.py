@@ -77,15 +77,6 @@ class ShapeFeature:
 
     lscalar_one = constant(1, dtype="int64")
 
-    @classmethod
-    def of(cls, fgraph):
-        """Return the feature of a graph, or a new one, which is not attached to the graph, if it has none."""
-        feature = getattr(fgraph, "shape_feature", None)
-        if feature is None:
-            feature = cls()
-            feature._forget()
-        return feature
-
     def on_attach(self, fgraph):
         if hasattr(fgraph, "shape_feature"):
             raise toolbox.AlreadyThere("This FunctionGraph already has a ShapeFeature")

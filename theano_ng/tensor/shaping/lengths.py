@@ -48,6 +48,29 @@ def _is(term, op):
     return term is not None and term.owner is not None and term.owner.op == op
 
 
+def _tensor_of(v):
+    """Return u if `v` is ``tensor_from_scalar(scalar_from_tensor(u))``. Otherwise return None."""
+    if v.owner is None or not isinstance(v.owner.op, TensorFromScalar):
+        return None
+    inner = v.owner.inputs[0].owner
+    return inner.inputs[0] if inner is not None and isinstance(inner.op, ScalarFromTensor) else None
+
+
+def _element_of_shape(v):
+    """Return ``(Shape_i, x, i)`` if `v` is the length of dimension i of `x`, as Shape_i or as an element of Shape."""
+    node = v.owner
+    if node is None:
+        return None
+    if isinstance(node.op, Shape_i):
+        return Shape_i, node.inputs[0], node.op.i
+    if not is_length(v) or len(node.op.idx_list) != 1 or len(node.inputs) != 2 or v.type.ndim:
+        return None
+    x, index = node.inputs[0].owner.inputs[0], node.inputs[1]
+    if not isinstance(index, Constant) or not -x.type.ndim <= index.data < x.type.ndim:
+        return None
+    return Shape_i, x, int(index.data) % x.type.ndim
+
+
 class Lengths:
     """A table that maps each length, a 0-d int64 variable, to one representative of all equal lengths.
 
@@ -96,14 +119,8 @@ class Lengths:
 
     @staticmethod
     def _operands(v):
-        """Return the inputs of an elementwise node with a 0-d result, or the tensor that is converted to a scalar and back.
-
-        Return an empty tuple for other variables.
-        """
+        """Return the inputs of an elementwise node with a 0-d result. Return an empty tuple for other variables."""
         node = v.owner
-        if node is not None and isinstance(node.op, TensorFromScalar):
-            inner = node.inputs[0].owner
-            return inner.inputs if inner is not None and isinstance(inner.op, ScalarFromTensor) else ()
         if node is None or not isinstance(node.op, Elemwise) or len(node.outputs) != 1 or v.type.ndim:
             return ()
         return node.inputs
@@ -117,8 +134,6 @@ class Lengths:
         else:
             operands = [self._first[i] for i in self._operands(v)]
             op = v.owner.op if operands else None
-            if isinstance(op, TensorFromScalar):
-                return operands[0]
             if operands != list(self._operands(v)):
                 shorter = op(*operands)
                 if shorter.type == v.type:
@@ -128,7 +143,8 @@ class Lengths:
                 return chosen
             form = self._sum(op, operands) if v.type.dtype == "int64" else None
             if form is None:
-                return self._by_node.setdefault((op, *operands), v) if operands else v
+                key = (op, *operands) if operands else _element_of_shape(v)
+                return v if key is None else self._by_node.setdefault(key, v)
         return self._of_form(v, form, operands)
 
     def _sum(self, op, operands):
@@ -192,7 +208,7 @@ class Lengths:
 
     def _alternatives(self, v):
         """Return linear forms, the smallest of which equals `v`: one form for each operand of each minimum in a sum."""
-        found, todo = [], [self._terms(v)]
+        found, todo = [], [self._with_tensors(self._terms(v))]
         while todo:
             form = todo.pop()
             lowest = next((t for t, factor in form.items() if factor == 1 and _is(t, T.minimum)), None)
@@ -222,10 +238,22 @@ class Lengths:
     def _with_operand(self, form, term, operand):
         """Return a linear form in which an operand of a minimum or a maximum replaces the result."""
         rest = {t: factor for t, factor in form.items() if t is not term}
-        return total(rest, self._terms(self._first[operand]))
+        return self._with_tensors(total(rest, self._terms(self._first[operand])))
+
+    def _with_tensors(self, form):
+        """Return a linear form in which tensors replace tensors that are converted to scalars and back.
+
+        Slices of arrays contain such conversions.
+        """
+        for term, factor in list(form.items()):
+            tensor = None if term is None else _tensor_of(term)
+            if tensor is not None:
+                rest = {t: f for t, f in form.items() if t is not term}
+                form = total(rest, self._terms(self.first(tensor)), factor)
+        return form
 
     def _never_less(self, a, b):
-        return self._is_not_negative(difference(self._terms(a), self._terms(b)))
+        return self._is_not_negative(self._with_tensors(difference(self._terms(a), self._terms(b))))
 
     def _is_not_negative(self, form):
         """Return True if a linear form is a sum of terms that are never negative."""

@@ -8,6 +8,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.compile.ops import Shape_i
 from theano_ng.tensor.shaping.lengths import Lengths
 
 LENGTHS = [(0, 0, -2), (1, 0, 0), (0, 3, 1), (2, 2, -1), (4, 1, 3), (3, 5, 7)]
@@ -95,6 +96,14 @@ class TestNumbers(unittest.TestCase):
             (T.maximum(k, zero), zero, True, True),
             (k, T.maximum(k, zero), False, True),
             (k + 1, T.maximum(k, zero) + 1, False, False),
+            (self.x[:n].shape[0], n, False, False),  # an opaque length: only ShapeFeature knows the lengths of slices
+            (T.switch(n < zero, n + m, T.minimum(n, m)), T.minimum(m, n), True, True),
+            (T.switch(k < zero, n + m, n), n, False, False),
+            (T.tensor_from_scalar(T.scalar_from_tensor(n)), T.minimum(n, m), True, True),
+            (n, T.tensor_from_scalar(T.scalar_from_tensor(n)), True, True),
+            (Shape_i(0)(self.x), n, True, True),
+            (Shape_i(0)(self.y), n, False, False),
+            (self.x.shape[-1], n, True, True),
         ):
             for wanted, condition in ((always, False), (if_positive, True)):
                 with self.subTest(a=theano.pprint(a), b=theano.pprint(b), if_positive=condition):
