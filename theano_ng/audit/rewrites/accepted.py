@@ -113,7 +113,7 @@ TABLE = [
     _row(
         "lost error",
         "lengths and indices of an array that is no longer built are not checked",
-        "local_opt_alloc local_csm_properties_csm local_merge_alloc local_adv_sub1_adv_inc_sub1_of_trusted_rows",
+        "local_opt_alloc local_csm_properties_csm local_subtensor_of_alloc local_adv_sub1_adv_inc_sub1_of_trusted_rows",
     ),
     _row(
         "sign of zero, infinity",
@@ -234,13 +234,8 @@ TABLE = [
         "lost error",
         "a check of lengths or indices is removed with the operand or the Op that makes it",
         "local_fill_sink local_reshape_chain local_useless_reshape local_subtensor_lift local_set_to_inc_subtensor local_join_1"
-        " local_useless_elemwise_comparison local_mul_canonizer local_add_canonizer local_subtensor_of_alloc local_canonicalize_alloc"
+        " local_useless_elemwise_comparison local_mul_canonizer local_add_canonizer local_canonicalize_alloc"
         " local_useless_fill local_useless_switch",
-    ),
-    _row(
-        "new error",
-        "a length of one is used as the length of the result, where the type does not declare the axis broadcastable (see Alloc)",
-        "local_subtensor_of_alloc",
     ),
     _row("lost error", "the rule removes checks, and only users who request it get it", "local_remove_all_assert"),
     _row("lost error", "where two Rebroadcasts contradict each other, the outer one decides", "local_rebroadcast_lift"),

@@ -223,13 +223,22 @@ def _lengths_of_both(inner, inner_sizes, sizes):
     Return None if an assertion is necessary and the inner Alloc is computed anyway.
     """
     sizes = list(sizes)
+    value = inner.owner.inputs[0]
     first = len(sizes) - len(inner_sizes)
-    for i, (flag, size) in enumerate(zip(inner.broadcastable, inner_sizes), first):
-        if flag or same_length(size, sizes[i]):
+    for d, size in enumerate(inner_sizes, -len(inner_sizes)):
+        i = first + d + len(inner_sizes)
+        if same_length(size, sizes[i]):
+            continue
+        repeats = -d > value.ndim or value.broadcastable[d]
+        if repeats and inner.broadcastable[d]:
             continue
         if len(inner.clients) > 1:
             return None
-        sizes[i] = assert_op(sizes[i], T.or_(T.eq(size, sizes[i]), T.eq(size, 1)))
+        # The inner Alloc is valid if it has the length of the outer one, or if it and its value have length 1.
+        ones = [] if inner.broadcastable[d] else [T.eq(size, 1)]
+        ones += [] if repeats else [T.eq(value.shape[d], 1)]
+        condition = ones[0] if len(ones) == 1 else T.and_(*ones)
+        sizes[i] = assert_op(sizes[i], condition if inner.broadcastable[d] else T.or_(T.eq(size, sizes[i]), condition))
     return sizes
 
 
@@ -295,6 +304,12 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
             return None  # Only the Alloc has the length of a dropped dimension.
         return value.dimshuffle(*node.op.new_order)
 
+    def repeats(value, filled):
+        """Return True if an Alloc repeats a value whose dimensions have length 1 where the result has."""
+        return value.broadcastable != filled.broadcastable and all(
+            one or not wanted for one, wanted in zip(value.broadcastable, filled.broadcastable)
+        )
+
     def local_elemwise_alloc(node):
         """Remove the Allocs of operands of elementwise operations, which broadcast them anyway.
 
@@ -311,9 +326,7 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
         if all(pattern) or any(o.broadcastable != pattern for o in node.outputs):
             return False
         values = [value_of(i) for i in node.inputs]
-        values = [
-            None if v is not None and v.broadcastable == i.broadcastable else v for v, i in zip(values, node.inputs)
-        ]
+        values = [None if v is None or not repeats(v, i) else v for v, i in zip(values, node.inputs)]
         whole = [k for k, i in enumerate(node.inputs) if i.broadcastable == pattern]
         if not whole or all(v is None for v in values):
             return False

@@ -286,15 +286,18 @@ def local_subtensor_of_alloc(node):
     """Fill only the selected part of an Alloc.
 
     alloc(s, 3, n)[1]  ->  alloc(s, n)          [canonicalize, specialize, fast_run]
-    alloc(x, n, 3)[:, 1:]  ->  alloc(x[1:], n, 2)
+    alloc(x, n, Shape_i(0)(x))[:, 1]  ->  alloc(x[1], n)
     alloc(s, n)[2]  ->  AssertIndex('index out of bounds')(s, lt(2, n))
 
-    An assertion replaces the error of an integer index that is out of bounds.
+    An assertion replaces the error of an integer index that is out of bounds. A dimension of the value is indexed only
+    if it is known to have the length of the result: the Alloc repeats a dimension whose length is 1 at run time, and
+    refuses other lengths.
     """
     if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
         return False
     filled, out = node.inputs[0].owner, node.outputs[0]
     value, sizes = filled.inputs[0], filled.inputs[1:]
+    known = lengths(value, node.fgraph)
     index = node_index(node)
     if any(map(_has_step_zero, index)):
         return False  # The node raises an error at run time.
@@ -309,6 +312,8 @@ def local_subtensor_of_alloc(node):
             conditions.append(_inside(entry, size))
         if dim >= first:
             if not repeated:
+                if not is_whole(entry) and not same_length(known[dim - first], size):
+                    return False
                 value_index.append(entry)
             else:
                 value_index.append(_WHOLE if isinstance(entry, slice) else 0)

@@ -133,7 +133,8 @@ class TestLift(RewriteCase):
         s, v, i, n = T.dscalar("s"), T.dvector("v"), T.iscalar("i"), T.lscalar("n")
         self.check(T.alloc(s, 5, n)[1:3], "Alloc(s, 2, n)", {"n": 4})
         self.check(T.alloc(s, 5, n)[2], "Alloc(s, n)", {"n": 4})
-        self.check(T.alloc(v, n, 3)[:, 1], "Alloc(Subtensor{int64}(v, 1), n)", {"n": 0})
+        self.check(T.alloc(v, n, v.shape[0])[:, 1], "Alloc(Subtensor{int64}(v, 1), n)", {"n": 0})
+        self.check(T.alloc(v, n, 3)[:, 1], "Subtensor{::, int64}(Alloc(v, n, 3), 1)", {"n": 0})
         self.check(T.alloc(s, 5, 3)[-1, 2] + 0, "s")
         self.check(T.alloc(v, 4, 3)[1:, i:], None, {"i": 2})
         self.check(T.alloc(s, n)[i:], None, {"i": -2, "n": 1})
@@ -154,6 +155,31 @@ class TestLift(RewriteCase):
             self.assertEqual(np.unique(f(*[given[a] for a in used])).tolist(), [3.0])
             for wrong in ({n: 1, i: 1}, {n: 1, i: -3}):
                 self.assertRaises(IndexError, f, *[{**given, **wrong}[a] for a in used])
+
+    def test_alloc_of_length_one(self):
+        """An Alloc repeats a dimension that has length 1 at run time, and refuses a wrong length."""
+        v, w, n = T.dvector("v"), T.dvector("w"), T.lscalar("n")
+        for out, wanted in (
+            (T.alloc(v, n)[1], 7),
+            (T.alloc(v, n)[1:], [7, 7]),
+            (T.alloc(v, n)[::-1], [7, 7, 7]),
+            (T.alloc(v, 2, n)[0], [7, 7, 7]),
+            (T.alloc(v, 2, n)[:, -1], [7, 7]),
+            (T.alloc(v, 2, n)[1, 2], 7),
+        ):
+            f = theano_ng.function([v, n], out)
+            self.assertEqual(f([7], 3).tolist(), wanted)
+            self.assertRaises(ValueError, f, [7, 7], 3)
+            self.assertRaises(ValueError, f, [7, 7, 7, 7], 3)
+        for out in (
+            T.alloc(v, 1)[-1],
+            T.maximum(T.alloc(v, 1), w),
+            T.alloc(T.alloc(v, 1), n),
+            T.alloc(T.alloc(v, n), 2),
+        ):
+            f = theano_ng.function([v, w, n], out, on_unused_input="ignore")
+            self.assertEqual(np.unique(f([7], [5], 1)).tolist(), [7])
+            self.assertRaises((ValueError, AssertionError), f, [7, 7], [5], 1)
 
     def test_step_zero_is_an_error_of_the_call(self):
         x, n = T.dvector("x"), T.lscalar("n")
