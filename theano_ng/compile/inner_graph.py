@@ -220,13 +220,12 @@ class InnerGraph:
         inputs : list of Variable
             For each element of `self.inputs`, a variable of its type.
         shapes : list of tuple, or None
-            The lengths of each input: variables, or arguments of `ShapeFeature.unpack`. None stands for an input
-            without a shape.
+            The lengths of each input: variables, or arguments of `ShapeFeature.unpack`. None: the input has no shape.
 
         Returns
         -------
         list of tuple of Variable, or None
-            The lengths of each output. None stands for an output without a shape.
+            The lengths of each output. None: the output has no shape.
         """
         feature = ports.shape_feature()
         FunctionGraph([], []).attach_feature(feature)

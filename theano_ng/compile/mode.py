@@ -456,7 +456,7 @@ def get_mode(orig_string):
     Parameters
     ----------
     orig_string : str, Mode or None
-        The name of the mode. A Mode is returned unchanged. None stands for the default mode of the configuration. The
+        The name of the mode. A Mode is returned unchanged. None means the default mode of the configuration. The
         flags `config.optimizer_including`, `optimizer_excluding` and `optimizer_requiring` apply only to the default
         mode.
 

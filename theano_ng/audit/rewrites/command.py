@@ -60,7 +60,7 @@ def rules_of(target, devices=False):
     Parameters
     ----------
     target : str
-        A registered name, ``package.module:RULE``, or the name of a module, which stands for all rules in it.
+        A registered name, ``package.module:RULE``, or the name of a module, which selects all rules in it.
     devices : bool
         Whether `target` may be the registered name of a rule for arrays on devices.
 

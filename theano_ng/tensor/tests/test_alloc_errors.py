@@ -23,7 +23,7 @@ class Expression:
         ]
         self.number = T.lscalar("n")
         self.inputs = [*self.arrays, self.number]
-        self.output = self.combined(draw.randint(1, 2))
+        self.output = self.combined()
         self.values = [
             [np.arange(1.0, 1 + np.prod(s, dtype=int)).reshape(s) for s in map(self.shape, self.arrays)]
             + [draw.choice([1, 2, 3])]
@@ -48,9 +48,11 @@ class Expression:
             value = self.filled(depth - 1)
         return T.alloc(value, *[self.length() for _ in range(draw.randint(max(1, value.ndim), max(2, value.ndim)))])
 
-    def combined(self, depth):
+    def combined(self):
         draw, v = self.draw, self.filled(1)
-        operation = draw.choice(["unary", "binary", "binary", "row", "rows", "sum", "transposed", "join", "set", "dot"])
+        self.operation = operation = draw.choice(
+            ["unary", "binary", "binary", "row", "rows", "sum", "transposed", "join", "set", "dot"]
+        )
         other = draw.choice([*self.arrays, self.filled(0)])
         if operation == "unary":
             return T.sqr(v)
@@ -87,6 +89,9 @@ class Expression:
 
 class TestAllocErrors(unittest.TestCase):
     def test_wrong_lengths(self):
+        """Only an elementwise operation may raise an additional error: it does not repeat an operand whose length is 1 at
+        run time, as an Alloc does.
+        """
         raised = returned = 0
         for seed in range(200):
             program = Expression(seed)
@@ -94,10 +99,11 @@ class TestAllocErrors(unittest.TestCase):
                 program.values, program.results("FAST_COMPILE"), program.results("FAST_RUN")
             ):
                 raised, returned = raised + (wanted is None), returned + (wanted is not None)
-                if wanted is None or found is not None:  # an unnecessary error is reported by other tests
-                    self.assertEqual(
-                        found, wanted, "seed %d, %s, values %s" % (seed, theano.pprint(program.output), values)
-                    )
+                if found is None and wanted is not None and program.operation in ("binary", "transposed"):
+                    continue
+                self.assertEqual(
+                    found, wanted, "seed %d, %s, values %s" % (seed, theano.pprint(program.output), values)
+                )
         self.assertGreater(raised, 100)
         self.assertGreater(returned, 100)
 
