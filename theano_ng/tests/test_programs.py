@@ -24,8 +24,8 @@ from theano_ng.compile.mode import get_mode
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import background
 from theano_ng.gof.compiler.kernelcache import KernelCache
-from theano_ng.tests.programs import judge, source
-from theano_ng.tests.programs.configurations import CONFIGURATIONS, Configuration
+from theano_ng.tests.programs import judge, lengths, source
+from theano_ng.tests.programs.configurations import CONFIGURATIONS, REMOVING_ERRORS, Configuration
 from theano_ng.tests.programs.generator import CHAPTER_WEIGHTS, Draw, _ordinary_calls, chapters_of, generate, uncomputed
 from theano_ng.tests.programs.operations import OPERATIONS
 from theano_ng.tests.programs.precision import Noise, unit
@@ -269,11 +269,12 @@ class Planted(Configuration):
     rule: object = None
 
     def make_mode(self):
-        return get_mode("FAST_RUN").register((theano.gof.opt.EquilibriumOptimizer([self.rule], 10), 1.5))
+        mode = get_mode("FAST_RUN").excluding(*self.without)
+        return mode.register((theano.gof.opt.EquilibriumOptimizer([self.rule], 10), 1.5))
 
 
-def planted(rule):
-    return Planted("planted", "FAST_RUN", (("cxx", ""),), rule=rule)
+def planted(rule, without=()):
+    return Planted("planted", "FAST_RUN", (("cxx", ""),), without=without, rule=rule)
 
 
 @theano.gof.local_optimizer([tensor.exp])
@@ -290,6 +291,16 @@ def drop_equal_factors(node):
     if len(different) < len(node.inputs):
         return [different[0] if len(different) == 1 else tensor.mul(*different)]
     return None
+
+
+@theano.gof.local_optimizer([tensor.add])
+def cut_to_the_shorter(node):
+    """A wrong rule: ``x + y -> x[:n] + y[:n]``, where n is the smaller of the two lengths."""
+    x, y, *more = node.inputs
+    if more or x.type != y.type or not x.ndim or x.broadcastable[0] or any(v.owner for v in node.inputs):
+        return None
+    n = tensor.minimum(x.shape[0], y.shape[0])
+    return [x[:n] + y[:n]]
 
 
 class TestPlantedFaults(unittest.TestCase):
@@ -310,6 +321,26 @@ class TestPlantedFaults(unittest.TestCase):
         self.assertLessEqual(len(all_nodes(small.nodes)), 2)
         self.assertLessEqual(sum([len(one.values) for one in small.inputs]), 2)
         self.assertIsNone(difference(small, CONFIGURATIONS["interpreted"]))
+
+    def test_a_rule_that_accepts_lengths_that_do_not_fit(self):
+        wrong, found = planted(cut_to_the_shorter, REMOVING_ERRORS), None
+        for index in range(600):
+            program = generate("lengths", index)
+            if program is None or not any([node.operation == "add" for node in program.nodes]):
+                continue
+            program = lengths.resized(program, str(index))
+            found = program and lengths.judged(program, wrong)
+            if found:
+                break
+        self.assertEqual(found.kind, "lost error")
+        self.assertRegex(found.right, "^ValueError: Input dimension mis-match")
+        small = reduced(program, lambda one: same(found, lengths.judged(one, wrong)))
+        self.assertEqual([node.operation for node in small.nodes], ["add"])
+        self.assertIsNone(lengths.judged(small, CONFIGURATIONS["all errors"]))
+        self.assertIsNone(lengths.judged(small, planted(cut_to_the_shorter)))  # a rule may remove the error
+        printed = text("a title", [(small, "all errors")], found, lengths.derivative_lines(small))
+        done = subprocess.run([sys.executable, "-c", printed], capture_output=True, text=True)
+        self.assertRegex(done.stderr, "ValueError: Input dimension mis-match")
 
     @unittest.skipUnless(config.cxx and background.AVAILABLE, "there is no compiler that could run in the background")
     def test_a_kernel_in_the_place_of_another(self):

@@ -237,6 +237,16 @@ TABLE = [
         " local_useless_elemwise_comparison local_mul_canonizer local_add_canonizer local_canonicalize_alloc"
         " local_useless_fill local_useless_switch",
     ),
+    _row(
+        "lost error",
+        "an array of equal elements is replaced by its element, and an array of which only the shape is needed is not built",
+        "local_div_to_inv local_add_specialize local_shape_to_shape_i",
+    ),
+    _row(
+        "lost error",
+        "the lengths of sequences and initial states that no step reads are not checked",
+        "remove_constants_and_unused_inputs_scan",
+    ),
     _row("lost error", "the rule removes checks, and only users who request it get it", "local_remove_all_assert"),
     _row("lost error", "where two Rebroadcasts contradict each other, the outer one decides", "local_rebroadcast_lift"),
     _row("lost error", "zero divided by the integer zero is zero, not an error", "local_zero_div"),

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from theano_ng.tests.programs import judge
+from theano_ng.tests.programs import judge, lengths
 from theano_ng.tests.programs.configurations import CONFIGURATIONS
 from theano_ng.tests.programs.generator import chapters_of, generate, refused, uncomputed
 from theano_ng.tests.programs.original import Original
@@ -64,10 +64,14 @@ def report(failures, limit):
         if shape in seen:
             continue
         seen.add(shape)
-        lines = judge.Expectation(steps[-1][0]).lines
+        lines = derivative_lines(steps[-1][0])
         print("# " + "-" * 100)
         print(text(described(failure)[:160], steps, difference, lines))
         sys.stdout.flush()
+
+
+def derivative_lines(program):
+    return judge.Expectation(program).lines if program.resized is None else lengths.derivative_lines(program)
 
 
 def table(title, counts):
@@ -108,6 +112,11 @@ def only(seed, index):
     for name, configuration in CONFIGURATIONS.items():
         difference = judge.judged(program, configuration, expectation)[2]
         print("%-14s %s" % (name, difference or "right"))
+        session.failures += [difference] if difference else []
+    other = lengths.resized(program, "%s %s" % (seed, index))
+    for name in lengths.CONFIGURATIONS_OF_LENGTHS if other is not None else ():
+        difference = lengths.judged(other, CONFIGURATIONS[name])
+        print("%-14s with other lengths %s: %s" % (name, other.resized, difference or "right"))
         session.failures += [difference] if difference else []
     return not session.failures
 

@@ -216,26 +216,40 @@ class Expectation:
 
     def _new_variables(self):
         made, self._names = self._names, None  # variables with state are used for only one function
-        if self.lines:
-            try:
-                names = source.variables(self.program, self.lines, made)
-                derived = [d for d in names["derived"] if d is not None]
-                if not any([isinstance(d.type, NullType) for d in derived]):
-                    return names, derived
-                note(undefined, (self.program.derivative, "NullType"), "")
-            except (NotImplementedError, DisconnectedInputError, NullTypeGradError) as error:
-                note(undefined, (self.program.derivative, type(error).__name__), error)
-            except (TypeError, ValueError) as error:
-                if "Rop" not in str(error) and "complex" not in str(error):
-                    raise
-                note(undefined, (self.program.derivative, type(error).__name__), error)
-        return source.variables(self.program, (), made), []
+        return variables_with_derivatives(self.program, self.lines, made)
 
     def smallest_unit(self):
         """Return the unit in the last place of the least precise floats in the program."""
         nodes = all_nodes(self.program.nodes)
         dtypes = [one.dtype for one in self.program.inputs] + [d for n in nodes for d in (n.dtype, n.rounding) if d]
         return max([unit(dtype) for dtype in dtypes])
+
+
+def variables_with_derivatives(program, lines, made=None):
+    """Return the variables of a program by name, and a list of its derivatives, which is empty if one is not defined.
+
+    Parameters
+    ----------
+    program : Program
+    lines : list of str
+        The source lines that create `derived`.
+    made : dict, optional
+        The variables of the program, if they have already been created.
+    """
+    if lines:
+        try:
+            names = source.variables(program, lines, made)
+            derived = [d for d in names["derived"] if d is not None]
+            if not any([isinstance(d.type, NullType) for d in derived]):
+                return names, derived
+            note(undefined, (program.derivative, "NullType"), "")
+        except (NotImplementedError, DisconnectedInputError, NullTypeGradError) as error:
+            note(undefined, (program.derivative, type(error).__name__), error)
+        except (TypeError, ValueError) as error:
+            if "Rop" not in str(error) and "complex" not in str(error):
+                raise
+            note(undefined, (program.derivative, type(error).__name__), error)
+    return source.variables(program, (), made), []
 
 
 def _extreme(array):

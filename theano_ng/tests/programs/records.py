@@ -102,6 +102,9 @@ class Program:
         Whether outputs are borrowed.
     calls : int
         The number of consecutive calls of the function with these values.
+    resized : (str, int, int) or None
+        An input, an axis and another length of this axis. The function is called with this length, which may not fit
+        the other inputs.
     """
 
     inputs: tuple
@@ -112,6 +115,7 @@ class Program:
     special: bool = False
     borrow: bool = False
     calls: int = 1
+    resized: tuple | None = None
 
 
 def all_nodes(nodes):

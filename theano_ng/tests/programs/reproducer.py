@@ -1,6 +1,6 @@
 """Writes the source code of a self-contained Python program that shows a failure."""
 
-from theano_ng.tests.programs import source
+from theano_ng.tests.programs import lengths, source
 from theano_ng.tests.programs.configurations import CONFIGURATIONS
 
 HEAD = '''\
@@ -25,6 +25,8 @@ def _mode(configuration):
         return 'theano.Mode("py", None)'
     if configuration.mode == "device":
         return 'theano.compile.mode.get_mode("FAST_RUN").including("gpuarray")'
+    if configuration.without:
+        return "theano.compile.mode.get_mode(%r).excluding(*%r)" % (configuration.mode, configuration.without)
     return repr(configuration.mode)
 
 
@@ -32,7 +34,7 @@ def _function(name, program, configuration, lines):
     """Return the source code of a Python function that compiles a program and returns a function which calls it."""
     text = ["def %s():" % name]
     body = [*source.graph_lines(program), *lines]
-    arguments = [one for one in program.inputs if one.role != "shared"]
+    arguments = [one for one in lengths.called(program) if one.role != "shared"]
     inputs = ["theano.In(%s, mutable=True)" % one.name if one.role == "mutable" else one.name for one in arguments]
     outputs = "[%s]%s" % (", ".join(program.outputs), " + derived" if lines else "")
     if program.borrow:

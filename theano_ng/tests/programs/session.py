@@ -22,6 +22,7 @@ import numpy as np
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import background
+from theano_ng.tests.programs import lengths
 from theano_ng.tests.programs.configurations import CONFIGURATIONS
 from theano_ng.tests.programs.generator import chapters_of, generate, note, uncomputed
 from theano_ng.tests.programs.judge import Difference, Expectation, bits, compare, judged, raised
@@ -31,6 +32,7 @@ AGAIN = 0.5  # probability that a kept function is called again, for each progra
 THREADS = 3
 COPIED, RECOMPILED = 0.1, 0.1  # shares of the functions in the family FAST_RUN
 ORIGINAL = 0.03  # share of the programs that run on Theano 1.0.5
+RESIZED = 0.1  # share of the programs that are also called with lengths that do not fit
 HISTORY = 600  # maximum number of programs that are recorded before a failure, because they may have caused it
 
 
@@ -135,6 +137,8 @@ class Session:
                     self._judge_one(index, program, configuration, expectation, choices)
             if self.original is not None and choices.random() < ORIGINAL:
                 self._judge_original(index, program, expectation)
+            if choices.random() < RESIZED:
+                self._judge_lengths(index, program, choices)
             if self.kept and choices.random() < AGAIN:
                 self._again([choices.choice(self.kept)])
             if len(self.kept) >= THREADS and choices.random() < 0.03:
@@ -167,6 +171,16 @@ class Session:
         difference = self.original.difference(program, expectation)
         if difference is not None:
             self.differs_from_original.append(Failure(self.seed, index, program, difference, []))
+
+    def _judge_lengths(self, index, program, choices):
+        program = lengths.resized(program, "%s %s" % (self.seed, index))
+        name = choices.choice(lengths.CONFIGURATIONS_OF_LENGTHS)
+        if program is None or CONFIGURATIONS["interpreted"] not in self.configurations:
+            return
+        self.runs["other lengths"] += 1
+        difference = lengths.judged(program, CONFIGURATIONS[name])
+        if difference is not None:
+            self._failed(index, program, difference)
 
     def _variants(self, kept, choices):
         """Judge copies of a function, and a function that is compiled again from the cache of graphs."""
