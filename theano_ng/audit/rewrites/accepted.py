@@ -201,7 +201,7 @@ TABLE = [
     _row(
         "lost error",
         "a factor of zero removes the other factors, and the errors that they raise",
-        "local_mul_specialize",
+        "local_mul_specialize local_mul_zero",
     ),
     _row(
         "range",
