@@ -58,7 +58,7 @@ def fold_kernel(program: LoopProgram) -> Kernel | None:
     MethodNotDefined or NotImplementedError
         If the scalar op has no C code for this dtype.
     """
-    (operand,), (op, accumulator) = program.inputs, program.fold  # type: ignore[misc]
+    (operand,), (op, accumulator, _) = program.inputs, program.fold  # type: ignore[misc]
     node = scalar_apply(op, (accumulator, accumulator), (accumulator,))
     body, environment, needs_python = scalar_source(op, node, ["tng_a", "tng_b"], ["tng_z"])
     if needs_python:

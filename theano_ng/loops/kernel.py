@@ -5,8 +5,9 @@ These loops are kernels for native/elementwise/elemwise.c and other drivers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,15 @@ _LOCAL = "tng_v%d"
 _POINTER = "tng_p%d"
 _HOISTED = "tng_h%d"
 _ZEROS = "tng_zeros_%s"
+_CALL = r"\b(?!if\b|for\b|while\b|sizeof\b)[A-Za-z_]\w* ?\("
+
+
+class _Result(NamedTuple):
+    """The storage of a value that is summed: the C type of the value, the array, and the operator of the assignment."""
+
+    ctype: str
+    array: str
+    assignment: str
 
 
 def elemwise_kernel(program: LoopProgram) -> tuple[Kernel, bool]:
@@ -36,8 +46,9 @@ def elemwise_kernel(program: LoopProgram) -> tuple[Kernel, bool]:
     ----------
     program : LoopProgram
         A program of one step, whose results are stored in their order. Its fold, if any, is an addition: the kernel
-        then adds the sum of the results to an accumulator. The pointer of the output is the address of the accumulator;
-        see native/reductions/reduce_elemwise.h.
+        then adds the sum of the results to an accumulator. If the fold is `separate` and the stride of the output is
+        not 0, it adds each result to a separate accumulator. The pointer of the output is the address of the first
+        accumulator; see native/reductions/reduce_elemwise.h.
 
     Returns
     -------
@@ -126,20 +137,55 @@ class _ElementLoops:
         # again.
         hoisted, alternates = self._accessed(Access.HOISTED), self._accessed(Access.MAYBE_BROADCAST)
         lines += ["    " + self._hoist(k) for k in hoisted]
+        separate = self.program.fold is not None and self.program.fold.separate
+        if separate:
+            lines += [
+                "    if (tng_stride[%d] != 0) {" % self.nin,
+                *self._separate_sums(hoisted, alternates),
+                "    } else {",
+            ]
         if summed:
             lines.append("    TNG_SUM_BEGIN(%s, %s)" % (self.accumulator, _POINTER % self.nin))
-        if alternates:
-            lines.append("    if (tng_stride[%d] == 0) {" % alternates[0])
-            lines += ["        " + self._hoist(k) for k in alternates]
-            lines += self._loops({*hoisted, *alternates}, " " * 8)
-            lines.append("    } else {")
-        lines += self._loops({*hoisted}, " " * 4)
-        lines.append("    }" if alternates else "    (void)tng_stride;")
+        lines += self._either_loop(hoisted, alternates)
+        if not alternates:
+            lines.append("    (void)tng_stride;")
         if summed:
             lines += self._advance()
             lines.append("    TNG_SUM_END(%s, %s, tng_acc)" % (self.accumulator, _POINTER % self.nin))
+        if separate:
+            lines.append("    }")
         lines += ["    if (%s) *(int *)tng_ptr[%d] = 1;" % (_ZEROS % dtype, flag) for dtype in zeros]
         return "\n".join([*lines, "}"]) + "\n"
+
+    def _separate_sums(self, hoisted: list[int], alternates: list[int]) -> list[str]:
+        """Return the lines of a loop that adds each value to a separate accumulator.
+
+        The compiler vectorizes a loop with function calls only if all values have the same size. If the accumulators
+        have another dtype than the values, such a loop stores a block of values, and a second loop adds the block.
+        """
+        dtype, pointer = c_type(self.program.outputs[0].dtype), _POINTER % self.nin
+        if dtype == self.accumulator or not re.search(_CALL, self.body):
+            result = _Result(self.ctypes[self.nin], "tng_acc", "+=")
+            return ["    const int64_t tng_n = tng_total;", *self._either_loop(hoisted, alternates, result)]
+        return [
+            "    TNG_ADD_BEGIN(%s, %s)" % (dtype, pointer),
+            *self._either_loop(hoisted, alternates, _Result(dtype, pointer, "=")),
+            *self._advance(),
+            "    TNG_ADD_END(%s, tng_acc)" % pointer,
+        ]
+
+    def _either_loop(self, hoisted: list[int], alternates: list[int], result: _Result | None = None) -> list[str]:
+        """Return the lines of two loops. At run time, the strides of the operands in `alternates` select one of them."""
+        if not alternates:
+            return self._loops({*hoisted}, " " * 4, result)
+        return [
+            "    if (tng_stride[%d] == 0) {" % alternates[0],
+            *["        " + self._hoist(k) for k in alternates],
+            *self._loops({*hoisted, *alternates}, " " * 8, result),
+            "    } else {",
+            *self._loops({*hoisted}, " " * 4, result),
+            "    }",
+        ]
 
     def _accessed(self, access: Access) -> list[int]:
         return [k for k, x in enumerate(self.program.inputs) if x.access == access]
@@ -160,19 +206,19 @@ class _ElementLoops:
             return "const npy_float32 %s = tng_half_to_float(*%s);" % (_HOISTED % k, _POINTER % k)
         return "const %s %s = *%s;" % (self.ctypes[k], _HOISTED % k, _POINTER % k)
 
-    def _loops(self, hoisted: Set[int], indent: str) -> list[str]:
+    def _loops(self, hoisted: Set[int], indent: str, result: _Result | None) -> list[str]:
         """Return the lines of the loop.
 
         If divisors may have to be checked first, return a check, a loop without checks, and the loop with checks.
         """
         if not self.program.guards.first:
-            return self._loop(hoisted, indent, self.body, self.sub)
+            return self._loop(hoisted, indent, self.body, self.sub, result)
         return [
             indent + "if (*(int *)tng_ptr[%d]) {" % len(self.operands),
             *[self._divisor_check(k, k in hoisted, indent + "    ") for k in self.program.guards.inputs],
-            *self._loop(hoisted, indent + "    ", self.checked_body, {"zeros": None}),
+            *self._loop(hoisted, indent + "    ", self.checked_body, {"zeros": None}, result),
             indent + "} else {",
-            *self._loop(hoisted, indent + "    ", self.body, self.sub),
+            *self._loop(hoisted, indent + "    ", self.body, self.sub, result),
             indent + "}",
         ]
 
@@ -187,10 +233,13 @@ class _ElementLoops:
             found = "int tng_zero = tng_zero_in_uint%d_t((const uint%d_t *)%s, tng_n);" % (bits, bits, _POINTER % k)
         return "%s{ %s *(int *)tng_ptr[%d] = tng_zero; if (tng_zero) return; }" % (indent, found, len(self.operands))
 
-    def _loop(self, hoisted: Set[int], indent: str, body: str, sub: dict[str, Any]) -> list[str]:
+    def _loop(
+        self, hoisted: Set[int], indent: str, body: str, sub: dict[str, Any], result: _Result | None
+    ) -> list[str]:
         """Return the lines of one C loop.
 
-        Operands in `hoisted` are single values. The other operands are contiguous arrays.
+        Operands in `hoisted` are single values. The other operands are contiguous arrays. `result`: how the first
+        output is stored, if not in the array of this output.
 
         The iterations are independent (ivdep) even if an output overwrites an input: either each iteration reads and
         writes the same element, or the driver has copied the input.
@@ -214,11 +263,14 @@ class _ElementLoops:
         inner = indent + "    "
         loads, stores = [], []
         for k, ctype in enumerate(self.ctypes):
+            pointer, assignment = _POINTER % k, "="
+            if k == self.nin and result is not None:
+                ctype, pointer, assignment = result
             ctype = "npy_float32" if k in self.wide else ctype
-            element = "tng_w%d[tng_i]" % k if k in self.wide else "%s[%s]" % (_POINTER % k, at)
+            element = "tng_w%d[tng_i]" % k if k in self.wide else "%s[%s]" % (pointer, at)
             if k >= self.nin:
                 loads.append("%s%s %s;" % (inner, ctype, _LOCAL % k))
-                stores.append("%s%s = %s;" % (inner, element, _LOCAL % k))
+                stores.append("%s%s %s %s;" % (inner, element, assignment, _LOCAL % k))
             else:
                 source = _HOISTED % k if k in hoisted else element
                 loads.append("%sconst %s %s = %s;" % (inner, ctype, _LOCAL % k, source))

@@ -111,10 +111,13 @@ class Fold(NamedTuple):
         A binary op that is associative and commutative.
     dtype : str
         The dtype of the accumulator.
+    separate : bool
+        Whether the driver may request a separate accumulator for each iteration. This is only possible for additions.
     """
 
     op: Any
     dtype: str
+    separate: bool = False
 
 
 class Guards(NamedTuple):
@@ -208,7 +211,8 @@ class LoopProgram(NamedTuple):
             if self.fold is None:
                 lines.append("store %s as %s" % (_value_text(value), _operand_text(operand)))
             else:
-                lines.append("fold %s by %s in %s" % (_value_text(value), self.fold.op, self.fold.dtype))
+                separate = ", or separately for each element" if self.fold.separate else ""
+                lines.append("fold %s by %s in %s%s" % (_value_text(value), self.fold.op, self.fold.dtype, separate))
         if flat.until is not None:
             lines.append("stop if %s" % _value_text(flat.until))
         return "\n".join(lines)

@@ -22,7 +22,7 @@ from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
-from theano_ng.tensor.reductions.fused import ReducedElemwise
+from theano_ng.tensor.reductions.fused import ONE_SUM, ReducedElemwise
 from theano_ng.tensor.reductions.row_program import RowProgram
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
@@ -342,8 +342,8 @@ class NodeSource(ArraySource):
             raise Unsupported
         lengths = [i for i in dims if i is not None]
         whole = any(s is not None and self.is_full(s, dims) for s in sources)
-        if whole and not code.params.get("folds"):
-            if "folds" in code.params:  # native/reductions/reduce_elemwise.h folds larger arrays block by block
+        if whole and code.params.get("folds") != ONE_SUM:
+            if "folds" in code.params:  # native/reductions/reduce_elemwise.h reduces larger arrays in another order
                 limits = ["%s > %d / (int64_t)sizeof(%s)" % (self.product(lengths), _BLOCK_BYTES, ctype(between))]
                 limits += ["tng_d%d > %d" % (i, _COLUMNS) for i in lengths]
                 self.setup.append("if (%s) %s" % (" || ".join(limits), BAIL_OUT))

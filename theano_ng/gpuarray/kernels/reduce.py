@@ -217,7 +217,7 @@ def reduce_text(program, kept_rank, reduced_rank):
     SupportCodeError
         If devices cannot compute an op of the program.
     """
-    (operand,), (output,), (scalar_op, acc_dtype) = program.inputs, program.outputs, program.fold
+    (operand,), (output,), (scalar_op, acc_dtype, _) = program.inputs, program.outputs, program.fold
     in_dtype, out_dtype, pre = operand.dtype, output.dtype, None
     acc = work_dtype(acc_dtype)
     combined = scalar_code(scalar_op, scalar_apply(scalar_op, (acc, acc), (acc,)), ["tng_a", "tng_b"], ["tng_c"])

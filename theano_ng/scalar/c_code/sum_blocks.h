@@ -24,3 +24,15 @@
         for (int tng_l = 0; tng_l < tng_half; ++tng_l)                                                 \
             tng_sums[0][tng_l] += tng_sums[0][tng_l + tng_half];                                       \
     *(ACC) += tng_rest + tng_sums[0][0];
+
+/* Add each value that a kernel computes to a separate accumulator, one block of values at a time. The loop between
+ * TNG_ADD_BEGIN and TNG_ADD_END must write the next `tng_n` of the `tng_total` values to the array VALUES. */
+#define TNG_ADD_BEGIN(T, VALUES)                                                                       \
+    T VALUES[TNG_SUM_BLOCK] __attribute__((aligned(64)));                                              \
+    for (int64_t tng_from = 0; tng_from < tng_total; tng_from += TNG_SUM_BLOCK) {                      \
+        const int64_t tng_n = tng_total - tng_from < TNG_SUM_BLOCK ? tng_total - tng_from : TNG_SUM_BLOCK;
+
+#define TNG_ADD_END(VALUES, ACC)                                                                       \
+        for (int64_t tng_k = 0; tng_k < tng_n; ++tng_k)                                                \
+            ACC[tng_from + tng_k] += VALUES[tng_k];                                                    \
+    }

@@ -15,6 +15,8 @@ from theano_ng.tensor.elemwise.kernel import elemwise_program, operand_rows
 from theano_ng.tensor.reductions.row_program import RowProgram, can_map, can_reduce_rows, reads_columns
 
 _NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
+#: The values of the parameter `folds`; native/reductions/reduce_elemwise.h uses the same numbers.
+NO_SUM, ONE_SUM, SEPARATE_SUMS = range(3)
 
 
 class ReducedElemwise(NativeOp, Op):
@@ -81,21 +83,15 @@ class ReducedElemwise(NativeOp, Op):
         self.elemwise.perform(inner, inputs, between)
         self.reduction.perform(outer, [np.asarray(between[0][0])], output_storage)
 
-    def _summed_dtype(self, inner, outer):
-        """Return the dtype of the accumulator if the kernel can sum the elements itself. Otherwise, return None.
-
-        The kernel can sum all elements of an array, for some dtypes. It supports no other reductions.
-        """
+    def _fold(self, inner, outer):
+        """Return the `Fold` if the kernel can sum the elements itself. Otherwise, return None."""
         between = inner.outputs[0].type
         dtype = self.reduction._acc_dtype(between.dtype)
-        everything = len(self.reduction._axes(between.ndim)) == between.ndim
-        if not everything or not isinstance(self.reduction.scalar_op, Add) or between.dtype == "float16":
+        if not isinstance(self.reduction.scalar_op, Add) or between.dtype == "float16":
             return None
-        return (
-            dtype
-            if dtype in ("int64", "uint64", "float32", "float64") and not between.dtype.startswith("complex")
-            else None
-        )
+        if dtype not in ("int64", "uint64", "float32", "float64") or between.dtype.startswith("complex"):
+            return None
+        return Fold(self.reduction.scalar_op, dtype, len(self.reduction._axes(between.ndim)) < between.ndim)
 
     def native_code(self, node):
         inner, outer = self._nodes(node.inputs)
@@ -110,8 +106,8 @@ class ReducedElemwise(NativeOp, Op):
         params = self.reduction._builtin_params(between.dtype, node.outputs[0].type.dtype, between.ndim)
         if params is None:
             return None
-        divisors, summed = integer_divisors(inner), self._summed_dtype(inner, outer)
-        program = elemwise_program(inner, divisors, summed and Fold(self.reduction.scalar_op, summed))
+        divisors, fold = integer_divisors(inner), self._fold(inner, outer)
+        program = elemwise_program(inner, divisors, fold)
         try:
             kernel, needs_python = elemwise_kernel(program)
         except (MethodNotDefined, NotImplementedError):
@@ -123,7 +119,7 @@ class ReducedElemwise(NativeOp, Op):
             **params,
             kernel=kernel,
             program=0,
-            folds=summed is not None,
+            folds=NO_SUM if fold is None else SEPARATE_SUMS if fold.separate else ONE_SUM,
             has_maybe_broadcast=Access.MAYBE_BROADCAST in program.accesses,
             has_divisors=bool(divisors),
             computed_divisor=OPERATIONS[divisors.computed],

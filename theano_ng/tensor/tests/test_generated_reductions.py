@@ -17,6 +17,7 @@ from theano_ng.tensor.elemwise import All, Any, CAReduce, Elemwise, Prod, Sum
 from theano_ng.tensor.extra_ops import CumOp
 from theano_ng.tensor.reductions.extremes import Argmax, Argmin, MaxAndArgmax
 from theano_ng.tensor.reductions.fused import ReducedElemwise
+from theano_ng.tensor.reductions.row_program import RowProgram
 from theano_ng.tensor.tests.generated import FLOATS, INTEGERS, Compared, arrays, generated, shapes
 from theano_ng.tests import unittest_tools as utt
 
@@ -395,6 +396,78 @@ class TestFused(unittest.TestCase):
                         np.testing.assert_array_equal(
                             got, expected.astype(got.dtype) if dtype == "float16" else expected
                         )
+
+    # Long rows, in tiles; few columns; short runs of several rows; short runs along one accumulator; small; empty.
+    SHAPES = (
+        (6, 1, 5000),
+        (300, 2, 130),
+        (3000, 2, 3),
+        (2, 100, 70),
+        (40, 50, 7),
+        (5, 3000, 1),
+        (3, 5, 4),
+        (1, 1, 1),
+        (0, 4, 5),
+        (4, 0, 5),
+    )
+    SOME_AXES = ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
+
+    def sums(self, dtype):
+        """Return functions that sum along some axes, with operands that are repeated along each axis."""
+        x, a, b, c = [
+            tensor.TensorType(dtype, pattern)()
+            for pattern in ((False, False, False), (False, True, True), (True, False, False), (False, False, True))
+        ]
+        terms = [x & b | c, a & c | b] if dtype == "bool" else [x * b + c, a * c + b]
+        functions = [
+            theano.function([x, a, b, c], tensor.sum(term, axis=axes), on_unused_input="ignore", mode="FAST_RUN")
+            for term in terms
+            for axes in self.SOME_AXES
+        ]
+        for f in functions:
+            self.assertTrue(
+                any(isinstance(n.op, (ReducedElemwise, RowProgram)) for n in f.maker.fgraph.apply_nodes),
+                str(f.maker.fgraph),
+            )
+        return functions
+
+    def operands(self, shape, make):
+        n, m, k = shape
+        return [make(s) for s in (shape, (n, 1, 1), (1, m, k), (n, m, 1))]
+
+    def test_sums_along_axes(self):
+        rng = np.random.RandomState(5)
+        layouts = (
+            lambda a: a,
+            np.asfortranarray,
+            lambda a: a[::-1, :, ::-1],
+            lambda a: np.repeat(a, 2, 2)[:, :, ::2],
+            lambda a: np.ascontiguousarray(a.transpose(1, 2, 0)).transpose(2, 0, 1),
+        )
+        for dtype in ("float64", "float32", "int8", "uint32", "int64", "bool"):
+            functions, wide = self.sums(dtype), np.float64 if dtype.startswith("float") else None
+            for shape in self.SHAPES:
+                given = self.operands(shape, lambda s: rng.randint(0, 2 if dtype == "bool" else 4, s).astype(dtype))
+                for layout in layouts:
+                    x, a, b, c = map(layout, given)
+                    terms = [x & b | c, a & c | b] if dtype == "bool" else [x * b + c, a * c + b]
+                    want = [np.sum(term, axes, dtype=wide) for term in terms for axes in self.SOME_AXES]
+                    for f, expected in zip(functions, want):
+                        # sums of small integers are exact
+                        np.testing.assert_array_equal(f(x, a, b, c), expected)
+
+    def test_the_interpreter_adds_in_the_same_order(self):
+        rng = np.random.RandomState(6)
+        for dtype in ("float64", "float32"):
+            with theano.config.change_flags(cxx=""):
+                interpreted = self.sums(dtype)
+            with theano.config.change_flags(tiered="off"):
+                compiled = self.sums(dtype)
+            for shape in self.SHAPES:
+                for order in "CF":
+                    given = self.operands(shape, lambda s: np.asarray(rng.randn(*s).astype(dtype), order=order))
+                    for one, other in zip(interpreted, compiled):
+                        self.assertEqual(one(*given).tobytes(), other(*given).tobytes())
 
     def test_errors(self):
         x, v = tensor.dmatrix("x"), tensor.dvector("v")

@@ -72,6 +72,28 @@ VECTORISED static void gather(char *restrict to, int64_t n, const char *restrict
     }
 }
 
+/* Repeat each of `count` values, which have the distance `step` in bytes, `times` times. */
+VECTORISED static void repeat_each(char *restrict to, const char *restrict from, int64_t step, int64_t count, int64_t times, int64_t item)
+{
+#define REPEAT(T)                                                          \
+    {                                                                      \
+        T *out = (T *)to;                                                  \
+        for (int64_t k = 0; k < count; ++k, out += times, from += step) {  \
+            const T value = *(const T *)from;                              \
+            for (int64_t i = 0; i < times; ++i)                            \
+                out[i] = value;                                            \
+        }                                                                  \
+        break;                                                             \
+    }
+    switch (item) {
+    case 1: REPEAT(uint8_t)
+    case 2: REPEAT(uint16_t)
+    case 4: REPEAT(uint32_t)
+    default: REPEAT(uint64_t)
+    }
+#undef REPEAT
+}
+
 /* Fold rows of n elements each into the same n accumulators. */
 static void fold_rows(const FoldPlan *plan, int64_t n, char *acc, int64_t as, const char *x, int64_t xs, int64_t rows, int64_t row_stride)
 {

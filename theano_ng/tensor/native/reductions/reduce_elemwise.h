@@ -1,7 +1,9 @@
 /* Reductions of elementwise operations, without an array for the intermediate result; part of reduce.c.
  *
- * If all elements are summed, the kernel itself sums the values that it computes (`folds`); it is called for runs of
- * the inputs. Otherwise the kernel of elemwise.c computes blocks that fit the cache, and each block is then folded. */
+ * Sums are computed by the kernel itself (`folds`), which is called for runs of the inputs. It adds the values that it
+ * computes to one accumulator, or each value to a separate accumulator. For other reductions, the kernel of elemwise.c
+ * computes blocks that fit the cache, and each block is then folded. Sums of small arrays, and sums whose runs are
+ * short, are also computed in blocks: there the kernel adds its values to a block of zeros. */
 #ifndef THEANO_NG_REDUCE_ELEMWISE_H
 #define THEANO_NG_REDUCE_ELEMWISE_H
 
@@ -9,8 +11,9 @@
 #include "elementwise/elemwise_params.h"
 
 /* The packed parameters of tng_reduce_elemwise, after the parameters of a reduction.
- *   kernel: the elementwise operation's kernel; if `folds`, a kernel that sums the values that it computes
+ *   kernel: the elementwise operation's kernel; if `folds` is not NO_SUM, a kernel that sums the values that it computes
  *   program: the program that the kernel runs if it is the interpreter
+ *   folds: NO_SUM, ONE_SUM (all elements are summed) or SEPARATE_SUMS (along some axes)
  *   scratch: scratch memory of tng_elemwise
  *   has_maybe_broadcast: an input is of kind MAYBE_BROADCAST
  *   computed_divisor: DIVISION or MODULO if the kernel divides by a value that it computes (divisors.h)
@@ -18,6 +21,7 @@
  *   operands: the inputs of the elementwise operation, then its result */
 NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, program, folds, scratch, has_maybe_broadcast, computed_divisor, has_divisors);
 NATIVE_READER(reduce_elemwise)
+enum { NO_SUM, ONE_SUM, SEPARATE_SUMS };
 
 #define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
 #define COLUMNS 1024 /* adjacent accumulators, few enough to stay in the cache too */
@@ -30,9 +34,8 @@ typedef struct {
     int64_t start[MAX_ND];
 } Blocks;
 
-static void cut_blocks(Blocks *b, int nd, int64_t axes, const int64_t *strides, int64_t item)
+static void order_dimensions(Blocks *b, int nd, const int64_t *strides)
 {
-    int64_t room = BLOCK / item;
     for (int d = nd - 1, n = 0; d >= 0; --d) {
         int at = n++;
         for (; at > 0 && llabs(strides[b->order[at - 1]]) > llabs(strides[d]); --at)
@@ -41,6 +44,12 @@ static void cut_blocks(Blocks *b, int nd, int64_t axes, const int64_t *strides, 
     }
     for (int k = 0; k < nd; ++k)
         b->rank[k] = b->order[nd - 1 - k];
+}
+
+/* Set the sizes of blocks of elements of `item` bytes, and the order of blocks. */
+static void cut_blocks(Blocks *b, int nd, int64_t axes, int64_t item)
+{
+    int64_t room = BLOCK / item;
     if (nd > 0 && !(axes >> b->order[0] & 1))
         for (int k = 1; k < nd; ++k)
             if (axes >> b->order[k] & 1) {
@@ -169,119 +178,440 @@ static int leading_input(int nd, int nin, PyObject **in, const struct operand_pa
     return lead;
 }
 
-/* -- the kernel folds --------------------------------------------------------------------------------------------- */
+/* -- the kernel sums ---------------------------------------------------------------------------------------------- */
 
-#define LEAF 4096   /* elements that one call sums; the sums of longer runs are pairwise */
-#define GATHERED 1024 /* elements of strided operands that are copied to a buffer at once */
+#define LEAF 4096      /* elements that one call adds to one accumulator; the sums of longer runs are pairwise */
+#define GATHERED 2048  /* elements of strided operands that are copied to a buffer at once */
+#define LONG 128       /* elements; for shorter runs, several rows are passed to the kernel at once */
+#define LONG_REPEATED 32 /* the same if an operand is a single value along each run, which would have to be copied */
 
-/* A kernel of loops/kernel.py that sums: the pointer of its output is the address of the accumulator. */
+/* A kernel of loops/kernel.py that sums: the pointer of its output is the address of the accumulator. The stride of its
+ * output is 0 if there is only one accumulator; otherwise accumulators are contiguous. */
 typedef void (*summing_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 typedef struct {
     summing_fn kernel;
     const FoldPlan *plan;
     int nin;
-    /* stride that the kernel expects of each operand along the run, in bytes: the item size, or 0 if it reads a single
-     * value */
-    const int64_t *stride;
-    const int64_t *step;   /* the actual stride in bytes */
+    const struct operand_params *operands;
+    int64_t *stride;       /* the strides for the kernel, of inputs and of the accumulators; stride[-1] is the program */
     const int64_t *item;
-    int gathers;           /* whether `stride` and `step` differ */
-    char *room;            /* GATHERED elements of up to 16 bytes for each operand */
+    char *room;            /* `gathered` elements of each operand, one operand after the other */
+    int64_t gathered;      /* GATHERED, or the number of all elements if there are fewer */
+    int64_t *filled;       /* rows in the room of each operand that need not be copied again */
     int *zeros;            /* set to 1 by the kernel if a divisor is zero */
 } Summing;
 
-static void sum_leaf(const Summing *s, int64_t n, char **data, int64_t from, char *acc)
+/* Nested loops over all operands and the accumulators, innermost first. Loop k has the strides `steps[k * nin + i]` of
+ * operands, and `as[k]` of accumulators, which is 0 if the loop is reduced. */
+typedef struct {
+    int count;
+    int64_t len[MAX_ND + 1], as[MAX_ND + 1];
+    int64_t *steps;
+} Nest;
+
+/* Turn dimensions into loops, in the order of `rank`. Dimensions of length 1 are dropped, and dimensions that are
+ * adjacent in all operands are merged. Move the pointers so that no accumulator has a negative stride. Return 0 if
+ * there are no elements. */
+static int make_nest(Nest *nest, int nd, const int *rank, const int64_t *dims, const int64_t *as, int nin, PyObject **in,
+                     const struct operand_params *operands, char **data, char **acc)
 {
-    char *ptr[s->nin + 2];
-    ptr[s->nin] = acc;
-    ptr[s->nin + 1] = (char *)s->zeros;
-    for (int i = 0; i < s->nin; ++i) {
-        ptr[i] = data[i] + from * s->step[i];
-        if (s->step[i] == s->stride[i])
+    int n = 0;
+    for (int k = nd - 1; k >= 0; --k) {
+        int d = rank[k], joins = n > 0;
+        int64_t *steps = nest->steps + n * nin;
+        if (dims[d] == 0)
+            return 0;
+        if (dims[d] == 1)
             continue;
-        char *to = s->room + (int64_t)i * GATHERED * 16;
-        if (s->item[i] <= 8)
-            gather(to, n, ptr[i], s->step[i], s->item[i]);
+        nest->as[n] = as[d];
+        for (int i = 0; i < nin; ++i)
+            steps[i] = is_broadcast(&operands[i], d) ? 0 : PyArray_STRIDE((PyArrayObject *)in[i], d);
+        if (as[d] < 0) {
+            *acc += (dims[d] - 1) * as[d];
+            nest->as[n] = -as[d];
+            for (int i = 0; i < nin; ++i) {
+                data[i] += (dims[d] - 1) * steps[i];
+                steps[i] = -steps[i];
+            }
+        }
+        joins = joins && nest->as[n] == nest->as[n - 1] * nest->len[n - 1];
+        for (int i = 0; i < nin && joins; ++i)
+            joins = steps[i] == steps[i - nin] * nest->len[n - 1];
+        if (joins)
+            nest->len[n - 1] *= dims[d];
+        else
+            nest->len[n++] = dims[d];
+    }
+    nest->count = n;
+    return 1;
+}
+
+/* Set the strides of the inputs for the kernel. Inputs of kind MAYBE_BROADCAST are single values if all of them have
+ * the step 0. `steps`: the steps along a run, or NULL for several rows, in which such inputs are not single values. */
+static void set_strides(const Summing *s, const int64_t *steps)
+{
+    int same = steps != NULL;
+    for (int i = 0; i < s->nin && same; ++i)
+        same = s->operands[i].kind != MAYBE_BROADCAST || steps[i] == 0;
+    for (int i = 0; i < s->nin; ++i) {
+        int one_value = s->operands[i].kind == HOISTED || (s->operands[i].kind == MAYBE_BROADCAST && same);
+        s->stride[i] = one_value ? 0 : s->item[i];
+    }
+}
+
+/* Make a loop over one element. */
+static void single_element(Nest *nest, const Summing *s)
+{
+    nest->count = 1;
+    nest->len[0] = 1;
+    nest->as[0] = 0;
+    memcpy(nest->steps, s->item, (size_t)s->nin * sizeof *s->item);
+}
+
+/* Copy rows of n elements each to a contiguous array. */
+static void copy_rows(char *to, int64_t n, int64_t rows, const char *from, int64_t step, int64_t row_step, int64_t item)
+{
+    if (step == 0 && item <= 8) {
+        repeat_each(to, from, row_step, rows, n, item);
+        return;
+    }
+    for (int64_t r = 0; r < rows; ++r, to += n * item, from += row_step) {
+        if (item <= 8)
+            gather(to, n, from, step, item);
         else
             for (int64_t k = 0; k < n; ++k)
-                memcpy(to + k * s->item[i], ptr[i] + k * s->step[i], (size_t)s->item[i]);
-        ptr[i] = to;
+                memcpy(to + k * item, from + k * step, (size_t)item);
+    }
+}
+
+/* Call the kernel for a part of a run. */
+static void sum_part(const Summing *s, int64_t n, char *const *data, const int64_t *steps, int64_t from, char *acc)
+{
+    char *ptr[s->nin + 2], *room = s->room;
+    ptr[s->nin] = acc;
+    ptr[s->nin + 1] = (char *)s->zeros;
+    for (int i = 0; i < s->nin; room += s->gathered * s->item[i], ++i) {
+        ptr[i] = data[i] + from * steps[i];
+        if (steps[i] == s->stride[i])
+            continue;
+        copy_rows(room, n, 1, ptr[i], steps[i], 0, s->item[i]);
+        ptr[i] = room;
     }
     s->kernel(n, ptr, s->stride);
 }
 
-static void sum_stretch(const Summing *s, int64_t n, char **data, int64_t from, char *acc)
+static int gathers(const Summing *s, const int64_t *steps)
 {
-    if (n <= (s->gathers ? GATHERED : LEAF)) {
-        sum_leaf(s, n, data, from, acc);
+    for (int i = 0; i < s->nin; ++i)
+        if (s->stride[i] != steps[i])
+            return 1;
+    return 0;
+}
+
+/* Add a run to one accumulator. */
+static void sum_run(const Summing *s, int64_t n, char *const *data, const int64_t *steps, int64_t from, char *acc)
+{
+    if (n <= GATHERED / 2 || (n <= LEAF && !gathers(s, steps))) {
+        sum_part(s, n, data, steps, from, acc);
         return;
     }
     int64_t half = n / 2 / 64 * 64;
     int64_t left[2] = {0, 0}, right[2] = {0, 0};
-    sum_stretch(s, half, data, from, (char *)left);
-    sum_stretch(s, n - half, data, from + half, (char *)right);
+    sum_run(s, half, data, steps, from, (char *)left);
+    sum_run(s, n - half, data, steps, from + half, (char *)right);
     s->plan->combine(1, (char *)left, 0, (char *)right, s->plan->acc_item);
     s->plan->combine(1, acc, 0, (char *)left, s->plan->acc_item);
 }
 
-/* Sum all elements into one accumulator. Return 0, or -1 with an exception set. */
-static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, const struct reduce_elemwise_params *params)
+/* Add each element of a run to a separate accumulator. */
+static void add_run(const Summing *s, int64_t n, char *const *data, const int64_t *steps, char *acc)
 {
-    int64_t lens[MAX_ND + 1], steps[MAX_ND + 1][nin + 1], behind_program[nin + 2], *stride = behind_program + 1, item[nin + 1], index[MAX_ND + 1] = {0};
-    char *data[nin + 1];
-    int n = 0, alternates_fixed = 1, zeros = 0;
+    int64_t part = n > GATHERED && gathers(s, steps) ? GATHERED : n;
+    for (int64_t from = 0; from < n; from += part)
+        sum_part(s, n - from < part ? n - from : part, data, steps, from, acc + from * s->plan->acc_item);
+}
+
+/* Add each element of several rows of n elements to a separate accumulator. There are at most GATHERED elements, and
+ * s->stride is the item size, except of operands that are HOISTED. Operands that are the same in all rows are copied
+ * only if s->filled says so. */
+static void add_rows(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps, const int64_t *row_steps, char *acc)
+{
+    char *ptr[s->nin + 2], *room = s->room;
+    ptr[s->nin] = acc;
+    ptr[s->nin + 1] = (char *)s->zeros;
+    for (int i = 0; i < s->nin; room += s->gathered * s->item[i], ++i) {
+        int64_t item = s->item[i], done = row_steps[i] == 0 ? s->filled[i] : 0;
+        ptr[i] = data[i];
+        if (s->stride[i] == 0 || (steps[i] == item && row_steps[i] == n * item))
+            continue;
+        if (done < rows) {
+            copy_rows(room + done * n * item, n, rows - done, data[i] + done * row_steps[i], steps[i], row_steps[i], item);
+            s->filled[i] = rows;
+        }
+        ptr[i] = room;
+    }
+    s->kernel(n * rows, ptr, s->stride);
+}
+
+/* Return 1 if runs are so long that each of them is passed to the kernel in a call of its own. */
+static int is_long(const Summing *s, const Nest *nest)
+{
+    int repeated = 0;
+    for (int i = 0; i < s->nin; ++i)
+        repeated |= s->operands[i].kind != HOISTED && nest->steps[i] == 0;
+    return nest->len[0] >= (repeated ? LONG_REPEATED : LONG);
+}
+
+/* Return 1 if sum_wide is faster than one call for each row. `rows`: the result of order_loops. */
+static int is_wide(const Summing *s, const Nest *nest, int rows)
+{
+    int64_t n = nest->len[0];
+    if (!rows || n * 2 > WIDE || nest->len[1] <= 4 * WIDE / n)
+        return 0;
+    for (int i = 0; i < s->nin && n >= LONG_REPEATED; ++i)
+        if (s->operands[i].kind != HOISTED && nest->steps[i] == 0)
+            return 0;
+    return 1;
+}
+
+/* Add rows of few elements to the same accumulators: several rows are treated as one wide row, whose pieces are combined
+ * at the end. */
+static void sum_wide(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps, const int64_t *row_steps, char *acc)
+{
+    int64_t m = WIDE / n, item = s->plan->acc_item;
+    char wide[WIDE * sizeof(int64_t)] __attribute__((aligned(64)));
+    char *here[s->nin];
+    memset(wide, 0, (size_t)(n * m * item));
+    memcpy(wide, acc, (size_t)(n * item));
+    memcpy(here, data, sizeof here);
+    memset(s->filled, 0, (size_t)s->nin * sizeof *s->filled);
+    for (int64_t r = 0; r < rows; r += m) {
+        add_rows(s, n, rows - r < m ? rows - r : m, here, steps, row_steps, wide);
+        for (int i = 0; i < s->nin; ++i)
+            here[i] += m * row_steps[i];
+    }
+    for (int64_t piece = 1; piece < m; ++piece)
+        s->plan->combine(n, wide, item, wide + piece * n * item, item);
+    memcpy(acc, wide, (size_t)(n * item));
+}
+
+/* Add rows of n elements each to the same accumulators. A tile of accumulators stays in the cache. */
+static void sum_rows(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps, const int64_t *row_steps, char *acc)
+{
+    int64_t tile = rows > 4 && n > 2 * TILE ? TILE : n;
+    char *here[s->nin];
+    for (int64_t from = 0; from < n; from += tile) {
+        for (int i = 0; i < s->nin; ++i)
+            here[i] = data[i] + from * steps[i];
+        for (int64_t r = 0; r < rows; ++r) {
+            add_run(s, n - from < tile ? n - from : tile, here, steps, acc + from * s->plan->acc_item);
+            for (int i = 0; i < s->nin; ++i)
+                here[i] += row_steps[i];
+        }
+    }
+}
+
+/* Advance the loops from loop k on. Return 0 after the last iteration. */
+static int next_run(const Nest *nest, int nin, int k, int64_t *index, char **data, char **acc)
+{
+    for (; k < nest->count; ++k) {
+        const int64_t *steps = nest->steps + k * nin;
+        *acc += nest->as[k];
+        for (int i = 0; i < nin; ++i)
+            data[i] += steps[i];
+        if (++index[k] < nest->len[k])
+            return 1;
+        *acc -= nest->as[k] * nest->len[k];
+        for (int i = 0; i < nin; ++i)
+            data[i] -= steps[i] * nest->len[k];
+        index[k] = 0;
+    }
+    return 0;
+}
+
+static void move_loop(Nest *nest, int nin, int from, int to)
+{
+    for (int k = from; k > to; --k) {
+        int64_t t;
+        t = nest->len[k], nest->len[k] = nest->len[k - 1], nest->len[k - 1] = t;
+        t = nest->as[k], nest->as[k] = nest->as[k - 1], nest->as[k - 1] = t;
+        for (int i = k * nin; i < (k + 1) * nin; ++i)
+            t = nest->steps[i], nest->steps[i] = nest->steps[i - nin], nest->steps[i - nin] = t;
+    }
+}
+
+/* If the innermost loop runs along accumulators, make the first reduced loop the next loop, and return 1. */
+static int order_loops(Nest *nest, int nin)
+{
+    for (int k = 1; k < nest->count && nest->as[0] != 0; ++k)
+        if (nest->as[k] == 0) {
+            move_loop(nest, nin, k, 1);
+            return 1;
+        }
+    return 0;
+}
+
+/* Sum in the order of the loops. s->stride is set for runs along the first loop. `rows`: the result of order_loops. */
+static void sum_nest(const Summing *s, const Nest *nest, int rows, char **data, char *acc)
+{
+    int64_t index[MAX_ND + 1], n = nest->len[0];
+    const int64_t *steps = nest->steps, *row_steps = nest->steps + s->nin;
+    memset(index, 0, (size_t)nest->count * sizeof *index);
+    s->stride[s->nin] = nest->as[0];
+    int wide = is_wide(s, nest, rows);
+    if (wide)
+        set_strides(s, NULL);
+    do {
+        if (wide)
+            sum_wide(s, n, nest->len[1], data, steps, row_steps, acc);
+        else if (rows)
+            sum_rows(s, n, nest->len[1], data, steps, row_steps, acc);
+        else if (nest->as[0] == 0)
+            sum_run(s, n, data, steps, 0, acc);
+        else
+            add_run(s, n, data, steps, acc);
+    } while (next_run(nest, s->nin, 1 + rows, index, data, &acc));
+}
+
+/* Compute a block: add its elements to the zeros of a contiguous array. */
+static void compute_block(const Summing *s, const Nest *nest, char **data, char *block)
+{
+    int64_t index[MAX_ND + 1], n = nest->len[0], rows = nest->count > 1 && !is_long(s, nest) ? nest->len[1] : 1;
+    const int64_t *steps = nest->steps, *row_steps = nest->steps + s->nin;
+    memset(index, 0, (size_t)nest->count * sizeof *index);
+    s->stride[s->nin] = s->plan->acc_item;
+    set_strides(s, rows > 1 ? NULL : steps);
+    if (rows == 1) {
+        do
+            add_run(s, n, data, steps, block);
+        while (next_run(nest, s->nin, 1, index, data, &block));
+        return;
+    }
+    int64_t m = GATHERED / n;
+    char *here[s->nin];
+    do {
+        memcpy(here, data, sizeof here);
+        memset(s->filled, 0, (size_t)s->nin * sizeof *s->filled);
+        for (int64_t r = 0; r < rows; r += m) {
+            add_rows(s, n, rows - r < m ? rows - r : m, here, steps, row_steps, block + r * nest->as[1]);
+            for (int i = 0; i < s->nin; ++i)
+                here[i] += m * row_steps[i];
+        }
+    } while (next_run(nest, s->nin, 2, index, data, &block));
+}
+
+/* Return 1 if the whole array is one block. Loops that are one C function sum such arrays in the same order
+ * (scan/array_nodes.py). */
+static int is_small(const Blocks *b, int nd, int64_t item)
+{
+    int64_t count = 1;
+    for (int d = 0; d < nd; ++d) {
+        count *= b->dims[d];
+        if (b->dims[d] > COLUMNS)
+            return 0;
+    }
+    return count * item <= BLOCK;
+}
+
+/* Return 1 if an array is summed in blocks, because it is small or its runs are short. `rows`: the result of
+ * order_loops. */
+static int in_blocks(const Summing *s, const Nest *nest, int rows, int small)
+{
+    if (small || (nest->as[0] != 0 && nest->as[0] != s->plan->acc_item))
+        return 1;
+    return !is_long(s, nest) && !is_wide(s, nest, rows);
+}
+
+/* Compute and sum one block after the other. `block` has room for a block of accumulators. */
+static void sum_blocks(Reduction *r, Blocks *b, const Summing *s, PyObject **in, Nest *nest, char *block)
+{
+    int64_t lens[MAX_ND], strides[MAX_ND];
+    char *data[s->nin];
+    r->plan.fold = find_fold(OP_ADD, r->type, r->type); /* a block has the type of the accumulators */
+    do {
+        int64_t step = r->plan.acc_item;
+        char *acc = r->acc, *to = block;
+        for (int k = r->nd - 1; k >= 0; --k) {
+            int d = b->rank[k];
+            lens[d] = b->dims[d] - b->start[d] < b->block[d] ? b->dims[d] - b->start[d] : b->block[d];
+            strides[d] = step;
+            step *= lens[d];
+            acc += b->start[d] * r->strides[d];
+        }
+        for (int i = 0; i < s->nin; ++i) {
+            data[i] = PyArray_BYTES((PyArrayObject *)in[i]);
+            for (int d = 0; d < r->nd; ++d)
+                data[i] += is_broadcast(&s->operands[i], d) ? 0 : b->start[d] * PyArray_STRIDE((PyArrayObject *)in[i], d);
+        }
+        memset(block, 0, (size_t)step);
+        make_nest(nest, r->nd, b->rank, lens, strides, s->nin, in, s->operands, data, &to);
+        if (nest->count == 0)
+            single_element(nest, s);
+        compute_block(s, nest, data, block);
+        accumulate(r, lens, acc, block, strides, r->plan.acc_item, 0);
+    } while (next_block(b, r->nd));
+}
+
+/* Sum with memory for copied operands and for a block. Return 0, or -1 with an exception set. */
+static int sum_with_room(Reduction *r, Blocks *b, int64_t x_item, Summing *s, PyObject **in, Nest *nest, int separate, char **data, char *acc)
+{
+    int small = separate && is_small(b, r->nd, x_item);
+    int rows = order_loops(nest, s->nin), blocks = separate && in_blocks(s, nest, rows, small);
+    int64_t most = 1, count = 1, item_sum = 0;
+    char stack[2048], *own = NULL;
+    if (blocks)
+        cut_blocks(b, r->nd, r->axes, x_item > r->plan.acc_item ? x_item : r->plan.acc_item);
+    for (int d = 0; d < r->nd; ++d) {
+        count *= b->dims[d];
+        if (small)
+            b->block[d] = b->dims[d];
+        most *= blocks ? b->block[d] : 0;
+    }
+    for (int i = 0; i < s->nin; ++i)
+        item_sum += s->item[i];
+    set_strides(s, nest->steps);
+    s->gathered = count < GATHERED ? count : GATHERED;
+    size_t copied = blocks || is_wide(s, nest, rows) || gathers(s, nest->steps) ? (size_t)(s->gathered * item_sum) : 0;
+    size_t size = copied + (size_t)(most * r->plan.acc_item);
+    if (size > sizeof stack && (own = malloc(size)) == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    s->room = own == NULL ? stack : own;
+    if (blocks)
+        sum_blocks(r, b, s, in, nest, s->room + copied);
+    else
+        sum_nest(s, nest, rows, data, acc);
+    free(own);
+    return 0;
+}
+
+/* Sum with a kernel that sums. `x_item`: the size of the values that are summed. Return 0, or -1 with an exception set. */
+static int sum_elemwise(Reduction *r, Blocks *b, int64_t x_item, int nin, PyObject **in, const struct reduce_elemwise_params *params)
+{
+    int64_t steps[(MAX_ND + 1) * nin], behind_program[nin + 2], item[nin], filled[nin];
+    char *data[nin], *acc = r->acc;
+    int zeros = 0, separate = params->folds == SEPARATE_SUMS;
     behind_program[0] = params->program;
     for (int i = 0; i < nin; ++i) {
         data[i] = PyArray_BYTES((PyArrayObject *)in[i]);
         item[i] = PyArray_ITEMSIZE((PyArrayObject *)in[i]);
     }
-    /* List the dimensions, innermost first; dimensions that are adjacent in all operands are merged. */
-    for (int k = r->nd - 1; k >= 0; --k) {
-        int d = b->rank[k], joins = n > 0;
-        if (b->dims[d] == 0)
-            return 0;
-        if (b->dims[d] == 1)
-            continue;
-        for (int i = 0; i < nin; ++i) {
-            steps[n][i] = is_broadcast(&params->operands[i], d) ? 0 : PyArray_STRIDE((PyArrayObject *)in[i], d);
-            joins = joins && steps[n][i] == steps[n - 1][i] * lens[n - 1];
-        }
-        if (joins)
-            lens[n - 1] *= b->dims[d];
-        else
-            lens[n++] = b->dims[d];
+    Nest nest = {.steps = steps};
+    Summing s = {.kernel = (summing_fn)(intptr_t)params->kernel, .plan = &r->plan, .nin = nin, .operands = params->operands,
+                 .stride = behind_program + 1, .item = item, .filled = filled, .zeros = &zeros};
+    if (!make_nest(&nest, r->nd, b->rank, b->dims, r->strides, nin, in, params->operands, data, &acc))
+        return 0;
+    if (nest.count == 0)
+        single_element(&nest, &s);
+    set_strides(&s, steps);
+    if (!separate && !gathers(&s, steps)) {
+        sum_nest(&s, &nest, 0, data, acc);
+        return zeros ? zero_met(nin, in, params->operands, params->computed_divisor) : 0;
     }
-    if (n == 0) {
-        lens[n++] = 1;
-        memcpy(steps[0], item, sizeof item);
-    }
-    for (int i = 0; i < nin; ++i)
-        alternates_fixed &= params->operands[i].kind != MAYBE_BROADCAST || steps[0][i] == 0;
-    Summing s = {.kernel = (summing_fn)(intptr_t)params->kernel, .plan = &r->plan, .nin = nin, .stride = stride, .step = steps[0], .item = item,
-                 .zeros = &zeros};
-    for (int i = 0; i < nin; ++i) {
-        int one_value = params->operands[i].kind == HOISTED || (params->operands[i].kind == MAYBE_BROADCAST && alternates_fixed);
-        stride[i] = one_value ? steps[0][i] : item[i];
-        s.gathers |= stride[i] != steps[0][i];
-    }
-    if (s.gathers && (s.room = malloc((size_t)nin * GATHERED * 16)) == NULL) {
-        PyErr_NoMemory();
+    if (sum_with_room(r, b, x_item, &s, in, &nest, separate, data, acc) < 0)
         return -1;
-    }
-    for (int k = 0; k < n;) {
-        sum_stretch(&s, lens[0], data, 0, r->acc);
-        for (k = 1; k < n; ++k) {
-            for (int i = 0; i < nin; ++i)
-                data[i] += steps[k][i];
-            if (++index[k] < lens[k])
-                break;
-            for (int i = 0; i < nin; ++i)
-                data[i] -= steps[k][i] * lens[k];
-            index[k] = 0;
-        }
-    }
-    free(s.room);
     return zeros ? zero_met(nin, in, params->operands, params->computed_divisor) : 0;
 }
 
@@ -328,11 +658,12 @@ static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out,
     /* Dimensions along which the leading input is repeated count as the outermost. */
     for (int d = 0; d < nd; ++d)
         strides[d] = is_broadcast(&params->operands[lead], d) ? INT64_MAX : llabs(PyArray_STRIDE((PyArrayObject *)in[lead], d));
-    cut_blocks(&b, nd, params->axes, strides, item);
+    order_dimensions(&b, nd, strides);
     if (begin(&r, (const struct reduction_params *)params, NULL, b.dims, strides, in, nin, out) < 0)
         return -1;
-    if (params->folds)
-        return finish(&r, *out, sum_all(&r, &b, nin, in, params));
+    if (params->folds != NO_SUM)
+        return finish(&r, *out, sum_elemwise(&r, &b, item, nin, in, params));
+    cut_blocks(&b, nd, params->axes, item);
     /* From here on, the dimensions of blocks and of the reduction are counted by rank. */
     struct elemwise_params *inner = inner_params(params, room);
     memcpy(strides, r.strides, sizeof strides);

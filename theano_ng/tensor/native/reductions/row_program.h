@@ -190,33 +190,11 @@ static char *value_at(const RowRun *run, const RowValue *v, int64_t t, int64_t f
     return v->own + (t * run->columns + from) * v->item;
 }
 
-/* Repeat each of `count` values `times` times. */
-VECTORISED static void repeat_each(char *restrict to, const char *restrict from, int64_t count, int64_t times, int64_t item)
-{
-#define REPEAT(T)                                             \
-    {                                                         \
-        T *out = (T *)to;                                     \
-        for (int64_t k = 0; k < count; ++k, out += times) {   \
-            const T value = ((const T *)from)[k];             \
-            for (int64_t i = 0; i < times; ++i)               \
-                out[i] = value;                               \
-        }                                                     \
-        break;                                                \
-    }
-    switch (item) {
-    case 1: REPEAT(uint8_t)
-    case 2: REPEAT(uint16_t)
-    case 4: REPEAT(uint32_t)
-    default: REPEAT(uint64_t)
-    }
-#undef REPEAT
-}
-
 /* Repeat the value of each row for each of its elements. */
 static char *spread(const RowRun *run, RowValue *v)
 {
     if (v->spread_rows != run->count)
-        repeat_each(v->spread, value_at(run, v, 0, 0), run->count, run->columns, v->item);
+        repeat_each(v->spread, value_at(run, v, 0, 0), v->item, run->count, run->columns, v->item);
     v->spread_rows = run->count;
     return v->spread;
 }

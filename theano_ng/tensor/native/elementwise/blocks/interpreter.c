@@ -266,7 +266,8 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
     }
 }
 
-/* The pointer of the output is the address of the accumulator, as in compiled kernels that sum. */
+/* The pointer of the output is the address of the accumulators, and its stride is 0 if there is only one, as in compiled
+ * kernels that sum. */
 #define SUM(NAME, T)                                                                                       \
     static void sum_##NAME(int64_t total, char **ptr, const int64_t *stride)                               \
     {                                                                                                      \
@@ -275,6 +276,18 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
         T *accumulator = (T *)ptr[nop - 1];                                                                \
         const int64_t tng_total = total;                                                                   \
         begin(p, values, ptr, room, length, moves, zeros);                                                \
+        if (stride[nop - 1] != 0) {                                                                        \
+            T block[length];                                                                               \
+            values[nop - 1] = (char *)block;                                                               \
+            for (int64_t at = 0; at < total; at += length) {                                               \
+                const int64_t n = total - at < length ? total - at : length;                               \
+                run_steps(p, steps, n, values);                                                            \
+                advance(p, values, moves, nop - 1, n);                                                     \
+                for (int64_t i = 0; i < n; ++i)                                                            \
+                    accumulator[at + i] += block[i];                                                       \
+            }                                                                                              \
+            return;                                                                                        \
+        }                                                                                                  \
         TNG_SUM_BEGIN(T, computed)                                                                         \
             for (int64_t at = 0; at < tng_n; at += length) {                                               \
                 const int64_t n = tng_n - at < length ? tng_n - at : length;                               \
