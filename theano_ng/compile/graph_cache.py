@@ -22,6 +22,7 @@ from theano_ng.digests import blake2b
 from theano_ng.gof import optdb as gof_optdb
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.deferred import run_later
+from theano_ng.gof._files import stamps
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
@@ -34,7 +35,8 @@ MAGIC = b"theano_ng graph 2\n"
 DIGEST = 20  # bytes of checksums and fingerprints
 MAX_CONSTANT_BYTES = 1 << 20  # graphs with larger constants are not cached
 
-_NO_CODE = frozenset(("__pycache__", "audit", "tests"))  # folders of which no function depends
+_CODE_SUFFIXES = (b".py", b".so")
+_NO_CODE = frozenset((b"__pycache__", b"audit", b"tests"))  # folders of which no function depends
 _fingerprint = None
 
 
@@ -54,17 +56,8 @@ def package_fingerprint():
     """
     global _fingerprint
     if _fingerprint is None:
-        files, todo = [], [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
-        while todo:
-            with os.scandir(todo.pop()) as entries:
-                for entry in entries:
-                    name = entry.name
-                    if name.endswith((".py", ".so")):
-                        status = entry.stat()
-                        files.append((entry.path, status.st_size, status.st_mtime_ns))
-                    elif "." not in name and name not in _NO_CODE and entry.is_dir():
-                        todo.append(entry.path)
-        _fingerprint = blake2b(repr((sorted(files), np.__version__)).encode()).digest()
+        files = stamps(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), _CODE_SUFFIXES, _NO_CODE)
+        _fingerprint = blake2b(b"\n".join([*sorted(files), np.__version__.encode()])).digest()
     return _fingerprint
 
 

@@ -26,7 +26,7 @@ FLOORS = (
     (
         "texts and graphs",
         "gof.utils gof.ports gof.provenance gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
-        " gof.graph gof.stack_traces gof.clients gof.sched gof._lock gof.progress gof.deferred gof.forks",
+        " gof.graph gof.stack_traces gof.clients gof.sched gof._lock gof._files gof.progress gof.deferred gof.forks",
     ),
     (
         "types and graphs that change",
