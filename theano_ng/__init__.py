@@ -139,7 +139,7 @@ def dot(l, r):
             try:
                 result = getattr(first, method)(second)
             except tensor.AsTensorError as failure:
-                reasons.append(failure)  # for instance a tensor that cannot multiply a sparse matrix
+                reasons.append(failure)  # for example, the method of a tensor cannot convert a sparse matrix
                 continue
             if result is not NotImplemented:
                 return result
@@ -167,7 +167,7 @@ def sparse_grad(var):
 
 
 def test():
-    """Run the test suite of the package and return the number of failures."""
+    """Run the test suite of the package. Return the number of failures, at most 100, or 1 if there is no test."""
     from theano_ng.tests.runner import main
 
     return main(["--theano"])

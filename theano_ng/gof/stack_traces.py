@@ -66,11 +66,11 @@ def has_trace(variable: Variable) -> bool:
 def complete_stack_traces(
     fgraph: FunctionGraph, replacements: Iterable[tuple[Variable, Variable]], reason: Any = None
 ) -> None:
-    """Give the new nodes of replacements stack traces, before the replacements are made.
+    """Add stack traces to the new nodes of replacements. Call this function before the replacements are made.
 
     A rule copies the traces of the replaced variables to its results. The nodes between the results and the graph
     originate from the same lines of the user's code, so they get the same traces. Results without traces get the traces
-    of the replaced variables, unless `config.check_stack_trace` has to report rules that lose traces.
+    of the replaced variables, unless the flag `config.check_stack_trace` is set, which reports rules that lose traces.
 
     Parameters
     ----------

@@ -232,7 +232,7 @@ class GetCheckpoint:
 
 
 class LambdExtract:
-    """An undo operation: a call makes `r` input `i` of `node` again."""
+    """An undo operation. A call sets input `i` of `node` back to the variable `r`."""
 
     __slots__ = ("fgraph", "node", "i", "r", "reason")
 

@@ -449,7 +449,7 @@ class GpuArrayType(Type):
         """ % dict(name=name)
 
     def c_init_code(self):
-        # A failure leaves an exception, which the initialization of the module detects.
+        # A failed import sets a Python exception. The initialization function of the module checks for an exception.
         return ["import_pygpu__gpuarray();"]
 
     def c_headers(self):

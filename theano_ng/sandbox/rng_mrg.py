@@ -692,9 +692,11 @@ class MRG_RandomStreams:
         return sample if sample.dtype == dtype else cast(sample, dtype)
 
     def _truncated(self, radius, cosine, sine, dtype, nstreams, kwargs):
-        """Return the parts of a truncated standard normal sample. Numbers beyond 2 get new radii of at most 2.
+        """Return the parts of a truncated standard normal sample.
 
-        The parts are the kept numbers and the redrawn numbers of the cosine half, then the same for the sine half.
+        A number outside of [-2, 2] is drawn again: it keeps its angle and gets a radius of at most 2. The parts are, in
+        this order: the kept and the redrawn numbers of the cosine half, the kept and the redrawn numbers of the sine
+        half.
         """
         halves = [radius * cosine, radius * sine]
         far = [bitwise_or(lt(half, -2.0), gt(half, 2.0)) for half in halves]

@@ -32,6 +32,8 @@ __all__ = ["Groups"]
 class Groups:
     """The layout of a loop. This class is a mixin of `Scan` and of classes that analyze loops.
 
+    The docstring of this module defines the groups, for example mit_mot.
+
     Attributes
     ----------
     n_seqs, n_mit_mot, n_mit_sot, n_sit_sot, n_shared_outs, n_nit_sot : int
@@ -207,15 +209,15 @@ class Groups:
         return self._outer_inputs(list_inputs, 1)
 
     def outer_mitmot(self, list_inputs):
-        """Return the outer inputs that are buffers of mit_mot."""
+        """Return the outer inputs that are buffers of the group mit_mot."""
         return self._outer_inputs(list_inputs, 2)
 
     def outer_mitsot(self, list_inputs):
-        """Return the outer inputs that are buffers of mit_sot."""
+        """Return the outer inputs that are buffers of the group mit_sot."""
         return self._outer_inputs(list_inputs, 3)
 
     def outer_sitsot(self, list_inputs):
-        """Return the outer inputs that are buffers of sit_sot."""
+        """Return the outer inputs that are buffers of the group sit_sot."""
         return self._outer_inputs(list_inputs, 4)
 
     def outer_shared(self, list_inputs):

@@ -12,7 +12,7 @@ __all__ = ["SparseTensorSharedVariable", "shared", "sparse_constructor"]
 
 
 class SparseTensorSharedVariable(_sparse_py_operators, SharedVariable):
-    """A shared variable whose type is a `SparseType`. `shared` makes it."""
+    """A shared variable whose type is a `SparseType`. The function `shared` creates such variables."""
 
 
 @shared_constructor

@@ -130,9 +130,9 @@ def summed_along(q, d):
 
 
 def _sum_axes(total, order, q):
-    """Return the dimensions along which `q` is summed to `total`. Return None if `total` is not a sum of `q`.
+    """Return the dimensions of `q` over which the sum `total` runs. Return None if `total` is not a sum of `q`.
 
-    `order` is the order of the DimShuffle that restores the summed dimensions of `total`.
+    `order` is the order of the DimShuffle that is applied to `total`. It has an "x" for each summed dimension.
     """
     (summed,) = total.owner.inputs
     axes = total.owner.op.axis

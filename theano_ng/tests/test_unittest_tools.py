@@ -324,7 +324,7 @@ class TestOptimizations(unittest.TestCase, utt.TestOptimizationMixin):
 
 class TestMixins(unittest.TestCase):
     def test_subclasses_are_collected(self):
-        """Subclasses of the mixins are collected: they do not inherit the false `__test__` that nose skips."""
+        """Test runners collect subclasses of the mixins, because no mixin sets `__test__` to False."""
         for mixin in (utt.TestOptimizationMixin, utt.T_OpContractMixin, utt.InferShapeTester):
             self.assertTrue(getattr(type("TestOfAUser", (mixin, unittest.TestCase), {}), "__test__", True))
 

@@ -62,8 +62,13 @@ def contents(instance, rng, most, wide):
 
 
 def _values_of_elements(instance, rng, *most):
-    """Return sets of values for a pointwise graph, and a description of the values that are covered completely."""
-    # An input without a last axis has one value per set. The other inputs have all their values in one array.
+    """Return sets of input values for a pointwise graph, and a description of these values.
+
+    The sets contain all combinations of the described values. The description is "" if combinations are left out.
+    `most` is the maximum number of combinations, or absent.
+    """
+    # An input whose last axis is missing or broadcastable gets one value per set. The other inputs get all their values
+    # in one array.
     inputs = sorted(instance.inputs, key=_has_last_axis)
     vectors, over = special_values.combinations([v.dtype for v in inputs], rng, *most)
     starts = _changes(vectors[: sum(not _has_last_axis(v) for v in inputs)])

@@ -40,8 +40,8 @@ BITS = 2400
 FEWER_BITS = 1200
 _SLOW = frozenset(["Erf", "Erfc", "Erfcx"])
 
-#: Error of the functions of scipy in units in the last place. It is large because exp(-x * x) amplifies the rounding
-#: error of its argument.
+#: The assumed error of SciPy's erf, erfc and erfcx, in units in the last place. It is large because these functions
+#: compute exp(-x * x), which amplifies the rounding error of its argument.
 CEPHES = 64
 
 _MOVES = (DimShuffle, Subtensor, IncSubtensor, AdvancedSubtensor, AdvancedSubtensor1, Alloc, Join, Reshape, Rebroadcast)

@@ -327,7 +327,7 @@ class TestCommand(unittest.TestCase):
         self.assertIn(page.summary([judge_named("local_neg_neg")])[:8], text)
 
     def test_update_of_a_page(self):
-        """New rules are tested, rows of other rules are kept, and rows of rules that no longer exist are deleted."""
+        """Rules without a row on the page are tested, existing rows are kept, and rows of deleted rules are removed."""
         names = "local_neg_neg local_useless_slice local_zero_div".split()
         old = (("proved", "z3", "nan: a number"), ("exhausted", "all values", ""))
         rows = {name: ("``%s``" % name, *cells) for name, cells in zip([*names[:1], "gone"], old)}

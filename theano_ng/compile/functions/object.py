@@ -238,9 +238,9 @@ class Function(Drawable, FunctionBase):
             raise
 
     def _bad_input(self, i, failure):
-        """Return the message for an argument that its input's type refuses.
+        """Return the error message for an argument that is invalid for the type of its input.
 
-        It contains the function, the input, the line that created the input, and the reason.
+        The message contains the function, the input, the line that created the input, and the reason.
         """
         variable = self.indices[i][0].variable
         return "Bad input argument to theano function%s at index %d (0-based), the input %s. %s\n%s" % (

@@ -1,4 +1,4 @@
-"""Tests of the documentation's C Ops on tensors: Ops with a C block each, and a COp with an external file."""
+"""Tests of the C Ops in the documentation: Ops that define `c_code`, and a COp whose C code is in a separate file."""
 
 import sys
 import unittest

@@ -358,7 +358,7 @@ class TestAdvanced(unittest.TestCase):
                     np.testing.assert_array_equal(result, expected, err_msg=message)
 
     def test_rows(self):
-        """One index vector works for all dtypes of indices and of elements."""
+        """An integer vector of any dtype reads, increments and sets rows of matrices of any dtype."""
         for number, dtype in enumerate(ALL_DTYPES):
             index_dtype = ("int64", "int32", "int8", "uint8", "uint16", "int16", "uint32", "uint64")[number % 8]
             x, y = gpu_variable(dtype, 2, self.context), gpu_variable(dtype, 2, self.context)

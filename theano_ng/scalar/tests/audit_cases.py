@@ -58,7 +58,7 @@ def _not_both_zero(values):
     return not (np.equal(values[0], 0) & np.equal(values[1], 0)).any()
 
 
-#: Op and examples -> the condition that generated values must satisfy.
+#: (name of an Op, names of its example inputs) -> the condition that generated input values must satisfy.
 TIED = {("pow", ("POSITIVE", "Y")): _not_both_zero, ("clip", ("X", "Y", "SHIFTED")): _bounds_apart}
 
 

@@ -356,8 +356,8 @@ def get_canonical_form_slice(theslice, length):
         if step > 0:
             return slice(*_forward(start, stop, step, length_), step), 1
         if step < -(2**31):
-            # The absolute value of the step exceeds the length. Limit the step, so that sums with it do not overflow.
-            # The slice is the same.
+            # Limit a step whose absolute value exceeds the length, so that sums with the step do not overflow. This
+            # does not change the slice.
             step = _max(step, -1 - length_)
         return slice(*_backward(start, stop, step, length_), -step), -1
     step = _max(_min(step, length_ + 1), -1 - length_)

@@ -84,7 +84,7 @@ class NativeCase(unittest.TestCase):
         return outputs
 
     def changed(self, make, *arrays):
-        """Return the outputs of the C code of ``make(*variables)`` for arrays."""
+        """Return the outputs of the C code of the graph ``make(*variables)`` for these arrays."""
         variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in arrays]
         return self.results(make(*variables), dict(zip(variables, arrays)), "c")
 
@@ -255,11 +255,6 @@ class TestIndexing(NativeCase):
                     want[mask] += y
                     (got,) = self.changed(lambda x, m, y: sub.inc_subtensor(x[m], y), x, m, y)
                     np.testing.assert_array_equal(got, want)
-
-    def changed(self, make, *arrays):
-        """Return the result of the C code of ``make(*variables)``."""
-        variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in arrays]
-        return self.results(make(*variables), dict(zip(variables, arrays)), "c")
 
     def test_halves_that_are_not_numbers(self):
         """A sum of float16 with NaN is that NaN, with its sign and its bits, as in NumPy."""

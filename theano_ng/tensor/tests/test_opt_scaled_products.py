@@ -35,7 +35,7 @@ class TestScaledProducts(unittest.TestCase):
         return [type(node.op) for node in f.maker.fgraph.apply_nodes]
 
     def test_scalars_and_matrices(self):
-        """Scalars are merged into the matrix product, other matrices stay factors, in any order."""
+        """Scalar factors are merged into the matrix product. Other matrices remain factors, in any order."""
         a, b, x, y, u, v = *T.dscalars("ab"), *T.dmatrices("xyuv")
         values = [0.5, 3.0, *(self.rng.rand(3, 3) for _ in range(4))]
         for scalars, matrices in itertools.product(range(3), repeat=2):

@@ -214,9 +214,12 @@ class Campaign:
     def _cases_of_statement(self, mutant):
         """Return cases for code that a module runs at import.
 
-        They are, in this order: checks of the registration of rules; cases that run the function that the statement
-        defines, or examples of the rules that it creates and tests that name them; cases that run any code of the file;
-        all cases.
+        The cases have this order:
+
+        1. checks of the registration of rules;
+        2. cases that run the changed function, or examples of the rules that the changed statement creates, and tests
+           that contain the names of these rules;
+        3. cases that run any code of the file. If there are none, all cases follow.
         """
         statement = _statement(mutant)
         if mutant.function:

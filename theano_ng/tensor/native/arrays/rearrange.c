@@ -140,7 +140,7 @@ static diff_fn diff_for(PyArrayObject *x)
     }
 }
 
-#define DIFF_TILE 2048   /* elements whose differences are computed repeatedly while they are in the cache */
+#define DIFF_TILE 2048   /* number of elements of a tile, which stays in the cache while its differences are computed */
 
 /* z[i] = the times-th difference of x[i], x[i + step] ..., for `count` elements. `work` has count + times * step
  * elements. */

@@ -38,7 +38,7 @@ struct IndexArray;
 typedef int (*add_indices_fn)(const struct IndexArray *a, const char *data, npy_intp step, npy_intp n, npy_intp *offset, int first);
 
 typedef struct IndexArray {
-    PyArrayObject *array; /* owned: integers; for a mask, the offsets of its true elements */
+    PyArrayObject *array; /* owned reference: integer indices, or the offsets of the true elements of a mask */
     add_indices_fn add;
     int axis;
     npy_intp size, stride; /* length and stride of the indexed axis */

@@ -169,7 +169,7 @@ INLINE int NAME(lanes)(const Axis *a, npy_intp count)
     return count >= MAX_LANES ? MAX_LANES : count >= MAX_LANES / 2 ? MAX_LANES / 2 : 0;
 }
 
-/* Compute the windows of a line that the ends of the image cut, column by column. */
+/* Compute the windows of a line that extend beyond the ends of the image. Each column of a window is reduced first. */
 INLINE void NAME(cut_windows)(const Axis *a, const int adds, npy_intp lines, const npy_intp *rows, const REAL *x, REAL *z)
 {
     for (npy_intp o = a->whole_begin > 0 ? 0 : a->whole_end; o < a->out; ++o) {

@@ -28,7 +28,8 @@ static inline Digits radix_digits(uint64_t range, npy_intp n)
     return d;
 }
 
-/* Turn the counts of one pass into first positions. Return 0 if all n elements have the same digit. */
+/* Replace the count of each digit in a pass by the first position of the elements with this digit. Return 0 if all n
+ * elements have the same digit. */
 static inline int radix_positions(npy_intp *count, int bits, npy_intp n)
 {
     npy_intp sum = 0;

@@ -128,7 +128,7 @@ class TestValues(unittest.TestCase):
             utt.verify_grad(op, [x], rng=rng)
             utt.verify_grad(lambda v: T.grad(op(v).sum(), v), [x], rng=rng)
         utt.verify_grad(hard_sigmoid, [np.array([-4.0, -1.0, 0.2, 3.0])], rng=rng)
-        # the derivative of the approximation is the derivative formula of sigmoid, applied to its output
+        # The gradient uses the formula of sigmoid, y * (1 - y), where y is the approximate value.
         v = T.dvector()
         y = ultra_fast_sigmoid(v)
         f = theano.function([v], [y, T.grad(y.sum(), v)])

@@ -1,4 +1,5 @@
-/* The extension modules blocks_v1, blocks_v2 ...: dicts of the instructions and kernels of interpreter.c by name. */
+/* The extension modules blocks_v1, blocks_v3 and blocks_v4: one module for each level of x86-64 processors (setup.py).
+ * Each module has two dicts, `instructions` and `kernels`, from names to addresses of functions in interpreter.c. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
