@@ -35,7 +35,7 @@ NATIVE_CODE = os.path.join("theano_ng", "gof", "_native.pyx")
 VECTOR_MATH = os.path.join("theano_ng", "gof", "vector_math.c")
 HAS_MVEC_MACRO = [("TNG_HAS_MVEC", "1")] if HAS_MVEC else []
 GPUARRAY = os.path.join(GPU, "pygpu", "gpuarray.pyx")
-# A line of C or Cython that names another file, or a line of Cython that names a module.
+# INCLUDE matches a line of C or Cython that includes a file. CIMPORT matches a line of Cython that cimports a module.
 INCLUDE = re.compile(r'^\s*(?:#\s*include|include|cdef extern from)\s+"([^"<>]+)"', re.MULTILINE)
 CIMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+)?cimport\s+([\w.]+)", re.MULTILINE)
 

@@ -107,7 +107,7 @@ AddConfigVar(
 class DeviceParam(ConfigParam):
     """A flag for a device: cpu, cuda*, opencl*.
 
-    If the value is a name of the removed backend, the error suggests a name.
+    If the value is a device name of the removed backend, the error message suggests the current name.
     """
 
     def __init__(self, default, *options, **kwargs):
@@ -809,7 +809,7 @@ class _CompiledirKeys:
 
 
 def register_compiler_version(function):
-    """Register a function that returns the version of the compiler, for the name of the compile directory.
+    """Register the function that returns the compiler version, which is part of the name of the compile directory.
 
     This is a decorator. The function has no parameters.
     """

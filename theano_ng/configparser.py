@@ -156,7 +156,7 @@ def _source_of(name):
 
 
 def nearest_flags(name):
-    """Return a question with the flags whose names are similar to `name`, for error messages. Return '' if none is."""
+    """Return the end of an error message: a question with flags of similar names. Return '' if there are none."""
     import difflib
 
     known = list(_config_vars)

@@ -268,8 +268,8 @@ def verify_grad(
     rng : numpy.random.RandomState
         The source of the random projections. The module `numpy.random` is accepted, too.
     eps : float, optional
-        The step; see `numeric_grad`. For a linear function, a greater step is as exact: prefer it to greater
-        tolerances.
+        The step; see `numeric_grad`. For a linear function, a larger step adds no error: increase the step rather than
+        the tolerances.
     out_type : str, optional
         The dtype of the output, for complex outputs and for outputs that are less precise than the inputs.
     abs_tol, rel_tol : float, optional

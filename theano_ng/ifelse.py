@@ -504,7 +504,7 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
 
 
 def _merge_nested(node, branch):
-    """Replace an input of one branch that is a conditional on the same condition by its value on the same side."""
+    """Replace each inner conditional with the same condition in one branch by its value for this branch."""
     op = node.op
     inputs = list(node.inputs)
     for i in range(1 + branch * op.n_outs, 1 + (branch + 1) * op.n_outs):
@@ -518,7 +518,7 @@ def _merge_nested(node, branch):
 
 @local_optimizer([IfElse])
 def cond_merge_ifs_true(node):
-    """Replace a conditional in the then branch of a conditional with the same condition by its own then branch.
+    """Replace an inner conditional in the then branch by its then branch if both conditionals have the same condition.
 
     ifelse(flag, ifelse(flag, x, y), z)  ->  ifelse(flag, x, z)
     """
@@ -527,7 +527,7 @@ def cond_merge_ifs_true(node):
 
 @local_optimizer([IfElse])
 def cond_merge_ifs_false(node):
-    """Replace a conditional in the else branch of a conditional with the same condition by its own else branch.
+    """Replace an inner conditional in the else branch by its else branch if both conditionals have the same condition.
 
     ifelse(flag, x, ifelse(flag, y, z))  ->  ifelse(flag, x, z)
     """

@@ -497,8 +497,8 @@ class _TimeIsUp(BaseException):
     """
 
 
-#: The number of examples that a search tries, or until one is accepted, even if its time is over. A check that compiles
-#: C code with sanitizers may need more than its time for that alone.
+#: The number of examples that a search tries even if its time is over, unless an earlier example is accepted. A check
+#: that compiles C code with sanitizers may need more than its time for the compilation alone.
 _LEAST_TRIES = 20
 
 

@@ -10,7 +10,7 @@ from theano_ng.audit.names import NAMES
 #: Version of the JSON schema. It is incremented when an item is removed or changes its meaning.
 SCHEMA = 1
 
-#: The maximum numbers of lines that are shown without the option -v: of evidence, and of a message or an input.
+#: The maximum number of lines of evidence, and of a message or an input, that are shown without the option -v.
 EVIDENCE_LINES, MESSAGE_LINES = 24, 6
 
 _COLOURS = {"ok": "32", "failed": "31;1", "skipped": "33", "title": "1"}

@@ -729,7 +729,7 @@ def _rop_functions(built, where):
             tangents = node.op.R_op(list(node.inputs), [points.get(v) for v in node.inputs])
         except _NOT_THERE as failure:
             reason = "not implemented: %s" % first_line(failure)
-            continue  # it may be implemented for another input alone
+            continue  # R_op may be implemented for a direction in another input
         except Exception as failure:
             what = "all inputs" if moving is free else "input %d alone, the other eval_points None," % moving[0]
             raise Problem(
@@ -799,7 +799,7 @@ def _compare_tangents(context, built, values, outputs, directions, moving, outs,
         nearer = None if finer is None else _moved(outputs, finer, [k])
         if nearer is None:
             continue
-        # The larger the step, the more jumps of the function it meets, as for floor. So compare with a smaller step.
+        # A larger step crosses more jumps of a function such as floor. So compare with the slope of a smaller step.
         smooth &= np.abs(nearer[0] * FINER / STEP - right) <= 1e-2 * np.maximum(1.0, np.abs(right))
         size = np.maximum((np.abs(right) + np.abs(left)) / 2, 1e-2)
         bound = (context.case.tolerance or TOLERANCE) * np.maximum(

@@ -388,7 +388,10 @@ _kept = []  # references that are kept until the fork ends
 
 
 def _given(kind, value, description):
-    """Return preallocated memory for an output: of equal shape, smaller, or with negative strides. It may be None."""
+    """Return preallocated memory for an output: of equal shape, smaller, or with negative strides.
+
+    Return None if the output cannot have memory of this kind.
+    """
     import numpy as np
 
     if description is None or not isinstance(value, np.ndarray):

@@ -69,10 +69,10 @@ cdef class FunctionBase:
     cdef list updates                   # (input cell, output cell, whether the output cell is emptied)
     cdef list fresh                     # preallocated space for the new values of the updated inputs
     cdef list saved                     # (cell, old value) of each state input for which the caller gave a value
-    # Cells of state that the graph changes in place. Each list is None instead of empty.
+    # Cells of state that the graph changes in place. An empty list is stored as None.
     #   guarded: all such cells
     #   new_shapes: cells whose state would be lost if a node failed because its arguments have new shapes
-    #   exposed: cells whose state would be lost if a node failed for any reason
+    #   exposed: cells whose state would be lost if a node failed that runs Python code or a user's code
     #   exposed_if_small: cells whose state would be lost if a native node of the package failed because of certain
     #   values or lack of memory
     cdef list guarded, new_shapes, exposed, exposed_if_small

@@ -54,7 +54,7 @@ cdef enum:
 _waiting = {}       # thread identifier -> the gate that this thread waits for
 
 # A child process of `fork` has a single thread: the thread that called `fork`, whose identifier is `survivor`.
-# Each gate records the number of forks at which it was entered.
+# Each gate records the value of `forks` at the time when it was entered.
 cdef unsigned long forks = 0
 cdef unsigned long survivor = 0
 

@@ -20,9 +20,9 @@ from theano_ng.configdefaults import config
 from theano_ng.configparser import flags_in_effect
 from theano_ng.digests import blake2b
 from theano_ng.gof import optdb as gof_optdb
+from theano_ng.gof._files import stamps
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.deferred import run_later
-from theano_ng.gof._files import stamps
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
@@ -36,7 +36,7 @@ DIGEST = 20  # bytes of checksums and fingerprints
 MAX_CONSTANT_BYTES = 1 << 20  # graphs with larger constants are not cached
 
 _CODE_SUFFIXES = (b".py", b".so")
-_NO_CODE = frozenset((b"__pycache__", b"audit", b"tests"))  # folders of which no function depends
+_NO_CODE = frozenset((b"__pycache__", b"audit", b"tests"))  # folders on which no function depends
 _fingerprint = None
 
 
@@ -150,8 +150,8 @@ class _Key:
             return "%s{%s}" % (self._home(cls), value.describe_for_cache(self, depth))
         props = getattr(cls, "__props__", None)
         if props is not None:
-            # An Op's name and its attribute `openmp` are not in `__props__`, but cached graphs must preserve them: the
-            # name is printed, and the user chose the value of `openmp`.
+            # The attributes `name` and `openmp` of an Op are not in `__props__`, but cached graphs must preserve both:
+            # the name is printed, and the user chose the value of `openmp`.
             beside = getattr(value, "__dict__", {})
             state = [(name, getattr(value, name)) for name in props] + [beside.get("name"), bool(beside.get("openmp"))]
         elif hasattr(cls, "__getstate__") and cls.__getstate__ is not getattr(object, "__getstate__", None):

@@ -124,7 +124,7 @@ class AddDestroyHandler(gof_opt.Optimizer):
 
 
 class AddNoOutputFromInplace(gof_opt.Optimizer):
-    """An optimizer that attaches `NoOutputFromInplace`, which forbids that in-place Ops compute outputs of the graph.
+    """An optimizer that attaches `NoOutputFromInplace`, which forbids in-place Ops to compute outputs of the graph.
 
     Parameters
     ----------

@@ -406,15 +406,15 @@ shape_i_op.cache = {}  # type: ignore[attr-defined]
 def shape_i(var, i, fgraph=None):
     """Return ``var.shape[i]``. If possible, return an expression that the graph's ShapeFeature knows.
 
-    Rewrites should use this function. Other rewrites would have to remove the Shape Ops that they would insert
-    otherwise, and a phase would need more passes until the graph does not change any longer.
+    Rewrites should use this function. Otherwise they would insert Shape Ops. Other rewrites would have to remove these
+    Ops, so a phase would need more passes until the graph does not change any longer.
 
     Parameters
     ----------
     var : Variable
     i : int
     fgraph : FunctionGraph, optional
-        The graph whose ShapeFeature is used if `var` does not belong to a graph yet.
+        The graph whose ShapeFeature is used. By default, the graph to which `var` belongs.
 
     Returns
     -------

@@ -22,7 +22,7 @@ total_fct_exec_time = 0.0
 total_graph_opt_time = 0.0
 total_time_linker = 0.0
 
-MAX_CALL_TIMES = 2000  # the maximum number of recorded times. When it is reached, pairs of neighbors are added
+MAX_CALL_TIMES = 2000  # the maximum number of recorded times. When it is reached, adjacent times are summed in pairs
 
 _atexit_print_list = []
 _profiler_printers = []

@@ -124,10 +124,10 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
     black otherwise. An Op with an inner graph (OpFromGraph, Scan, or an elementwise formula) has a double border. A
     double click opens or closes the inner graph.
 
-    The mouse wheel zooms. The background and single nodes can be dragged. If the pointer is on a node or an arrow, its
-    type is shown, the line of the program that created it, and times if the function has a profile. With a profile,
-    ``Toggle profile colors`` colors the nodes by their time. Labels can be edited from the context menu. ``Release
-    nodes`` lets the layout algorithm move all nodes, and ``Reset nodes`` restores the original layout.
+    The mouse wheel zooms. The background and single nodes can be dragged. If the pointer is on a node or an arrow, the
+    page shows its type and the line of the program that created it. If the function has a profile, the page also shows
+    times, and ``Toggle profile colors`` colors the nodes by their time. Labels can be edited from the context menu.
+    ``Release nodes`` lets the layout algorithm move all nodes, and ``Reset nodes`` restores the original layout.
 
     Neither pydot nor Graphviz is needed.
 

@@ -196,7 +196,7 @@ def _quoted(text):
 
 
 def dict_to_pdnode(d):
-    """Return a pydot node with attributes from a dict. None is left out, and the items of lists are joined by tabs.
+    """Return a pydot node with attributes from a dict. Values None are omitted, and items of lists are joined by tabs.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def dict_to_pdnode(d):
 def var_tag(var):
     """Return the place in the program that created a variable: a list of file, line, function and source text.
 
-    Return None if the place is not known. The text is missing if it is not known.
+    Return None if the place is not known. The source text is omitted if it is not known.
     """
     frames = user_frames(var)
     return [str(part) for part in frames[-1] if part is not None] if frames else None

@@ -52,8 +52,8 @@ cdef inline int execute(Step *step) noexcept:
     return 0
 
 
-# The maximum size in bytes of an array that is kept for the next run. The data structures of a node are about as large.
-# Computing a larger array takes longer than allocating it.
+# The maximum size in bytes of an array that is kept for the next run. The data structures of a node take about the same
+# memory. For a larger array, the allocation takes little time in comparison with the computation.
 cdef enum:
     SPARE_LIMIT = 1024
 
@@ -302,7 +302,7 @@ cdef class CLazyLinker:
         return 0
 
     cdef int find_homes(self, dict numbers, program) except -1:
-        """Find, for each variable that is freed, the variable that was first computed into its memory.
+        """Find, for each variable that is freed, the first variable that was computed in the same memory.
 
         A freed array is kept for this first variable (see `discard`), if a native thunk computes it. Otherwise, the
         entry of `home` is -1.

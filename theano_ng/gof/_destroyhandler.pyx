@@ -110,7 +110,7 @@ cdef class DynamicOrder:
     cdef int make_gap(self, Place after, Py_ssize_t room) except -1:
         """Spread the labels behind `after` until there are gaps for `room` places.
 
-        Double the number of labels at each attempt.
+        Each attempt spreads the labels of twice as many places.
         """
         cdef Py_ssize_t count = 8, i
         cdef Place place
@@ -168,8 +168,8 @@ cdef class DynamicOrder:
         for u, later in wrong.items():
             if u in later:
                 raise CycleError(u)
-            # Handle all of `later` together: one may lead back to `u` in a few steps, another through half of the
-            # graph.
+            # Handle all nodes in `later` together: the path from one node back to `u` may be short, while the path from
+            # another node leads through half of the graph.
             before = self.places[u]
             still = []
             for v in later:
@@ -337,8 +337,8 @@ cdef class AliasClasses:
         """Return True if `r` is `top`, or a view of it, directly or indirectly."""
         if top not in self.view_o:
             return r is top
-        # A replacement is usually close to the replaced variable. Stop at the variables just above `top`, so that long
-        # chains of views are not followed.
+        # A replacement is usually close to the replaced variable. Stop at the next few variables of which `top` is a
+        # view, so that long chains of views are not followed.
         cdef dict near = {}
         v = self.view_i.get(top)
         while v is not None and len(near) < 4:

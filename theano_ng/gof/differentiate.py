@@ -543,7 +543,7 @@ def input_gradients(node, output_grads):
             any(a and n and not discrete for a, n, discrete in zip(row, is_null, is_int)) or null
             for row, null in zip(pattern, only_null)
         ]
-        # The inputs that remain do not depend on outputs whose gradient is undefined.
+        # The gradients of the other inputs do not depend on undefined gradients of continuous outputs.
         known_grads = [disconnected_type() if n else g for g, n in zip(output_grads, is_null)]
     if all(u or not c for u, c in zip(undefined, connected)):
         null = next(g for g in output_grads if isinstance(g.type, NullType))
@@ -637,8 +637,8 @@ def subgraph_grad(
     start : dict, optional
         Variable -> known gradient (an ordered mapping). Back-propagation starts from these gradients.
     cost : Variable, optional
-        A scalar from which back-propagation also starts. If `cost` depends on a variable of `start`, its gradient may
-        be counted twice.
+        A scalar from which back-propagation also starts. If `cost` depends on a variable of `start`, the
+        contribution of `cost` may be counted twice.
     details : bool
         Whether to return also the parts of the gradients that originate from `start` and from `cost`.
 

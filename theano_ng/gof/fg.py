@@ -334,7 +334,7 @@ class FunctionGraph(Drawable, object2):
             If the types differ.
         """
         if getattr(new_r, "cached", False):
-            new_r = new_r.clone()  # shared between graphs, see __import__
+            new_r = new_r.clone()  # other graphs share this constant, see __import__
         self.answers.clear()
         if node == "output":
             r = self.outputs[i]

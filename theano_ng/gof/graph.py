@@ -419,7 +419,7 @@ class Variable(Node):
         if inputs not in cache:
             compile_function = (
                 ports.compile_function.function
-            )  # not through the Port, which adds a frame: functions are named after the calling line
+            )  # do not call the Port: it adds a frame, and functions are named after the calling line
             cache[inputs] = compile_function(list(inputs), self)
         return cache[inputs](*[inputs_to_values[variable] for variable in inputs])
 

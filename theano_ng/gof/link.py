@@ -145,10 +145,10 @@ class Linker:
     A linker accepts one FunctionGraph (`accept`) and then makes thunks for it.
     """
 
-    _allow_gc: bool | None = True  # None: config.allow_gc at compilation, as the linkers of modes are created earlier
+    _allow_gc: bool | None = True  # None: read config.allow_gc when a function is compiled
     fgraph: FunctionGraph | None = None
     no_recycling: Any
-    calls_back = False  # True if user functions run between nodes; they may raise, so Function keeps copies of state
+    calls_back = False  # True if user functions, which may raise, run between nodes: Function then copies state
 
     @property
     def allow_gc(self) -> bool:
@@ -344,7 +344,7 @@ def streamline(
             cell[0] = None
         thunk = node = None
         try:
-            for thunk, node, old in steps:  # noqa: B007, an error names the node
+            for thunk, node, old in steps:  # noqa: B007, the handler reads `thunk` and `node`
                 thunk()
                 for cell in old:
                     cell[0] = None

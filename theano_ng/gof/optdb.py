@@ -33,7 +33,7 @@ _loaders = []
 
 
 def register_loader(module, *names):
-    """Register a module that is imported before the first query of any database, or when a name is not found in it.
+    """Register a module of rules. The first query, or a request for one of `names`, imports it.
 
     Rewriting rules live in higher layers. Their modules take time to import, and are not needed before a function is
     compiled. Code that defines Ops registers the modules of their rules here instead of importing them.
@@ -43,8 +43,7 @@ def register_loader(module, *names):
     module : str
         The path of the module.
     *names : str
-        Names that the module registers and that `DB.selects` has to find. Without them, `DB.selects` does not import the
-        module.
+        Names that the module registers. `DB.selects` imports the module if it is asked for one of these names.
     """
     _loaders.append((module, names))
 
@@ -137,7 +136,7 @@ class DB:
     def register(self, name, obj, *tags, **kwargs):
         """Register an optimizer or a database.
 
-        Registrations by code outside this package prevent that functions are cached, see `has_foreign_rules`.
+        Registrations by code outside this package prevent functions from being cached, see `has_foreign_rules`.
 
         Parameters
         ----------

@@ -39,7 +39,7 @@ class _Written:
 
 
 class _Loading:
-    """The object as which a record is loaded.
+    """The object that the unpickler creates for a record.
 
     The unpickler's memo holds this object. While it exists, the cycle collector runs less often.
     """

@@ -151,8 +151,7 @@ class Compiling:
     """A context manager for the compilation of a function.
 
     Compilations inside it, such as the compilation of a graph inside an Op, belong to the outer compilation. The caller
-    has
-    ensure that only one thread at a time is inside.
+    has to ensure that only one thread at a time is inside.
     """
 
     def __init__(self):

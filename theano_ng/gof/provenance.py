@@ -32,7 +32,7 @@ def _is_own_module(name):
 
 
 def is_registered_by_package():
-    """Return True if code of this package made the registration that the caller of this function performs.
+    """Return True if code of this package requested the registration that the caller of this function performs.
 
     Modules with a true global ``REGISTERS_FOR_CALLERS`` contain functions that register what their callers pass. The
     frames of these functions are skipped. The package's tests do not count as its code.

@@ -188,7 +188,7 @@ class Loop(VM):
                     self.call_times[i] += time.perf_counter() - start
                     self.call_counts[i] += 1
             else:
-                for i, thunk in enumerate(self.thunks):  # noqa: B007, an error has the position
+                for i, thunk in enumerate(self.thunks):  # noqa: B007, the handler reads `i`
                     thunk()
         except BaseException:
             self.position_of_error = i
@@ -252,7 +252,7 @@ class Stack(VM):
     allow_gc : bool
         Whether to free values after their last use.
     n_updates : int
-        The number of outputs at the end of the list of outputs that every run computes: the updates.
+        The number of updates. They are the last outputs of the graph, and every run computes them.
     dependencies : dict, optional
         Variable -> the variables that are computed from it. It is required if `allow_gc` is true.
     callback : callable, optional

@@ -40,14 +40,14 @@ __all__ = [
     "get_iadd",
 ]
 
-# The minimum number of threads of an increment in order. -1 means as many threads as keep the device busy.
+# The number of threads that an increment in a fixed order should use. -1 means as many as keep the device busy.
 _THREADS = -1
 
 
 def _index_variables(given, host, context_name):
-    """Return the index variables of a node. An index that was computed on the device stays there.
+    """Return the index variables of a node: device variables for indices that were computed on the device.
 
-    If an index comes from the host, use the variable in `host` in its place.
+    For an index that comes from the host, the result contains its variable in `host`.
     """
     indices = []
     for index, converted in zip(given, host):

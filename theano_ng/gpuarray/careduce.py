@@ -32,12 +32,12 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         return CAReduceDtype._acc_dtype(self, idtype)
 
     def _computed_dtype(self, idtype):
-        """Return the dtype of the reduced elements, after `pre_scalar_op`."""
+        """Return the dtype of the elements to reduce: the results of `pre_scalar_op` on elements of `idtype`."""
         return idtype if self.pre_scalar_op is None else dtype_after(self.pre_scalar_op, idtype)
 
     def _prepared(self, x):
-        """Return a copy of this Op in which all attributes are set for an input, and the broadcast pattern of the
-        result.
+        """Return two values: a copy of this Op with all attributes set for the input x, and the result's broadcast
+        pattern.
         """
         dtype = self._computed_dtype(x.type.dtype)
         # The host Op computes the axes and the dtypes, and checks them.
@@ -258,7 +258,7 @@ class GpuCAReduceCuda(_GpuReduction):
         return op, pattern
 
     def c_code_reduce_01X(self, sio, node, name, x, z, fail, N):
-        """Write the C code for the patterns 01, 011 and 0111.
+        """Write the C code for the reduce masks (0, 1), (0, 1, 1) and (0, 1, 1, 1).
 
         Parameters
         ----------

@@ -9,7 +9,8 @@ from theano_ng.tensor.reductions.cumulative import CumOp
 
 __all__ = ["GpuCumOp", "GpuCumsumOp"]
 
-# If there are at least this many lines, each thread processes one line. -1 means as many as keep the device busy.
+# The number of lines (1-d slices along the axis) from which on each thread processes one line. -1 means as many lines
+# as there are threads that keep the device busy.
 _THREADS = -1
 
 

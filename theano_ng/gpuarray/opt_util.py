@@ -231,7 +231,8 @@ def pad_dims(input, leftdims, rightdims):
 
     Notes
     -----
-    (3, 5, 7), 2, 2 gives (1, 3, 5, 7); (3, 5, 7, 9), 2, 2 stays; (3, 5, 7, 9, 11), 2, 2 gives (15, 7, 9, 11).
+    With `leftdims` and `rightdims` equal to 2, the shape (3, 5, 7) becomes (1, 3, 5, 7), (3, 5, 7, 9) does not change,
+    and (3, 5, 7, 9, 11) becomes (15, 7, 9, 11).
     """
     if input.ndim < rightdims:
         raise ValueError("expected an array of at least %d dimensions, got %d" % (rightdims, input.ndim))

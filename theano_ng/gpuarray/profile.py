@@ -17,8 +17,8 @@ def profile_printer(message, compile_time, fct_call_time, apply_time, apply_cimp
 
     Notes
     -----
-    Without `config.gpuarray.sync`, the time of a device node is only the time of its launch. The transfer that waits
-    for the results has the waiting time.
+    Without `config.gpuarray.sync`, the time of a device node is only the time of its launch. The time that a transfer
+    waits for the results counts as time of the transfer.
     """
     spent = {"cpu": 0.0, "gpu": 0.0, "transfer": 0.0}
     on_device = False

@@ -9,7 +9,8 @@ from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 
 __all__ = ["GpuMaxAndArgmax"]
 
-# If there are at least this many maxima, each thread finds one maximum. -1 means as many as keep the device busy.
+# The number of maxima from which on each thread finds one maximum. -1 means as many maxima as there are threads that
+# keep the device busy.
 _THREADS = -1
 
 

@@ -13,7 +13,7 @@ def on_host(variables):
 
 
 def host_variable(v):
-    """Return `on_host` of one variable. Other objects, such as None or a number, are returned unchanged."""
+    """Return a host variable with the same value. Return other objects, such as None or a number, unchanged."""
     if not isinstance(getattr(v, "type", None), GpuArrayType):
         return v
     return v.owner.inputs[0] if came_from_host(v) else host_from_gpu(v)

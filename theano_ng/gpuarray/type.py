@@ -478,8 +478,8 @@ class _References(Type):
 
 
 def _references_of_a_cell():
-    """Return the reference count that `filter_inplace` sees if only the cell refers to an array. The count depends on
-    the interpreter, so it is measured.
+    """Return the reference count that `filter_inplace` sees if only a container's storage cell refers to an array. The
+    count depends on the interpreter, so this function measures it.
     """
     global _counted
     if _counted is None:

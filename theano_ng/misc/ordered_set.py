@@ -63,7 +63,7 @@ class OrderedSet(MutableSet[T]):
 
     @classmethod
     def _from_iterable(cls, it: Iterable[S]) -> OrderedSet[S]:
-        # The operators of MutableSet call this method. They have checked their operands if the order matters.
+        # The operators of MutableSet call this method with generators. The order of their operands is not checked.
         made: Any = cls()
         made._items = dict.fromkeys(it)
         return made

@@ -85,7 +85,7 @@ class _Tree:
         return " " + self.used_ids[thing]
 
     def clients_text(self, node, position):
-        """Return the text with the identifiers and positions of a node's clients. It is empty for fewer than two."""
+        """Return the identifiers and positions of a node's clients as text. Return "" for fewer than two clients."""
         clients = [client for output in node.outputs for client, _ in getattr(output, "clients", ())]
         if len(clients) < 2:
             return ""

@@ -196,7 +196,7 @@ class _Picture:
 def _branches(order, highlight, picture):
     """Return a dict Apply -> cluster for the nodes in the branches of an IfElse node.
 
-    If `highlight` is an Apply, it is this node. Otherwise the first IfElse node is used.
+    The IfElse node is `highlight` if `highlight` is an Apply. Otherwise it is the first IfElse node in `order`.
     """
     lazy = [n for n in order if type(n.op).__name__ == "IfElse"]
     if isinstance(highlight, Apply):

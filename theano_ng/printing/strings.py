@@ -45,7 +45,7 @@ def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None
     -------
     str
         A line ``tag. name-or-op`` for each variable, with the lines of its inputs indented below it. A variable that
-        occurred before is written as ``<tag>``. No line follows below a variable that has a name.
+        occurred before is written as ``<tag>``. The inputs of a variable that has a name are left out.
 
     Examples
     --------

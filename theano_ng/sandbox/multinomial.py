@@ -130,8 +130,7 @@ class ChoiceFromUniform(MultinomialFromUniform):
     """An Op that returns the categories drawn in n trials, for each row of probabilities.
 
     The inputs are the same as for `MultinomialFromUniform`. The result has n columns. An element is -1 if the
-    cumulative sum
-    of probabilities never exceeds the uniform number of the trial.
+    cumulative sum of probabilities never exceeds the uniform number of the trial.
 
     Parameters
     ----------

@@ -301,7 +301,7 @@ class GammaU(_IncompleteGamma):
 
     def impl(self, k, x):
         if 0 < float(k) < 1e-300 and x > 0:
-            k = np.float64(1e-300)  # The value is E1(x), the exponential integral, but gamma(k) would overflow.
+            k = np.float64(1e-300)  # For each such k the value is E1(x), but gamma(k) may overflow.
         with np.errstate(all="ignore"):
             # Compute in float64: a factor may be out of the range of float32 even if the product is not.
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))

@@ -101,7 +101,8 @@ class _Pairs:
     Attributes
     ----------
     taken : dict
-        A dict from the slot of a product, or of its negative, that is combined with a sum, to True for a negative.
+        The keys are the slots of products, or of negatives of products, that are combined with a sum. The value is True
+        for a negative.
     sums : set
         Slots of the combined sums.
     """

@@ -63,7 +63,7 @@ def known_of(data):
 
 
 def keeps_from_zero(op):
-    """Return True if the result of a scalar op may be known to be nonzero, or may tell where another value is zero."""
+    """Return True if a scalar op can guarantee a nonzero result, or can test if another value is zero."""
     return isinstance(op, (Maximum, Clip, Switch, EQ))
 
 

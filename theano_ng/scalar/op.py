@@ -229,8 +229,8 @@ class ScalarOp(Op):
     def R_op(self, inputs, eval_points):
         """Return the forward-mode derivative: the sum over the inputs of (d output / d input) * eval point.
 
-        The transposed Jacobian of one output of scalars equals the Jacobian. So `L_op` with a cotangent of 1 computes
-        the derivative.
+        All inputs and outputs are scalars. So the gradients that `L_op` returns for one output and the cotangent 1 are
+        the derivatives of this output.
         """
         if all(e is None for e in eval_points):
             return [None] * self.nout

@@ -29,8 +29,8 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScala
 
 __all__ = ["NodeSource"]
 
-# Up to these limits, the code written here computes the same bits as native/reductions/reduce.c, which then adds
-# elements without pairwise splitting, or in one block.
+# Size limits of the reductions that this module writes. Up to these limits, native/reductions/reduce.c adds elements
+# without pairwise splitting, or in one block. So both codes compute the same bits.
 _UNHALVED, _LEAF, _BLOCK_BYTES, _COLUMNS = 2048, 4096, 32768, 1024
 
 
@@ -72,7 +72,8 @@ class NodeSource(ArraySource):
         sources = [None if is_number(v) else self.array(v) for v in node.inputs]
         dims = self.broadcast(node.outputs[0], sources)
         if not isinstance(scalar_op, CHEAP) and len(self.loops(dims, [s for s in sources if s is not None])) > 1:
-            # native/elementwise/elemwise.c decides which loop runs in this case. Other loops may round differently.
+            # The operation needs nested loops. native/elementwise/elemwise.c chooses them, and other loops may round
+            # differently. So call it.
             plain = Elemwise(scalar_op).make_node(*node.inputs)
             self.call_native(node, native_code_of(plain), [dims for _ in node.outputs])
             return
@@ -402,8 +403,8 @@ class NodeSource(ArraySource):
             raise Unsupported
         self.equate_all(x[-1:], y[:1])
         if len(x) + len(y) == 2:
-            # native/linalg/blas.c would make arrays on each call, so do the same as it does here. For integers and
-            # mixed dtypes, native/linalg/numpy_functions.c computes the product.
+            # native/linalg/blas.c would make arrays on each call. Therefore `row_by_vector` writes the same operations.
+            # Integers and mixed dtypes are rejected: native/linalg/numpy_functions.c computes their product.
             dtypes = {v.type.dtype for v in node.inputs}
             if len(dtypes) > 1 or not dtypes.issubset(BLAS_DTYPES):
                 raise Unsupported

@@ -386,8 +386,8 @@ class ArraySource(StepWriter):
             self.body.append("if (%s) %s" % (zero, BAIL_OUT))
 
     def view(self, v):
-        """Return the index of the array by which native functions get a variable. Write code that fills the array, or
-        that sets its data pointer.
+        """Return the index of the array that is passed to native functions for a variable. Write code that fills the
+        array, or that sets its data pointer.
         """
         if is_number(v):
             key = ("number", v)

@@ -1,10 +1,10 @@
 """The loop that computes the gradient of a loop: it runs over the same steps from the last to the first.
 
 The gradient of a state has two parts. The first part comes from the outer graph, row by row, and is a sequence of the
-backward loop. The second part is added by the steps that read the state. For each tap, the backward loop has a state,
-which is read as many steps later as the tap reaches back, so only the rows that are still read are kept. If only the
-last row has a gradient from the outer graph, this gradient is the initial state, and no sequence is needed. Gradients
-of mit_mot are mit_mot, with the rows reversed.
+backward loop. The second part is added by the steps that read the state. For each tap, the backward loop has a state.
+A row of this state is read after as many steps as the tap reaches back, so the loop keeps only this number of rows. If
+only the last row has a gradient from the outer graph, this gradient is the initial state, and no sequence is needed.
+The gradient of a mit_mot state is a mit_mot state of the backward loop, with the rows in reversed order.
 
 Values that the outer graph has are not computed again: states and results are sequences of the backward loop. Some
 values are not kept, and a step cannot recompute them: rows of mit_mot that were overwritten later, and values that
@@ -45,7 +45,7 @@ def is_continuous(v):
 
 
 def fitting(v, kind):
-    """Return a variable with the dtype and the broadcastable dimensions of a type."""
+    """Convert a variable to the dtype and the broadcast pattern of the type `kind`."""
     if v.type.dtype != kind.dtype:
         v = cast(v, kind.dtype)
     return patternbroadcast(v, kind.broadcastable)
@@ -57,7 +57,7 @@ def zero_gradient(v):
 
 
 def _gradient_type(v, term):
-    """Return the type of the gradient of `v`. If `v` is an integer, it has the dtype of the computed gradient, `term`."""
+    """Return the type of the gradient of `v`. For an integer `v`, use the dtype of the computed gradient `term`."""
     # Sparse matrices have no broadcastable dimensions.
     pattern = getattr(v.type, "broadcastable", (False,) * term.type.ndim)
     return TensorType(v.type.dtype if is_continuous(v) else term.type.dtype, pattern)
@@ -234,7 +234,7 @@ class Backward:
     # -- values in the outer graph
 
     def _find_rows(self):
-        """Find the values of the step's variables that the outer graph has. Record the other values that are needed."""
+        """Find the inner variables whose values the outer graph has. Record the other values that are needed."""
         op = self.op
         self.rows = {}
         for v, sequence in zip(op.inner_seqs(op.inputs), op.outer_seqs(self.inputs)):
@@ -268,9 +268,10 @@ class Backward:
         self.rows.setdefault(v, rows)
 
     def _with_initial_rows(self, state, buffer):
-        """Return a buffer whose rows before step 0 have the derivative of the initial state.
+        """Return the output buffer of a state, with initial rows that are connected to the initial state.
 
-        If the steps do not depend on the state, the output of the loop is not connected to the initial state.
+        If the steps do not depend on the state, the output of the loop is not connected to the initial state. In this
+        case, the initial rows are set to the rows of the input.
         """
         if not is_continuous(buffer):
             return buffer
@@ -514,7 +515,8 @@ class Backward:
             if i in self.inner:
                 place = state.latest - tap
                 term = fitting(self.inner[i], self.op.inputs[i].type)
-                # A row that a step overwrites has no earlier gradient, unless the step also read it.
+                # If the step overwrites the row, later steps read only the new value. They add nothing to the gradient
+                # of the old value.
                 before = writes.get(place, None if tap in state.writes else reads[place])
                 writes[place] = term if before is None else before + term
         for o, tap in zip(state.inner_outputs, state.writes):

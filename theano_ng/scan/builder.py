@@ -253,7 +253,7 @@ class _Sequence:
         return [self.ordered[offset] for offset in self.offsets]
 
     def from_taps(self, n_steps):
-        """Return a list with one variable for each tap. It contains one row for each step."""
+        """Return one variable for each tap. Each variable contains one row for each step."""
         if self.is_whole:
             return [self.ordered]
         return [

@@ -195,7 +195,7 @@ def isNaN_or_Inf_or_None(x):
 
 
 def hash_listsDictsTuples(x):
-    """Return a hash of nested lists, tuples and dicts that does not depend on the order."""
+    """Return a hash of nested lists, tuples and dicts that does not depend on the order of their items."""
     found, todo = 0, [x]
     while todo:
         x = todo.pop()

@@ -28,7 +28,7 @@ lead, latest : int
 taps, writes : tuple of int
     The taps that a step reads and writes.
 inner_inputs, inner_outputs : tuple of int
-    Numbers of the inner variables for them.
+    Indices of the inner inputs for `taps`, and of the inner outputs for `writes`.
 """
 State.__hash__ = lambda self: self.number
 
@@ -151,7 +151,7 @@ class Derivatives:
             for state in states:
                 row = self._pattern_row(reached, state.inner_inputs)
                 if state.is_mit_mot:
-                    row[state.number] = True  # because of rows that no step reaches
+                    row[state.number] = True  # rows that no step writes keep their input values
                 rows.append(row)
             rows += [self._pattern_row(reached, [i]) for i in range(shared, rest)]
             rows += [[False] * len(reached) for _ in range(self.n_nit_sot)]
@@ -169,8 +169,9 @@ class Derivatives:
     def infer_shape(self, node, shapes):
         """Return the shapes of the outer outputs.
 
-        Buffers keep their lengths, except rows that no step reached. Some lengths are known only at run time: with a
-        condition, or if they depend on computed values. These lengths are taken from the output itself.
+        The output of a mit_mot state has the shape of its buffer. The outputs of other states lack the rows of the
+        buffer that no step reaches. If a length depends on a condition or on computed values, it is known only at run
+        time. Such a length is taken from the output itself.
         """
         steps = cast(node.inputs[0], "int64")
         lengths = Lengths()

@@ -10,8 +10,8 @@ from theano_ng.gof.link_errors import raise_with_op, with_text
 from theano_ng.tensor.native.alloc import empty
 from theano_ng.tensor.type import TensorType
 
-# The number of steps that the virtual machine executes before a kernel with arrays is compiled. The compilation takes
-# about as long as the kernel saves in these steps.
+# The number of steps that the virtual machine executes before a kernel with arrays is compiled. In this
+# number of steps, a kernel saves about as much time as its compilation takes.
 HOT_STEPS = 50000
 
 

@@ -34,8 +34,8 @@ _makers = WeakValueDictionary()  # (mode or None, identity of a step) -> its mak
 
 
 class StepGraph(InnerGraph):
-    """The graph of a step. Its function lends its results, and may get views as inputs. Therefore the loop copies
-    values that it has to keep.
+    """The graph of a step. The function of the step reuses the memory of its results in the next call, and its inputs
+    may be views. Therefore the loop copies values that it has to keep.
 
     `arguments` has the entries ``mode``, ``allow_gc``, ``profile`` and ``name``.
     """
@@ -47,7 +47,7 @@ class StepGraph(InnerGraph):
     def maker(self):
         """Return the maker of functions and programs of the step, in the current inner mode.
 
-        Equal steps that were written on the same lines share a maker. The gradient of nested loops contains the inner
+        Equal steps from the same source lines share a maker. The gradient of nested loops contains the inner
         loops once more at each level. With a shared maker, these loops are rewritten only once.
         """
         asked = inner_mode()
@@ -56,7 +56,7 @@ class StepGraph(InnerGraph):
             mode = get_mode(self.arguments["mode"]) if asked is None else asked
             profile = self.arguments["profile"] or config.profile
             text = None if profile else graph_cache.identity(mode, self, std_fgraph.features)
-            # The text identifies the loop's own mode. If the mode is another mode, the key includes it, because its
+            # `text` identifies the loop's own mode. If another mode is used, the key includes this mode, because its
             # linker may differ even if its rewriting is the same.
             which = None if mode is self.arguments["mode"] else mode
             made = None if text is None else _makers.get((which, text))
@@ -282,7 +282,7 @@ class Scan(Derivatives, Groups, Op):
         return self.inner_graph.maker().profile
 
     def inside(self):
-        """Return kernels, and nodes whose kernels are needed to run a node; see `gof.link.native_kernels`."""
+        """Return the kernels of the loop, and the inner nodes whose kernels it needs; see `gof.link.native_kernels`."""
         if not self.runs_in_c():
             return [], []
         kernel = self.inner_graph.kernel(self)

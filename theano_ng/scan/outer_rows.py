@@ -15,7 +15,7 @@ __all__ = ["Rows", "has_length", "is_filled_by", "written_index"]
 
 
 class Rows:
-    """The rows of an outer variable that hold the values of a variable of the step in all steps: `source[first:last]`.
+    """The values of an inner variable in all steps, as rows of an outer variable: ``source[first:last]``.
 
     `last` is an int that counts from the end, a variable, or None for all rows up to the end.
     """
@@ -35,7 +35,7 @@ class Rows:
 
 
 def has_length(sequence, n_steps):
-    """Return True if a sequence is known to have as many rows as there are steps, provided that it has enough rows.
+    """Return True if a sequence is known to have exactly `n_steps` rows, given that it has at least `n_steps` rows.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ def _is_sum(stop, n_steps, start):
 
 
 def written_index(v):
-    """If a variable is zeros to which an array is added at one place, return the index of this place in the first
-    dimension. Otherwise return None.
+    """Return the index in the first dimension at which a variable adds an array to zeros. Return None if the variable
+    is not computed in this way.
     """
     node = v.owner
     if node is None or not isinstance(node.op, IncSubtensor) or node.op.set_instead_of_inc:
@@ -129,7 +129,7 @@ def written_index(v):
 
 
 def is_filled_by(buffer, lead):
-    """Return True if only the first rows of a buffer were ever written."""
+    """Return True if a buffer is uninitialized memory of which only the first `lead` rows were set."""
     node = buffer.owner
     if node is None or not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
         return False

@@ -19,12 +19,13 @@ typedef struct {
     int (*readable)(PyObject *value);
     /* Return true if the value is a writable array in C order. */
     int (*writable)(PyObject *value);
-    /* Copy a value into an array that owns its memory and has the same lengths. Return 1, 0 if it does not fit, or
-     * -1 with an exception set. */
+    /* Copy a value into an array. Return 1 after the copy, 0 if the array does not own its memory or if the value has
+     * another type, other lengths or another memory order, or -1 with an exception set. */
     int (*refill)(PyObject *array, PyObject *value);
     /* Make a view of a row. */
     PyObject *(*view)(PyObject *array, char *data);
-    /* Offset of `data` in the object of a view. Changing it there makes the object a view of another row. */
+    /* Offset of the member `data` in the object of a view. Code that sets this member makes the object a view of
+     * another row. */
     size_t data_in_view;
     /* Copy a row into the array *row, which is an earlier copy, or into a new array if *row is NULL. Return 0, or -1
      * with an exception set. */

@@ -41,7 +41,8 @@ class StepSums:
     fixed : dict
         The keys are variables that are the same in all steps, and that the outer graph has to compute.
     summed : dict
-        Variables that the loop has to sum up -> an outer variable that has their shape where they are not broadcastable.
+        A dict from a variable that the loop has to sum up to an outer variable. The lengths of both are equal in the
+        dimensions that are not broadcastable in the summed variable.
     """
 
     def __init__(self, rows, carried, moving):
@@ -94,7 +95,7 @@ class StepSums:
                 self._leaf(parts, v, then, like)
 
     def _adds_to_nothing(self, node):
-        """Return True if a node adds its second input to zeros, at the same place in all steps."""
+        """Return True if a node adds its second input to a part of zeros, with the same index in all steps."""
         return (
             isinstance(node.op, IncSubtensor)
             and not node.op.set_instead_of_inc
@@ -147,11 +148,11 @@ class StepSums:
             if self._is_sum_of_rows(v):
                 self.keep(v.owner.inputs[0])
             elif all(v.type.broadcastable) or v not in self.carried and not _is_dot(v):
-                # Scalars need little memory. Variables that do not depend on earlier steps may be moved out of the
-                # loop.
+                # Let the loop return all values. Scalars need little memory, and variables that do not depend on
+                # earlier steps may be moved out of the loop.
                 self.kept[v] = None
             else:
-                # Sum up the term after its operations, because its shape is known then.
+                # Apply the operations in the step, and sum up the result. The shape of the result is known.
                 value = _apply_operations(v, then)
                 part[:] = value, None
                 together.setdefault((id(parts), value.type), (parts, like, []))[2].append(part)
@@ -181,7 +182,8 @@ class StepSums:
         n_steps : Variable
             Number of steps.
         rows : callable
-            A function that returns the values, (n_steps, ...), of a variable in `available` or `kept`.
+            A function that returns the values, (n_steps, ...), of a variable in `kept`, or in the parameter `rows` of
+            the class.
         fixed, sums : dict
             Outer variables for the members of the attributes `fixed` and `summed`.
 

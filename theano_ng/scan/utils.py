@@ -106,8 +106,8 @@ def copy_test_value(source, target, part=lambda value: value):
 
 
 def values_afterwards(derivative):
-    """Decorate `L_op` or `R_op` of loops. Inner variables get no test values, and outer variables get their test values
-    at the end.
+    """Decorate `L_op` or `R_op` of loops. The method runs without test values. Afterwards, the test values of the outer
+    variables are computed.
     """
 
     @functools.wraps(derivative)

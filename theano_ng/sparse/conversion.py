@@ -488,12 +488,13 @@ dense_from_sparse = DenseFromSparse()
 class SparseFromDense(Op):
     """An Op that converts a dense matrix to a sparse matrix of its nonzero elements. The gradient is structured.
 
+    0-d and 1-d inputs become matrices of one row.
+
     Parameters
     ----------
     format : {'csr', 'csc', 'bsr'}
     """
 
-    # 0-d and 1-d inputs become matrices of one row.
     __props__ = ("format",)
 
     def __init__(self, format):

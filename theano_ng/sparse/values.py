@@ -64,7 +64,7 @@ def check_pattern(value):
     ------
     ValueError
         If the length of indptr does not match the number of rows (csr) or columns (csc). If indptr does not start
-        with 0, decreases, or exceeds the number of entries. When an index is negative or too large.
+        with 0, decreases, or exceeds the number of entries. If an index is negative or too large.
     """
     indices, indptr, shape = value.indices, value.indptr, value.shape
     major, minor = shape[::-1] if value.format == "csc" else shape

@@ -46,7 +46,7 @@ def register(type_class, family=_FAMILY):
 register(TensorType)
 ops.expandable_types += (TensorType,)
 
-# A NumPy scalar is immutable. So Python returns the same object, and a compiled module assigns the value.
+# A NumPy scalar is immutable. So an Op that copies its input returns the same object, and C code assigns the value.
 ops.value_types += (Scalar,)
 for _op_class in (ops.ViewOp, ops.OutputGuard, ops.DeepCopyOp):
     register_native_code(_op_class, Scalar, _fixed("view"))

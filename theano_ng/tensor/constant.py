@@ -416,8 +416,8 @@ def register_scalar_constant(*op_classes):
     return decorate
 
 
-# The maximum number of vector elements that are followed in a chain. Long chains (such as lengths of reshaped reshapes)
-# rarely end in a constant.
+# The maximum number of lookups of elements (``v[0]``) in one chain of nodes. Long chains, such as the lengths of a
+# reshape of a reshape, rarely end in a constant.
 _MAX_LOOKUPS = 32
 
 

@@ -51,7 +51,7 @@ def _asserted(v, elemwise, only_process_constants, max_recur):
     """Return the first input if all conditions are known to be true. The search continues with this variable."""
     value, *conditions = v.owner.inputs
     if max_recur <= 0:
-        return None  # A condition may be computed by a chain of nodes, too.
+        return None  # Limit the recursion: a long chain of nodes may compute a condition.
     if all(
         get_scalar_constant_value(condition, elemwise, only_process_constants, max_recur - 1)
         for condition in conditions

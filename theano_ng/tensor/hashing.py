@@ -23,7 +23,7 @@ def hash_from_ndarray(data):
     its copy.
     """
     digest = blake2b(size=32)
-    # The length prefix prevents that different parts have the same concatenation.
+    # Without the length prefixes, different shapes and dtypes could have the same concatenation.
     for part in (str(data.shape), str(data.dtype)):
         digest.update(b"%d:" % len(part))
         digest.update(part.encode())

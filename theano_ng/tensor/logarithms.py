@@ -216,9 +216,9 @@ def terms_of(v):
 
 
 def _positive_terms(v):
-    """Return the terms of a sum. Return None if a number is added to a term that cannot overflow.
+    """Return the terms of a sum. Return None if one term is a number and another term cannot overflow.
 
-    Only products of exponentials can overflow.
+    Only a product of exponentials can overflow.
     """
     terms = terms_of(v)
     if any(number_of(t) is not None for t in terms):
@@ -313,7 +313,7 @@ def log_add_exp(terms):
     """Return ``log(exp(x) + exp(y) + ...)`` without overflow."""
     if len(terms) == 2:
         x, y = terms
-        # If both are the same infinity, x - y is NaN.
+        # If x and y are the same infinity, x - y is NaN.
         twice = x + np.asarray(np.log(2), x.dtype)
         return T.switch(T.eq(x, y), twice, T.maximum(x, y) + T.log1p(T.exp(-abs(x - y))))
     largest = reduce(T.maximum, terms)
@@ -341,7 +341,7 @@ class Reading:
         self.is_known = not unknown
 
     def passed(self):
-        """Return the variables that gradients bypass on their way to the leaves: `variable` and the variables between.
+        """Return the variables that gradients bypass: `variable`, and the variables between it and the leaves.
 
         A leaf is among these variables if its logarithm is also part of the reading, as p in ``p * exp(p)`` with ``p =
         sigmoid(x)``.

@@ -545,9 +545,9 @@ def multinomial(
 class RandomStreamsBase:
     """A base class with the distributions as methods. The method `gen` of a subclass provides the state.
 
-    A parameter without a description has the meaning that it has in the function with the name of the method; the state
-    is not a parameter. `size` is the shape of the sample. `ndim` is the length of `size`. It is required if the length
-    is not known while the graph is built.
+    A parameter without a description has the same meaning as in the function of this module with the name of the
+    method. The methods have no parameter for the state. `size` is the shape of the sample. `ndim` is the length of
+    `size`. It is required if the length is not known while the graph is built.
     """
 
     gen: Callable[..., Any]

@@ -55,8 +55,8 @@ class RandomStreams(RandomStreamsBase):
 
     The base class :class:`~theano_ng.tensor.raw_random.RandomStreamsBase` defines the methods that make variables. Each
     variable has a separate generator. A function that uses the variable draws one sample per call, even if the variable
-    occurs several times. The new state of the generator is then stored by its `default_update`, unless the function is
-    compiled with ``no_default_updates=True``.
+    occurs several times. The `default_update` of the shared variable then stores the new state of the generator, unless
+    the function is compiled with ``no_default_updates=True``.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def _with_type(v, node):
 
 
 def _of_quotient(node):
-    """Return the shortcut of ``x / v``. Its derivative by v is the quotient times the derivative of ``-log(v)``."""
+    """Return the shortcut of ``x / v``. The derivative by v is ``x / v`` times the derivative of ``-log(v)``."""
     (out,), below = node.outputs, node.inputs[-1]
     if number_of(below) is not None:
         return None
@@ -65,7 +65,7 @@ def _of_quotient(node):
 
 
 def _of_power(node):
-    """Return the shortcut of ``v ** t``. Its derivative by v is the power times the derivative of ``t * log(v)``."""
+    """Return the shortcut of ``v ** t``. The derivative by v is ``v ** t`` times the derivative of ``t * log(v)``."""
     (out,), base = node.outputs, node.inputs[0]
     power = number_of(node.inputs[1]) if len(node.inputs) == 2 else 0.5
     if power is not None and power > 0 and float(power).is_integer() or base.type.dtype != out.type.dtype:

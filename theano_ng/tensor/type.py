@@ -585,8 +585,8 @@ def get_atol_rtol(a, b):
     """
     sloppy = config.tensor.cmp_sloppy
     table = _TOLERANCES[min(max(int(sloppy), 0), 2)]
-    # The number of bits of a float, or of one part of a complex number. It is 128 for other dtypes, so that the smaller
-    # number decides. Two other dtypes are compared like float64.
+    # The number of bits of a float, or of one part of a complex number. Other dtypes count as 128 bits, so that the
+    # dtype of the other array decides. If neither dtype is float or complex, the tolerances of float64 are used.
     bits = min(
         8 * x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1) if x.dtype.kind in "fc" else 128 for x in (a, b)
     )

@@ -177,15 +177,14 @@ class TestGrad(unittest.TestCase):
     def test_integers(self):
         a = T.ivector("a")
         x = self.x
-        # a float of an integer of a float: the gradient of the integer is that of a float, the gradient of the float is
-        # 0
+        # y is an integer that is cast from a float, and the cost is a float: the gradient of y is not 0, that of x is 0
         y = T.cast(x, "int32")
         gy, gx = grad((y * np.float64(0.5)).sum(), [y, x])
         fy, fx = theano.function([x], [gy, gx])(np.array([1.5, 2.5]))
         np.testing.assert_allclose(fy, [0.5, 0.5])
         np.testing.assert_allclose(fx, [0, 0])
-        # the gradient of an integer is that of a float for functions with float values, and 0 for functions with
-        # integer values
+        # functions with float values have the same gradient for an integer as for a float; functions with integer
+        # values have the gradient 0
         p = T.dvector("p")
         cases = [
             (T.cast(a, "float64") * 0.5, [0.5, 0.5]),

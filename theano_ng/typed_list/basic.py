@@ -617,8 +617,8 @@ class MakeList(_ListOp):
     Parameters
     ----------
     a : tuple or list
-        At least one variable. All variables must have the same type. Values become constants, with the type of the
-        variables if `a` contains any. The elements can also be separate arguments, which is used when a node is copied.
+        At least one element. All variables must have the same type. Values become constants, with the type of the
+        variables if `a` contains any. The elements may also be separate arguments, as in copies of nodes.
 
     Raises
     ------

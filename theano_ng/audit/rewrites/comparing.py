@@ -36,7 +36,8 @@ MAX_EXACT = 40
 #: intermediate value.
 ALLOWED_ULPS = 8
 
-#: The same if the intermediate values are unknown, in units of the rounding error of the largest element of the result.
+#: The largest such difference if the intermediate values are unknown, in units of the rounding error of the largest
+#: element of the result.
 ALLOWED_ULPS_OF_ARRAYS = 64
 
 

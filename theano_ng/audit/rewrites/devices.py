@@ -1,6 +1,6 @@
 """The oracle for rules about device arrays.
 
-The `perform` methods of the corresponding Ops for the host compute the Ops for devices.
+The Ops for devices are computed by the `perform` methods of the corresponding Ops for the host.
 """
 
 import numpy as np

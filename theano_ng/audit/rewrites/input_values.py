@@ -12,7 +12,8 @@ from theano_ng.scalar import Scalar
 #: The lengths of axes that are tried.
 LENGTHS = (3, 0, 1, 2)
 
-#: The maximum number of combinations of shapes for a pointwise graph of which elements are covered, too.
+#: The maximum number of combinations of shapes for a pointwise graph. Such a graph is also computed for combinations of
+#: values of elements.
 MAX_LENGTHS = 16
 
 #: The maximum number of combinations of values for an elementwise graph that is a variation of another graph.

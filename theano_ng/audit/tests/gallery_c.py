@@ -163,7 +163,7 @@ class SumInC(DoubleInC):
 
 
 class MaximumInC(SumInC):
-    """x -> the largest element, or NaN when there is one; 0 for nothing. No gradient."""
+    """x -> the largest element, or NaN if an element is NaN; 0 for an empty vector. No gradient."""
 
     LOOP = """
         %(type)s max = n ? X(0) : 0;

@@ -251,7 +251,7 @@ def _check_viewmap(node, storage_map):
                 if other_oi == oi or not _is_used_in_graph(other):
                     continue
                 if _is_pure_output(out) and _is_pure_output(other):
-                    continue  # no node reads them: the caller gets both
+                    continue  # no node reads these two outputs; only the caller gets them
                 if _may_share_memory(out, value, storage_map[other][0]):
                     raise BadViewMap(node, oi, value, out_alias_idx=other_oi)
 

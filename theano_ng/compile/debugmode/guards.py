@@ -36,7 +36,8 @@ class Guarded:
     -----
     Each margin has space for `room` elements (or for the array's size, if larger) of the widest dtype. An Op that
     assumes wrong strides, lengths or item sizes therefore writes into the margins. If this is more than 1 MiB, the
-    margin is limited to the number of bytes that the array spans, or that the same number of its elements takes.
+    margin is limited to the largest of three sizes: 1 MiB, the number of bytes that the array spans, and the size of
+    the same number of elements in the dtype of the array.
     """
 
     def __init__(self, shape, dtype, strides=None, room=0):

@@ -356,10 +356,10 @@ class _Judge:
         return check_eq(pair.judge, np.where(free, zero, pair.old), np.where(free, zero, pair.new))
 
     def _agree_within_rounding(self, pair):
-        """Return True if each element that differs is changed by rounding by at least its difference.
+        """Return True if rounding can explain the difference of each element.
 
         For integers and booleans, only the rounding of the old graph counts. For other dtypes, the rounding of both
-        graphs counts.
+        graphs counts, unless the old graph computes with integers up to the last step.
         """
         if self.compute is None or pair.old.dtype.kind not in "fcbiu":
             return False

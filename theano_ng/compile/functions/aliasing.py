@@ -148,9 +148,10 @@ def insert_deepcopy(fgraph, wrapped_inputs, wrapped_outputs):
 
     Notes
     -----
-    If several outputs share memory, the last of them keeps it. An output may keep the memory of an input in two cases:
-    if the input is updated (its old value then belongs to the caller), and if the graph changes the input in place and
-    the output is the result of this change.
+    If several outputs share memory, the last of them keeps it. An output may keep the memory of an input in three
+    cases: if the graph changes the input in place and the output is the result of this change; if the input is updated
+    (its old value then belongs to the caller); and if both the input and the output are borrowed. In the last two
+    cases, the graph must not change the memory in place.
     """
     reason = "insert_deepcopy"
     if len(wrapped_inputs) != len(fgraph.inputs) or len(wrapped_outputs) != len(fgraph.outputs):

@@ -1,4 +1,4 @@
-"""The analysis that finds state which would be lost if a node fails after a node has overwritten the state in place.
+"""The analysis that finds state that would be lost if a node failed after this state was overwritten in place.
 
 A function copies such state before a call, so that a failed call leaves all state unchanged. Nodes that overwrite state
 run last (`gof.destroy.inplace_order`), so most functions need no copies.
@@ -18,7 +18,8 @@ class Exposure(NamedTuple):
     Attributes
     ----------
     new_shapes : list of int
-        State that is overwritten before another node of any kind runs. The other node may fail on new shapes.
+        State that is overwritten before another node runs, which may fail on new shapes. The state in `always` that a
+        node overwrites itself is included.
     always : list of int
         State that is overwritten before or by a node that runs Python code or a user's code: a user's Op, a loop, or
         `perform`. Signal handlers may raise in such code. The node can fail after it has overwritten a part of the

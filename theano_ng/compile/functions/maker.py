@@ -23,7 +23,7 @@ from theano_ng.compile.functions.inputs import (
 from theano_ng.compile.functions.object import Function
 from theano_ng.compile.io import SymbolicInput, SymbolicOutput
 from theano_ng.compile.mode import Mode, get_mode
-from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401, names of this module
+from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401, other modules import the names from here
 from theano_ng.configdefaults import config
 from theano_ng.gof import link, progress
 from theano_ng.gof._lock import Lock
@@ -398,7 +398,7 @@ class FunctionMaker:
         ]
 
     def __reduce__(self):
-        return _pickle_FunctionMaker(self)  # subclasses, the makers of special modes, use it too
+        return _pickle_FunctionMaker(self)  # also for subclasses, the makers of special modes
 
     def __setstate__(self, state):
         """Restore a maker that Theano pickled. Compile the user's original graph, not the graph that Theano rewrote."""

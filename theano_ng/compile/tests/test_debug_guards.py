@@ -74,7 +74,7 @@ class TestGuarded(unittest.TestCase):
                     block[k] ^= 1
 
     def test_values_that_are_seen(self):
-        """Any bool that is written to the margin is detected, and any 8 equal bytes."""
+        """One byte with the value 0 or 1 is detected in the margin, and so are 8 equal bytes of any value."""
         for value in range(256):
             guarded = Guarded((2,), "uint8")
             places = guarded._block[guarded.high : guarded.high + 8]
@@ -82,7 +82,7 @@ class TestGuarded(unittest.TestCase):
             self.assertEqual(guarded.written()[0][0], "after its last byte")
 
     def test_margins(self):
-        """The margins contain the writes of an Op that takes the array for one of the widest dtype with its length."""
+        """The margins are wide enough for an Op that writes the array's number of elements in the widest dtype."""
         for guarded in (
             Guarded((100,), "int8"),
             Guarded((0,), "int8", room=100),

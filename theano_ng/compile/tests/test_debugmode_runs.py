@@ -383,7 +383,7 @@ class TestRewritesAndNaN(unittest.TestCase):
             (i + j, T.add, lambda a, b: integers(real(a) + real(b)), ([7, 9], [2, 3]), [([2**62 + 1], [1])]),
             (i > j, T.gt, lambda a, b: T.gt(real(a), real(b)), ([7, 9], [2, 10]), [([2**53 + 1], [2**53])]),
             (integers(x), to_int, lambda a: integers(a * (1 / 49.0) * 49), ([2.5, 7.5],), [([1.0],)]),
-            # where the old graph rounds too, but less
+            # the old graph computes in floating point, too
             (integers(i * 2.0), to_int, lambda a: 2 * first(a), ([2, 9],), []),
             (integers(i * 2.0), to_int, lambda a: 2 * first(a) + 1, None, [([5],)]),
             (-T.argmax(x / 3), T.neg, lambda a: -T.argmin(first(a)), None, [([1.0, 2.0, 3.0],)]),

@@ -109,7 +109,7 @@ class OwnRandomState(np.random.RandomState):
 
 
 class TestReasons(unittest.TestCase):
-    """A call that any exception ends leaves all state unchanged, and a repeated call gives the usual result."""
+    """A call that ends with any exception leaves all state unchanged, and a repeated call gives the usual result."""
 
     def check(self, f, states, good, bad):
         f(*good)

@@ -120,7 +120,7 @@ class TestNodes(unittest.TestCase):
 
 class TestGraphs(unittest.TestCase):
     def test_shape_functions(self):
-        """As documented, shapes need no values, and a mismatch in join is found only when it is computed."""
+        """As documented, shapes need no values, and a mismatch in a join is found only when the join is computed."""
         x, y = T.matrix(), T.matrix()
         f = theano.function([x], (x**2).shape)
         self.assertLessEqual(
@@ -132,7 +132,7 @@ class TestGraphs(unittest.TestCase):
         self.assertEqual(theano.function([x, y], z.shape, mode="FAST_RUN")(a, b).tolist(), [8, 4])
         self.assertRaises(
             ValueError, theano.function([x, y], z.shape, mode="DebugMode"), a, b
-        )  # it runs the node that rewriting removed
+        )  # DebugMode also runs the node that rewriting removed
         self.assertRaises(ValueError, theano.function([x, y], z), a, b)
         f = theano.function([x], (T.specify_shape(x, (2, 2)) ** 2).shape)
         self.assertEqual([type(n.op).__name__ for n in f.maker.fgraph.toposort()], ["DeepCopyOp"])

@@ -63,8 +63,8 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
 
 #endif
 
-/* Negate by flipping the sign bit. If x * y + z is a fused operation, gcc would compute its negative as -(x * y) - z,
- * which is +0 where the negative is -0. */
+/* Negate by flipping the sign bit. If the operand is a fused x * y + z, gcc would replace the unary minus by the fused
+ * operation -(x * y) - z, which gives +0 where the negated sum is -0. */
 #define TNG_COMPLEX_ARITHMETIC(C, T, BITS, NAME, FABS, MUL_ADD)                                     \
     static inline T tng_flip_##NAME(T x)                                                            \
     {                                                                                               \

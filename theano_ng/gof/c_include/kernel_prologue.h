@@ -3,7 +3,7 @@
  * kernels.
  *
  * The file is valid GNU C11 and GNU C++. If NumPy's headers have been included before (linker `c`), it does not define
- * NumPy's types. After this file, the compiler driver declares the functions that libmvec has a second time, with
+ * NumPy's types. After this file, the compiler driver repeats the declarations of all functions in libmvec, with
  * simd("notinbranch") (see vector_math.h). The vectorized versions are accurate to 4 ulp.
  */
 #ifndef THEANO_NG_KERNEL_PROLOGUE_H
@@ -290,7 +290,7 @@ TNG_INLINE float tng_half_to_float(npy_uint16 half)
     return tng_bits_as_float(bits | sign);
 }
 
-/* Converts a float to a half. Rounds to nearest, ties to even. Overflow gives infinity, NaN gives a quiet NaN. */
+/* Converts a float to a half. Rounds to nearest, ties to even. Overflow gives infinity; NaN gives a quiet NaN. */
 TNG_INLINE npy_uint16 tng_float_to_half(float value)
 {
     npy_uint32 bits = tng_float_as_bits(value);

@@ -36,8 +36,8 @@
 #define NPY_UPDATE_ALL NPY_ARRAY_UPDATE_ALL
 #endif
 
-/* NumPy 1 wrote UPDATEIFCOPY arrays back when they were freed. WRITEBACKIFCOPY arrays have replaced them:
- * PyArray_ResolveWritebackIfCopy writes these arrays back. */
+/* NumPy 1 wrote an UPDATEIFCOPY array back when the array was freed. NumPy 2 has WRITEBACKIFCOPY arrays instead. Code
+ * must call PyArray_ResolveWritebackIfCopy to write them back. */
 #ifndef NPY_ARRAY_UPDATEIFCOPY
 #define NPY_ARRAY_UPDATEIFCOPY NPY_ARRAY_WRITEBACKIFCOPY
 #define NPY_UPDATEIFCOPY NPY_ARRAY_UPDATEIFCOPY

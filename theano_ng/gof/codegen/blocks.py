@@ -230,7 +230,7 @@ def get_c_sync(r, name, sub):
 
 
 def further_cell(name, i):
-    """Return the name of an additional cell for output `i`: a variable `name` that already has another cell."""
+    """Return the name of an additional cell for output `i`. Its variable `name` already has another cell."""
     return "storage_%s_out%d" % (name, i)
 
 
@@ -264,7 +264,7 @@ class Roles:
             self.places.update((r, "%s %s" % (kind, " and ".join(which))) for r, which in numbers.items())
 
     def literal(self, r):
-        """Return the C literal of a constant, or None if its Type has none."""
+        """Return the C literal of a constant. Return None for an output or params, or if the Type has no literal."""
         if r in self.orphans and r not in self.outputs and r not in self.params:
             try:
                 return "(" + r.type.c_literal(r.data) + ")"

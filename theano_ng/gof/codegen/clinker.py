@@ -201,7 +201,7 @@ class CLinker(Linker):
         by_params = {}
         for node in self.node_order:
             if hasattr(node.op, "native_code") and not getattr(node.op, "own_c_code", False):
-                continue  # native code has packed parameters; the C code of a subclass may read the params
+                continue  # native code reads packed parameters instead of the params
             params = node.run_params()
             if params is NoParams or params is None:
                 continue

@@ -46,7 +46,7 @@ def access_list(where):
 def writers(data):
     """Return the users and groups to which an access control list grants write permission.
 
-    The result does not contain the owner and all other users: the mode of the file has their permissions.
+    The result contains neither the owner nor the class of all other users: the mode of the file has their permissions.
 
     Parameters
     ----------

@@ -211,7 +211,7 @@ class Background:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = 0.001
-        self._begin()  # jobs that `request` has queued are not started yet if memory ran out there
+        self._begin()  # start jobs that `request` queued but could not start for lack of memory
         while self._is_busy():
             if deadline is not None and time.monotonic() > deadline:
                 return False
@@ -266,7 +266,7 @@ class Background:
                 _thread.start_new_thread(self._watch, ())
             except BaseException as failure:
                 self._watched = False
-                if not isinstance(failure, RuntimeError):  # the interpreter is about to end
+                if not isinstance(failure, RuntimeError):  # RuntimeError: the interpreter is about to end
                     raise
 
     def _watch(self):

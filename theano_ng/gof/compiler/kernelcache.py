@@ -370,7 +370,7 @@ def unit_source(group, toolchain):
 
 
 def unit_parts(group, toolchain):
-    """Return the C source of a unit in two parts. The functions have the names in the source of the kernels.
+    """Return the C source of a unit in two parts. Each function keeps its name from the source of its kernel.
 
     Parameters
     ----------

@@ -19,9 +19,7 @@ from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, wa
 
 FORMAT = "theano_ng module 1"
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
-DELETE_AFTER = (
-    7 * 24 * 3600
-)  # the time in seconds between the age at which an entry is old and the age at which it is deleted
+DELETE_AFTER = 7 * 24 * 3600  # an entry is deleted this number of seconds after it has become old
 
 
 class KeyData:
@@ -226,7 +224,7 @@ class ModuleCache:
         Parameters
         ----------
         age_thresh_use : float, optional
-            The time in seconds after its last use from which a module is old. By default,
+            A module is old if it has not been used for this number of seconds. By default,
             `config.cmodule.age_thresh_use`.
         delete_if_problem : bool
             Whether to delete unusable entries of any age.

@@ -37,7 +37,7 @@ _OURS = "This is a bug in theano_ng: please report it"
 
 
 class WrongKernel(Exception):
-    """Error: a kernel is not the kernel in whose place a program runs."""
+    """Error: a kernel does not belong to the program that it would replace."""
 
 
 class StandIn:

@@ -46,7 +46,8 @@ VECTOR_FUNCTIONS = dict(
     hypot=2,
 )
 
-# Symbol prefixes of the variants that gcc may call for simd("notinbranch"), by machine: (double, float).
+# Machine -> (prefixes for double, prefixes for float): the beginnings of the symbols of the variants that gcc may call
+# for simd("notinbranch").
 _VECTOR_ABIS = {
     "x86_64": (("_ZGVbN2", "_ZGVcN4", "_ZGVdN4", "_ZGVeN8"), ("_ZGVbN4", "_ZGVcN8", "_ZGVdN8", "_ZGVeN16")),
     "aarch64": (("_ZGVnN2",), ("_ZGVnN2", "_ZGVnN4")),
@@ -258,7 +259,7 @@ class Toolchain:
 
     @functools.cached_property
     def vector_declarations(self):
-        """C code after the kernel prologue that lets compilers vectorize loops over the functions of `vectorized`.
+        """C code that follows the kernel prologue, and lets compilers vectorize calls of the functions of `vectorized`.
 
         C code calls the functions of ``c_include/vector_math.h``, which all call one version of libmvec: the version for
         the longest vectors of the processor. C++ code calls libmvec and libm.
@@ -290,7 +291,7 @@ class Toolchain:
     def math_libraries(self):
         """Return linker arguments for the math library.
 
-        If possible, they contain the run-time names of libraries, which are faster than linker scripts.
+        If possible, the arguments name the run-time libraries, which link faster than linker scripts.
         """
         if not sys.platform.startswith("linux") or not _loads("libm.so.6"):
             return ["-lm"]

@@ -318,7 +318,7 @@ def private_directory():
         owner = os.getpid()
 
         def remove():
-            if os.getpid() == owner and not config.nocleanup:  # not in a forked child, which ends too
+            if os.getpid() == owner and not config.nocleanup:  # a forked child also ends, but must not do this
                 run_later.forget()  # the remaining work would write to this directory
                 shutil.rmtree(path, ignore_errors=True)
 

@@ -130,11 +130,11 @@ class EquilibriumOptimizer(NavigatorOptimizer):
     tracks_on_change_inputs : bool
         If True, a node whose inputs changed is visited again in the same pass.
     max_use_ratio : float, optional
-        Each optimizer may be used at most this number times the largest number of nodes that the graph has had. Beyond
-        this limit, the run stops with an error message. The limit guards against rules that undo each other. By
-        default, `config.optdb.max_use_ratio`. The number of nodes counts only up to four times the initial number plus
-        a hundred. Otherwise, rules that enlarge the graph at every use would raise the limit faster than they approach
-        it.
+        The maximum number of uses of each optimizer, as a multiple of the largest number of nodes that the graph has
+        had. Beyond this limit, the run stops with an error message. The limit guards against rules that undo each
+        other. By default, `config.optdb.max_use_ratio`. The largest number of nodes is capped at four times the
+        initial number plus a hundred. Otherwise, rules that enlarge the graph at every use would raise the limit
+        faster than they approach it.
     final_optimizers : sequence of Optimizer, optional
         Global optimizers to apply at the end of each pass.
     cleanup_optimizers : sequence of Optimizer, optional

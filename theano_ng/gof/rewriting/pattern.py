@@ -398,7 +398,7 @@ def _matcher(
     """Return ``match(variable, bindings)`` for any pattern.
 
     The function returns True, False, or None if the match may be tried again with the result of `skip`. If `allow` is
-    true, the variable may have several clients. If `allow_inside` is true, the variables inside the pattern may.
+    true, the variable may have several clients. `allow_inside` permits this for the variables inside the pattern.
     """
     if isinstance(pattern, (list, tuple)):
         direct = _tuple_matcher(pattern, allow, allow_inside, skip)
@@ -412,7 +412,7 @@ def _matcher(
     elif isinstance(pattern, (int, float)):
 
         def direct(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
-            # If a rule compares one operand with several numbers, its value is read only once.
+            # A rule may compare one operand with several numbers. Read the value of the operand only once.
             value = bindings.get(variable, bindings)
             if value is bindings:
                 value = bindings[variable] = _read_constant(variable)

@@ -347,7 +347,7 @@ class TestMerge(Base):
             self.assertEqual(str(e), before)
 
     def test_features_are_told_who_merges(self):
-        """Equal nodes, equal constants, and nodes under assertions, of which one is moved or both get a new one."""
+        """Merges of equal nodes, equal constants and nodes under assertions report MergeOptimizer as the reason."""
 
         class Reasons(gof.toolbox.Feature):
             def __init__(self):
@@ -598,7 +598,10 @@ class TestGroups(Base):
         self.assertRaises(TypeError, LocalOptGroup, r1, unknown=1)
 
     def test_groups_go_on_with_all_outputs_in_their_order(self):
-        """The next rule sees a result whose variables are all outputs of one node in their order; any other result is the last one."""
+        """The next rule gets a result that consists of all outputs of one node, in order.
+
+        Any other result ends the group.
+        """
 
         class Pair(gof.Op):
             __props__ = ("name",)

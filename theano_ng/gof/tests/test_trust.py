@@ -407,7 +407,7 @@ class TestOtherUsers(InDirectory):
         self.assertFalse(os.path.exists(lock))
 
     def test_who_was_first(self):
-        """Another user may have created the folder that is tried, or a link of its name, in the temporary directory."""
+        """The private directory is never a folder or link that another user created in the temporary directory."""
         path = self.folder("cache", mode=0o777)
         temporary = self.folder("temporary", mode=0o1777)
         self.folder("user-cache", mode=0o777)

@@ -217,8 +217,8 @@ int GpuArray_transpose(GpuArray *r, const GpuArray *a, const unsigned *axes)
     return GpuArray_fromdata(r, a->data, a->offset, a->typecode, a->nd, dims, strides, a->flags & GA_WRITEABLE);
 }
 
-/* Compute the strides of a view of `a` with the lengths `dims` in C order. Return 1, or 0 if there is no such view. Old
- * axes that are contiguous with each other are merged and split. */
+/* Compute the strides of a view of `a` with the lengths `dims` in C order. Return 1, or 0 if there is no such view. A
+ * group of old axes that are contiguous with each other becomes a group of new axes with as many elements. */
 static int reshaped_strides(const GpuArray *a, unsigned nd, const size_t *dims, ssize_t *strides)
 {
     size_t old_dims[GA_MAX_DIMS];
@@ -463,7 +463,7 @@ static unsigned merge_axes(unsigned nd, size_t *dims, ssize_t *a, ssize_t *b)
     return n;
 }
 
-/* Write all elements of `to`: read them from `from`, with the strides `from_strides`, one for each axis of `to`. */
+/* Copy `from` to `to`. For each axis of `to`, `from_strides` has the stride in `from`: 0 if `from` is broadcast. */
 static int copy_strided(const GpuArray *to, const GpuArray *from, const ssize_t *from_strides)
 {
     gpucontext *ctx = to->data->context;

@@ -92,9 +92,9 @@ static inline ga_size ga_split(ga_size *rest, ga_size by)
 #define load_half(p) ga_half2float(*(p))
 #define store_half(p, x) (*(p) = ga_float2half(x))
 
-/* OpenCL has no atomic functions for these types. Instead, compute the new word again until no other thread has written
- * the word in between. The first read is atomic, too: a plain read, while other threads write, is a data race. `letter`
- * is g or l, and `memory` is its address space. */
+/* OpenCL has no atomic additions for these types. Instead, repeat a compare-and-swap until no other thread has written
+ * the word between the read and the swap. The first read is atomic, too: a plain read, while other threads write, is a
+ * data race. `letter` is g or l, and `memory` is its address space. */
 #define GA_ATOMIC_FLOAT(letter, memory)                                                                        \
     static inline ga_float atom_add_f##letter(volatile memory ga_float *p, ga_float x)                         \
     {                                                                                                          \

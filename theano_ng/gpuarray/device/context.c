@@ -87,7 +87,8 @@ int context_checked(gpucontext *ctx, int code)
     return code == GA_NO_ERROR ? code : context_failed(ctx, code, "%s", ctx->device->error);
 }
 
-/* A driver does not work after a fork: in a child process, the parent's contexts are treated as closed. */
+/* The number of forks that led to this process. Drivers do not work after a fork, so a child process treats
+ * contexts of its parent as closed. */
 static int forks;
 
 static void note_fork(void)
@@ -384,7 +385,7 @@ int gpudata_sync(gpudata *data)
     return gpucontext_sync(data->context);
 }
 
-/* Let the later work of `waiting` run after the work that `first` has got so far. */
+/* Make the later work of `waiting` wait for the work that is in the queue of `first` now. */
 static int fence(gpucontext *first, gpucontext *waiting)
 {
     return context_checked(waiting, first->table->fence(first->device, waiting->device));

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* bytes in each half of the staging buffer: their transfer takes some 0.2 ms, much longer than the calls of the
- * driver */
+/* size of each half of the staging buffer, in bytes: the transfer of a half takes about 0.2 ms, much longer than the
+ * calls to the driver */
 #define HALF ((size_t)4 << 20)
 #define STEP ((size_t)64)      /* sizes of pieces in the staging buffer are multiples of this */
 
@@ -307,8 +307,8 @@ static int cuda_write(device *base, device_memory to, size_t offset, const void 
 }
 
 /* Copy to the host in pieces: while a piece is copied out of one half of the staging buffer, the device writes the next
- * piece into the other half. The order of the stream ensures that the device has read the data of an earlier write
- * before it overwrites a half. */
+ * piece into the other half. Because of stream order, the device overwrites a half only after it has read the
+ * data of an earlier write from this half. */
 static int cuda_read(device *base, void *to, device_memory from, size_t offset, size_t size)
 {
     cuda_device *d = (cuda_device *)base;

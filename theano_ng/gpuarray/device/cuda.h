@@ -24,7 +24,7 @@ struct cuda_staging {
     char *memory;
     int half;         /* index of the half that is being filled */
     size_t used;      /* bytes used of this half */
-    CUevent gone[2];  /* events recorded after the copies from each half */
+    CUevent gone[2];  /* for each half, the event after the last copy that uses the half */
     int on_its_way[2];
 };
 

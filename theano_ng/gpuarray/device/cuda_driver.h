@@ -74,7 +74,7 @@ enum {
 /* CUDA 11.4 introduced the newest of these functions. */
 #define CUDA_OLDEST_DRIVER 11040
 
-/* X(name, argument types). If a name ends in a version, this is the function's version for the current types. */
+/* X(name, argument types). A suffix such as _v2 selects the version of the function with these argument types. */
 #define CUDA_FUNCTIONS(X)                                                                                                                   \
     X(cuDriverGetVersion, (int *))                                                                                                          \
     X(cuGetErrorName, (CUresult, const char **))                                                                                            \

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define MAX_OPTIONS 64
-#define LOCAL_MEMORY (48u << 10) /* bytes that each group has by default */
+#define LOCAL_MEMORY (48u << 10) /* bytes of local memory that a group can use by default */
 
 static struct {
 #define X(name, arguments) nvrtcResult(*name) arguments;
@@ -28,7 +28,7 @@ struct cuda_program {
 struct cuda_kernel {
     struct cuda_kernel *next;
     CUfunction function;
-    size_t local_memory; /* bytes that a launch may request without a change of attributes */
+    size_t local_memory; /* bytes of dynamic local memory that a launch may use without a call of cuFuncSetAttribute */
     char name[];
 };
 
@@ -322,7 +322,7 @@ int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups,
     cuda_device *d = (cuda_device *)base;
     struct cuda_kernel *kernel = handle;
     unsigned g[3] = {1, 1, 1}, t[3] = {1, 1, 1};
-    (void)count, (void)sizes; /* the driver knows the number and sizes of the arguments from the binary */
+    (void)count, (void)sizes; /* unused: the binary tells the driver the number and sizes of the arguments */
     for (unsigned i = 0; i < ndim; ++i) {
         if (__builtin_expect(groups[i] > UINT32_MAX || group[i] > UINT32_MAX, 0))
             return device_failed(base, GA_VALUE_ERROR, "the launch of %s has %zu groups of %zu threads, which exceeds the limits of the device", kernel->name, groups[i], group[i]);

@@ -2,8 +2,8 @@
  * define a table of these functions; code outside of these files does not depend on the back end.
  *
  * All functions return GA_NO_ERROR or a code of gpuarray/error.h, with a message in `device->error`. A device does
- * its work in the order of the calls (one stream). Only `read` and `sync` wait for the device; `write` waits until
- * its source can be reused. */
+ * its work in the order of the calls (one stream). `read` and `sync` wait for the device. `write` waits
+ * until its source can be reused. `close`, `release` and `fence` may wait. */
 #ifndef TNG_DEVICE_H
 #define TNG_DEVICE_H
 
@@ -24,15 +24,15 @@ typedef struct device {
 
 typedef struct device_info {
     char name[128];      /* "Tesla K80" */
-    char id[64];         /* address of the device: "0000:83:00.0"; for OpenCL "0:1", platform and device */
+    char id[64];         /* PCI address, such as "0000:83:00.0"; for OpenCL platform and device, such as "0:1" */
     char binaries[160];  /* the kind of device and the versions of compiler and driver, on which binaries depend */
     size_t memory;       /* bytes in total */
     size_t free_memory;  /* bytes free now; `memory` if the back end cannot find out */
-    size_t largest;      /* bytes of the largest block */
+    size_t largest;      /* maximum size of one allocation, in bytes */
     size_t alignment;    /* alignment of blocks inside a segment, bytes */
-    size_t local_memory; /* bytes for each group */
-    size_t max_group;    /* threads in a group */
-    size_t max_groups;   /* groups in a launch, along the first axis */
+    size_t local_memory; /* bytes of local memory that a group can use */
+    size_t max_group;    /* maximum number of threads in a group */
+    size_t max_groups;   /* maximum number of groups in a launch, along the first axis */
     unsigned processors;
     unsigned warp;       /* threads that run in lockstep; 1 on CPUs */
     int has_double, has_half;
@@ -42,7 +42,7 @@ typedef struct device_info {
 
 typedef struct device_kernel {
     void *handle;
-    size_t max_group;      /* threads in a group, for this kernel */
+    size_t max_group;      /* maximum number of threads in a group of this kernel */
     size_t preferred;      /* the size of a group should be a multiple of this number */
 } device_kernel;
 
@@ -59,7 +59,8 @@ typedef struct device_table {
     const char *name; /* "cuda", "opencl", "stub": the beginning of device strings */
 
     /* Open the device that a string such as "cuda0", "cuda" or "opencl0:1" names; load the driver. On failure, only the
-     * member `error` of *opened is valid. If memory is exhausted, *opened is NULL. `close` accepts both. */
+     * member `error` of *opened is valid. If memory is exhausted, *opened is NULL. `close` accepts *opened in both
+     * cases. */
     int (*open)(const char *name, int flags, device **opened);
     void (*close)(device *);
     int (*info)(device *, device_info *);

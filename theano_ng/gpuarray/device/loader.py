@@ -1,8 +1,8 @@
 """Paths of the shared libraries of devices: drivers, compilers, and the libraries in NVIDIA's and OpenCL's wheels.
 
-None of these libraries is a dependency of the package. A user who opens a device has installed its driver. The command
-``pip install 'theano_ng[cuda12]'`` installs the other libraries, also with ``[cuda13]`` or ``[opencl]``. The C code
-opens the libraries. It gets their paths from `libraries`, and the prefix of every kernel from `cluda`.
+None of these libraries is a dependency of the package. A user who opens a device has installed its driver. The extras
+``[cuda12]``, ``[cuda13]`` and ``[opencl]`` (``pip install 'theano_ng[cuda12]'``) install the other libraries. The C
+code opens the libraries. It gets their paths from `libraries`, and the prefix of every kernel from `cluda`.
 """
 
 import functools
@@ -150,8 +150,9 @@ def opencl():
     system without a platform. Return None if no loader is installed.
 
     The wheel's loader also finds the platforms of the system, and PoCL of ``pocl-binary-distribution``, which computes
-    on the CPU. It reads its folder from the environment variable ``PYOPENCL_HOME`` and crashes if the variable is
-    unset. Therefore this function sets the variable, as pyopencl itself does. pyopencl is not imported.
+    on the CPU. The wheel's loader reads pyopencl's folder from the environment variable ``PYOPENCL_HOME`` and
+    crashes if the variable is unset. Therefore this function sets the variable, as pyopencl itself does. pyopencl is
+    not imported.
     """
     return _given.get("opencl") or _opencl()
 
@@ -176,7 +177,7 @@ def _prepare_pyopencl(folder, libraries):
 
     os.environ.setdefault("PYOPENCL_HOME", folder)
     # The loader opens PoCL by its file name alone. This works only if PoCL is already loaded, because PoCL's folder is
-    # in the search path of pyopencl's own module only.
+    # in no search path except that of pyopencl's extension module.
     for path in sorted(glob.glob(os.path.join(glob.escape(libraries), "libpocl*.so*"))):
         try:
             ctypes.CDLL(path)

@@ -120,7 +120,7 @@ typedef struct {
     int takes_turns;
     pthread_mutex_t turn;
     unsigned platform_number, number;
-    const char *processor; /* name of a processor that was given to PoCL, if PoCL did not recognize the processor */
+    const char *processor; /* name that opencl_name_processor() gave to PoCL; NULL if PoCL knows the processor */
     unsigned programs; /* number of programs; they and their kernels live as long as the device */
     cl_program *built;
     cl_kernel *kernels;
@@ -379,7 +379,7 @@ static int opencl_info(device *base, device_info *info)
         && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)
         info->has_double = strstr(extensions, "cl_khr_fp64") != NULL;
     free(extensions);
-    info->has_half = 1; /* a storage type only, through vload_half and vstore_half, which every device has */
+    info->has_half = 1; /* halves are only stored: every device has vload_half and vstore_half */
     return GA_NO_ERROR;
 }
 
@@ -495,7 +495,7 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
     }
     else {
         char *own = flags & GA_USE_OPENCL ? NULL : without_cluda(text);
-        /* On CPUs, kernels may loop over adjacent elements, which the compiler vectorizes. */
+        /* For CPUs, define GA_PROCESSOR: kernels then have loops over adjacent elements, which are vectorized. */
         const char *kind = opencl_on_processor(d) ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
         const char *texts[3] = {own != NULL ? kind : "", own != NULL ? device_dialect("opencl") : "", own != NULL ? own : text};
         program = cl.clCreateProgramWithSource(d->context, 3, texts, NULL, &status);
@@ -540,7 +540,7 @@ static cl_int opencl_start(opencl_device *d, cl_kernel kernel, unsigned ndim, co
     *what = "clSetKernelArg";
     for (unsigned i = 0; i < count && status == CL_SUCCESS; ++i)
         status = cl.clSetKernelArg(kernel, i, sizes[i], values[i]);
-    if (local_memory > 0 && status == CL_SUCCESS) /* set the last parameter, see GA_DECL_SHARED_PARAM */
+    if (local_memory > 0 && status == CL_SUCCESS) /* the last parameter is the local memory, see GA_DECL_SHARED_PARAM */
         status = cl.clSetKernelArg(kernel, count, local_memory, NULL);
     if (status != CL_SUCCESS)
         return status;

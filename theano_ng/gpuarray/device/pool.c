@@ -1,11 +1,11 @@
 /* The memory pool of a context. It allocates segments from the device and cuts them into blocks.
  *
  * There are two heaps of blocks, so that small blocks do not fragment the memory for large blocks. The large heap
- * contains the segments. Blocks of up to SMALL bytes are in the small heap, whose regions (chunks of CHUNK bytes) are
- * blocks of the large heap. In both heaps, a free block merges with its free neighbors. A request gets the smallest
- * block that is large enough. Of blocks with equal sizes, it gets the block in the oldest segment at the lowest offset,
- * so addresses depend only on the sequence of requests. The block is cut to size if the rest is usable. A treap of the
- * free blocks, ordered by size, makes these operations O(log n).
+ * contains the segments. Blocks of up to SMALL bytes are in the small heap. Its regions, the chunks, are blocks of the
+ * large heap. A chunk has CHUNK bytes, or fewer if memory is scarce. In both heaps, a free block merges with its free
+ * neighbors. A request gets the smallest block that is large enough. Of blocks with equal sizes, it gets the block in
+ * the oldest segment at the lowest offset, so addresses depend only on the sequence of requests. The block is cut to
+ * size if the rest is usable. A treap of the free blocks, ordered by size, makes these operations O(log n).
  *
  * Most programs request the same sizes again and again. So a released block first goes, unmerged, to the shelf of its
  * size, and can be reused from there in constant time. If a request finds no block on the shelf of its size, the blocks
@@ -35,7 +35,7 @@ enum block_state { IN_USE, ON_SHELF, IN_HEAP, IS_CHUNK };
 struct block {
     struct segment *segment;
     size_t offset, size;       /* bytes; the offset is relative to the segment */
-    size_t wanted;             /* bytes of the last request that got this block; they select the shelf */
+    size_t wanted;             /* bytes of the last request that got this block; this size selects the shelf */
     device_memory memory;      /* allocated when the block is first used; 0 before */
     struct block *before, *after;
     struct block *chunk;       /* block of the large heap that contains this block; NULL in the large heap */
@@ -54,7 +54,7 @@ struct segment {
     size_t size;
     uint64_t number; /* sequence number of the allocation */
     struct block *first;
-    int whole;       /* whether one block is the whole segment (in a pool that keeps nothing) */
+    int whole;       /* whether one block is the whole segment; true if the pool keeps no free memory */
 };
 
 struct shelf {
@@ -340,8 +340,8 @@ static void segment_free(struct pool *pool, struct segment *segment)
 
 /* ---- finding blocks for requests ---- */
 
-/* Take a block from the large heap. If the heap has no such block, allocate a new segment. It is larger than requested,
- * so that other blocks can use the rest; if the device does not have that much memory, it has the requested size. */
+/* Take a block from the large heap. If no free block is large enough, allocate a new segment. The segment is larger
+ * than requested, so that other blocks can use the rest. If the device lacks memory, it has the requested size. */
 static int large_block(struct pool *pool, size_t size, struct block **block)
 {
     struct block *found = heap_find(pool, LARGE_HEAP, size);
@@ -365,7 +365,7 @@ static int small_block(struct pool *pool, size_t size, struct block **block)
     struct block *found = heap_find(pool, SMALL_HEAP, size);
     if (!found) {
         struct block *chunk = heap_find(pool, LARGE_HEAP, CHUNK);
-        /* before allocating from the device, use a smaller chunk */
+        /* if no free block has CHUNK bytes, use a smaller free block as the chunk before allocating a segment */
         if (!chunk && (chunk = heap_find(pool, LARGE_HEAP, size)))
             chunk = heap_take(pool, chunk, chunk->size);
         else {
@@ -388,8 +388,8 @@ static int small_block(struct pool *pool, size_t size, struct block **block)
     return GA_NO_ERROR;
 }
 
-/* Allocate a segment for one block, in a pool that keeps nothing. The segment has exactly the requested size, so that
- * tools that detect out-of-bounds accesses (compute-sanitizer, Oclgrind) detect all of them. */
+/* Allocate a segment for one block, in a pool that keeps no free memory. The segment has exactly the requested size,
+ * so that tools that detect out-of-bounds accesses (compute-sanitizer, Oclgrind) detect all of them. */
 static int whole_block(struct pool *pool, size_t size, struct block **block)
 {
     int code = segment_new(pool, size, block);
@@ -441,7 +441,7 @@ static int out_of_memory(struct pool *pool, size_t size)
     const pool_counts *counts = &pool->counts;
     device_info info = context->info;
     size_t largest, pieces;
-    /* memory that is free now; if the device does not report it, the value at the opening */
+    /* query how much memory is free now; if the query fails, `info` keeps the values from the opening of the context */
     context->table->info(context->device, &info);
     largest_of(pool, &largest, &pieces);
     char limit[96] = "";

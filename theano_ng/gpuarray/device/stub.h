@@ -7,7 +7,7 @@
 
 #define STUB_DEVICES 8
 
-/* The functions of the table. STUB_BLOCK is alloc with a parent. */
+/* The functions of device_table. STUB_BLOCK counts calls of alloc with a parent, STUB_ALLOC the other calls. */
 enum stub_call {
     STUB_OPEN,
     STUB_CLOSE,
@@ -30,7 +30,7 @@ enum stub_call {
 typedef struct stub_state {
     uint64_t calls[STUB_CALLS];
     uint64_t written, read;   /* bytes copied from and to the host */
-    uint64_t held, held_most; /* allocated bytes, now and at most */
+    uint64_t held, held_most; /* bytes allocated now, and the maximum so far */
     uint64_t allocated;       /* unreleased pieces of memory, including blocks inside other pieces */
     uint64_t capacity;        /* bytes; tests may set it at any time */
     /* set by tests: each matching call decrements it, and the call that makes it 0 fails. 0: no call fails */

@@ -57,8 +57,8 @@ def elemwise_kernels(program, rank, context):
 class _KernelSource:
     """A writer of the source code of the kernels.
 
-    Operand k has the pointer ``tng_pk`` and the value ``tng_vk``. An operand that is read only once has the value
-    ``tng_hk``, which is loaded outside of the loop.
+    Operand k has the pointer ``tng_pk``. In the loop, its value is the variable ``tng_vk``. If all elements of an
+    operand are equal (`Access.HOISTED`), each thread loads the value before the loop, into ``tng_hk``.
     """
 
     def __init__(self, program):

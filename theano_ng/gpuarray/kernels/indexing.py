@@ -111,10 +111,11 @@ def scatter(dtype, axes, how, context):
 
     Notes
     -----
-    Each thread has a class, and a position along the axes. If the argument `by_target` of the kernel is nonzero, a
-    class has all offsets with the same value of ``offset / unit`` modulo the number of classes, and writes their values
-    in order. So if an offset occurs several times, the result is the same in every run. If the order does not matter,
-    class c has the offsets numbered c, c + classes, c + 2 * classes, ...
+    The kernel divides the offsets into classes. A thread writes the values of one class, at one position along the
+    axes. If the argument `by_target` of the kernel is nonzero, a class contains all offsets with the same value of
+    ``offset / unit`` modulo the number of classes, and the thread writes in the order of the offsets. So if an offset
+    occurs several times, the result is the same in every run. If `by_target` is 0, the order does not matter, and class
+    c contains the offsets numbered c, c + classes, c + 2 * classes, ...
     """
     declared, types = snippets.axes("d", axes, ("z", "y"))
     effect = {"set": _set, "add": _add, "atomic": _atomic_add}[how]

@@ -29,8 +29,8 @@ _BUILTINS = "ceil copysign fabs floor fma fmod rint round sqrt trunc".split()
 
 
 def _mul_add(name, is_fast, function):
-    """Return the lines that define a macro for x * y + z. The result is rounded once if the device's compiler defines
-    `is_fast`, and always in CUDA.
+    """Return the lines that define a macro for x * y + z. The macro is a fused multiply-add (one rounding) in CUDA, and
+    if the device's compiler defines the macro `is_fast`. Otherwise it multiplies and adds.
     """
     return [
         "#if defined(__CUDACC__) || defined(%s)" % is_fast,
@@ -115,7 +115,8 @@ def _prologue():
 
 PROLOGUE = _prologue()
 
-# Replacements for headers with functions that are faster than the C library of the host. Devices have fast functions.
+# Header for the host -> its replacement in kernels. The headers define functions that are faster than the host's C
+# library; kernels use the functions of the device.
 _OF_DEVICES = {
     "half.h": "",
     "hyperbolic.h": (
@@ -136,10 +137,10 @@ class ScalarCode(NamedTuple):
     Attributes
     ----------
     body : str
-        C code that computes the output variables from the input variables. float16 variables have the type npy_float32,
-        unless `bits`.
+        C code that computes the output variables from the input variables. float16 variables have the type npy_float32
+        unless `bits` is true.
     support : tuple of str
-        Source code that precedes the kernels. A text may be included several times, or it has an include guard.
+        Source code that precedes the kernels. Each text can be repeated or has an include guard.
     bits : bool
         Whether float16 variables have a 16-bit type.
     doubles : bool

@@ -52,7 +52,7 @@ static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct
     return 0;
 }
 
-/* Allocate an output in F order, or reuse the previous output under the conditions of gpu_alloc. */
+/* Return an output array in F order. This function works like gpu_alloc, but reuses only an F-contiguous array. */
 static PyGpuArrayObject *alloc_fortran(PyObject **out, PyGpuContextObject *ctx, unsigned nd, const size_t *dims, int typecode)
 {
     PyGpuArrayObject *old = (PyGpuArrayObject *)*out;
@@ -130,7 +130,7 @@ static int run_contiguous(gpukernel *kernel, size_t n, int count, PyGpuArrayObje
     }
     if (info->warp > 1)
         return gpu_run(kernel, n, args, "GpuElemwise");
-    /* On a CPU, one thread has processed a few thousand elements before another thread has started. */
+    /* On a CPU, starting a thread takes as long as processing a few thousand elements, so each thread gets 4096. */
     size_t groups = at_most(n / 4096 + 1, info->processors), group = 1;
     int code = gpukernel_call(kernel, 1, &groups, &group, 0, args);
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");

@@ -91,8 +91,8 @@ typedef struct {
 } plan;
 
 /* Decide how threads share `outputs` results of `length` elements each. The elements of a result are cut into groups[1]
- * pieces if there are too few results for all threads, or if a sum would be so long that it loses digits. The plan
- * depends only on the arguments, so the same input gives the same result. */
+ * pieces if there are too few results for all threads, and on CPUs also if a sum would be so long that it loses digits.
+ * The plan depends only on the arguments, so the same input gives the same result. */
 static plan plan_of(const device_info *info, size_t outputs, size_t length, int by_column)
 {
     plan p = {{1, 1}, {1, 1}, length, (uint32_t)by_column};

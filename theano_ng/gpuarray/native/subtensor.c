@@ -225,7 +225,7 @@ done:
 }
 
 /* Inputs: x, y, indices. `offsets`, `simple`, `general`: as for `take`; the axes are the axes that no array indexes.
- * `threads`: minimum number of threads if the order of writes matters; -1: as many as keep the device busy. `atomic`:
+ * `threads`: number of threads to aim at if the order of writes matters; -1: as many as keep the device busy. `atomic`:
  * whether the kernels may write in any order. */
 NATIVE_FUNCTION(inc, in_place, offsets, simple, general, threads, atomic)
 static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_params *params)

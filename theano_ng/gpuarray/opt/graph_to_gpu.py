@@ -113,9 +113,9 @@ class GraphToGPU(Optimizer):
 
 
 def was_sent(v):
-    """Return True if a device variable was sent from the host.
+    """Return True if a device variable is the transfer of a host variable.
 
-    The contexts of other device variables have precedence.
+    When a node's context is chosen, the contexts of device variables that are no transfers have precedence.
     """
     return v.owner is not None and isinstance(v.owner.op, GpuFromHost)
 

@@ -54,8 +54,8 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
     outer, inner, rows = [], [], {}
 
     def take(v, variables):
-        """Append an outer input, and the step's variables that receive it. A variable that moves becomes a device
-        variable. The step uses its transfer to the host instead.
+        """Append an outer input, and the step's variables that receive it. A step variable that moves is replaced by a
+        device variable. The nodes of the step read the transfer of the device variable to the host.
         """
         moves = [w for w in variables if _moves(w)]
         outer.append(

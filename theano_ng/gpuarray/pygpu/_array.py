@@ -1,4 +1,7 @@
-"""`ndgpuarray`, the array class with operators that programs name. Here, `GpuArray` itself has the operators."""
+"""The class `ndgpuarray`, which programs written for pygpu use for arrays with operators.
+
+In this package `GpuArray` itself has the operators.
+"""
 
 from theano_ng.gpuarray.pygpu import reduction
 from theano_ng.gpuarray.pygpu.gpuarray import GpuArray

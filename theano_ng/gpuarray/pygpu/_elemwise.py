@@ -75,7 +75,7 @@ class GpuElemwise:
     preamble : str
         Source code in front of the kernel.
     convert_f16 : bool
-        Whether to compute with float16 as float32. Accepted for old code. It is always done.
+        Ignored, accepted for old code. Kernels always compute float16 elements in float32.
     """
 
     def __init__(self, ctx, expr, args, preamble="", convert_f16=True):

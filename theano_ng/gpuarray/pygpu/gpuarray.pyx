@@ -268,7 +268,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return self._reshaped(shape[0] if len(shape) == 1 else shape, order, False)
 
     def ravel(self, order="C"):
-        """Return all elements along one axis."""
+        """Return an array of rank 1 with all elements."""
         return self._reshaped((-1,) if self.size else (0,), order, False)
 
     flatten = ravel
@@ -336,7 +336,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     # -- copies --
 
     def copy(self, order="C"):
-        """Return a copy. Its `order` is "C", "F", or "A": the order of this array."""
+        """Return a copy in the memory layout `order`: "C", "F", or "A" for the order of this array."""
         return pygpu_copy(self, _order(order))
 
     def __copy__(self):

@@ -56,7 +56,7 @@ def array_split(ary, indices_or_sections, axis=0):
     ----------
     ary : GpuArray
     indices_or_sections : int or sequence of int
-        The number of parts, or the indices at which parts begin. The beginning of the first part is left out.
+        The number of parts, or the indices at which the second and later parts begin.
     axis : int
 
     Returns

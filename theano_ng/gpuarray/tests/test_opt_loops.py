@@ -137,7 +137,7 @@ class TestLoops(unittest.TestCase):
         self.check([rows, theano.grad(rows.sum(), x)])
 
     def test_rows_that_are_handed_on(self):
-        """Results of steps may be views of rows that are overwritten later, in buffers of one, two and all rows."""
+        """A step may return views of rows that later steps overwrite. Buffers have one row, two rows or all rows."""
         x, v, n = self.x, self.v, self.n
         (a, b), _ = theano.scan(lambda a, b: (b, a), outputs_info=[v, v * 2], n_steps=n)
         turned, _ = theano.scan(lambda a: a[::-1] * 1, outputs_info=v, n_steps=n)

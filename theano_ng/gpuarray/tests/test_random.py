@@ -12,7 +12,7 @@ from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
 
 class TestTarget(unittest.TestCase):
     def test_states_on_a_device(self):
-        """The samples equal those from states on the host, and `seed` sets both states."""
+        """Samples do not depend on where the states are, on a device or on the host, also after `seed`."""
         name = context()
         for method in (MRG_RandomStreams.uniform, MRG_RandomStreams.normal, MRG_RandomStreams.binomial):
             placed, host = MRG_RandomStreams(7), MRG_RandomStreams(7)

@@ -181,7 +181,7 @@ def _pair(
 def _read_once(step: Instruction, fixed: Callable[[Pair], bool]) -> Instruction:
     """Return a variant of a step that reads operands only once if they are the same for all elements.
 
-    Return the step itself if no operand is.
+    Return the step itself if no operand is the same for all elements.
     """
     name, value, operands = step
     operation, _, dtype = name.rpartition("_")

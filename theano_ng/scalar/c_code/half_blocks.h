@@ -6,8 +6,8 @@
 
 #define TNG_HALF_BLOCK 256
 
-/* The functions are not inlined: inlined for each operand, they would take most of the time that a kernel takes to
- * compile. */
+/* The functions are not inlined. If they were inlined for each operand, they would take most of the compile time of a
+ * kernel. */
 #define TNG_HALF_FUNCTION static __attribute__((noinline, unused))
 
 #if defined(__F16C__) && !defined(__clang__)

@@ -5,9 +5,10 @@
 /* Floor division rounds towards minus infinity; x // 0 is 0; MIN // -1 wraps to MIN. The modulus has the sign of the
  * divisor.
  *
- * Vector units have no integer division. Integers that have fewer bits than a float's significand minus two are
- * converted to floats and multiplied by 1/y; the compiler computes 1/y once if y is a scalar. First, half a unit with
- * the sign of y is added to x. Then no quotient is so near to an integer that the rounding errors could matter. */
+ * Vector units have no integer division. Integers that are at least 3 bits narrower than the significand of a float
+ * type are converted to this type and multiplied by 1/y; the compiler computes 1/y once if y is a scalar. First, half a
+ * unit with the sign of y is added to x. Then no quotient is so near to an integer that the rounding errors could
+ * matter. */
 #define TNG_NARROW_DIVISION(T, U, I, F, FLOOR, NAME)                           \
     static inline T tng_floordiv_##NAME(T x, T y)                              \
     {                                                                          \
@@ -89,8 +90,8 @@ TNG_NARROW_DIVISION(npy_uint32, npy_uint32, npy_int64, npy_float64, __builtin_fl
 TNG_UNSIGNED_DIVISOR(npy_uint16, npy_uint32, 16, uint16)
 TNG_UNSIGNED_DIVISOR(npy_uint32, npy_uint64, 32, uint32)
 
-/* Divide x by y, or -x by -y if y < 0. If the numerator n is negative, n // d is ~(~n // d). The value -MIN wraps to
- * MIN, but is treated as positive. */
+/* Divide x by y, or -x by -y if y < 0. If the numerator n is negative, n // d is ~(~n // d). -MIN wraps to MIN;
+ * its bits are read as a positive unsigned integer. */
 typedef struct { tng_divisor_uint16 by; npy_int16 flip; } tng_divisor_int16;
 
 static inline tng_divisor_int16 tng_divisor_of_int16(npy_int16 y)

@@ -40,8 +40,8 @@ typedef npy_int32 tng_int16 __attribute__((vector_size(64)));
 #define TNG_ALL_float32 0xffff
 #define TNG_LOOKUP_float32(table, index) __builtin_shuffle(*(const tng_float16 *)(table), index)
 
-/* Rows of the tables: c, in sixteenths and finer; -log2 c, with so few bits that e can be added exactly; the rest of
- * -log2 c; 2^(i/16); the rest of 2^(i/16). */
+/* Rows of the tables: c, a multiple of 1/64; the upper part of -log2 c, which has so few bits that e can be added
+ * exactly; the lower part of -log2 c; the upper part of 2^(i/16); the lower part of 2^(i/16). */
 #define TNG_POWER_INVERSES                                                                                                          \
     1.3125, 1.25, 1.125, 1.0625, 1.0, 0.9375, 0.890625, 0.84375, 0.796875, 0.765625, 0.71875, 0.6875, 0.671875, 1.0, 1.0, 1.0
 static const npy_float64 tng_power_tables_float64[5][16] __attribute__((aligned(64), unused)) = {

@@ -66,7 +66,10 @@ class TestPairs(unittest.TestCase):
         self.check([scalar.mul(x, y, z) + w], ["mul", "mul_add"])
 
     def test_products_of_sums(self):
-        """A product of three or more factors can be subtracted, be they all sums: the product of all but one is none."""
+        """The subtraction of a product of three or more factors is contracted, even if all factors are sums.
+
+        The product of all factors but one is not a sum.
+        """
         x, y, z, w = self.x, self.y, self.z, self.w
         sums = [x * y + z, y * z + w, z * w + x, w * x + y]
         for n in (3, 4):

@@ -264,7 +264,7 @@ class SpecialFunctions:
             np.testing.assert_allclose(got, expected, rtol=1e-13, atol=2e-14)
 
     def test_incomplete_gamma_of_large_shapes(self):
-        """The tails on both sides of a narrow peak, to the last digits that the rounding of x / a leaves: integrals to 60 digits."""
+        """The tails beside a narrow peak equal integrals with 60 digits, up to the rounding error of x / a."""
         values = (
             (100000010.0, 99640010.0, 8.7949761861410520954e-285),
             (100000010.0, 99800010.0, 2.1082867501281111834e-89),
@@ -293,7 +293,7 @@ class SpecialFunctions:
             np.testing.assert_allclose(function(a, x), known(a, x), rtol=1e-13, atol=1e-300)
 
     def test_chi_squared_exceeds(self):
-        """Zero, and whatever is negative, is exceeded for certain, with any number of degrees of freedom."""
+        """The probability of exceeding zero or a negative number is 1, for any positive degrees of freedom."""
         (exceeds,) = self.functions([scalar.chi2sf(scalar.float64(), scalar.float64()).owner])
         below, above = np.array([-np.inf, -2.5, -5e-324, -0.0, 0.0]), np.array([1e-300, 0.5, 3.0, 40.0, 2000.0, np.inf])
         freedom = np.array([5e-324, 1e-323, 1e-300, 0.25, 1, 2, 9.5, 300])

@@ -21,7 +21,7 @@ def loops(fgraph):
 
 @contextlib.contextmanager
 def known_shapes(fgraph):
-    """A block in which a graph has a `ShapeFeature`.
+    """Attach a `ShapeFeature` to a graph during a ``with`` block, if the graph has none.
 
     The first rules for loops run before the optimizer that attaches this feature.
     """

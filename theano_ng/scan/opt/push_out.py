@@ -58,7 +58,7 @@ def frontier(step, moved, own=()):
     return list(reversed(found))
 
 
-# Result of `_kind` -> position of the input that the node repeats.
+# The Op or the class of a node that repeats an input, as `_kind` returns it -> the position of this input.
 _FILLS = {T.second: 1, Alloc: 0}
 
 

@@ -20,8 +20,8 @@ from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
 MAX_ROUNDS = 8
-"""The maximum number of times that the set of moved variables is chosen again. If it is not enough, the loop is not
-changed.
+"""The maximum number of rounds in which the set of moved variables is chosen. If more rounds are needed, the loop is
+not changed.
 """
 
 
@@ -198,7 +198,7 @@ class PostLoopPlan:
         return not missing and (self.more_results or has_product)
 
     def _find_ends(self):
-        """Find the variables that only computations after the loop need."""
+        """Find the variables that only moved computations read, so that the loop itself does not need them."""
         args, clients = self.args, self.step.clients
         kept = {v for i, v in enumerate(args.inner_out_nit_sot) if i not in set(self.results)}
         kept.update(v for taps in args.inner_out_mit_mot for v in taps)

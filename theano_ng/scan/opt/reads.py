@@ -8,11 +8,11 @@ from theano_ng.tensor.indexing.index_lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import Subtensor
 
 Read = namedtuple("Read", "node skipped last first index length")
-"""A node that reads an output, as ``out[skipped:][...]`` (`skipped`: int) or ``out[...]`` (None).
+"""A node that reads rows of an output: ``out[skipped:][...]``, or ``out[...]`` if `skipped` is None.
 
-`last`: the maximum number of rows at the end of the output that it reads, or None. `first`: the number of rows at the
-start, or None. If both are None, it may read any rows. `index` is its first index, and `length` the number of rows to
-which the index applies, if known.
+If `last` is not None, the node reads only rows among the last `last` rows of the output. If `first` is not None, it
+reads only rows among the first `first` rows. If both are None, it may read any rows. `index` is the first index of the
+node. `length` is the number of rows to which the index applies, or None if this number is not known.
 """
 
 
@@ -43,7 +43,8 @@ def reads(out, length=None):
     Returns
     -------
     list of Read
-        Clients that need only the lengths of rows are left out. For a client that reads all rows, or unknown rows, `last` and `first` are None.
+        The list omits clients that need only the lengths of rows. If a client reads all rows or unknown rows, `last`
+        and `first` are None.
     """
     found = []
     for client, i in out.clients:
@@ -54,7 +55,7 @@ def reads(out, length=None):
             continue
         index = _first_index(client, i)
         if _is_rest(index) and len(client.op.idx_list) == 1:
-            # another node reads parts of out[start:]
+            # `client` is out[start:]. The clients of its output read the rows.
             found.extend(_reads_of_rest(client, index.start or 0, length))
             continue
         found.append(Read(client, None, *_range(index, length), index, length))

@@ -75,8 +75,8 @@ class _Output:
         for read in self.reads:
             if read.last is None:
                 return None
-            # In a buffer of `skipped` + 1 rows, out[skipped:][-1] is the newest row. Reading it fails if there is no
-            # such row.
+            # out[skipped:] must not be empty if the row exists, and out[skipped:][-1] must fail if it does not exist.
+            # So keep `skipped` more rows, unless the row is known to exist.
             rows = max(rows, read.last + (0 if reads_row_that_exists(read) else read.skipped or 0))
         return rows
 

@@ -54,7 +54,7 @@ def plan(node, stacked):
     """
     make = _PLANS.get(type(node.op))
     if make is None:
-        # There are many classes of reductions: Sum, Prod, Any, ...
+        # The table contains no reductions, because they have many classes: Sum, Prod, Any, ...
         make = _reduction if isinstance(node.op, CAReduce) and _keeps_axis(type(node.op)) else None
     if make is None:
         return None

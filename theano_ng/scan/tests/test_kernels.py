@@ -112,7 +112,7 @@ class TestLayouts(unittest.TestCase):
                 self.assertEqual(size.setdefault(i, k) if i >= 0 else 1, k, (layout.dims, rows))
 
     def test_rows_and_columns(self):
-        """Operations of a step on rows, columns and numbers, which are read again along the dimensions that they have not."""
+        """Operations of a step broadcast rows, columns and numbers."""
         t, m, c, r, s = T.dtensor3(), T.dmatrix(), T.dcol(), T.drow(), T.dscalar()
         rng = np.random.RandomState(3)
         values = {t: rng.rand(4, 3, 5), m: rng.rand(3, 5), c: rng.rand(3, 1), r: rng.rand(1, 5), s: rng.rand()}

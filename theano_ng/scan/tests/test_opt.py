@@ -181,7 +181,7 @@ class Arguments(Case):
 class Unused(Case):
     def test_constants_become_part_of_the_step(self):
         x, c = T.dmatrix("x"), T.constant(np.full(3, 2.0))
-        for constant in (c, c * 3, T.tanh(c), T.zeros(3) + 1):  # one, and what is one after some rewriting
+        for constant in (c, c * 3, T.tanh(c), T.zeros(3) + 1):  # a constant, and expressions that become constants
             (out,) = self.loop(lambda a, h, c: h * c + a, x, T.zeros_like(x[0]), [constant])
             fn = self.check([x], [out], [self.rng.rand(4, 3)])
             self.assertEqual(self.only_loop(fn).op.n_others, 0)
@@ -309,7 +309,7 @@ class PushOut(Case):
                 self.check([x, y, w, v], [out], [values[0][:0], values[1], *values[2:]])
 
     def test_reductions_of_users(self):
-        """They may keep more than their axes, so they stay in the step."""
+        """A user's reduction may store more attributes than its axes, so it stays in the step."""
 
         class Doubled(CAReduce):
             """Twice the sum along some axes."""
@@ -333,7 +333,7 @@ class PushOut(Case):
             self.assertEqual(len(loops(fn)), twice - 1)
 
     def test_sequences_that_are_longer(self):
-        """Only as many rows as steps are computed outside of the loop, also for longer sequences."""
+        """Operations outside of the loop compute only as many rows as there are steps, also if sequences are longer."""
         x, y = T.dmatrix("x"), T.dvector("y")
         values, rows = [self.rng.rand(3, 5), self.rng.rand(7)], x.shape[0]
         for sequence, steps, cut in [
@@ -422,7 +422,7 @@ class PushOut(Case):
             self.assertEqual(sequence.owner and type(sequence.owner.op.scalar_op).__name__.lower(), last)
 
     def test_products_of_rows_of_all_dtypes(self):
-        """They are summed in the dtype of the product of two vectors, integers as well, which wrap around there."""
+        """Products of rows are summed in the dtype of the product of two vectors, in which integers wrap around."""
         for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64", "float32", "float64", "complex64"):
             x, y = [T.TensorType(dtype, (False, False))(name) for name in "xy"]
             (out,) = self.loop(lambda a, b: T.dot(a, b), [x, y])
@@ -803,7 +803,7 @@ class Memory(Case):
             (lambda out: out[-1] + out.sum(), 7),
             (lambda out: out[::2], 7),
             (lambda out: out[:-1], 7),
-            # rows at the beginning: fewer steps
+            # only first rows are read, so the loop has fewer steps
             (lambda out: out[0], 2),
             (lambda out: out[2], 4),
             (lambda out: out[:2], 3),

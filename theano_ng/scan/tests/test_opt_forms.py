@@ -181,7 +181,7 @@ class TestRules(Case):
             self.assertEqual(len(ops_of_step(self.only_loop(fn))), nodes)
 
     def test_lengths_of_rows_that_are_repeated(self):
-        """A scalar that fills a row stays in the step; of the lengths only those other than 1 become inputs."""
+        """A scalar that fills a row stays in the step. Lengths of the row other than 1 become inputs of the step."""
         x, y, h0 = T.dtensor3("x"), T.TensorType("float64", (False, True, False))("y"), T.dmatrix("h0")
         values = [self.rng.rand(4, 2, 3), self.rng.rand(4, 1, 3), self.rng.rand(2, 3)]
         for step in (

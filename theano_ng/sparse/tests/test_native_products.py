@@ -77,7 +77,7 @@ class TestNoEntries(PartsCase):
 
 class TestLengths(PartsCase):
     def test_what_is_no_length(self):
-        """A number of rows or columns that is too large for an int64, negative, or too small for the entries."""
+        """A number of rows or columns is refused if negative, too large for an int64, or too small for the entries."""
         x, right = sp.csc_matrix(np.eye(3)), np.ones((3, 2))
         nothing = sp.csc_matrix((3, 3))
         for m, length, error in (

@@ -179,7 +179,7 @@ class InplaceBlasOp(BlasOp):
 
 
 def _is_contiguous(r):
-    """Return True if a variable is contiguous, in C or Fortran order, whenever the function's arguments are so."""
+    """Return True if a variable must be C- or F-contiguous, provided that the arguments of the function are."""
     while r.owner is not None:
         op = r.owner.op
         if not getattr(op, "view_map", None):
@@ -437,7 +437,8 @@ class BatchedDot(BlasOp):
     def grad(self, inp, grads):
         x, y = inp
         (g,) = grads
-        # The gradient for one input is a batch of elementwise outer products if the other input is a batch of vectors.
+        # If the other input is a batch of vectors, each gradient is an outer product, or a multiple of a vector. These
+        # are elementwise products with broadcasting.
         if y.ndim == 3:
             gx = self(g, y.dimshuffle(0, 2, 1))
         elif x.ndim == 3:

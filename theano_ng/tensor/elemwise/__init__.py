@@ -5,9 +5,9 @@
 `functions`     the functions for users: `exp`, `add`, casts, comparisons ...
 `inplace`       operations that overwrite the memory of their first argument
 `xlogx`         x log(x) and x log(y)
-`kernel`        C loops of scalar ops, and the packed parameters for their driver `native/elementwise/elemwise.c`
+`kernel`        the loop programs of Elemwise nodes, and the tables of operands for `native/elementwise/elemwise.c`
+`divisors`      the detection of integer divisors that may be zero
 `perform`       the evaluation of scalar ops on arrays in Python
-`interpreter`   programs for the interpreter, which runs until loops are compiled
 `cgen`          the helpers of Theano 1.0 for C loops over arrays, for Ops of users
 ==============  ======================================================================
 

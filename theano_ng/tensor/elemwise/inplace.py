@@ -82,7 +82,7 @@ _OPERATIONS = {
 
 
 def _scal_inplace(symbol):
-    """Return the in-place Elemwise with the name of the function `symbol`. This is a decorator."""
+    """Return the in-place Elemwise that replaces the decorated function `symbol` and has its name."""
     return _scal_elemwise_with_nfunc(None, None, None)(symbol)
 
 

@@ -1,4 +1,4 @@
-"""Hooks by which subclasses of IncSubtensor change parts of its C code, for other kinds of arrays or ways of writing.
+"""Hooks with which subclasses of IncSubtensor change parts of its C code, for other array types or write operations.
 
 IncSubtensor itself has native code. If a subclass overrides a hook of `IncSubtensorHooks`, C code is compiled instead.
 This code consists of the results of the hooks and of `index_code`, which computes the shape, strides and offset of the

@@ -49,7 +49,8 @@ class ScalarInputsOp(NativeOp):
             if isinstance(variable.type, Scalar):
                 names[i] = "scalar_%s_%d" % (name, i)
                 make.append(
-                    "PyObject *%s; { PyArray_Descr *descr = PyArray_DescrFromType(%d); auto value = %s; "  # it may be a literal
+                    # Copy the input to `value`, because a literal has no address.
+                    "PyObject *%s; { PyArray_Descr *descr = PyArray_DescrFromType(%d); auto value = %s; "
                     "%s = PyArray_Scalar(&value, descr, NULL); Py_DECREF(descr); } native_failed |= %s == NULL;"
                     % (names[i], np.dtype(variable.type.dtype).num, inputs[i], names[i], names[i])
                 )
@@ -75,8 +76,8 @@ def get_idx_list(inputs, idx_list, get_count=False):
 
     Parameters
     ----------
-    The inputs of the node. The first input, which is the indexed tensor, is skipped.
-        The inputs of the node; the first one (the indexed tensor) is skipped.
+    inputs : sequence
+        The inputs of the node. The first input, which is the indexed tensor, is skipped.
     idx_list : tuple
         The template of the Op: integers, types, and slices of integers and types.
     get_count : bool

@@ -1,7 +1,9 @@
 """Linear algebra.
 
 ==================  ==================================================================
-`products`          `dot`, `outer`, `tensordot`, products of batches
+`products`          `dot`, `outer`, `tensordot`
+`batches`           products of batches of matrices
+`inverses`          the inverse and the pseudo-inverse
 `decompositions`    eigenvalues, QR and singular value decomposition, as in NumPy
 `solving`           Cholesky factors, linear systems
 `matrix_functions`  generalized eigenvalues, the matrix exponential, Kronecker products

@@ -95,8 +95,9 @@ class MatrixPinv(Op):
     The pseudo-inverse :math:`A^+` is the matrix that solves the least-squares problem :math:`Ax = b`: the solution is
     :math:`\bar{x} = A^+b`.
 
-    Since :math:`A\bar{x}=AA^+b`, the product :math:`AA^+` is close to the identity matrix. Unlike `matrix_inverse`,
-    this Op supports matrices that are not square. For square matrices `matrix_inverse` can be more accurate and faster.
+    The product :math:`AA^+` is the orthogonal projection onto the column space of :math:`A`. It is the identity matrix
+    if the rows of :math:`A` are linearly independent. Unlike `matrix_inverse`, this Op supports matrices that are not
+    square. For square matrices `matrix_inverse` can be more accurate and faster.
     Rewriting rules do not replace this Op by ``solve``.
     """
 

@@ -142,7 +142,7 @@ def _prepare_epsilon(epsilon):
 
 
 class _Layout:
-    """The layout of statistics: they have length 1 along the axes, or lack these axes, as gamma and beta do.
+    """The layout of statistics. They have length 1 along the normalized axes, or lack these axes, like gamma and beta.
 
     Parameters
     ----------

@@ -120,8 +120,8 @@ class CorrBase(NativeOp, OpenMPOp):
     def _lengths(self, shape, more):
         """Return the lengths of the result's axes as int64 scalars. Return [] for None.
 
-        The lengths are given as one sequence or as separate arguments. Raise ValueError if they are None, but do not
-        follow from the shapes of the tensors.
+        The lengths are given as one sequence or as separate arguments. Raise ValueError for None if the shapes of the
+        tensors do not determine the lengths.
         """
         if more:
             shape = (shape, *more)

@@ -269,9 +269,7 @@ class CrossentropyCategorical1Hot(RowOp):
     def shortcut(self, node):
         """Return a `Shortcut`: a derivative that does not divide by the distribution.
 
-        Return None if there is no such derivative.
-
-        It exists if the logarithm of the distribution can be differentiated without such a division.
+        Return None if the logarithm of the distribution cannot be differentiated without such a division.
         """
         p, labels = node.inputs
         read = reading(p)

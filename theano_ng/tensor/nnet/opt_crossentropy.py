@@ -95,9 +95,9 @@ def local_softmax_by_hand(x, node, out):
     return softmax_op(x) if is_matrix and summed_along(*node.inputs) == (1,) else None
 
 
-# This rule runs before logarithms are rewritten (0.7), so that the logarithm of a handwritten softmax becomes the same
-# Op as the logarithm of the library's softmax. Otherwise the logarithm would become a sum whose terms merge with the
-# terms of other sums.
+# This rule runs before the rule "logarithms" (at position 0.7 of optdb), so that the logarithm of a handwritten softmax
+# becomes the same Op as the logarithm of the library's softmax. Otherwise the logarithm would become a sum whose terms
+# merge with the terms of other sums.
 optdb.register("softmax_by_hand", in2out(local_softmax_by_hand, ignore_newtrees=True), 0.69, "fast_run", "fast_compile")
 
 

@@ -231,7 +231,7 @@ def local_add_specialize(node):
     new_inputs = []
     for i in node.inputs:
         value = constant_value(i)
-        # A zero that is broadcast does not affect the shape. `fill` and `alloc` made all other zeros.
+        # Remove the zero. If a tensor of zeros extends the shape of the sum, `_filled` restores this shape.
         if value is None or value != 0:
             new_inputs.append(i)
     if len(new_inputs) == len(node.inputs):

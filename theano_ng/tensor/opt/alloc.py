@@ -234,7 +234,7 @@ def _lengths_of_both(inner, inner_sizes, sizes):
             continue
         if len(inner.clients) > 1:
             return None
-        # The inner Alloc is valid if it has the length of the outer one, or if it and its value have length 1.
+        # The Allocs can be merged if both have the same length, or if the inner Alloc and its value have length 1.
         ones = [] if inner.broadcastable[d] else [T.eq(size, 1)]
         ones += [] if repeats else [T.eq(value.shape[d], 1)]
         condition = ones[0] if len(ones) == 1 else T.and_(*ones)
@@ -301,11 +301,11 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
         if value.ndim != filled.ndim:
             value = value.dimshuffle(*_padded(value.ndim, filled.ndim))
         if not all(value.broadcastable[d] for d in range(value.ndim) if d not in node.op.new_order):
-            return None  # Only the Alloc has the length of a dropped dimension.
+            return None  # The value is not known to have length 1 in a dropped dimension.
         return value.dimshuffle(*node.op.new_order)
 
     def repeats(value, filled):
-        """Return True if an Alloc repeats a value whose dimensions have length 1 where the result has."""
+        """Return True if an Alloc repeats a value that is broadcastable wherever the result is, and elsewhere, too."""
         return value.broadcastable != filled.broadcastable and all(
             one or not wanted for one, wanted in zip(value.broadcastable, filled.broadcastable)
         )

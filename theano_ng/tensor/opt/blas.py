@@ -204,7 +204,7 @@ def _sum_of_scales(a, b, dtype):
 def _merged(terms, dtype):
     """Merge all terms with the same matrix into the first of these terms.
 
-    If two terms cancel, return `terms` unchanged: their difference affects the shape, and it may be NaN.
+    If two terms cancel, return `terms` unchanged, because their difference affects the shape and may be NaN.
     """
     merged = {}
     for term in terms:
@@ -221,7 +221,7 @@ def _merged(terms, dtype):
 
 
 def _dot22_of(variable):
-    """Return the output of the Dot22 that computes a matrix, or of which a vector is the only row or column.
+    """Return the Dot22 output that is the variable itself, or whose only row or column is the variable, a vector.
 
     Return None if no Dot22 computes the variable.
     """

@@ -100,7 +100,7 @@ class Canonizer(LocalOptimizer):
             a / (b / c)         -> ([a, c], [b])
             x ** y              -> ([x ** y], [])
 
-        Only nodes with the dtype of `input` are expanded, and DimShuffles that add dimensions on the left.
+        Only nodes with the dtype of `input` are expanded. DimShuffles that only add dimensions on the left are skipped.
         """
         return self._walk(input, ())
 
@@ -631,7 +631,8 @@ class _Product:
     def _may_cancel(self, side, others):
         """Yield the variables that may cancel one of `others`.
 
-        These are each variable itself, x for ``abs(x)``, and ``abs(x)`` for x.
+        Each variable may cancel itself. A factor x (`side` 0) may also cancel ``abs(x)``. A divisor ``abs(x)`` (`side`
+        1) may also cancel x.
         """
         yield from others
         if side == 0:

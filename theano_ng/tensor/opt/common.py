@@ -297,7 +297,7 @@ def reuse_existing(v):
 
 
 def is_an_upcast(type1, type2):
-    """Return True if a cast from dtype `type1` to dtype `type2` preserves every value.
+    """Return True if the dtypes differ, and a cast from `type1` to `type2` preserves every value.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def is_an_upcast(type1, type2):
     bool
     """
     category = {
-        # pairs of kind and precision
+        # dtype -> (rank of its kind, precision)
         "bool": (0, 0),
         "uint8": (1, 1),
         "uint16": (1, 2),

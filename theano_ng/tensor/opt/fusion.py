@@ -445,8 +445,8 @@ def local_elemwise_reduction_fusion(node):
 
     sum(exp(x))  ->  Sum{acc_dtype=float64} of Elemwise{exp,no_inplace}(x)       [elemwise_fusion, fast_run]
 
-    With OpenMP the two nodes remain separate, because a `ReducedElemwise` uses only one thread. A sum of one array and
-    scalars also remains separate, because the manual shows the graph of ``(v + 1).sum()``.
+    With OpenMP the two nodes remain separate, because a `ReducedElemwise` uses only one thread. The addition of scalars
+    to one array also remains separate, because the manual shows the graph of ``(v + 1).sum()``.
     """
     between = node.inputs[0]
     if len(between.clients) != 1 or not _takes_in(node, between):

@@ -31,7 +31,8 @@ class _DependenceTest:
     """A fast, incomplete test of dependence between nodes.
 
     One depth-first traversal along the clients numbers the nodes. A node is known to depend on its ancestors in the
-    tree of this traversal. From an operation of a network, the traversal usually reaches the gradient first.
+    tree of this traversal. The traversal from an operation usually reaches the operations of its gradient first, so
+    that they become its descendants.
     """
 
     def __init__(self, nodes):
@@ -101,7 +102,7 @@ class _Run:
     def apply_to(self, node, validate):
         """Let the outputs of a node overwrite inputs.
 
-        Return the number of outputs that overwrite an input, and of attempts.
+        Return the number of outputs that now overwrite an input, and the number of attempts.
         """
         replaced = tried = 0
         for output_index in range(len(node.outputs)):
@@ -148,7 +149,7 @@ class _Run:
     def may_be_overwritten(self, variable, node, users):
         """Return False if it is obvious that a node must not overwrite an input.
 
-        `users` are the clients of its outputs.
+        `users` are the clients of the node's outputs.
         """
         aliases = self.fgraph.destroy_handler.aliases
         if variable in self.protected or aliases.root(variable) in self.protected or aliases.destroyers(variable):
@@ -187,7 +188,7 @@ class _Run:
 
     @staticmethod
     def _output_types(node, pattern):
-        """Return output types that follow the types of the overwritten inputs."""
+        """Return the rule by which an output gets the type of the input that it overwrites."""
         return scalar.transfer_type(*[pattern.get(i) for i in range(len(node.outputs))])
 
 

@@ -303,7 +303,7 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
 
 
 def _lookup(compiled):
-    """Return how a rule selects its rows for a node.
+    """Return the rows of a rule, or the function that selects rows for an Op.
 
     Parameters
     ----------

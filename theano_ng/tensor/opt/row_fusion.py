@@ -56,8 +56,8 @@ def _groups(nodes, shape):
         if node in family and family[node] is None:
             last = max((maker for maker in makers if family.get(maker) is not None), key=exits.get, default=None)
             family[node] = family.get(last)
-        # Compute the maximum number of times that a path to the node leaves a family. If a path leaves a family and
-        # enters it again, it ends at a node with a larger number. So no such path connects two nodes of a group.
+        # Compute the maximum number of times that a path to the node leaves a family. A path that leaves a family and
+        # enters it again ends at a node with a larger number. So no such path connects two nodes of a group.
         left = [exits[maker] + (family.get(maker) not in (None, family.get(node))) for maker in makers]
         exits[node] = max(left, default=0)
         if family.get(node) is not None:

@@ -613,7 +613,7 @@ def merge_two_slices(slice1, len1, slice2, len2):
     if is_integer(both) and both > 0:
         bound = stop
     else:
-        # A stop of -1 would count from the end; this stop includes the beginning of x.
+        # A stop of -1 would count from the end. With the stop -len1 - 1, the slice includes the first element of x.
         beginning = -len1 - 1
         bound = _choose(stop < 0 if is_integer(stop) else T.lt(stop, 0), beginning, stop)
     empty = count <= 0 if is_integer(count) else T.le(count, 0)
@@ -753,7 +753,7 @@ def _merged_index(x, index1, index2, fgraph):
                 return None
             result = known_index(merge_two_slices(first, int(len1), second, len2))
         if not _fits_index(result):
-            return None  # for example the step of x[::2 ** 40][::2 ** 40]
+            return None  # The index exceeds int64, for example the step of x[::2 ** 40][::2 ** 40].
         merged.append(result)
         place += 1
     return merged + index2[place:]

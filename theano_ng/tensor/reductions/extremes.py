@@ -194,7 +194,7 @@ class Argmax(_ArgmaxBase):
 class Argmin(Argmax):
     """An Op that computes the index of the minimum over some axes.
 
-    A rewriting rule replaces the argmax of ``-x`` by it.
+    A rewriting rule replaces ``argmax(-x)`` by this Op, applied to x.
 
     Parameters
     ----------

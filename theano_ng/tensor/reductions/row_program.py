@@ -125,9 +125,9 @@ def can_map(node, shape):
 
 
 def reads_columns(variables):
-    """Return True if a variable is a transposed array.
+    """Return True if one of the variables is a transposed array.
 
-    Its columns are reduced faster by separate nodes than by a program.
+    Separate nodes reduce the columns of such an array faster than a program.
     """
     nodes = [v.owner for v in variables if v.owner is not None and isinstance(v.owner.op, DimShuffle)]
     return any(list(node.op.shuffle) != sorted(node.op.shuffle) for node in nodes)

@@ -1,9 +1,11 @@
 """Creation of tensors, and changes of their shapes.
 
 ==============  ======================================================================
-`creation`      `zeros`, `arange`, `eye`, diagonals, vectors of scalars ...
+`creation`      `zeros`, `arange`, `eye`, `tri`, vectors of scalars ...
+`diagonals`     Ops that extract diagonals, and that make tensors from diagonals
 `allocation`    arrays of a given shape, filled with a value or uninitialized
-`reshaping`     reshape and flatten, new and swapped dimensions, broadcast patterns
+`reshaping`     reshape and flatten, new and swapped dimensions
+`broadcasting`  functions that change broadcast patterns
 `joining`       join, split, stack, tile, roll
 `lengths`       a table of equal lengths
 ==============  ======================================================================

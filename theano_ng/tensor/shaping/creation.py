@@ -1,4 +1,4 @@
-"""Creation of tensors: zeros, ones, ranges, grids, diagonals, vectors of scalars."""
+"""Creation of tensors: zeros, ones, ranges, grids, identity and triangular matrices, vectors of scalars."""
 
 from __future__ import annotations
 

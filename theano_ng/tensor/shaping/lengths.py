@@ -15,7 +15,9 @@ MAX_TERMS = 8
 """The maximum number of terms of a linear form. A longer sum is treated as one term."""
 
 MAX_ALTERNATIVES = 64
-"""The maximum number of linear forms of which a sum of minima is the smallest. Further minima are treated as terms."""
+"""The maximum number of linear forms into which a sum of minima is expanded. The sum equals the smallest of these
+forms. Further minima are treated as terms.
+"""
 
 
 def is_length(v):
@@ -236,12 +238,12 @@ class Lengths:
         return form
 
     def _with_operand(self, form, term, operand):
-        """Return a linear form in which an operand of a minimum or a maximum replaces the result."""
+        """Return a linear form in which an operand of `term`, a minimum or a maximum, replaces `term`."""
         rest = {t: factor for t, factor in form.items() if t is not term}
         return self._with_tensors(total(rest, self._terms(self._first[operand])))
 
     def _with_tensors(self, form):
-        """Return a linear form in which tensors replace tensors that are converted to scalars and back.
+        """Return an equal linear form without terms that are tensors converted to scalars and back.
 
         Slices of arrays contain such conversions.
         """

@@ -231,7 +231,7 @@ class _Pooling(NativeOp, OpenMPOp):
             raise ValueError("%s: ndim must be at least 1, got %d" % (type(self).__name__, ndim))
         self.ndim = ndim
         self.ignore_border = ignore_border
-        # In cuDNN, this mode selects always the same element of several equal maxima. Here it is the same as 'max'.
+        # In cuDNN, this mode always selects the same one of several equal maxima. Here it is the same as 'max'.
         if mode == "max_deterministic":
             mode = "max"
         if mode not in self.modes:

@@ -401,7 +401,7 @@ class TestReductions(NativeCase):
                     self.compare(lambda x: T.MaxAndArgmax((axis,))(x), x)
 
     def test_places_behind_blocks_of_extremes(self):
-        """The least elements of a dtype fill several blocks before a larger one, and the largest before a smaller one."""
+        """argmax finds an element behind blocks of the dtype's minimum, and argmin behind blocks of the maximum."""
         for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "float32"):
             limits = np.finfo(dtype) if dtype[0] == "f" else None if dtype == "bool" else np.iinfo(dtype)
             least, most = (limits.min, limits.max) if limits else (False, True)
@@ -524,7 +524,7 @@ class TestOrder(NativeCase):
                 self.compare(lambda x: argsort(x, axis, kind="mergesort"), x)
 
     def test_long_keys_that_differ_in_few_bits(self):
-        """Many keys agree in all but their last bits, which are compared after the first ones; the others are of any length."""
+        """Keys of 20 to 64 bits differ only in their highest bit and their two lowest bits."""
         variable = T.TensorType("uint64", [False])()
         order = argsort(variable, -1, kind="mergesort")
         for n in (700, 7000):
@@ -536,7 +536,7 @@ class TestOrder(NativeCase):
                 np.testing.assert_array_equal(got, np.argsort(x, kind="stable"), err_msg=str((n, bits)))
 
     def test_complex_numbers_with_nan(self):
-        """As in NumPy: those with a NaN come last, ordered by which part is one, and by the other part."""
+        """As in NumPy, numbers with a NaN come last. They are ordered by which part is NaN, then by the other part."""
         odd = np.array([0.0, -0.0, 1.0, -1.5, 7.0, np.inf, -np.inf, np.nan, -np.nan])
         for dtype in ("complex64", "complex128"):
             variable = T.TensorType(dtype, [False])()

@@ -570,7 +570,7 @@ class SumsOfProducts(unittest.TestCase):
         self.assertEqual(blas._beta_L_plus_alpha_M(a, x, 3.0, z), (False, False))
         check(blas._gemm_from_factored_list([(a, z), (1.0, product), x]), 0.5 * values[z] + dot + values[x])
         self.assertIsNone(blas._gemm_from_factored_list([(a, z), x]))
-        # Nothing of its type is there that the product could be added to.
+        # No other term has the type of the product, so there is no Gemm.
         for other in (T.drow(), T.dcol(), T.dvector()):
             self.assertIsNone(blas._gemm_from_factored_list([(a, other), (1.0, product)]))
             for pair in (((a, other), (b, product)), ((b, product), (a, other))):

@@ -362,7 +362,7 @@ class TestClassicCode(unittest.TestCase):
             f(xv, rv[:, :4], cv)
 
     def test_loops_over_no_dimension(self):
-        """A number is one element, for which tasks run once; there may be none but the last."""
+        """The loops over 0-d operands run each task once. The list of tasks may contain only the last task."""
         x, y = tt.dscalars("x", "y")
         f = theano.function([x, y], [LoopAdd(make)(x, y) for make in MAKERS])
         self.assertEqual([float(z) for z in f(2.5, -1.0)], [1.5] * len(MAKERS))

@@ -96,7 +96,7 @@ class TestAgainstNumPy(unittest.TestCase):
         assert found[1].tolist() == [0, 1, 0]
 
     def test_coordinates_that_broadcast(self):
-        """Coordinates of other shapes count for all positions along the dimensions that they have not."""
+        """Coordinates of different shapes are broadcast against each other."""
         rng = np.random.RandomState(5)
         dims = 4, 7, 5
         for shapes in itertools.product(((), (1,), (6,), (3, 1), (1, 6), (3, 6), (700, 1, 1)), repeat=2):
@@ -128,7 +128,7 @@ class TestAgainstNumPy(unittest.TestCase):
             assert E.to_one_hot(i, 3).dtype == "float32"
 
     def test_totals_of_many_columns(self):
-        """As many as are summed side by side, fewer, more, and some multiples: of elements of every size."""
+        """The number of columns is near the number that is summed at once, or a multiple; elements have all sizes."""
         for dtype in ("int8", "uint16", "int32", "int64", "float32", "float64", "complex64", "complex128"):
             for columns in (511, 512, 513, 1024, 1600):
                 values = (np.arange(3 * columns) % 5 - 2).reshape(3, columns).astype(dtype)

@@ -56,8 +56,8 @@ class TestForms(unittest.TestCase):
             self.assertEqual(is_shifted(v, axis), shifted, (theano.pp(v), axis))
 
     def test_what_may_be_known(self):
-        """Logarithms are known of numbers, functions, Ops with a rule, and of products, sums and views of these, and of
-        no others.
+        """Numbers, some functions, Ops with a rule, and products, sums and views of these have a known logarithm; other
+        expressions have none.
         """
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e, s, number, row = T.exp(x), softmax(x), T.exp(T.dscalar("number")), T.exp(T.dvector("row"))
@@ -98,7 +98,7 @@ class TestForms(unittest.TestCase):
             self.assertIsNone(reading(v, whole=True))
 
     def test_sums_within_sums(self):
-        """So many are looked at inside one another, whatever stands beside them."""
+        """Nested sums are read up to a depth below `MAX_SUMS`, whatever other factors a product has."""
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e, nested = T.exp(x), T.exp(y)
         for depth in range(1, 6):
@@ -161,7 +161,7 @@ class TestForms(unittest.TestCase):
                 np.testing.assert_allclose(f(values), wanted, atol=1e-12)
 
     def test_products_of_several(self):
-        """A product of three factors and more is no share of a sum; its logarithm is the sum of theirs."""
+        """A product of three or more factors is no share of a sum; its logarithm is the sum of the logarithms."""
         x = T.dvector("x")
         e, p = T.exp(x), T.nnet.sigmoid(x)
         share = T.inv(e.sum(keepdims=True))

@@ -164,7 +164,7 @@ class TestNothingBeyond(NativeCase):
                 )
 
     def test_windows_of_many_rows(self):
-        """Windows with many rows, of which the last one has few."""
+        """Windows have many rows, but the last window has few."""
         for height, last in ((16, 1), (17, 1), (40, 3), (300, 1), (2000, 1)):
             shape = 2, height + last, 5
             for mode in ("max", "sum", "average_exc_pad"):
@@ -258,7 +258,7 @@ class TestNothingKept(NativeCase):
             self.assertLess(self.size() - before, 5 * x.nbytes, out.owner)
 
     def test_shapes(self):
-        """Of arrays without elements, and of those that keep their memory for later."""
+        """The memory of shapes is freed: of arrays without elements, and of arrays whose memory is kept for later."""
         for shape in ((0,) * 30, (1,) * 31 + (NATIVE_BIG,), (2,) * 5):
             empty(shape, "int8")
             before = self.size()
@@ -292,9 +292,10 @@ class TestNothingKept(NativeCase):
 
     @contextmanager
     def limited(self, room, keep=False):
-        """Let the process allocate only `room` more bytes. No cyclic garbage is freed meanwhile, which would be more
-        room, nor, with `keep`, the memory that is kept for later arrays. Free memory in the heap, which no limit counts,
-        is allocated before.
+        """Let the process allocate only `room` more bytes.
+
+        The garbage collector is off meanwhile, because it would free memory. With `keep`, the memory that is kept for
+        later arrays is not freed before. The free memory of the heap is allocated before, because no limit counts it.
         """
         gc.collect()
         gc.disable()
@@ -324,7 +325,7 @@ class TestNothingKept(NativeCase):
             thunk()
 
     def test_memory_that_is_kept(self):
-        """Memory that is kept for later arrays is given back when there is no other."""
+        """Memory that is kept for later arrays is freed if an allocation would fail otherwise."""
         trim()
         kept = [empty((40 * MEGABYTE + 9 * MEGABYTE * k,), "int8") for k in range(4)]
         del kept

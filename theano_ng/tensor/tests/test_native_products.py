@@ -71,7 +71,7 @@ class TestLayouts(Products):
                     self.check(blas.gemm_no_inplace, [form(z), one, x, y, one], z + x.dot(y))
 
     def test_few_columns(self):
-        """As many as there are loops for and one more, of matrices in either order, with odd numbers of rows and of factors."""
+        """Products of few columns, up to one more than there are loops for, in either order, for odd lengths."""
         rng = np.random.RandomState(9)
         for dtype, columns in itertools.product(("float32", "float64"), range(1, 12)):
             alpha, beta = np.array(2, dtype), np.array(-3, dtype)

@@ -401,7 +401,10 @@ class TestScalarOps(unittest.TestCase):
         self.assertIs(T.exp.nfunc, np.exp)
 
     def test_arrays_by_functions_of_numpy(self):
-        """Of one output and of two; numbers are those of the dtype of the output, also where NumPy computes with booleans otherwise."""
+        """Scalar Ops call their NumPy function on arrays, with one output or two.
+
+        Results have the dtype of the output, also for booleans, with which NumPy computes differently.
+        """
 
         class Parts(scalar.ScalarOp):
             nin, nout, nfunc_spec = 1, 2, ("modf", 1, 2)

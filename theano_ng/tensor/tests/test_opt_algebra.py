@@ -138,7 +138,7 @@ class TestFunctions(RewriteCase):
         self.check(T.dscalar("d") * T.zeros_like(m), None)
 
     def test_products_of_constants(self):
-        """They become one, unless their product is too large or too small for the dtype."""
+        """Two constant factors become one constant, unless their product is too large or too small for the dtype."""
         for dtype, limits in (("float64", (1e200, 1e-200)), ("float32", (1e25, 1e-25)), ("float16", (1e3, 1e-4))):
             x = T.TensorType(dtype, (False,))("x")
             large, small = limits
@@ -231,7 +231,7 @@ class TestFunctions(RewriteCase):
                 )
 
     def test_roots_of_what_is_not_negative(self):
-        """Roots of what is known not to be negative need no look at infinities."""
+        """Roots of expressions that are known not to be negative need no switch for infinities."""
         x, y = T.dvectors("x", "y")
         e, square = T.exp(x), T.sqr(y)
         for v in (

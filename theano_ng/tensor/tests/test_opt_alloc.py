@@ -128,7 +128,7 @@ class TestAlloc(RewriteCase):
         self.assertRaises(ValueError, f, np.ones((3, 3)))
 
     def test_one_that_others_use_is_not_merged(self):
-        """If lengths may differ, the operand is computed, and no assertion replaces it."""
+        """Allocs whose lengths may differ are merged, with an assertion, only if no other node uses the inner Alloc."""
         s, n, k = T.dscalar("s"), T.iscalar("n"), T.iscalar("k")
         inner = T.alloc(s, n)
         for outs, asserts in (([T.alloc(inner, k)], True), ([T.alloc(inner, k), inner], False)):

@@ -180,7 +180,7 @@ class TestCanonizer(RewriteCase):
             self.assertLessEqual(max(len(node.inputs) for node in f.maker.fgraph.toposort()), 31)
 
     def test_walks(self):
-        """Each canonizer as an optimizer of its own."""
+        """Each canonizer can be applied to a graph as a separate optimizer."""
         x, y = T.dvectors("x", "y")
         for walk, name, out in (
             (mul_canonizer, "mul_canonizer_groups", (x * y) / x),
@@ -295,8 +295,8 @@ class TestConstantFolding(RewriteCase):
             theano_ng.function([x], total, mode="FAST_RUN")
 
     def test_what_fails_is_in_a_branch_that_is_not_taken(self):
-        """An expression that always fails does not stop the compilation, even if rules that raise do: its branch may
-        never be taken.
+        """An expression that always fails does not stop the compilation, even with ``on_opt_error=raise``: its branch
+        may never be taken.
 
         Neither the rule nor the program is wrong.
         """

@@ -119,7 +119,7 @@ class TestRebroadcast(RewriteCase):
         self.assertIs(apply_rebroadcast_opt(Rebroadcast((1, False))(m)), m)
         out = apply_rebroadcast_opt(Rebroadcast((0, True))(Rebroadcast((0, False), (1, True))(m)))
         self.assertEqual(shown(theano_ng.gof.FunctionGraph([m], [out], clone=False)), "Rebroadcast{1,1}(m)")
-        # What one rule leaves is passed to both again.
+        # The result of one rule is passed to both rules again.
         row = T.drow("row")
         self.assertIs(apply_rebroadcast_opt(Rebroadcast((0, True))(Rebroadcast((0, False))(row))), row)
         out = apply_rebroadcast_opt(Rebroadcast((0, False))(Rebroadcast((1, True))(Rebroadcast((0, True))(m))))

@@ -107,7 +107,7 @@ class TestFusion(RewriteCase):
         self.check(shared + T.exp(shared.sum() + shared), None)
 
     def test_cheap_values_are_computed_again(self):
-        """A value that only loops read is computed again in each loop, if reading its operands again takes no longer."""
+        """A value that only loops read is computed again in each loop, unless this takes more passes over memory."""
         x, y, z = T.dvectors("xyz")
 
         def loops(outputs, expected):
@@ -157,7 +157,7 @@ class TestFusion(RewriteCase):
                 np.testing.assert_array_equal(got, want)
 
     def test_operations_with_several_results(self):
-        """They are loops of their own, which take in nothing and are taken in nowhere."""
+        """An operation with several results is a separate loop, which is not fused with other operations."""
         x, y = T.dvectors("xy")
         total, product = T.Elemwise(SumAndProduct())(T.exp(x), T.exp(y))
         outputs = [T.exp(total), T.sqrt(product) + T.tanh(total), T.log(product) * total, total - product]

@@ -42,7 +42,7 @@ class TestUseless(RewriteCase):
         self.assertIn("IncSubtensor{Set;int64:int64:}", shown(f.maker.fgraph))
 
     def test_what_is_in_place_stays(self):
-        """Whoever writes into an input in place sees it there."""
+        """A caller whose mutable input is overwritten in place sees the change."""
         x = T.dmatrix("x")
         for index in (slice(None), slice(None, None, -1), (slice(0, None), slice(None))):
             out = T.set_subtensor(x[index], T.exp(x), inplace=True)

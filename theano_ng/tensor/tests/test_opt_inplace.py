@@ -90,7 +90,10 @@ class TestInplace(unittest.TestCase):
         self.assertEqual([dict(n.op.inplace_pattern) for n in fgraph.toposort()], [{0: 0}, {}, {0: 0}])
 
     def test_nodes_that_would_wait_for_each_other(self):
-        """Each of two nodes may overwrite what the other reads, not both; nodes that are validated together are done again one by one."""
+        """Either of two nodes may overwrite what the other reads, but not both.
+
+        If the validation of a group of nodes fails, they are tried again one by one.
+        """
         x, y = T.dvectors("xy")
         given = np.array([0.5, 1.0]), np.array([2.0, -1.0])
         found = []

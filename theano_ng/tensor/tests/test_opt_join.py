@@ -57,7 +57,10 @@ class TestJoin(RewriteCase):
             self.assertRaises(ValueError, f, [2.0], [3.0, 4.0])
 
     def test_empty_constants_of_known_lengths(self):
-        """No assertion is added if another operand is known to have the same lengths; if its lengths differ, the error is that of Join."""
+        """No assertion is added if another operand is known to have the same lengths.
+
+        If its lengths differ, an assertion raises a ValueError, as Join does.
+        """
         n, s, v = T.lscalar("n"), T.dscalar("s"), T.dmatrix("v")
         for width, asserted, joins in ((3, 0, 0), (2, 1, 0)):
             known = T.exp(T.alloc(s, n, width))

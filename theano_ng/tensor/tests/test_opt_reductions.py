@@ -127,7 +127,7 @@ class TestFactors(RewriteCase):
         self.assertTrue(all(n.outputs[0].ndim < 3 for n in f.maker.fgraph.toposort()))
 
     def test_sums_that_are_bools(self):
-        """A sum is compared with zero by its products: they may be zero, or NaN, if factors are not."""
+        """A sum of dtype bool tests the products, which may be zero or NaN although no factor is."""
         x, s = T.dmatrix("x"), T.dscalar("s")
         for factor, row in ((0.0, np.inf), (1e-200, 1e-200), (1e300, 1e300), (-2.0, 3.0), (0.0, 1.0)):
             for axis in (None, 0, 1):
@@ -198,7 +198,7 @@ class TestAxes(RewriteCase):
             self.assertFalse(any(isinstance(n.op, CAReduce) for n in g.maker.fgraph.toposort()))
 
     def test_what_may_not_fit_is_repeated(self):
-        """Numbers that have lengths of their own, which an Alloc checks, are not only counted."""
+        """A sum of an Alloc becomes a multiple of its value only if the value is 0-d: an Alloc checks other lengths."""
         x, n = T.dvector("x"), T.lscalar("n")
         for value, repeated in ((T.fill(x, 2.0), True), (T.alloc(2.0, x.shape[0]), True), (T.constant(2.0), False)):
             for reduce, numeric in ((T.sum, 8.0), (T.prod, 16.0)):
@@ -246,7 +246,7 @@ class TestReaders(unittest.TestCase):
 
 class TestJoinedParts(RewriteCase):
     def test_one_of_another_length(self):
-        """Parts that cannot be joined are not added either, at any position among the parts."""
+        """A part of length one that cannot be joined is not broadcast in a sum either, at any position."""
         vectors = T.dvectors("a", "b", "c")
         one = T.TensorType("float64", (True,))("one")
         for place in range(3):

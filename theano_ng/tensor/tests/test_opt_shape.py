@@ -90,7 +90,7 @@ class TestShapeFeature(unittest.TestCase):
         self.assertFalse(hasattr(fgraph, "shape_feature"))
 
     def test_what_has_a_shape(self):
-        """All variables, also those that have no truth value; nothing else."""
+        """`shape_of` contains all variables, also those that have no truth value, and nothing else."""
         x, y = T.dmatrix("x"), T.drow("y")
         _, feature = self.graph([x, y], [x + y])
         for v in (x, y, x + y, T.lt(x, y), T.eq(x, y), T.constant(0.0), T.lscalar()):
@@ -128,10 +128,13 @@ class TestShapeFeature(unittest.TestCase):
         self.assertEqual(f(np.ones((0, 3))).tolist(), [0, 3])
 
     def test_lengths_as_those_of_variables(self):
-        """An Op may say that its lengths are those of any variable: they are what is known of these, or all that there is to know."""
+        """An Op may give a `Shape_i` of any variable as a length.
+
+        The entry is the known length of that variable, or the `Shape_i` if none is known.
+        """
 
         class Parts(Op):
-            """x + 1, and x without its first row, of which it gives all lengths as those of variables."""
+            """x + 1, and x without its first row; `infer_shape` gives every length as a `Shape_i` of a variable."""
 
             __props__ = ()
 

@@ -82,7 +82,7 @@ class TestUseless(RewriteCase):
             (T.cast(v, "float32")[1], "Cast{float32}(b)"),
         ]:
             self.check(out, expected)
-        # What is not known is left to the call, and so is a step of zero.
+        # Slices with unknown fields, and steps of zero, are evaluated at run time.
         n = T.lscalar("n")
         for fields in itertools.product((None, 1, -2, n), repeat=3):
             self.check(v[slice(*fields)], None, {"n": 2})

@@ -52,7 +52,7 @@ class TestThreads(unittest.TestCase):
 
     @unittest.skipUnless(os.path.exists("/proc/self/statm"), "asks Linux for the size of the process")
     def test_accumulators_of_threads_are_given_back(self):
-        """Each thread has its own, of dimensions that are too short to be shared and do not follow each other in memory."""
+        """Each thread frees its own accumulators, for dimensions that are short and not contiguous in memory."""
 
         def pages():
             with open("/proc/self/statm") as file:
@@ -70,7 +70,7 @@ class TestThreads(unittest.TestCase):
             for _ in range(calls):
                 thunk()
         np.testing.assert_array_equal(cells[out][0], x.sum(0))
-        # As much as 40 calls need.
+        # 400 calls keep less memory than 40 calls need for accumulators.
         self.assertLess((pages() - before) * resource.getpagesize(), 40 * 5 * x[0].size * 8)
 
     def test_extremes_and_bits(self):

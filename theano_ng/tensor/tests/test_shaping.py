@@ -71,7 +71,7 @@ class TestNodes(unittest.TestCase):
                     self.assertEqual(np.shares_memory(z, v), np.shares_memory(want, v), (v.shape, v.strides, shape))
 
     def test_shapes_that_are_too_long_for_a_message(self):
-        """They are cut off, at any character."""
+        """The error message of a reshape cuts a long shape off, at any character."""
         x, s = T.dvector(), T.lvector()
         for k in range(19):
             lengths = [-(10**k)] + [-(2**63)] * 63
@@ -80,7 +80,7 @@ class TestNodes(unittest.TestCase):
                     run_node(T.reshape(x, s, ndim=64), {x: np.ones(12), s: np.array(lengths)}, impl)
 
     def test_copies_share_no_memory(self):
-        """Whatever an earlier call has left in the place of the copy: the array itself, or a part of the same memory."""
+        """A copy shares no memory with the input, even if an earlier call left a view of it in the output cell."""
         for ndim, dtype in ((1, "float64"), (2, "int8"), (3, "complex64")):
             x = T.TensorType(dtype, (False,) * ndim)()
             copy = theano.compile.deep_copy_op(x)

@@ -408,7 +408,7 @@ class TestSolve(Checked):
                         np.testing.assert_allclose(found, np.linalg.solve(matrix, right))
                         np.testing.assert_allclose(by_vector, expected)
                         np.testing.assert_allclose(by_matrix, -np.outer(expected, found))
-        # Matrices whose factors are symmetric, too, one after the other.
+        # Diagonal matrices, whose factors are symmetric, too. One function solves all of them.
         f = theano_ng.function([A, b], solve_symmetric(A, b))
         for n in (1, 2, 7, 40, 90):
             for k in range(1, 6):

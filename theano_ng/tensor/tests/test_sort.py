@@ -35,7 +35,7 @@ class TestSort(unittest.TestCase):
                 np.testing.assert_array_equal(found.astype("float64"), np.sort(values.astype("float64")))
 
     def test_equal_elements(self):
-        """Lines of one number, and of one number but for one element, of every length for which there is another way to sort."""
+        """Lines of equal elements, and lines with one different element, are sorted by each algorithm."""
         dtypes = [kind + size for kind in ("int", "uint") for size in ("8", "16", "32", "64")]
         dtypes += ["bool", "float16", "float32", "float64", "complex64", "complex128"]
         for dtype in dtypes:

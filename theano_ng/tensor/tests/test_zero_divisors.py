@@ -168,7 +168,7 @@ class TestErrors(Divides):
                         y[...] = 0
 
     def test_every_place_of_many_dimensions(self):
-        """One zero, at each place of parts of arrays, transposed or not; zeros beside the parts do not count."""
+        """A single zero is found at each position of strided parts of arrays. Zeros outside the parts are ignored."""
         for shape in ((2, 3, 4), (3, 1, 2, 5), (2, 2, 2, 2, 3)):
             around = np.zeros([2 * n for n in shape], "int32")
             parts = around[(slice(None, None, 2),) * len(shape)], around[(slice(1, None, 2),) * len(shape)].T

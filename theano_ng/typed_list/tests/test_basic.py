@@ -167,7 +167,7 @@ class TestOps(ListCase):
             )
 
     def test_questions_about_each_element(self):
-        """Wherever it is, and however often."""
+        """An element is counted, found and removed at any position, however often it occurs."""
         x, v = self.x, self.v
         for values in ([[0.0], [1.0], [2.0], [3.0]], [[0.0], [1.0], [0.0], [1.0]], [[5.0]]):
             for value in values:

@@ -56,8 +56,9 @@ void gpudata_retain(gpudata *);
 void gpudata_release(gpudata *);
 gpucontext *gpudata_context(gpudata *); /* borrowed reference */
 size_t gpudata_size(gpudata *);
-/* Offsets and sizes are in bytes. gpudata_read waits until the data have been copied, and gpudata_move between two
- * devices may wait. The other functions return before the work is done. */
+/* Offsets and sizes are in bytes. gpudata_read waits until the data have been copied. gpudata_sync waits for all work.
+ * gpudata_write waits until `from` can be reused. gpudata_move between two devices may wait. gpudata_memset returns
+ * before the work is done. */
 int gpudata_move(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size);
 int gpudata_write(gpudata *to, size_t offset, const void *from, size_t size);
 int gpudata_read(void *to, gpudata *from, size_t offset, size_t size);

@@ -14,9 +14,9 @@
 
 #define KEEP_BYTES ((size_t)256 << 20)
 #define KEEP_BLOCKS 64
-/* The number of bytes before the data. It aligns the data to cache lines. It also puts the data half a page away from
- * the addresses of other large arrays: glibc, and so NumPy, puts these 16 bytes after a page boundary. A loop is up to
- * a third slower if it stores slightly below the address from which it loads, modulo the page size. */
+/* The number of bytes before the data. This number aligns the data to cache lines. It also puts the data half a page
+ * away from the data of other large arrays, which glibc places 16 bytes after a page boundary. A loop is up to a third
+ * slower if it stores slightly below the address from which it loads, modulo the page size. */
 #define HEADER 2112
 /* numpy.lib.tracemalloc_domain */
 #define TRACE_DOMAIN 389047
@@ -45,8 +45,8 @@ static void unlock_kept(void)
     atomic_flag_clear_explicit(&kept.lock, memory_order_release);
 }
 
-/* Round a size up to a multiple of an eighth of its power of two, so that arrays of nearly the same size share
- * blocks. */
+/* Round a size up to a multiple of p / 8 (at least 4096), where p is the largest power of two that is not greater than
+ * the size. Arrays of nearly the same size can then share blocks. */
 static size_t size_class(size_t size)
 {
     size_t step = 4096;

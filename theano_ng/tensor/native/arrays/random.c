@@ -32,9 +32,9 @@ static inline __attribute__((always_inline)) uint16_t half_of(float value)
  * (a2), and the oldest of three values (a3). Second recurrence: the latest value (b1), and the oldest value (b3). The
  * new values replace the oldest values.
  *
- * Each number is z / 2^31 for an integer z from 1 to 2^31 - 1. A float32 number is z, rounded, times the float below
- * 2^-31, so that it is never 1. For float16 the lowest 15 bits k suffice: the number is (k + 1) * 511 / 2^24, rounded.
- * This number is slightly less than (k + 1) / 2^15, so that it is never 1. */
+ * Each number is z / 2^31 for an integer z from 1 to 2^31 - 1. A float32 number is z, rounded, times the largest float
+ * below 2^-31, so that the number is never 1. A float16 number needs only k, the lowest 15 bits of z: it is (k + 1) *
+ * 511 / 2^24, rounded. This number is slightly less than (k + 1) / 2^15, so that it is never 1. */
 static inline __attribute__((always_inline)) void step(npy_intp count, const int kind, const uint32_t *restrict a2, uint32_t *restrict a3,
                                                        const uint32_t *restrict b1, uint32_t *restrict b3, void *restrict out)
 {
@@ -160,7 +160,7 @@ static void take_rows(Streams *x, PyArrayObject *state, npy_intp first, npy_intp
         }
 }
 
-/* Write the states of the streams from ... to - 1 of a chunk after `steps` steps. */
+/* Write the states of the streams `from` to `to` - 1 of a chunk after `steps` steps. */
 static void put_rows(const Streams *x, PyArrayObject *state, npy_intp first, npy_intp from, npy_intp to, npy_intp steps)
 {
     npy_intp row = PyArray_STRIDE(state, 0), column = PyArray_STRIDE(state, 1);

@@ -87,7 +87,7 @@ static inline uint16_t inc_float_to_half(float value)
     if (magnitude >= 0x477ff000u)
         return (uint16_t)(sign | 0x7c00u);
     if (magnitude < 0x38800000u) {
-        /* Subnormal half: adding 0.5 puts the units of 2**-24 in the lowest bits of the fraction, rounded. */
+        /* Subnormal half: adding 0.5 rounds to multiples of 2**-24, the unit of the last bit of the sum. */
         float shifted;
         memcpy(&shifted, &magnitude, 4);
         shifted += 0.5f;

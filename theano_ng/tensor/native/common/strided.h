@@ -240,9 +240,9 @@ static inline void strided_tile_1(char *to, npy_intp ds, const char *from, npy_i
         memcpy(to + k * ds, &x[k], 8);
 }
 
-/* dst[i][j] = src[j][i] for rows i (contiguous in src, ds bytes apart in dst) and columns j (contiguous in dst, ss
- * bytes apart in src). Copy tile by tile, in bands of columns that touch so few pages that the TLB holds their
- * addresses. */
+/* dst[i][j] = src[j][i]. Elements with successive i are contiguous in src and ds bytes apart in dst; elements with
+ * successive j are contiguous in dst and ss bytes apart in src. Copy tile by tile, in bands of columns that touch so
+ * few pages that the TLB holds their addresses. */
 #define STRIDED_TRANSPOSE(SIZE, TILE, BAND, DO_TILE)                                                              \
     for (npy_intp band = 0; band < columns; band += BAND) {                                                       \
         npy_intp end = columns - band < BAND ? columns : band + BAND;                                             \

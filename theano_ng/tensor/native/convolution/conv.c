@@ -87,9 +87,9 @@ struct geometry {
     int flip;
 };
 
-/* A copy of an image in which the pixels that a tap reads are at a constant offset from the outputs (conv_engine.h).
- * Along each axis, the pixels of a phase of the stride are adjacent: pixel start + phase[slot] + stride * p is stored
- * at position p of the slot. */
+/* A copy of an image, or the image itself. In a frame, the pixels that a tap reads are at a constant offset from the
+ * outputs (conv_engine.h). Along each axis, a frame has a slot for each phase of the stride. Position p of a slot
+ * contains pixel start + phase[slot] + stride * p of the image. */
 struct frame {
     int64_t start[3], stride[3], length[3], pitch[3], phases[3];
     int64_t *phase[3];
@@ -106,8 +106,9 @@ struct piece {
     int64_t column, n, from, to;
 };
 
-/* Outputs that are computed together, in `wide` registers. The columns of a tile are contiguous in the frame from
- * `begin` on, or are packed. `exact`: memory after the columns must not be read. */
+/* Outputs that are computed together, in `wide` registers. If `pack`, the pixels of the tile are first copied to a
+ * contiguous block. Otherwise they are read from the frame, from `begin` on. `exact`: memory after the pixels must not
+ * be read. */
 struct tile {
     int64_t begin, count, wide, n_pieces;
     int pack, exact;

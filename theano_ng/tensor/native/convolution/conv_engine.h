@@ -2,9 +2,10 @@
  * defined.
  *
  * The forward pass and the gradient with respect to the images are the same computation: an output is the sum over
- * channels and taps (elements of the kernel) of a weight times a pixel of a moved image. An image is copied into a
- * frame (struct frame), with its padding, so that pixels a stride apart are adjacent. In the frame, the pixels of a tap
- * are the pixels of the first tap, moved by a constant offset, and the pixels for a line of outputs are contiguous.
+ * channels and taps (elements of the kernel) of the tap's weight times the pixel that the tap reads. An image is copied
+ * into a frame (struct frame), with its padding, so that pixels a stride apart are adjacent. In the frame, the pixels
+ * of a tap are the pixels of the first tap, moved by a constant offset, and the pixels for a line of outputs are
+ * contiguous.
  *
  * The micro-kernel `tile` multiplies packed weights with lines of the frame. If a tile is `shifted`, the lines are read
  * in place, and the columns between the lines give useless results. Otherwise the pixels of the tile are first packed
@@ -13,8 +14,8 @@
  * useless, and the sums are transposed at the end.
  *
  * If most pixels under the taps are padding, as in the gradient of a small image, the products are scattered
- * (`scattered`). Each pixel is multiplied with the weights of all filters and taps, which are treated as filters with
- * one tap. Each product is added to its output. */
+ * (`scattered`). Each pair of a filter and a tap is treated as a filter with a single tap. Each pixel is multiplied
+ * with the weights of all pairs, and each product is added to its output. */
 
 /* The maximum size of a block of packed weights (filters; channels times taps), and the number of tiles that are
  * multiplied with the block before the next block. The block and the tiles stay in the second-level cache. */
@@ -68,8 +69,8 @@ struct TYPED(job) {
     npy_intp *at;                                   /* [threads][pixels of a block of tiles] offsets in the frames */
     int64_t frame_size, work_size;                  /* elements of this memory for each thread */
     int64_t to_group;                               /* elements of `to` in each group */
-    /* If scattered: `filters` is filters times taps. With tap t, pixel p contributes to output scale * p + shift +
-     * dilation * t, if this index is from 0 to length - 1. */
+    /* If products are scattered, the member `filters` is the number of filters times the number of taps. With tap t,
+     * pixel p contributes to output scale * p + shift + dilation * t, if this index is from 0 to length - 1. */
     int scattered;
     int64_t scale[3], shift[3], dilation[3], kernel[3], length[3];
     const int64_t *weight;                          /* [taps] offset of the tap in the kernel */

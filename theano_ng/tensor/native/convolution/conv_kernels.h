@@ -13,8 +13,8 @@ typedef MASK NAME(mask) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL))
 #define LEAST ((int)(16 / sizeof(REAL)))
 #define INLINE static inline __attribute__((always_inline))
 
-/* sums[i][j] (+)= sum over k of a[k][i] b[off[k] + j], for `rows` i and `wide` registers of j. Rows of sums are 3
- * registers apart. */
+/* sums[i][j] += sum over k of a[k][i] b[off[k] + j], for `rows` i and `wide` registers of j. If `fresh`, the previous
+ * sums are not read. Rows of sums are 3 registers apart. */
 INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a, const REAL *b, const npy_intp *off, REAL *sums, int fresh)
 {
     VEC total[8][3];
@@ -49,8 +49,9 @@ INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a
         }
 }
 
-/* sums[i][j] (+)= sum over k of b[at[i] + off[k]] w[k][j], for `rows` pixels i and `wide` registers of filters j.
- * Pixels are read in place and broadcast. Rows of sums are 3 registers apart. */
+/* sums[i][j] += sum over k of b[at[i] + off[k]] w[k][j], for `rows` pixels i and `wide` registers of filters j. If
+ * `fresh`, the previous sums are not read. Pixels are read in place and broadcast. Rows of sums are 3 registers
+ * apart. */
 INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, const REAL *w,
                          REAL *sums, int fresh)
 {
@@ -90,8 +91,8 @@ INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL 
 }
 
 /* sums[i][j] += sum over the lines and columns of a block of x[off[i] + line * pitch + column] y[line][column][j].
- * Elements of x are read in place and broadcast. Rows of sums are `wide` registers apart, columns of y `step`
- * elements. */
+ * Elements of x are read in place and broadcast. Rows of sums are `wide` registers apart; columns of y are
+ * `step` elements apart. */
 INLINE void NAME(outer)(const int rows, const int wide, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch,
                         const npy_intp *off, const REAL *y, npy_intp step, REAL *sums)
 {
@@ -321,7 +322,7 @@ INLINE npy_intp NAME(every_second)(REAL *to, const REAL *from, npy_intp n)
     if (i < last)
         *(NAME(half) *)(to + i) =
             __builtin_shuffle(*(const NAME(half) *)(from + 2 * i), *(const NAME(half) *)(from + 2 * i + LANES / 2), even_half);
-    /* Read the last elements from one element earlier, so that nothing after the line is read. */
+    /* For the last elements, load vectors that begin one element earlier, so that no load goes beyond the line. */
     const REAL *end = from + 2 * last - 1;
     *(NAME(half) *)(to + last) = __builtin_shuffle(*(const NAME(half) *)end, *(const NAME(half) *)(end + LANES / 2), even_half + 1);
     return n;
@@ -382,7 +383,7 @@ static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd
 }
 
 /* Fill lines of a frame of `width` elements each. The elements first ... end - 1 are every step-th element of a line of
- * the image, the other elements are zero. */
+ * the image; the other elements are zero. */
 static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
 {
     npy_intp n = end - first;
@@ -434,7 +435,7 @@ INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
 }
 
 /* Fill lines of two frames, which are `apart` elements apart. The first frame gets the elements x, x + 2, x + 4 ... of
- * a line of the image, the second frame gets the elements x + 1, x + 3 .... Elements outside the line, which has
+ * a line of the image; the second frame gets the elements x + 1, x + 3 ... Elements outside the line, which has
  * `length` elements, are zero. */
 static void NAME(fill_two)(npy_intp lines, npy_intp width, npy_intp apart, npy_intp x, npy_intp length, REAL *to, const REAL *from, npy_intp pitch)
 {

@@ -84,7 +84,7 @@ static int TYPED(run_unshared)(const struct geometry *given, const struct TYPED(
                                REAL *top, struct arena *arena)
 {
     struct geometry geometry = *given, *g = &geometry;
-    /* The first tap of a reversed kernel belongs to the last pixel, the last tap to the first pixel. */
+    /* The first tap of a reversed kernel reads the last pixel, and the last tap reads the first pixel. */
     for (int i = 0; given->flip && i < 3; ++i) {
         geometry.pad[i] -= (given->kernel[i] - 1) * given->dilation[i];
         geometry.dilation[i] = -given->dilation[i];

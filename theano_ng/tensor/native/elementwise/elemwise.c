@@ -807,8 +807,8 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
             continue;
         }
         if (fits_again(out[j], nd, dims, type, fortran, nin, in)) {
-            /* The outputs of a node never share an array, but a caller may have put one array into the output storage
-             * of both. */
+            /* The outputs of a node never share an array, but a caller may have put one array into the storage of two
+             * outputs. */
             int shared = 0;
             for (int k = 0; k < j; ++k)
                 shared |= meet((PyArrayObject *)out[k], (PyArrayObject *)out[j]);

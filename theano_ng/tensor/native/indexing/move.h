@@ -392,7 +392,7 @@ typedef void (*mask_fn)(npy_intp n, npy_intp count, const char *mask, char *all,
         const npy_intp size = (npy_intp)sizeof(ITEM);                                                             \
         npy_intp i = 0, k = 0;                                                                                    \
         (void)chosen_step;                                                                                        \
-        /* Items that are not selected are written too, and overwritten later, as long as there is room. */       \
+        /* While there is room for 8 items, unselected items are also written; later items overwrite them. */     \
         for (; i + 8 <= n && k + 8 <= count; i += 8) {                                                            \
             npy_uint64 word;                                                                                      \
             memcpy(&word, mask + i, 8);                                                                           \

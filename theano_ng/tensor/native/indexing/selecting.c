@@ -95,7 +95,7 @@ static int tng_nonzero(int nin, int nout, PyObject **in, PyObject **out, const i
         npy_intp before = filled;
         for (npy_intp i = 0; i < length && filled < count; i += CHUNK) {
             npy_intp n = length - i < CHUNK ? length - i : CHUNK;
-            /* One position more than the result has may be written, so the last positions go through a buffer. */
+            /* The functions may write one position beyond the end, so the last positions go through a buffer. */
             npy_int64 *to = count - filled > n ? column[last] + filled : place;
             npy_intp found = bytes ? places_of_bytes(row + i, n, i, to) : places(row + i * step, step, n, i, to);
             if (to == place)

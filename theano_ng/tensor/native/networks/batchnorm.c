@@ -2,7 +2,7 @@
  * in float32.
  *
  * The means are computed one after the other. The elements of a mean are read three times (two times for the gradient).
- * Only the first read comes from memory, the later reads come from the cache. */
+ * Only the first read comes from memory; the later reads come from the cache. */
 #include "native.h"
 #include "common/target_clones.h"
 #include <math.h>

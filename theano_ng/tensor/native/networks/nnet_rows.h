@@ -81,8 +81,8 @@ VECTORISED static void NAME(row_log)(npy_intp n, const REAL *x, REAL max, REAL l
 }
 
 /* Compute the softmax of short rows (n <= SHORT_ROWS), LANES rows at a time, element by element. Strides are in
- * elements. `maxima` and `log_sums`, if not NULL, receive two values for each row: the largest element (NaN ignored),
- * and the logarithm of the sum of exp(x + b - max). */
+ * elements. If `log_sums` is not NULL, `maxima` and `log_sums` each receive one value for each row: the largest element
+ * (NaN ignored), and the logarithm of the sum of exp(x + b - max). */
 VECTORISED static void NAME(short_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp row_stride, npy_intp stride, const REAL *b,
                                         REAL *out, int logarithm, REAL *maxima, REAL *log_sums)
 {

@@ -1,9 +1,9 @@
 /* Gradients of pooling, for one floating-point type; pool.c includes this file once for each type, after pool_planes.h.
  *
  * The values of windows (maxima, gradients) are spread: for stride s, the value of each window becomes a block of s
- * equal entries, at the elements at which the window begins. If the spread line is shifted by l blocks, it contains,
- * for each element, the value of the element's window in layer l (pool_windows.h). So all columns can be computed in
- * parallel. `before` entries precede element 0. Entries without a window are zero. */
+ * equal entries, at the positions of the first s elements of the window. If the spread line is shifted by l blocks, it
+ * contains, for each element, the value of the element's window in layer l (pool_windows.h). So all columns can be
+ * computed in parallel. `before` entries precede element 0. Entries without a window are zero. */
 /* Return g if the element x equals the maximum, else 0. g is passed by value, because a conditional load would prevent
  * vectorization. */
 INLINE REAL NAME(at)(REAL x, REAL maximum, REAL g)

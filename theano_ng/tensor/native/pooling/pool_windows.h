@@ -12,7 +12,7 @@
 typedef struct {
     npy_intp n, out, window, stride, pad;
     npy_intp *first, *last, *room;
-    npy_intp whole_begin, whole_end; /* range of the windows that the ends of the image do not cut */
+    npy_intp whole_begin, whole_end; /* range of the windows that are completely inside the image */
     npy_intp step;                   /* stride of this axis in the image, in elements */
 } Axis;
 

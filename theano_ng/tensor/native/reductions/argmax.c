@@ -200,7 +200,7 @@ static Find find_find(int type, int smallest)
 }
 
 /* Find the position of the extreme of each group of elements, and its value if `values` is not NULL. The last dimension
- * of `rows` is reduced, the other dimensions are kept. */
+ * of `rows` is reduced; the other dimensions are kept. */
 static void find_all(const Find *find, PyArrayObject *rows, int64_t length, int64_t *index, char *values)
 {
     int kept = PyArray_NDIM(rows) - 1, along = -1;

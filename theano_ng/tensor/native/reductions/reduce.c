@@ -72,7 +72,7 @@ VECTORISED static void gather(char *restrict to, int64_t n, const char *restrict
     }
 }
 
-/* Repeat each of `count` values, which have the distance `step` in bytes, `times` times. */
+/* Write `times` copies of each of `count` values. The values are `step` bytes apart. */
 VECTORISED static void repeat_each(char *restrict to, const char *restrict from, int64_t step, int64_t count, int64_t times, int64_t item)
 {
 #define REPEAT(T)                                                          \

@@ -157,8 +157,8 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
     return status;
 }
 
-/* Return the input with most dimensions that are not broadcastable, or -1 with an exception set if an input has not
- * `nd` dimensions. */
+/* Return the number of the input that has the most dimensions that are not broadcastable. Return -1 with an exception
+ * set if an input does not have `nd` dimensions. */
 static int leading_input(int nd, int nin, PyObject **in, const struct operand_params *operands)
 {
     int lead = 0, most = -1;
@@ -198,7 +198,7 @@ typedef struct {
     const int64_t *item;
     char *room;            /* `gathered` elements of each operand, one operand after the other */
     int64_t gathered;      /* GATHERED, or the number of all elements if there are fewer */
-    int64_t *filled;       /* rows in the room of each operand that need not be copied again */
+    int64_t *filled;       /* number of rows in the room of each operand that need not be copied again */
     int *zeros;            /* set to 1 by the kernel if a divisor is zero */
 } Summing;
 
@@ -332,9 +332,9 @@ static void add_run(const Summing *s, int64_t n, char *const *data, const int64_
         sum_part(s, n - from < part ? n - from : part, data, steps, from, acc + from * s->plan->acc_item);
 }
 
-/* Add each element of several rows of n elements to a separate accumulator. There are at most GATHERED elements, and
- * s->stride is the item size, except of operands that are HOISTED. Operands that are the same in all rows are copied
- * only if s->filled says so. */
+/* Add each element of several rows of n elements to a separate accumulator. There are at most GATHERED elements. The
+ * strides in s->stride are the item sizes, except for HOISTED operands. Operands that are the same in all rows are
+ * copied only for the rows from s->filled on. */
 static void add_rows(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps, const int64_t *row_steps, char *acc)
 {
     char *ptr[s->nin + 2], *room = s->room;

@@ -34,8 +34,8 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
 #define BARE_MAX(a, b) ((b) > (a) ? (b) : (a))
 #define BARE_MIN(a, b) ((b) < (a) ? (b) : (a))
 
-/* Copy strided elements to a contiguous buffer. For every second element (parts of complex numbers), compilers avoid a
- * load per element. */
+/* Copy strided elements to a contiguous buffer. If the stride is two elements (parts of complex numbers), compilers
+ * load whole vectors instead of single elements. */
 #define GATHER(to, T, n, from, stride)                                                                               \
     if ((stride) == 2 * (int64_t)sizeof(T))                                                                          \
         for (int64_t j_ = 0; j_ < (n); ++j_)                                                                         \

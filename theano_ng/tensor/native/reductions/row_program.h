@@ -14,7 +14,7 @@
  *   level: of a value or of a MAP: whether there is one value, one per row, or one per element
  *   number: of an argument, the number of the value; of an operation, the pass in which it runs
  *   type: NumPy's type number of a value, or of an accumulator
- *   input, output: the number of the input or output that a value is; -1: none
+ *   input, output: the number of a value among the inputs or outputs; -1: the value is no input or output
  *   ndim, broadcastable: of an input or output
  *   buffer: number of the buffer of a value that only one block needs; -1: the value has its own memory
  *   kernel, program: of a MAP, as for tng_elemwise
@@ -31,7 +31,7 @@ NATIVE_READER(row_program)
 
 #define TILE_ELEMENTS 1024 /* elements of a tile of short rows */
 #define ACROSS_ROWS 16     /* rows of a tile whose elements are not adjacent */
-#define SPREAD_BELOW 112 /* elements; a kernel runs for several shorter rows at once */
+#define SPREAD_BELOW 112 /* elements of a row; a kernel processes several shorter rows at once */
 
 /* A value and its memory.
  *   base, strides: the data of an input or output, or the value's own memory
@@ -57,8 +57,8 @@ typedef struct {
 } RowStep;
 
 typedef struct {
-    int nd, outer, n_steps, wide;
-    int64_t dims[MAX_ND], columns, rows, tile; /* wide: rows are split into blocks */
+    int nd, outer, n_steps, wide; /* wide: whether rows are split into blocks */
+    int64_t dims[MAX_ND], columns, rows, tile;
     RowValue *values;
     RowStep *steps;
     int64_t row, count; /* the first row of the tile, and the number of its rows */

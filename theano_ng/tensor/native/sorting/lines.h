@@ -21,8 +21,8 @@ static inline npy_intp lines_abs(npy_intp x)
     return x < 0 ? -x : x;
 }
 
-/* dst[r][i] = src[r][i] for any strides (in bytes). Tiles of 8 elements of every line are copied, unless on both sides
- * the elements of a line are closer together than the lines. */
+/* dst[r][i] = src[r][i] for any strides (in bytes). If in both arrays the elements of a line are closer together than
+ * the lines, whole lines are copied. Otherwise tiles of 8 elements of every line are copied. */
 #define LINES_MOVE_AS(T)                                                                                          \
     for (npy_intp i0 = 0; i0 < n; i0 += tile) {                                                                   \
         npy_intp end = tile < n - i0 ? i0 + tile : n;                                                             \

@@ -1,8 +1,8 @@
 /* Native code of sort, argsort and topk.
  *
  * Lines are sorted by radix on order-preserving keys (sort_keys.h, radix.h, sort_line.h). The sort is stable for all
- * kinds, and orders NaN like NumPy. NumPy sorts short lines. The comment at each function describes it. gof/native.h
- * explains native functions. */
+ * kinds, and orders NaN like NumPy. NumPy sorts short lines. A comment at each native function describes the
+ * function. gof/native.h explains native functions. */
 #include "native.h"
 #include "sort_line.h"
 

@@ -134,8 +134,8 @@ finish:
     return result;
 }
 
-/* Store the first slice of each group in *out, in sorted order, along an axis of the shape of x (-1: a vector of
- * elements). */
+/* Store the first slice of each group in *out, in sorted order. *out has the shape of x, with length `unique` along the
+ * axis; if the axis is -1, *out is a vector of elements. */
 static int store_slices(const Slices *s, PyArrayObject *x, int axis, npy_intp unique, PyObject **out)
 {
     npy_intp dims[NPY_MAXDIMS] = {unique}, outer = 1, inner = PyArray_ITEMSIZE(x);

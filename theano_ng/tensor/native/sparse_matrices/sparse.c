@@ -1,8 +1,8 @@
 /* Native code of Ops on sparse matrices, which are given by their vectors data, indices and indptr.
  *
  * A caller may pass inconsistent vectors: `read_pattern` checks them before they are used to access memory. An entry
- * may occur several times, and the entries of one line may be in any order. The comment at each function describes it.
- * gof/native.h explains native functions. */
+ * may occur several times, and the entries of one line may be in any order. A comment at each function describes the
+ * function. gof/native.h explains native functions. */
 #include "native.h"
 #include "common/target_clones.h"
 

@@ -446,7 +446,7 @@ class AbstractConv(BaseAbstractConv):
         imshp, kshp = _hinted(self.imshp, input_shapes[0]), _hinted(self.kshp, input_shapes[1])
         shape = get_conv_output_shape(imshp, kshp, self.border_mode, self.subsample, self.filter_dilation)
         if self.border_mode in ("half", "full"):
-            # Padded images are at least as long as kernels, unless they have no elements.
+            # No check is needed, because with this padding, non-empty images are at least as long as kernels.
             return [shape]
         return [(*shape[:2], *assert_conv_shape((0, 0, *shape[2:]))[2:])]
 

@@ -97,7 +97,8 @@ def _neighbours(x, axis):
 def _cut(length, numerator, denominator):
     """Return the slice that selects the result from an interpolated axis.
 
-    If the step `denominator` were 1, the first pixel would have position ``(numerator - 1) // 2`` in the result.
+    The slice starts so that the first pixel is ``(numerator - 1) // 2`` positions after the start. The step is
+    `denominator`.
     """
     start = numerator - (numerator - 1) // 2
     return slice(start, start + length * numerator, denominator)

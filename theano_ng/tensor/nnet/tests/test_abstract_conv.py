@@ -313,7 +313,7 @@ class TestGraphs(unittest.TestCase):
                 self.compiled([out], mode)
 
     def test_gradients_of_the_classic_op(self):
-        """It computes gradients without strides, dilation, groups and padding by numbers; others are refused."""
+        """ConvOp computes gradients without strides, dilation, groups and numeric padding; others are refused."""
         mode = get_default_mode().excluding("conv_gemm")
         rng = np.random.RandomState(4)
         images, kernels = rng.rand(2, 3, 6, 7), rng.rand(4, 3, 2, 3)

@@ -177,7 +177,7 @@ class TestNodes(unittest.TestCase):
                 np.testing.assert_allclose(a, b, rtol=1e-6)
 
     def test_some_factors_beyond_float32(self):
-        """Only the channels that have them are computed in double; those beside them stay as they are."""
+        """Only channels with factors beyond float32 are computed in double; other channels do not change."""
         rng = np.random.RandomState(5)
         for shape, axes in (((4, 5), (0,)), ((3, 2, 6), (0,)), ((4, 70), (0,)), ((5, 4), (1,)), ((2, 5, 3), (0, 2))):
             flags = [i in axes for i in range(len(shape))]
@@ -190,7 +190,7 @@ class TestNodes(unittest.TestCase):
                 out = BatchNormTrain(axes)(*symbols, T.constant(1e-4))[0]
                 got = run_node(out, dict(zip(symbols, (x, scale, bias))), "c")[0]
                 np.testing.assert_allclose(got, normalized(x, scale, bias, axes)[0], rtol=1e-5, atol=1e-6)
-                # The slope of a gradient, where the numbers are as large as their factor.
+                # The gradient of channels whose elements are as large as the scale and the inverse deviation.
                 x, mean = np.where(wide, 0, rng.randn(*shape)).astype("float32"), np.zeros_like(scale)
                 np.copyto(x[0], 4e18, where=wide[0])
                 scale, invstd = (np.where(wide, 4e18, rng.rand(*small) + 0.5).astype("float32") for _ in range(2))

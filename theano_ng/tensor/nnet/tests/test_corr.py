@@ -203,7 +203,7 @@ class TestTiles(UsesInstructionSets):
                         np.testing.assert_array_equal(result, expected, err_msg="%s %d" % (parameters, kind))
 
     def test_the_best_instruction_set_is_taken(self):
-        """Unless another one is asked for: float sums have the same bits, which depend on how many are made side by side."""
+        """The default is the best instruction set: sums have its bits, which depend on the number of parallel sums."""
         rng = np.random.RandomState(1)
         for parameters in (
             dict(image=(9, 30), kernel=(3, 3), filters=9, channels=8),
@@ -218,7 +218,10 @@ class TestTiles(UsesInstructionSets):
                 np.testing.assert_array_equal(*results)
 
     def test_lines_of_every_length(self):
-        """Their pixels are put where outputs meet them, with zeros on both sides, whatever part of a register is left at the end."""
+        """Pixels of lines of any length are packed correctly, with zeros on both sides.
+
+        The last register may be partly filled.
+        """
         rng, settings = np.random.RandomState(4), dict(border_mode=((0, 0), (2, 5)), subsample=(1, 2))
         for dtype in ("float32", "float64"):
             functions = []

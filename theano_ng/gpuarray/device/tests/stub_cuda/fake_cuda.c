@@ -119,7 +119,7 @@ struct CUstream_st {
 
 struct CUevent_st {
     CUstream stream; /* the stream in which the event is recorded; NULL after the stream has passed it */
-    int number;      /* number of the last record; earlier records no longer count */
+    int number;      /* number of the last cuEventRecord of this event; earlier ones have no effect */
 };
 
 struct CUgraph_st {
@@ -417,7 +417,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
     (void)flags;
     note("cuStreamWaitEvent");
-    if (event->stream) /* run the other stream up to the event now: the event may be destroyed before this one runs */
+    if (event->stream) /* run the event's stream up to the event now: the event may be destroyed before `stream` runs */
         until(event->stream, event);
     (void)stream;
     return 0;

@@ -128,7 +128,7 @@ typedef struct {
     int64_t repeated_item; /* sum of the item sizes in bytes of the inputs that may be single values */
     int64_t n_steps;
     int64_t alternate;     /* number of an input: if its stride is 0, the program `other` is run; -1: none */
-    int64_t other;         /* address of a program in which such inputs are single values */
+    int64_t other;         /* address of a program in which MAYBE_BROADCAST inputs are single values */
     int64_t steps;         /* offset of the Steps, in words; the members below are offsets of lists: */
     int64_t items;         /* item size of each operand in bytes */
     int64_t repeated;      /* kind of each operand; 0: an array of elements */
@@ -222,8 +222,8 @@ static int has_zero(const char *y, int64_t n, int64_t item)
 }
 
 /* Check the divisors before anything is overwritten, if *zeros is nonzero (divisors.h). Return 1 if a divisor is zero;
- * then *zeros stays 1. Otherwise set *zeros to 0 and return 0. If a program needs no check, *zeros holds the results of
- * earlier calls. */
+ * then *zeros stays 1. Otherwise set *zeros to 0 and return 0. If the program has no divisors to check, *zeros is
+ * already the result of earlier calls, so return 0 and do not change it. */
 static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves, int *zeros)
 {
     const int64_t *words = (const int64_t *)p, *divisors = words + p->divisors;
@@ -266,8 +266,8 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
     }
 }
 
-/* The pointer of the output is the address of the accumulators, and its stride is 0 if there is only one, as in compiled
- * kernels that sum. */
+/* The pointer of the output is the address of the accumulators. The stride of the output is 0 if there is only one
+ * accumulator, as in compiled kernels that sum. */
 #define SUM(NAME, T)                                                                                       \
     static void sum_##NAME(int64_t total, char **ptr, const int64_t *stride)                               \
     {                                                                                                      \
