@@ -28,7 +28,9 @@ INSTALLED = $(VENV)/.installed
 STAMP = $(VENV)/.built
 RUFF = $(VENV)/bin/ruff
 MYPY = $(VENV)/bin/mypy
+CLANG_FORMAT = $(VENV)/bin/clang-format
 PYTHON_FILES = benchmarks $(wildcard bin/*) doc examples setup.py theano_ng
+C_FILES = $(shell find theano_ng -name '*.[ch]')
 comma = ,
 SOURCES = $(shell find theano_ng -name '*.pyx' -o -name '*.px[di]' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 # With --no-build-isolation, pip uses the same Cython, the same NumPy and the same object files (build/) as
@@ -202,20 +204,23 @@ sanitize: $(STAMP)
 		THEANO_FLAGS="base_compiledir=$(abspath $(SANITIZED))/cache,gcc.cxxflags=$(SANITIZERS)" \
 		$(abspath $(VENV))/bin/python -m unittest $(SANITIZED_TESTS)
 
-# Check and format all Python files; see [tool.ruff] and [tool.mypy] in pyproject.toml. These targets install only ruff
-# and mypy, in the versions that pyproject.toml specifies, and do not build the extensions.
+# Check and format all Python and C files; see [tool.ruff] and [tool.mypy] in pyproject.toml, and .clang-format. These
+# targets install only ruff, mypy and clang-format, in the versions that pyproject.toml specifies, and do not build the
+# extensions.
 lint: $(RUFF)
 	$(RUFF) check $(PYTHON_FILES)
 	$(RUFF) format --check $(PYTHON_FILES)
+	$(CLANG_FORMAT) --dry-run --Werror $(C_FILES)
 	$(MYPY)
 
 format: $(RUFF)
 	$(RUFF) check --quiet --select I --fix $(PYTHON_FILES)
 	$(RUFF) format $(PYTHON_FILES)
+	$(CLANG_FORMAT) -i $(C_FILES)
 
 $(RUFF): pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet $(shell sed -nE 's/.*"((ruff|mypy)==[^"]*)".*/\1/p' pyproject.toml)
+	$(VENV)/bin/pip install --quiet $(shell sed -nE 's/.*"((ruff|mypy|clang-format)==[^"]*)".*/\1/p' pyproject.toml)
 	touch $@
 
 # Build the wheel for all Linux systems since 2018; auditwheel checks that the wheel runs on these systems. An archive of
