@@ -8,31 +8,35 @@
 
 static unsigned char fill = 0;
 
-static void *filled_malloc(void *context, size_t size) {
+static void *filled_malloc(void *context, size_t size)
+{
     void *block = malloc(size);
     if (block != NULL)
         memset(block, fill, size);
     return block;
 }
 
-static void *filled_calloc(void *context, size_t count, size_t size) {
+static void *filled_calloc(void *context, size_t count, size_t size)
+{
     return calloc(count, size);
 }
 
-static void *filled_realloc(void *context, void *block, size_t size) {
+static void *filled_realloc(void *context, void *block, size_t size)
+{
     return realloc(block, size);
 }
 
-static void filled_free(void *context, void *block, size_t size) {
+static void filled_free(void *context, void *block, size_t size)
+{
     free(block);
 }
 
 static PyDataMem_Handler handler = {
-    "theano_ng_audit", 1, {NULL, filled_malloc, filled_calloc, filled_realloc, filled_free}
-};
+    "theano_ng_audit", 1, {NULL, filled_malloc, filled_calloc, filled_realloc, filled_free}};
 
 /* install(): use this allocator for arrays that the calling thread creates from now on; return the previous handler. */
-static PyObject *install(PyObject *self, PyObject *arguments) {
+static PyObject *install(PyObject *self, PyObject *arguments)
+{
     PyObject *capsule = PyCapsule_New(&handler, "mem_handler", NULL);
     if (capsule == NULL)
         return NULL;
@@ -42,7 +46,8 @@ static PyObject *install(PyObject *self, PyObject *arguments) {
 }
 
 /* set_fill(byte): set the byte that fills fresh memory. */
-static PyObject *set_fill(PyObject *self, PyObject *arguments) {
+static PyObject *set_fill(PyObject *self, PyObject *arguments)
+{
     int byte;
     if (!PyArg_ParseTuple(arguments, "i", &byte))
         return NULL;
@@ -50,15 +55,14 @@ static PyObject *set_fill(PyObject *self, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-static PyMethodDef methods[] = {
-    {"install", install, METH_NOARGS, "Take the data of arrays from this module."},
-    {"set_fill", set_fill, METH_VARARGS, "The byte that fills fresh memory."},
-    {NULL, NULL, 0, NULL}
-};
+static PyMethodDef methods[] = {{"install", install, METH_NOARGS, "Take the data of arrays from this module."},
+                                {"set_fill", set_fill, METH_VARARGS, "The byte that fills fresh memory."},
+                                {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "<<<<HASH_PLACEHOLDER>>>>", NULL, -1, methods};
 
-PyMODINIT_FUNC PyInit_<<<<HASH_PLACEHOLDER>>>>(void) {
+PyMODINIT_FUNC PyInit_<<<<HASH_PLACEHOLDER>>>>(void)
+{
     import_array();
     return PyModule_Create(&definition);
 }

@@ -51,28 +51,28 @@ typedef struct {
  * its content between calls. The function `scratch` of the NativeEntry returns the size of this memory.
  */
 #define NATIVE_TEXT(...) #__VA_ARGS__
-#define NATIVE_PARAMS(name, ...)         \
-    struct name##_params {               \
-        int64_t __VA_ARGS__;             \
-    };                                   \
+#define NATIVE_PARAMS(name, ...) \
+    struct name##_params {       \
+        int64_t __VA_ARGS__;     \
+    };                           \
     static const char name##_text[] __attribute__((unused)) = NATIVE_TEXT(__VA_ARGS__)
-#define NATIVE_TABLE(name, row, rows, ...)   \
-    struct name##_params {                   \
+#define NATIVE_TABLE(name, row, rows, ...)          \
+    struct name##_params {                          \
         int64_t __VA_OPT__(__VA_ARGS__, ) n_##rows; \
-        struct row##_params rows[];          \
-    };                                       \
+        struct row##_params rows[];                 \
+    };                                              \
     static const char name##_text[] __attribute__((unused)) = NATIVE_TEXT(__VA_OPT__(__VA_ARGS__, ) n_##rows, rows[row])
 
 /* Declares tng_<name>, which reads struct <name>_params, and defines the wrapper that NATIVE_ENTRY(name) refers to. */
-#define NATIVE_READER(name)                                                                                          \
-    static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_params *params);    \
-    static int name##_reader(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)               \
-    {                                                                                                               \
-        return tng_##name(nin, nout, in, out, (const struct name##_params *)params);                                \
+#define NATIVE_READER(name)                                                                                      \
+    static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_params *params); \
+    static int name##_reader(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)            \
+    {                                                                                                            \
+        return tng_##name(nin, nout, in, out, (const struct name##_params *)params);                             \
     }
 
 /* Most functions use this macro. It expands to NATIVE_PARAMS and NATIVE_READER. */
-#define NATIVE_FUNCTION(name, ...)   \
+#define NATIVE_FUNCTION(name, ...)    \
     NATIVE_PARAMS(name, __VA_ARGS__); \
     NATIVE_READER(name)
 
@@ -82,17 +82,18 @@ typedef struct {
 
 /* Defines the extension module `name`. Its attributes are the entries, as capsules, and `params`: a dict from the names
  * of the entries to the texts of their parameters. */
-#define NATIVE_MODULE(name, entries)                                                                              \
-    static struct PyModuleDef native_module_def = {PyModuleDef_HEAD_INIT, #name, NULL, -1, NULL, NULL, NULL, NULL, NULL}; \
-    PyMODINIT_FUNC PyInit_##name(void)                                                                            \
-    {                                                                                                             \
-        import_array();                                                                                           \
-        PyObject *module = PyModule_Create(&native_module_def);                                                   \
-        if (module == NULL || native_add_entries(module, entries) < 0) {                                          \
-            Py_XDECREF(module);                                                                                   \
-            return NULL;                                                                                          \
-        }                                                                                                         \
-        return module;                                                                                            \
+#define NATIVE_MODULE(name, entries)                                           \
+    static struct PyModuleDef native_module_def = {                            \
+        PyModuleDef_HEAD_INIT, #name, NULL, -1, NULL, NULL, NULL, NULL, NULL}; \
+    PyMODINIT_FUNC PyInit_##name(void)                                         \
+    {                                                                          \
+        import_array();                                                        \
+        PyObject *module = PyModule_Create(&native_module_def);                \
+        if (module == NULL || native_add_entries(module, entries) < 0) {       \
+            Py_XDECREF(module);                                                \
+            return NULL;                                                       \
+        }                                                                      \
+        return module;                                                         \
     }
 
 static inline int native_add_entries(PyObject *module, const NativeEntry *entry)
@@ -119,7 +120,8 @@ static inline const NativeEntry *native_entry(const char *module_name, const cha
 {
     PyObject *module = PyImport_ImportModule(module_name);
     PyObject *capsule = module == NULL ? NULL : PyObject_GetAttrString(module, name);
-    const NativeEntry *entry = capsule == NULL ? NULL : (const NativeEntry *)PyCapsule_GetPointer(capsule, NATIVE_CAPSULE);
+    const NativeEntry *entry =
+        capsule == NULL ? NULL : (const NativeEntry *)PyCapsule_GetPointer(capsule, NATIVE_CAPSULE);
     Py_XDECREF(capsule);
     Py_XDECREF(module);
     return entry;
@@ -211,7 +213,8 @@ static inline void native_set(PyObject **out, PyObject *value)
 /* Reads a 0-d integer array, a NumPy integer scalar or a Python integer. Returns 0, or -1 with an exception set. */
 static inline int native_as_int64(PyObject *value, int64_t *result)
 {
-    if (PyArray_Check(value) && PyArray_NDIM((PyArrayObject *)value) == 0 && PyArray_ISBEHAVED_RO((PyArrayObject *)value)) {
+    if (PyArray_Check(value) && PyArray_NDIM((PyArrayObject *)value) == 0
+        && PyArray_ISBEHAVED_RO((PyArrayObject *)value)) {
         const void *data = PyArray_DATA((PyArrayObject *)value);
         switch (PyArray_TYPE((PyArrayObject *)value)) {
         case NPY_INT64: *result = *(const npy_int64 *)data; return 0;

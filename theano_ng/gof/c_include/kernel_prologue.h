@@ -38,8 +38,12 @@ typedef float npy_float32;
 typedef double npy_double;
 typedef double npy_float64;
 #ifdef __cplusplus
-typedef struct { npy_float32 real, imag; } npy_complex64;
-typedef struct { npy_float64 real, imag; } npy_complex128;
+typedef struct {
+    npy_float32 real, imag;
+} npy_complex64;
+typedef struct {
+    npy_float64 real, imag;
+} npy_complex128;
 #else
 typedef float _Complex npy_complex64;
 typedef double _Complex npy_complex128;
@@ -80,8 +84,8 @@ typedef double _Complex npy_complex128;
 #else
 typedef float _Complex theano_complex64;
 typedef double _Complex theano_complex128;
-#define TNG_RE(z) (__real__ (z))
-#define TNG_IM(z) (__imag__ (z))
+#define TNG_RE(z) (__real__(z))
+#define TNG_IM(z) (__imag__(z))
 #endif
 
 /* TNG_INTEGER(x) has the value of x, an integer that was converted from a float. Without the macro, gcc would replace
@@ -94,7 +98,12 @@ typedef double _Complex theano_complex128;
 #endif
 #ifndef TNG_INTEGER
 #if defined __GNUC__ && !defined __clang__
-#define TNG_INTEGER(x) __extension__ ({ __typeof__(x) tng_integer = (x); __asm__("" : "+r"(tng_integer)); tng_integer; })
+#define TNG_INTEGER(x)                   \
+    __extension__({                      \
+        __typeof__(x) tng_integer = (x); \
+        __asm__("" : "+r"(tng_integer)); \
+        tng_integer;                     \
+    })
 #else
 #define TNG_INTEGER(x) (x)
 #endif
@@ -203,20 +212,55 @@ extern "C" {
 #define TNG_NOTHROW __attribute__((nothrow))
 #endif
 
-#define TNG_MATH1(name)                                              \
-    extern double name(double) TNG_NOTHROW __attribute__((const));   \
+#define TNG_MATH1(name)                                            \
+    extern double name(double) TNG_NOTHROW __attribute__((const)); \
     extern float name##f(float) TNG_NOTHROW __attribute__((const));
-#define TNG_MATH2(name)                                                      \
-    extern double name(double, double) TNG_NOTHROW __attribute__((const));   \
+#define TNG_MATH2(name)                                                    \
+    extern double name(double, double) TNG_NOTHROW __attribute__((const)); \
     extern float name##f(float, float) TNG_NOTHROW __attribute__((const));
-TNG_MATH1(exp) TNG_MATH1(exp2) TNG_MATH1(expm1) TNG_MATH1(log) TNG_MATH1(log2) TNG_MATH1(log10) TNG_MATH1(log1p) TNG_MATH1(logb)
-TNG_MATH1(sin) TNG_MATH1(cos) TNG_MATH1(tan) TNG_MATH1(asin) TNG_MATH1(acos) TNG_MATH1(atan)
-TNG_MATH1(sinh) TNG_MATH1(cosh) TNG_MATH1(tanh) TNG_MATH1(asinh) TNG_MATH1(acosh) TNG_MATH1(atanh)
-TNG_MATH1(sqrt) TNG_MATH1(cbrt) TNG_MATH1(fabs) TNG_MATH1(floor) TNG_MATH1(ceil) TNG_MATH1(trunc) TNG_MATH1(round)
-TNG_MATH1(rint) TNG_MATH1(nearbyint) TNG_MATH1(erf) TNG_MATH1(erfc) TNG_MATH1(tgamma)
-TNG_MATH2(pow) TNG_MATH2(atan2) TNG_MATH2(fmod) TNG_MATH2(remainder) TNG_MATH2(hypot) TNG_MATH2(fmin) TNG_MATH2(fmax)
-TNG_MATH2(fdim) TNG_MATH2(copysign) TNG_MATH2(nextafter)
-extern double lgamma(double) TNG_NOTHROW;    /* writes signgam: not const */
+TNG_MATH1(exp)
+TNG_MATH1(exp2)
+TNG_MATH1(expm1)
+TNG_MATH1(log)
+TNG_MATH1(log2)
+TNG_MATH1(log10)
+TNG_MATH1(log1p)
+TNG_MATH1(logb)
+TNG_MATH1(sin)
+TNG_MATH1(cos)
+TNG_MATH1(tan)
+TNG_MATH1(asin)
+TNG_MATH1(acos)
+TNG_MATH1(atan)
+TNG_MATH1(sinh)
+TNG_MATH1(cosh)
+TNG_MATH1(tanh)
+TNG_MATH1(asinh)
+TNG_MATH1(acosh)
+TNG_MATH1(atanh)
+TNG_MATH1(sqrt)
+TNG_MATH1(cbrt)
+TNG_MATH1(fabs)
+TNG_MATH1(floor)
+TNG_MATH1(ceil)
+TNG_MATH1(trunc)
+TNG_MATH1(round)
+TNG_MATH1(rint)
+TNG_MATH1(nearbyint)
+TNG_MATH1(erf)
+TNG_MATH1(erfc)
+TNG_MATH1(tgamma)
+TNG_MATH2(pow)
+TNG_MATH2(atan2)
+TNG_MATH2(fmod)
+TNG_MATH2(remainder)
+TNG_MATH2(hypot)
+TNG_MATH2(fmin)
+TNG_MATH2(fmax)
+TNG_MATH2(fdim)
+TNG_MATH2(copysign)
+TNG_MATH2(nextafter)
+extern double lgamma(double) TNG_NOTHROW; /* writes signgam: not const */
 extern float lgammaf(float) TNG_NOTHROW;
 extern double fma(double, double, double) TNG_NOTHROW __attribute__((const));
 extern float fmaf(float, float, float) TNG_NOTHROW __attribute__((const));
@@ -244,12 +288,24 @@ extern void *memset(void *, int, size_t) TNG_NOTHROW;
 extern int memcmp(const void *, const void *, size_t) TNG_NOTHROW;
 extern int printf(const char *, ...);
 
-#define TNG_COMPLEX1(name)                                  \
+#define TNG_COMPLEX1(name)                                    \
     extern double _Complex name(double _Complex) TNG_NOTHROW; \
     extern float _Complex name##f(float _Complex) TNG_NOTHROW;
-TNG_COMPLEX1(cexp) TNG_COMPLEX1(clog) TNG_COMPLEX1(csqrt) TNG_COMPLEX1(csin) TNG_COMPLEX1(ccos) TNG_COMPLEX1(ctan)
-TNG_COMPLEX1(casin) TNG_COMPLEX1(cacos) TNG_COMPLEX1(catan) TNG_COMPLEX1(csinh) TNG_COMPLEX1(ccosh) TNG_COMPLEX1(ctanh)
-TNG_COMPLEX1(casinh) TNG_COMPLEX1(cacosh) TNG_COMPLEX1(catanh)
+TNG_COMPLEX1(cexp)
+TNG_COMPLEX1(clog)
+TNG_COMPLEX1(csqrt)
+TNG_COMPLEX1(csin)
+TNG_COMPLEX1(ccos)
+TNG_COMPLEX1(ctan)
+TNG_COMPLEX1(casin)
+TNG_COMPLEX1(cacos)
+TNG_COMPLEX1(catan)
+TNG_COMPLEX1(csinh)
+TNG_COMPLEX1(ccosh)
+TNG_COMPLEX1(ctanh)
+TNG_COMPLEX1(casinh)
+TNG_COMPLEX1(cacosh)
+TNG_COMPLEX1(catanh)
 extern double _Complex cpow(double _Complex, double _Complex) TNG_NOTHROW;
 extern float _Complex cpowf(float _Complex, float _Complex) TNG_NOTHROW;
 extern double cabs(double _Complex) TNG_NOTHROW;

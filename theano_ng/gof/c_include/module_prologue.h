@@ -20,7 +20,15 @@
 /* In C++, NumPy 2 declares complex numbers as ``double _Val[2];``, while NumPy 1 declared ``double real, imag;``. With
  * this macro, the structs have both, in the same memory. The macro is expanded between the type of the parts and
  * ``[2];``. */
-#define _Val typedef npy_part; union { struct { npy_part real, imag; }; npy_part _Val[2]; }; typedef npy_part npy_parts
+#define _Val                     \
+    typedef npy_part;            \
+    union {                      \
+        struct {                 \
+            npy_part real, imag; \
+        };                       \
+        npy_part _Val[2];        \
+    };                           \
+    typedef npy_part npy_parts
 #include <numpy/npy_common.h>
 #undef _Val
 #include <numpy/arrayobject.h>

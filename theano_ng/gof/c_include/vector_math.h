@@ -13,17 +13,41 @@
 #define TNG_VECTOR_MATH_H
 
 /* The name of each function, and the argument for unused lanes. For this argument, the function takes no slow path. */
-#define TNG_VECTOR_FUNCTIONS(ONE, TWO)                                                                                              \
-    ONE(exp, 0.5) ONE(log, 0.5) ONE(sin, 0.5) ONE(cos, 0.5) ONE(tan, 0.5) ONE(asin, 0.5) ONE(acos, 0.5) ONE(atan, 0.5)              \
-    ONE(sinh, 0.5) ONE(cosh, 0.5) ONE(tanh, 0.5) ONE(asinh, 0.5) ONE(acosh, 1.5) ONE(atanh, 0.5) ONE(exp2, 0.5) ONE(expm1, 0.5)     \
-    ONE(log2, 0.5) ONE(log10, 0.5) ONE(log1p, 0.5) ONE(cbrt, 0.5) ONE(erf, 0.5) ONE(erfc, 0.5) TWO(pow, 0.5) TWO(atan2, 0.5)        \
+#define TNG_VECTOR_FUNCTIONS(ONE, TWO) \
+    ONE(exp, 0.5)                      \
+    ONE(log, 0.5)                      \
+    ONE(sin, 0.5)                      \
+    ONE(cos, 0.5)                      \
+    ONE(tan, 0.5)                      \
+    ONE(asin, 0.5)                     \
+    ONE(acos, 0.5)                     \
+    ONE(atan, 0.5)                     \
+    ONE(sinh, 0.5)                     \
+    ONE(cosh, 0.5)                     \
+    ONE(tanh, 0.5)                     \
+    ONE(asinh, 0.5)                    \
+    ONE(acosh, 1.5)                    \
+    ONE(atanh, 0.5)                    \
+    ONE(exp2, 0.5)                     \
+    ONE(expm1, 0.5)                    \
+    ONE(log2, 0.5)                     \
+    ONE(log10, 0.5)                    \
+    ONE(log1p, 0.5)                    \
+    ONE(cbrt, 0.5)                     \
+    ONE(erf, 0.5)                      \
+    ONE(erfc, 0.5)                     \
+    TWO(pow, 0.5)                      \
+    TWO(atan2, 0.5)                    \
     TWO(hypot, 0.5)
 
 #ifndef TNG_VECTOR_LIST_ONLY
 #define TNG_VECTORIZED TNG_NOTHROW __attribute__((const, simd("notinbranch")))
-#define TNG_DECLARE_ONE(name, fill) extern double tng_##name(double) TNG_VECTORIZED; extern float tng_##name##f(float) TNG_VECTORIZED;
-#define TNG_DECLARE_TWO(name, fill)                                                                                                 \
-    extern double tng_##name(double, double) TNG_VECTORIZED; extern float tng_##name##f(float, float) TNG_VECTORIZED;
+#define TNG_DECLARE_ONE(name, fill)                  \
+    extern double tng_##name(double) TNG_VECTORIZED; \
+    extern float tng_##name##f(float) TNG_VECTORIZED;
+#define TNG_DECLARE_TWO(name, fill)                          \
+    extern double tng_##name(double, double) TNG_VECTORIZED; \
+    extern float tng_##name##f(float, float) TNG_VECTORIZED;
 TNG_VECTOR_FUNCTIONS(TNG_DECLARE_ONE, TNG_DECLARE_TWO)
 
 #define exp(x) tng_exp(x)

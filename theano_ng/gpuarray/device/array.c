@@ -42,7 +42,8 @@ void GpuArray_fix_flags(GpuArray *a)
     for (unsigned i = 0; i < a->nd; ++i)
         aligned &= a->dimensions[i] < 2 || a->strides[i] % (ssize_t)(size ? size : 1) == 0;
     a->flags &= GA_WRITEABLE;
-    a->flags |= (aligned ? GA_ALIGNED : 0) | (GpuArray_is_c_contiguous(a) ? GA_C_CONTIGUOUS : 0) | (GpuArray_is_f_contiguous(a) ? GA_F_CONTIGUOUS : 0);
+    a->flags |= (aligned ? GA_ALIGNED : 0) | (GpuArray_is_c_contiguous(a) ? GA_C_CONTIGUOUS : 0)
+                | (GpuArray_is_f_contiguous(a) ? GA_F_CONTIGUOUS : 0);
 }
 
 /* Allocate the lengths and strides in one block of memory; the lengths come first. */
@@ -125,7 +126,8 @@ int GpuArray_zeros(GpuArray *a, gpucontext *ctx, int typecode, unsigned nd, cons
     return code;
 }
 
-int GpuArray_fromdata(GpuArray *a, gpudata *data, size_t offset, int typecode, unsigned nd, const size_t *dims, const ssize_t *strides, int writeable)
+int GpuArray_fromdata(GpuArray *a, gpudata *data, size_t offset, int typecode, unsigned nd, const size_t *dims,
+                      const ssize_t *strides, int writeable)
 {
     size_t item = gpuarray_get_elsize(typecode);
     ssize_t low = 0, high = 0;
@@ -144,7 +146,8 @@ int GpuArray_fromdata(GpuArray *a, gpudata *data, size_t offset, int typecode, u
             return context_failed(data->context, GA_XLARGE_ERROR, "the size of the array in bytes overflows");
     }
     if (empty ? offset > data->size : (ssize_t)offset + low < 0 || offset + (size_t)high + item > data->size)
-        return context_failed(data->context, GA_VALUE_ERROR, "the array needs bytes %zd to %zu, but the memory has %zu bytes", (ssize_t)offset + low,
+        return context_failed(data->context, GA_VALUE_ERROR,
+                              "the array needs bytes %zd to %zu, but the memory has %zu bytes", (ssize_t)offset + low,
                               offset + (size_t)high + item, data->size);
     if (array_axes(a, nd) != GA_NO_ERROR)
         return context_failed(data->context, GA_MEMORY_ERROR, "out of memory");
@@ -165,7 +168,8 @@ int GpuArray_fromdata(GpuArray *a, gpudata *data, size_t offset, int typecode, u
 
 int GpuArray_view(GpuArray *v, const GpuArray *a)
 {
-    return GpuArray_fromdata(v, a->data, a->offset, a->typecode, a->nd, a->dimensions, a->strides, a->flags & GA_WRITEABLE);
+    return GpuArray_fromdata(v, a->data, a->offset, a->typecode, a->nd, a->dimensions, a->strides,
+                             a->flags & GA_WRITEABLE);
 }
 
 int GpuArray_index(GpuArray *r, const GpuArray *a, const ssize_t *starts, const ssize_t *stops, const ssize_t *steps)
@@ -178,7 +182,9 @@ int GpuArray_index(GpuArray *r, const GpuArray *a, const ssize_t *starts, const 
         ssize_t length = (ssize_t)a->dimensions[i], count = 0;
         if (steps[i] == 0) {
             if (starts[i] < 0 || starts[i] >= length)
-                return context_failed(a->data->context, GA_VALUE_ERROR, "index %zd is out of bounds for axis %u, which has %zd elements", starts[i], i, length);
+                return context_failed(a->data->context, GA_VALUE_ERROR,
+                                      "index %zd is out of bounds for axis %u, which has %zd elements", starts[i], i,
+                                      length);
             offset += starts[i] * a->strides[i];
             continue;
         }
@@ -186,8 +192,11 @@ int GpuArray_index(GpuArray *r, const GpuArray *a, const ssize_t *starts, const 
             count = (stops[i] - starts[i] - 1) / steps[i] + 1;
         else if (steps[i] < 0 && stops[i] < starts[i])
             count = (starts[i] - stops[i] - 1) / -steps[i] + 1;
-        if (count > 0 && (starts[i] < 0 || starts[i] >= length || starts[i] + (count - 1) * steps[i] < 0 || starts[i] + (count - 1) * steps[i] >= length))
-            return context_failed(a->data->context, GA_VALUE_ERROR, "slice %zd:%zd:%zd is out of bounds for axis %u, which has %zd elements", starts[i],
+        if (count > 0
+            && (starts[i] < 0 || starts[i] >= length || starts[i] + (count - 1) * steps[i] < 0
+                || starts[i] + (count - 1) * steps[i] >= length))
+            return context_failed(a->data->context, GA_VALUE_ERROR,
+                                  "slice %zd:%zd:%zd is out of bounds for axis %u, which has %zd elements", starts[i],
                                   stops[i], steps[i], i, length);
         if (count > 0)
             offset += starts[i] * a->strides[i];
@@ -209,7 +218,8 @@ int GpuArray_transpose(GpuArray *r, const GpuArray *a, const unsigned *axes)
     for (unsigned i = 0; i < a->nd; ++i) {
         unsigned axis = axes == NULL ? a->nd - 1 - i : axes[i];
         if (axis >= a->nd || seen >> axis & 1)
-            return context_failed(a->data->context, GA_VALUE_ERROR, "the axes of a transposition must be a permutation of 0 to %d", (int)a->nd - 1);
+            return context_failed(a->data->context, GA_VALUE_ERROR,
+                                  "the axes of a transposition must be a permutation of 0 to %d", (int)a->nd - 1);
         seen |= (uint32_t)1 << axis;
         dims[i] = a->dimensions[axis];
         strides[i] = a->strides[axis];
@@ -262,11 +272,13 @@ int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *
     size_t size = 1;
     memset(r, 0, sizeof *r);
     if (nd > GA_MAX_DIMS)
-        return context_failed(a->data->context, GA_VALUE_ERROR, "an array has at most %d axes, not %u", GA_MAX_DIMS, nd);
+        return context_failed(a->data->context, GA_VALUE_ERROR, "an array has at most %d axes, not %u", GA_MAX_DIMS,
+                              nd);
     for (unsigned i = 0; i < nd; ++i)
         size *= dims[i];
     if (size != elements(a))
-        return context_failed(a->data->context, GA_VALUE_ERROR, "an array of %zu elements cannot be reshaped to %zu elements", elements(a), size);
+        return context_failed(a->data->context, GA_VALUE_ERROR,
+                              "an array of %zu elements cannot be reshaped to %zu elements", elements(a), size);
     if (order == GA_F_ORDER) {
         /* Reshape the reversed axes in C order. */
         GpuArray flipped, result;
@@ -292,7 +304,8 @@ int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *
     else if (!reshaped_strides(a, nd, dims, strides)) {
         GpuArray copy;
         if (nocopy)
-            return context_failed(a->data->context, GA_COPY_ERROR, "the array is not contiguous: reshaping needs a copy");
+            return context_failed(a->data->context, GA_COPY_ERROR,
+                                  "the array is not contiguous: reshaping needs a copy");
         int code = GpuArray_copy(&copy, a, GA_C_ORDER);
         if (code != GA_NO_ERROR)
             return code;
@@ -336,8 +349,10 @@ static const char *type_name(int typecode)
     case GA_USHORT: return "ga_ushort";
     case GA_INT: return "ga_int";
     case GA_UINT: return "ga_uint";
-    case GA_LONG: case GA_LONGLONG: return "ga_long";
-    case GA_ULONG: case GA_ULONGLONG: return "ga_ulong";
+    case GA_LONG:
+    case GA_LONGLONG: return "ga_long";
+    case GA_ULONG:
+    case GA_ULONGLONG: return "ga_ulong";
     case GA_FLOAT: return "ga_float";
     case GA_DOUBLE: return "ga_double";
     case GA_HALF: return "ga_half";
@@ -374,8 +389,10 @@ static void write_element(char *text, size_t size, int to, int from)
     if (is_complex(to)) {
         const char *real = type_name(to == GA_CFLOAT ? GA_FLOAT : GA_DOUBLE);
         if (is_complex(from))
-            snprintf(text, size, "((GLOBAL_MEM %s *)t)[0] = ((GLOBAL_MEM const %s *)f)[0]; ((GLOBAL_MEM %s *)t)[1] = ((GLOBAL_MEM const %s *)f)[1];", real,
-                     part, real, part);
+            snprintf(text, size,
+                     "((GLOBAL_MEM %s *)t)[0] = ((GLOBAL_MEM const %s *)f)[0]; ((GLOBAL_MEM %s *)t)[1] = ((GLOBAL_MEM "
+                     "const %s *)f)[1];",
+                     real, part, real, part);
         else
             snprintf(text, size, "((GLOBAL_MEM %s *)t)[0] = %s; ((GLOBAL_MEM %s *)t)[1] = 0;", real, value, real);
     }
@@ -408,17 +425,22 @@ static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel 
         free(text);
         return context_failed(ctx, GA_MEMORY_ERROR, "out of memory");
     }
-    end += sprintf(end, "KERNEL void copy_elements(GLOBAL_MEM char *to, ga_size to_offset, GLOBAL_MEM char *from, ga_size from_offset, ga_size n");
+    end += sprintf(end, "KERNEL void copy_elements(GLOBAL_MEM char *to, ga_size to_offset, GLOBAL_MEM char *from, "
+                        "ga_size from_offset, ga_size n");
     for (unsigned i = 0; i < nd; ++i) {
         end += sprintf(end, ",\n    ga_size d%u, ga_ssize t%u, ga_ssize f%u", i, i, i);
         types[5 + 3 * i] = GA_SIZE;
         types[6 + 3 * i] = types[7 + 3 * i] = GA_SSIZE;
     }
-    end += sprintf(end, ")\n{\n    for (ga_size i = GID_0 * LDIM_0 + LID_0; i < n; i += LDIM_0 * GDIM_0) {\n        ga_size rest = i, k;\n"
-                        "        GLOBAL_MEM char *t = to + to_offset;\n        GLOBAL_MEM const char *f = from + from_offset;\n");
+    end += sprintf(
+        end, ")\n{\n    for (ga_size i = GID_0 * LDIM_0 + LID_0; i < n; i += LDIM_0 * GDIM_0) {\n        ga_size rest "
+             "= i, k;\n"
+             "        GLOBAL_MEM char *t = to + to_offset;\n        GLOBAL_MEM const char *f = from + from_offset;\n");
     for (unsigned i = nd; i-- > 0;)
-        end += i > 0 ? sprintf(end, "        k = ga_split(&rest, d%u); t += (ga_ssize)k * t%u; f += (ga_ssize)k * f%u;\n", i, i, i)
-                     : sprintf(end, "        k = rest; t += (ga_ssize)k * t0; f += (ga_ssize)k * f0;\n");
+        end += i > 0
+                   ? sprintf(end, "        k = ga_split(&rest, d%u); t += (ga_ssize)k * t%u; f += (ga_ssize)k * f%u;\n",
+                             i, i, i)
+                   : sprintf(end, "        k = rest; t += (ga_ssize)k * t0; f += (ga_ssize)k * f0;\n");
     write_element(element, sizeof element, to, from);
     sprintf(end, "        %s\n    }\n}\n", element);
     int doubles = to == GA_DOUBLE || from == GA_DOUBLE || to == GA_CDOUBLE || from == GA_CDOUBLE;
@@ -521,15 +543,18 @@ int GpuArray_setarray(GpuArray *a, const GpuArray *v)
     if (!GpuArray_ISWRITEABLE(a))
         return context_failed(ctx, GA_READONLY_ERROR, "the array is read-only");
     if (v->data->context != ctx)
-        return context_failed(ctx, GA_INVALID_ERROR, "the arrays belong to different contexts, %s and %s", ctx->name, v->data->context->name);
+        return context_failed(ctx, GA_INVALID_ERROR, "the arrays belong to different contexts, %s and %s", ctx->name,
+                              v->data->context->name);
     if (!GpuArray_ISALIGNED(a) || !GpuArray_ISALIGNED(v))
-        return context_failed(ctx, GA_UNALIGNED_ERROR, "kernels cannot convert or copy an array whose elements are not aligned");
+        return context_failed(ctx, GA_UNALIGNED_ERROR,
+                              "kernels cannot convert or copy an array whose elements are not aligned");
     if (is_complex(v->typecode) && !is_complex(a->typecode))
         return context_failed(ctx, GA_VALUE_ERROR, "complex numbers cannot be put into an array of reals");
     for (unsigned i = 0; i < v->nd; ++i) {
         unsigned axis = a->nd - v->nd + i;
         if (v->dimensions[i] != 1 && (v->nd > a->nd + i || v->dimensions[i] != a->dimensions[axis]))
-            return context_failed(ctx, GA_VALUE_ERROR, "the shapes do not match: axis %u of the value has %zu elements", i, v->dimensions[i]);
+            return context_failed(ctx, GA_VALUE_ERROR, "the shapes do not match: axis %u of the value has %zu elements",
+                                  i, v->dimensions[i]);
     }
     for (unsigned axis = 0; axis < a->nd; ++axis) {
         int i = (int)axis - (int)a->nd + (int)v->nd;
@@ -575,7 +600,8 @@ static int whole(const GpuArray *a, size_t size)
     if (!GpuArray_ISONESEGMENT(a))
         return context_failed(ctx, GA_UNSUPPORTED_ERROR, "the array is not contiguous");
     if (size != elements(a) * GpuArray_ITEMSIZE(a))
-        return context_failed(ctx, GA_VALUE_ERROR, "got %zu bytes for an array of %zu bytes", size, elements(a) * GpuArray_ITEMSIZE(a));
+        return context_failed(ctx, GA_VALUE_ERROR, "got %zu bytes for an array of %zu bytes", size,
+                              elements(a) * GpuArray_ITEMSIZE(a));
     return GA_NO_ERROR;
 }
 

@@ -85,7 +85,8 @@ __device__ static inline ga_half ga_double2half(ga_double x)
  * quotient, the index over the other axes. If both fit in 32 bits, divide in 32 bits, which is three times as fast. */
 __device__ static inline ga_size ga_split(ga_size *rest, ga_size by)
 {
-    const ga_size whole = *rest, quotient = (whole | by) >> 32 == 0 ? (ga_size)((ga_uint)whole / (ga_uint)by) : whole / by;
+    const ga_size whole = *rest,
+                  quotient = (whole | by) >> 32 == 0 ? (ga_size)((ga_uint)whole / (ga_uint)by) : whole / by;
     *rest = quotient;
     return whole - quotient * by;
 }
@@ -108,7 +109,8 @@ __device__ static inline ga_double ga_atomic_add(ga_double *p, ga_double x)
     ga_ulong seen = *(volatile ga_ulong *)p, before;
     do {
         before = seen;
-        seen = atomicCAS((ga_ulong *)p, before, (ga_ulong)__double_as_longlong(x + __longlong_as_double((ga_long)before)));
+        seen =
+            atomicCAS((ga_ulong *)p, before, (ga_ulong)__double_as_longlong(x + __longlong_as_double((ga_long)before)));
     } while (seen != before);
     return __longlong_as_double((ga_long)before);
 #endif

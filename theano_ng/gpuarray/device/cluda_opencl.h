@@ -84,7 +84,8 @@ static inline ga_half ga_double2half(ga_double x)
  * quotient, the index over the other axes. If both fit in 32 bits, divide in 32 bits, which is three times as fast. */
 static inline ga_size ga_split(ga_size *rest, ga_size by)
 {
-    const ga_size whole = *rest, quotient = (whole | by) >> 32 == 0 ? (ga_size)((ga_uint)whole / (ga_uint)by) : whole / by;
+    const ga_size whole = *rest,
+                  quotient = (whole | by) >> 32 == 0 ? (ga_size)((ga_uint)whole / (ga_uint)by) : whole / by;
     *rest = quotient;
     return whole - quotient * by;
 }
@@ -95,44 +96,44 @@ static inline ga_size ga_split(ga_size *rest, ga_size by)
 /* OpenCL has no atomic additions for these types. Instead, repeat a compare-and-swap until no other thread has written
  * the word between the read and the swap. The first read is atomic, too: a plain read, while other threads write, is a
  * data race. `letter` is g or l, and `memory` is its address space. */
-#define GA_ATOMIC_FLOAT(letter, memory)                                                                        \
-    static inline ga_float atom_add_f##letter(volatile memory ga_float *p, ga_float x)                         \
-    {                                                                                                          \
-        ga_uint seen = atomic_cmpxchg((volatile memory ga_uint *)p, 0u, 0u), before;                           \
-        do {                                                                                                   \
-            before = seen;                                                                                     \
-            seen = atomic_cmpxchg((volatile memory ga_uint *)p, before, as_uint(as_float(before) + x));        \
-        } while (seen != before);                                                                              \
-        return as_float(before);                                                                               \
+#define GA_ATOMIC_FLOAT(letter, memory)                                                                 \
+    static inline ga_float atom_add_f##letter(volatile memory ga_float *p, ga_float x)                  \
+    {                                                                                                   \
+        ga_uint seen = atomic_cmpxchg((volatile memory ga_uint *)p, 0u, 0u), before;                    \
+        do {                                                                                            \
+            before = seen;                                                                              \
+            seen = atomic_cmpxchg((volatile memory ga_uint *)p, before, as_uint(as_float(before) + x)); \
+        } while (seen != before);                                                                       \
+        return as_float(before);                                                                        \
     }
-#define GA_ATOMIC_DOUBLE(letter, memory)                                                                       \
-    static inline ga_double atom_add_d##letter(volatile memory ga_double *p, ga_double x)                      \
-    {                                                                                                          \
-        ga_ulong seen = atom_cmpxchg((volatile memory ga_ulong *)p, (ga_ulong)0, (ga_ulong)0), before;         \
-        do {                                                                                                   \
-            before = seen;                                                                                     \
-            seen = atom_cmpxchg((volatile memory ga_ulong *)p, before, as_ulong(as_double(before) + x));       \
-        } while (seen != before);                                                                              \
-        return as_double(before);                                                                              \
-    }                                                                                                          \
-    static inline ga_double atom_xchg_d##letter(volatile memory ga_double *p, ga_double x)                     \
-    {                                                                                                          \
-        return as_double(atom_xchg((volatile memory ga_ulong *)p, as_ulong(x)));                               \
+#define GA_ATOMIC_DOUBLE(letter, memory)                                                                 \
+    static inline ga_double atom_add_d##letter(volatile memory ga_double *p, ga_double x)                \
+    {                                                                                                    \
+        ga_ulong seen = atom_cmpxchg((volatile memory ga_ulong *)p, (ga_ulong)0, (ga_ulong)0), before;   \
+        do {                                                                                             \
+            before = seen;                                                                               \
+            seen = atom_cmpxchg((volatile memory ga_ulong *)p, before, as_ulong(as_double(before) + x)); \
+        } while (seen != before);                                                                        \
+        return as_double(before);                                                                        \
+    }                                                                                                    \
+    static inline ga_double atom_xchg_d##letter(volatile memory ga_double *p, ga_double x)               \
+    {                                                                                                    \
+        return as_double(atom_xchg((volatile memory ga_ulong *)p, as_ulong(x)));                         \
     }
 /* Replace the half at p by `value`, an expression that may use `old`. */
-#define GA_ATOMIC_HALF(name, letter, memory, value)                                                            \
-    static inline ga_half name##letter(volatile memory ga_half *p, ga_half x)                                  \
-    {                                                                                                          \
-        ga_uint shift = (ga_uint)((ga_size)p & 2) * 8, seen, before;                                           \
-        volatile memory ga_uint *word = (volatile memory ga_uint *)((ga_size)p & ~(ga_size)3);                 \
-        ga_half old;                                                                                           \
-        seen = atomic_cmpxchg(word, 0u, 0u);                                                                   \
-        do {                                                                                                   \
-            before = seen;                                                                                     \
-            old.data = (ga_ushort)(before >> shift);                                                           \
+#define GA_ATOMIC_HALF(name, letter, memory, value)                                                               \
+    static inline ga_half name##letter(volatile memory ga_half *p, ga_half x)                                     \
+    {                                                                                                             \
+        ga_uint shift = (ga_uint)((ga_size)p & 2) * 8, seen, before;                                              \
+        volatile memory ga_uint *word = (volatile memory ga_uint *)((ga_size)p & ~(ga_size)3);                    \
+        ga_half old;                                                                                              \
+        seen = atomic_cmpxchg(word, 0u, 0u);                                                                      \
+        do {                                                                                                      \
+            before = seen;                                                                                        \
+            old.data = (ga_ushort)(before >> shift);                                                              \
             seen = atomic_cmpxchg(word, before, (before & ~(0xffffu << shift)) | (ga_uint)(value).data << shift); \
-        } while (seen != before);                                                                              \
-        return old;                                                                                            \
+        } while (seen != before);                                                                                 \
+        return old;                                                                                               \
     }
 
 GA_ATOMIC_FLOAT(g, __global)

@@ -13,13 +13,19 @@ static const device_table *const tables[] = {&device_cuda, &device_opencl, &devi
 
 /* ---- library paths and dialects that Python has set ---- */
 
-static struct { const char *which; char *text; } found[] = {{"cuda", NULL}, {"nvrtc", NULL}, {"opencl", NULL}};
-static struct { const char *which; char *text; } dialects[] = {{"cuda", NULL}, {"opencl", NULL}};
+static struct {
+    const char *which;
+    char *text;
+} found[] = {{"cuda", NULL}, {"nvrtc", NULL}, {"opencl", NULL}};
+static struct {
+    const char *which;
+    char *text;
+} dialects[] = {{"cuda", NULL}, {"opencl", NULL}};
 
-#define LOOKUP(rows, name, result)                                    \
-    for (size_t i_ = 0; i_ < sizeof rows / sizeof *rows; ++i_)        \
-        if (strcmp(rows[i_].which, name) == 0)                        \
-            result = &rows[i_].text
+#define LOOKUP(rows, name, result)                             \
+    for (size_t i_ = 0; i_ < sizeof rows / sizeof *rows; ++i_) \
+        if (strcmp(rows[i_].which, name) == 0)                 \
+    result = &rows[i_].text
 
 static int set_text(char **slot, const char *text)
 {
@@ -105,7 +111,8 @@ int context_usable(gpucontext *ctx)
 {
     if (__builtin_expect(of_a_parent(ctx), 0))
         return context_failed(ctx, GA_INVALID_ERROR,
-                              "the device %s was opened before this process was forked, and drivers cannot be used after a fork; start worker processes by"
+                              "the device %s was opened before this process was forked, and drivers cannot be used "
+                              "after a fork; start worker processes by"
                               " 'spawn' or 'forkserver', or before the device is used",
                               ctx->name);
     if (__builtin_expect(ctx->device == NULL, 0))
@@ -113,11 +120,11 @@ int context_usable(gpucontext *ctx)
     return GA_NO_ERROR;
 }
 
-#define USABLE(ctx)                           \
-    do {                                      \
-        int usable_ = context_usable(ctx);    \
-        if (usable_ != GA_NO_ERROR)           \
-            return usable_;                   \
+#define USABLE(ctx)                        \
+    do {                                   \
+        int usable_ = context_usable(ctx); \
+        if (usable_ != GA_NO_ERROR)        \
+            return usable_;                \
     } while (0)
 
 static const char *sentence(int code)
@@ -146,7 +153,8 @@ static const char *sentence(int code)
 
 const char *gpucontext_error(gpucontext *ctx, int code)
 {
-    return ctx != NULL && code != GA_NO_ERROR && ctx->code == code && ctx->error[0] != '\0' ? ctx->error : sentence(code);
+    return ctx != NULL && code != GA_NO_ERROR && ctx->code == code && ctx->error[0] != '\0' ? ctx->error
+                                                                                            : sentence(code);
 }
 
 /* ---- contexts ---- */
@@ -281,7 +289,8 @@ gpudata *gpudata_alloc(gpucontext *ctx, size_t size, void *data, int flags, int 
     return NULL;
 }
 
-gpudata *gpudata_wrap(gpucontext *ctx, uint64_t address, size_t size, void *owner, void (*free_owner)(void *), int *code)
+gpudata *gpudata_wrap(gpucontext *ctx, uint64_t address, size_t size, void *owner, void (*free_owner)(void *),
+                      int *code)
 {
     int unused;
     gpudata *made = memory_record(ctx, size, code == NULL ? &unused : code);
@@ -331,7 +340,8 @@ static int inside(gpudata *data, size_t offset, size_t size)
 {
     if (size <= data->size && offset <= data->size - size)
         return GA_NO_ERROR;
-    return context_failed(data->context, GA_VALUE_ERROR, "bytes %zu to %zu are out of bounds for memory of %zu bytes", offset, offset + size, data->size);
+    return context_failed(data->context, GA_VALUE_ERROR, "bytes %zu to %zu are out of bounds for memory of %zu bytes",
+                          offset, offset + size, data->size);
 }
 
 int gpudata_move(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size)
@@ -346,7 +356,9 @@ int gpudata_move(gpudata *to, size_t to_offset, gpudata *from, size_t from_offse
     if (code != GA_NO_ERROR || size == 0)
         return code;
     if (to == from && to_offset < from_offset + size && from_offset < to_offset + size)
-        return context_failed(ctx, GA_VALUE_ERROR, "source and target of a copy overlap: %zu bytes from offset %zu to offset %zu", size, from_offset, to_offset);
+        return context_failed(ctx, GA_VALUE_ERROR,
+                              "source and target of a copy overlap: %zu bytes from offset %zu to offset %zu", size,
+                              from_offset, to_offset);
     return context_checked(ctx, ctx->table->copy(ctx->device, to->memory, to_offset, from->memory, from_offset, size));
 }
 
@@ -377,7 +389,8 @@ int gpudata_memset(gpudata *data, size_t offset, int byte)
     int code = inside(data, offset, 0);
     if (code != GA_NO_ERROR || offset == data->size)
         return code;
-    return context_checked(ctx, ctx->table->fill(ctx->device, data->memory, offset, data->size - offset, (uint8_t)byte));
+    return context_checked(ctx,
+                           ctx->table->fill(ctx->device, data->memory, offset, data->size - offset, (uint8_t)byte));
 }
 
 int gpudata_sync(gpudata *data)
@@ -398,7 +411,8 @@ static int transfer_directly(gpudata *to, size_t to_offset, gpudata *from, size_
     gpucontext *ctx = to->context, *other = from->context;
     int code = fence(other, ctx);
     if (code == GA_NO_ERROR)
-        code = context_checked(ctx, ctx->table->copy(ctx->device, to->memory, to_offset, from->memory, from_offset, size));
+        code =
+            context_checked(ctx, ctx->table->copy(ctx->device, to->memory, to_offset, from->memory, from_offset, size));
     if (code == GA_NO_ERROR && (code = fence(ctx, other)) != GA_NO_ERROR)
         context_failed(ctx, code, "%s", other->error);
     return code;
@@ -411,7 +425,8 @@ int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_o
     int code = context_usable(ctx);
     if (code == GA_NO_ERROR)
         code = inside(to, to_offset, size);
-    if (code == GA_NO_ERROR && ((code = context_usable(other)) != GA_NO_ERROR || (code = inside(from, from_offset, size)) != GA_NO_ERROR))
+    if (code == GA_NO_ERROR
+        && ((code = context_usable(other)) != GA_NO_ERROR || (code = inside(from, from_offset, size)) != GA_NO_ERROR))
         context_failed(ctx, code, "%s", other->error);
     if (code != GA_NO_ERROR || size == 0)
         return code;
@@ -443,7 +458,8 @@ device_lock device_outer_lock;
 static int program_built(gpucontext *ctx, const char *text, int flags, const char *options, device_program *program)
 {
     size_t size;
-    void *binary = device_program_cache.find == NULL ? NULL : device_program_cache.find(ctx, text, flags, options, &size);
+    void *binary =
+        device_program_cache.find == NULL ? NULL : device_program_cache.find(ctx, text, flags, options, &size);
     if (binary != NULL) {
         int code = ctx->table->build(ctx->device, NULL, flags, options, binary, size, program);
         free(binary);
@@ -459,8 +475,9 @@ static int program_built(gpucontext *ctx, const char *text, int flags, const cha
     return code;
 }
 
-int gpukernel_build(gpucontext *ctx, const char *text, int flags, const char *options, unsigned n, const char *const *names, const unsigned *counts,
-                    const int *const *types, gpukernel **kernels, char **log)
+int gpukernel_build(gpucontext *ctx, const char *text, int flags, const char *options, unsigned n,
+                    const char *const *names, const unsigned *counts, const int *const *types, gpukernel **kernels,
+                    char **log)
 {
     if (log != NULL)
         *log = NULL;
@@ -547,7 +564,8 @@ int gpukernel_sched(gpukernel *k, size_t n, size_t *groups, size_t *group)
     return GA_NO_ERROR;
 }
 
-int gpukernel_call(gpukernel *k, unsigned nd, const size_t *groups, const size_t *group, size_t local_memory, void *const *args)
+int gpukernel_call(gpukernel *k, unsigned nd, const size_t *groups, const size_t *group, size_t local_memory,
+                   void *const *args)
 {
     gpucontext *ctx = k->context;
     USABLE(ctx);
@@ -563,8 +581,9 @@ int gpukernel_call(gpukernel *k, unsigned nd, const size_t *groups, const size_t
         if (k->types[i] == GA_BUFFER) {
             gpudata *data = args[i];
             if (data->context != ctx)
-                return context_failed(ctx, GA_INVALID_ERROR, "argument %u of the kernel is memory of %s, but the kernel belongs to %s", i, data->context->name,
-                                      ctx->name);
+                return context_failed(ctx, GA_INVALID_ERROR,
+                                      "argument %u of the kernel is memory of %s, but the kernel belongs to %s", i,
+                                      data->context->name, ctx->name);
             values[i] = &data->memory;
             sizes[i] = sizeof data->memory;
         }
@@ -573,7 +592,8 @@ int gpukernel_call(gpukernel *k, unsigned nd, const size_t *groups, const size_t
             sizes[i] = gpuarray_get_elsize(k->types[i]);
         }
     }
-    int code = ctx->table->launch(ctx->device, k->kernel.handle, nd, groups, group, local_memory, k->count, values, sizes);
+    int code =
+        ctx->table->launch(ctx->device, k->kernel.handle, nd, groups, group, local_memory, k->count, values, sizes);
     if (code == GA_NO_ERROR && ctx->flags & GA_CTX_CHECKED)
         code = ctx->table->sync(ctx->device);
     return context_checked(ctx, code);
@@ -593,8 +613,8 @@ int gpukernel_property(gpukernel *k, int property, void *value)
 
 /* ---- kernels in user code ---- */
 
-int GpuKernel_init(GpuKernel *kernel, gpucontext *ctx, unsigned count, const char **texts, const size_t *lengths, const char *name, unsigned n,
-                   const int *types, int flags, char **text)
+int GpuKernel_init(GpuKernel *kernel, gpucontext *ctx, unsigned count, const char **texts, const size_t *lengths,
+                   const char *name, unsigned n, const int *types, int flags, char **text)
 {
     size_t size = 1;
     memset(kernel, 0, sizeof *kernel);
@@ -643,7 +663,8 @@ int GpuKernel_sched(GpuKernel *kernel, size_t n, size_t *groups, size_t *group)
     return gpukernel_sched(kernel->k, n, groups, group);
 }
 
-int GpuKernel_call(GpuKernel *kernel, unsigned nd, const size_t *groups, const size_t *group, size_t local_memory, void **args)
+int GpuKernel_call(GpuKernel *kernel, unsigned nd, const size_t *groups, const size_t *group, size_t local_memory,
+                   void **args)
 {
     if (kernel->k == NULL)
         return GA_INVALID_ERROR;
@@ -653,7 +674,8 @@ int GpuKernel_call(GpuKernel *kernel, unsigned nd, const size_t *groups, const s
 int GpuKernel_setarg(GpuKernel *kernel, unsigned i, void *value)
 {
     if (i >= kernel->k->count)
-        return context_failed(kernel->k->context, GA_VALUE_ERROR, "the kernel has %u arguments and no argument number %u", kernel->k->count, i);
+        return context_failed(kernel->k->context, GA_VALUE_ERROR,
+                              "the kernel has %u arguments and no argument number %u", kernel->k->count, i);
     kernel->args[i] = value;
     return GA_NO_ERROR;
 }

@@ -19,14 +19,14 @@ struct _gpucontext {
     int forks; /* number of forks before the context was opened */
     int code;  /* the code of the last failure */
     char error[4200];
-    char name[64]; /* the string with which the context was opened */
+    char name[64];          /* the string with which the context was opened */
     struct copier *copiers; /* the copy kernels of array.c, by types */
 };
 
 struct _gpudata {
     gpucontext *context; /* holds a reference */
     device_memory memory;
-    size_t size;         /* bytes requested */
+    size_t size; /* bytes requested */
     int64_t references;
     struct block *block; /* the pool's block; NULL for foreign memory, which belongs to `owner` */
     void *owner;         /* keeps foreign memory alive; free_owner(owner) releases it */

@@ -20,7 +20,7 @@
 /* size of each half of the staging buffer, in bytes: the transfer of a half takes about 0.2 ms, much longer than the
  * calls to the driver */
 #define HALF ((size_t)4 << 20)
-#define STEP ((size_t)64)      /* sizes of pieces in the staging buffer are multiples of this */
+#define STEP ((size_t)64) /* sizes of pieces in the staging buffer are multiples of this */
 
 struct cuda_functions cuda;
 
@@ -29,9 +29,10 @@ struct cuda_functions cuda;
 /* Return true for errors after which the context is lost, and with it all work of this process on the device. */
 static int is_lasting(CUresult status)
 {
-    return status == CUDA_ERROR_ECC_UNCORRECTABLE || status == CUDA_ERROR_NVLINK_UNCORRECTABLE || status == CUDA_ERROR_ILLEGAL_ADDRESS || status == CUDA_ERROR_LAUNCH_TIMEOUT
-        || status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_ASSERT
-        || (status >= CUDA_ERROR_HARDWARE_STACK_ERROR && status <= CUDA_ERROR_LAUNCH_FAILED);
+    return status == CUDA_ERROR_ECC_UNCORRECTABLE || status == CUDA_ERROR_NVLINK_UNCORRECTABLE
+           || status == CUDA_ERROR_ILLEGAL_ADDRESS || status == CUDA_ERROR_LAUNCH_TIMEOUT
+           || status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_ASSERT
+           || (status >= CUDA_ERROR_HARDWARE_STACK_ERROR && status <= CUDA_ERROR_LAUNCH_FAILED);
 }
 
 int cuda_failed(cuda_device *d, CUresult status, const char *what)
@@ -48,13 +49,17 @@ int cuda_failed(cuda_device *d, CUresult status, const char *what)
     if (is_lasting(status)) {
         d->lost = 1;
         return device_failed(&d->base, GA_RUN_ERROR,
-                             "%s: %s (%s). This call, or a kernel that was launched earlier, caused the error. The device cannot be used any longer in this "
+                             "%s: %s (%s). This call, or a kernel that was launched earlier, caused the error. The "
+                             "device cannot be used any longer in this "
                              "process",
                              what, name, text);
     }
     if (status == CUDA_ERROR_DEVICE_UNAVAILABLE)
-        return device_failed(&d->base, GA_NODEV_ERROR, "%s: %s (%s): another process uses the device exclusively (compute mode EXCLUSIVE_PROCESS), or its use is prohibited "
-                             "(PROHIBITED); nvidia-smi -q -d COMPUTE shows the mode", what, name, text);
+        return device_failed(&d->base, GA_NODEV_ERROR,
+                             "%s: %s (%s): another process uses the device exclusively (compute mode "
+                             "EXCLUSIVE_PROCESS), or its use is prohibited "
+                             "(PROHIBITED); nvidia-smi -q -d COMPUTE shows the mode",
+                             what, name, text);
     return device_failed(&d->base, GA_IMPL_ERROR, "%s: %s (%s)", what, name, text);
 }
 
@@ -70,7 +75,9 @@ static int load_driver(device *d)
         path = "libcuda.so.1";
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!loaded)
-        return device_failed(d, GA_LOAD_ERROR, "NVIDIA's driver cannot be loaded (%s); it is part of the system, not of a Python package", dlerror());
+        return device_failed(d, GA_LOAD_ERROR,
+                             "NVIDIA's driver cannot be loaded (%s); it is part of the system, not of a Python package",
+                             dlerror());
     struct cuda_functions found;
     int version = 0;
     *(void **)&found.cuDriverGetVersion = dlsym(loaded, "cuDriverGetVersion");
@@ -79,15 +86,17 @@ static int load_driver(device *d)
         return device_failed(d, GA_LOAD_ERROR, "%s is not NVIDIA's driver", path);
     }
     const char *missing = NULL;
-#define X(name, arguments)                                     \
-    if (!(*(void **)&found.name = dlsym(loaded, #name)))       \
+#define X(name, arguments)                               \
+    if (!(*(void **)&found.name = dlsym(loaded, #name))) \
         missing = #name;
     CUDA_FUNCTIONS(X)
 #undef X
     if (missing || version < CUDA_OLDEST_DRIVER) {
         dlclose(loaded);
-        return device_failed(d, GA_LOAD_ERROR, "NVIDIA's driver is too old: it is of CUDA %d.%d%s%s, and 11.4 is the oldest that can be used", version / 1000,
-                             version % 1000 / 10, missing ? " without " : "", missing ? missing : "");
+        return device_failed(
+            d, GA_LOAD_ERROR,
+            "NVIDIA's driver is too old: it is of CUDA %d.%d%s%s, and 11.4 is the oldest that can be used",
+            version / 1000, version % 1000 / 10, missing ? " without " : "", missing ? missing : "");
     }
     cuda = found;
     library = loaded;
@@ -103,11 +112,17 @@ static int start_driver(cuda_device *d, int *count)
     if (status == CUDA_SUCCESS)
         status = cuda.cuDeviceGetCount(count);
     if (status == CUDA_ERROR_NO_DEVICE || (status == CUDA_SUCCESS && *count == 0))
-        return device_failed(&d->base, GA_NODEV_ERROR, "NVIDIA's driver is installed, but finds no device (the environment variable CUDA_VISIBLE_DEVICES may hide it)");
+        return device_failed(&d->base, GA_NODEV_ERROR,
+                             "NVIDIA's driver is installed, but finds no device (the environment variable "
+                             "CUDA_VISIBLE_DEVICES may hide it)");
     if (status == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)
-        return device_failed(&d->base, GA_NODEV_ERROR, "libcuda and the driver in the kernel are of different versions, as after an update: restart the machine");
+        return device_failed(
+            &d->base, GA_NODEV_ERROR,
+            "libcuda and the driver in the kernel are of different versions, as after an update: restart the machine");
     if (status == CUDA_ERROR_STUB_LIBRARY)
-        return device_failed(&d->base, GA_LOAD_ERROR, "the libcuda that is found first is the stub of CUDA's toolkit, which programs are linked with, not the driver's");
+        return device_failed(&d->base, GA_LOAD_ERROR,
+                             "the libcuda that is found first is the stub of CUDA's toolkit, which programs are linked "
+                             "with, not the driver's");
     CUDA_CHECK(d, status, "cuInit");
     return GA_NO_ERROR;
 }
@@ -116,7 +131,9 @@ static int start_driver(cuda_device *d, int *count)
 
 static int open_number(cuda_device *d, int number, int flags)
 {
-    unsigned schedule = flags & GA_CTX_SCHED_MULTI ? CU_CTX_SCHED_YIELD : flags & GA_CTX_SCHED_SINGLE ? CU_CTX_SCHED_SPIN : 0;
+    unsigned schedule = flags & GA_CTX_SCHED_MULTI    ? CU_CTX_SCHED_YIELD
+                        : flags & GA_CTX_SCHED_SINGLE ? CU_CTX_SCHED_SPIN
+                                                      : 0;
     int major = 0, minor = 0;
     CUDA_CHECK(d, cuda.cuDeviceGet(&d->id, number), "cuDeviceGet");
     if (schedule) {
@@ -125,8 +142,10 @@ static int open_number(cuda_device *d, int number, int flags)
         if (status != CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE)
             CUDA_CHECK(d, status, "cuDevicePrimaryCtxSetFlags");
     }
-    CUDA_CHECK(d, cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d->id), "cuDeviceGetAttribute");
-    CUDA_CHECK(d, cuda.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d->id), "cuDeviceGetAttribute");
+    CUDA_CHECK(d, cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d->id),
+               "cuDeviceGetAttribute");
+    CUDA_CHECK(d, cuda.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d->id),
+               "cuDeviceGetAttribute");
     d->capability = 10 * major + minor;
     CUDA_CHECK(d, cuda.cuDevicePrimaryCtxRetain(&d->context, d->id), "cuDevicePrimaryCtxRetain");
     d->retained = 1;
@@ -141,12 +160,15 @@ static int open_named(cuda_device *d, const char *name, int flags)
     long number = strncmp(name, "cuda", 4) == 0 ? strtol(digits, &end, 10) : -1;
     int count = 0;
     if (!end || *end || number < 0 || (*digits && (*digits < '0' || *digits > '9')))
-        return device_failed(&d->base, GA_VALUE_ERROR, "'%s' is not the name of a CUDA device; expected cuda, or cuda and its number", name);
+        return device_failed(&d->base, GA_VALUE_ERROR,
+                             "'%s' is not the name of a CUDA device; expected cuda, or cuda and its number", name);
     int code = start_driver(d, &count);
     if (code != GA_NO_ERROR)
         return code;
     if (*digits && number >= count)
-        return device_failed(&d->base, GA_NODEV_ERROR, "%s does not exist: the driver has %d device%s, the last is cuda%d", name, count, count == 1 ? "" : "s", count - 1);
+        return device_failed(&d->base, GA_NODEV_ERROR,
+                             "%s does not exist: the driver has %d device%s, the last is cuda%d", name, count,
+                             count == 1 ? "" : "s", count - 1);
     if (*digits)
         return open_number(d, (int)number, flags);
     for (int i = 0; i < count; ++i)
@@ -323,7 +345,10 @@ static int cuda_read(device *base, void *to, device_memory from, size_t offset, 
         for (; asked < size && asked - done < 2 * HALF; asked += HALF) {
             int half = (int)(asked / HALF & 1);
             size_t piece = size - asked < HALF ? size - asked : HALF;
-            CUDA_CHECK(d, cuda.cuMemcpyDtoHAsync_v2(staging->memory + (size_t)half * HALF, from + offset + asked, piece, d->stream), "cuMemcpyDtoHAsync");
+            CUDA_CHECK(d,
+                       cuda.cuMemcpyDtoHAsync_v2(staging->memory + (size_t)half * HALF, from + offset + asked, piece,
+                                                 d->stream),
+                       "cuMemcpyDtoHAsync");
             CUDA_CHECK(d, cuda.cuEventRecord(staging->gone[half], d->stream), "cuEventRecord");
         }
         int half = (int)(done / HALF & 1);
@@ -339,7 +364,8 @@ static int cuda_read(device *base, void *to, device_memory from, size_t offset, 
 
 /* Copy within one address space, which covers the memory of all devices in this process: `from` may belong to
  * another context. */
-static int cuda_copy(device *base, device_memory to, size_t to_offset, device_memory from, size_t from_offset, size_t size)
+static int cuda_copy(device *base, device_memory to, size_t to_offset, device_memory from, size_t from_offset,
+                     size_t size)
 {
     cuda_device *d = (cuda_device *)base;
     CUDA_ENTER(d);
@@ -400,7 +426,8 @@ static int cuda_fence(device *first, device *waiting)
     if (a == b)
         return GA_NO_ERROR;
     if (a->capturing || b->capturing) /* a wait would pull the other stream into the graph that is being recorded */
-        return device_failed(waiting, GA_INVALID_ERROR, "waiting for another device is not possible while launches are recorded");
+        return device_failed(waiting, GA_INVALID_ERROR,
+                             "waiting for another device is not possible while launches are recorded");
     int code = record_event(a, &event);
     if (code != GA_NO_ERROR)
         device_failed(waiting, code, "%s", first->error);

@@ -22,9 +22,9 @@ extern struct cuda_functions cuda;
  * half. */
 struct cuda_staging {
     char *memory;
-    int half;         /* index of the half that is being filled */
-    size_t used;      /* bytes used of this half */
-    CUevent gone[2];  /* for each half, the event after the last copy that uses the half */
+    int half;        /* index of the half that is being filled */
+    size_t used;     /* bytes used of this half */
+    CUevent gone[2]; /* for each half, the event after the last copy that uses the half */
     int on_its_way[2];
 };
 
@@ -35,20 +35,20 @@ typedef struct cuda_device {
     CUcontext context; /* the primary context, which all libraries in a process share */
     CUstream stream;
     struct cuda_staging staging;
-    int capability;  /* 90 means 9.0 */
-    int capturing;   /* launches are being recorded */
-    int lost;        /* the driver reported that the context is unusable */
+    int capability; /* 90 means 9.0 */
+    int capturing;  /* launches are being recorded */
+    int lost;       /* the driver reported that the context is unusable */
     struct cuda_program *programs;
     struct cuda_kernel *kernels;
 } cuda_device;
 
 int cuda_failed(cuda_device *, CUresult, const char *what);
 
-#define CUDA_CHECK(d, call, what)                     \
-    do {                                              \
-        CUresult status_ = (call);                    \
+#define CUDA_CHECK(d, call, what)                         \
+    do {                                                  \
+        CUresult status_ = (call);                        \
         if (__builtin_expect(status_ != CUDA_SUCCESS, 0)) \
-            return cuda_failed(d, status_, what);     \
+            return cuda_failed(d, status_, what);         \
     } while (0)
 
 /* Make the device's context current in this thread until the end of the block. Then restore the thread's previous
@@ -74,22 +74,23 @@ static inline CUresult cuda_enter(cuda_device *d, struct cuda_guard *guard)
     return cuda.cuCtxSetCurrent(d->context);
 }
 
-#define CUDA_ENTER(d)                                                \
-    struct cuda_guard guard_ __attribute__((cleanup(cuda_leave)));   \
+#define CUDA_ENTER(d)                                              \
+    struct cuda_guard guard_ __attribute__((cleanup(cuda_leave))); \
     CUDA_CHECK(d, cuda_enter(d, &guard_), "making a context current")
 
 /* Fail if the stream is recording launches. */
-#define CUDA_NOT_CAPTURING(d, what)                                                                                   \
-    do {                                                                                                              \
-        if (__builtin_expect((d)->capturing, 0))                                                                      \
+#define CUDA_NOT_CAPTURING(d, what)                                                                                  \
+    do {                                                                                                             \
+        if (__builtin_expect((d)->capturing, 0))                                                                     \
             return device_failed(&(d)->base, GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
     } while (0)
 
 /* ---- cuda_program.c ---- */
-int cuda_build(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *);
+int cuda_build(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size,
+               device_program *);
 int cuda_kernel(device *, void *program, const char *name, device_kernel *);
-int cuda_launch(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count, void *const *values,
-                const size_t *sizes);
+int cuda_launch(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory,
+                unsigned count, void *const *values, const size_t *sizes);
 void cuda_forget_programs(cuda_device *);
 /* Describe the compiler without loading it. */
 void cuda_compiler_name(char *text, size_t size);

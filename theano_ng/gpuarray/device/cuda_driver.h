@@ -75,51 +75,51 @@ enum {
 #define CUDA_OLDEST_DRIVER 11040
 
 /* X(name, argument types). A suffix such as _v2 selects the version of the function with these argument types. */
-#define CUDA_FUNCTIONS(X)                                                                                                                   \
-    X(cuDriverGetVersion, (int *))                                                                                                          \
-    X(cuGetErrorName, (CUresult, const char **))                                                                                            \
-    X(cuGetErrorString, (CUresult, const char **))                                                                                          \
-    X(cuInit, (unsigned))                                                                                                                   \
-    X(cuDeviceGetCount, (int *))                                                                                                            \
-    X(cuDeviceGet, (CUdevice *, int))                                                                                                       \
-    X(cuDeviceGetName, (char *, int, CUdevice))                                                                                             \
-    X(cuDeviceGetPCIBusId, (char *, int, CUdevice))                                                                                         \
-    X(cuDeviceGetAttribute, (int *, int, CUdevice))                                                                                         \
-    X(cuDeviceTotalMem_v2, (size_t *, CUdevice))                                                                                            \
-    X(cuDevicePrimaryCtxSetFlags_v2, (CUdevice, unsigned))                                                                                  \
-    X(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                                                                                    \
-    X(cuDevicePrimaryCtxRelease_v2, (CUdevice))                                                                                             \
-    X(cuCtxGetCurrent, (CUcontext *))                                                                                                       \
-    X(cuCtxSetCurrent, (CUcontext))                                                                                                         \
-    X(cuMemGetInfo_v2, (size_t *, size_t *))                                                                                                \
-    X(cuMemAlloc_v2, (CUdeviceptr *, size_t))                                                                                               \
-    X(cuMemFree_v2, (CUdeviceptr))                                                                                                          \
-    X(cuMemAllocHost_v2, (void **, size_t))                                                                                                 \
-    X(cuMemFreeHost, (void *))                                                                                                              \
-    X(cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void *, size_t, CUstream))                                                                  \
-    X(cuMemcpyDtoHAsync_v2, (void *, CUdeviceptr, size_t, CUstream))                                                                        \
-    X(cuMemcpyAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                                                                          \
-    X(cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))                                                                      \
-    X(cuStreamCreate, (CUstream *, unsigned))                                                                                               \
-    X(cuStreamDestroy_v2, (CUstream))                                                                                                       \
-    X(cuStreamSynchronize, (CUstream))                                                                                                      \
-    X(cuStreamWaitEvent, (CUstream, CUevent, unsigned))                                                                                     \
-    X(cuStreamBeginCapture_v2, (CUstream, int))                                                                                             \
-    X(cuStreamEndCapture, (CUstream, CUgraph *))                                                                                            \
-    X(cuEventCreate, (CUevent *, unsigned))                                                                                                 \
-    X(cuEventDestroy_v2, (CUevent))                                                                                                         \
-    X(cuEventRecord, (CUevent, CUstream))                                                                                                   \
-    X(cuEventSynchronize, (CUevent))                                                                                                        \
-    X(cuModuleLoadDataEx, (CUmodule *, const void *, unsigned, int *, void **))                                                             \
-    X(cuModuleUnload, (CUmodule))                                                                                                           \
-    X(cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                                                                          \
-    X(cuFuncGetAttribute, (int *, int, CUfunction))                                                                                         \
-    X(cuFuncSetAttribute, (CUfunction, int, int))                                                                                           \
-    X(cuLaunchKernel,                                                                                                                       \
-      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))                       \
-    X(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))                                                            \
-    X(cuGraphLaunch, (CUgraphExec, CUstream))                                                                                               \
-    X(cuGraphExecDestroy, (CUgraphExec))                                                                                                    \
+#define CUDA_FUNCTIONS(X)                                                                                             \
+    X(cuDriverGetVersion, (int *))                                                                                    \
+    X(cuGetErrorName, (CUresult, const char **))                                                                      \
+    X(cuGetErrorString, (CUresult, const char **))                                                                    \
+    X(cuInit, (unsigned))                                                                                             \
+    X(cuDeviceGetCount, (int *))                                                                                      \
+    X(cuDeviceGet, (CUdevice *, int))                                                                                 \
+    X(cuDeviceGetName, (char *, int, CUdevice))                                                                       \
+    X(cuDeviceGetPCIBusId, (char *, int, CUdevice))                                                                   \
+    X(cuDeviceGetAttribute, (int *, int, CUdevice))                                                                   \
+    X(cuDeviceTotalMem_v2, (size_t *, CUdevice))                                                                      \
+    X(cuDevicePrimaryCtxSetFlags_v2, (CUdevice, unsigned))                                                            \
+    X(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                                                              \
+    X(cuDevicePrimaryCtxRelease_v2, (CUdevice))                                                                       \
+    X(cuCtxGetCurrent, (CUcontext *))                                                                                 \
+    X(cuCtxSetCurrent, (CUcontext))                                                                                   \
+    X(cuMemGetInfo_v2, (size_t *, size_t *))                                                                          \
+    X(cuMemAlloc_v2, (CUdeviceptr *, size_t))                                                                         \
+    X(cuMemFree_v2, (CUdeviceptr))                                                                                    \
+    X(cuMemAllocHost_v2, (void **, size_t))                                                                           \
+    X(cuMemFreeHost, (void *))                                                                                        \
+    X(cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void *, size_t, CUstream))                                            \
+    X(cuMemcpyDtoHAsync_v2, (void *, CUdeviceptr, size_t, CUstream))                                                  \
+    X(cuMemcpyAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                                                    \
+    X(cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))                                                \
+    X(cuStreamCreate, (CUstream *, unsigned))                                                                         \
+    X(cuStreamDestroy_v2, (CUstream))                                                                                 \
+    X(cuStreamSynchronize, (CUstream))                                                                                \
+    X(cuStreamWaitEvent, (CUstream, CUevent, unsigned))                                                               \
+    X(cuStreamBeginCapture_v2, (CUstream, int))                                                                       \
+    X(cuStreamEndCapture, (CUstream, CUgraph *))                                                                      \
+    X(cuEventCreate, (CUevent *, unsigned))                                                                           \
+    X(cuEventDestroy_v2, (CUevent))                                                                                   \
+    X(cuEventRecord, (CUevent, CUstream))                                                                             \
+    X(cuEventSynchronize, (CUevent))                                                                                  \
+    X(cuModuleLoadDataEx, (CUmodule *, const void *, unsigned, int *, void **))                                       \
+    X(cuModuleUnload, (CUmodule))                                                                                     \
+    X(cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                                                    \
+    X(cuFuncGetAttribute, (int *, int, CUfunction))                                                                   \
+    X(cuFuncSetAttribute, (CUfunction, int, int))                                                                     \
+    X(cuLaunchKernel,                                                                                                 \
+      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)) \
+    X(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))                                      \
+    X(cuGraphLaunch, (CUgraphExec, CUstream))                                                                         \
+    X(cuGraphExecDestroy, (CUgraphExec))                                                                              \
     X(cuGraphDestroy, (CUgraph))
 
 typedef int nvrtcResult;
@@ -128,18 +128,18 @@ typedef struct _nvrtcProgram *nvrtcProgram;
 enum { NVRTC_SUCCESS = 0, NVRTC_ERROR_COMPILATION = 6 };
 
 /* Available in CUDA 11.2 and newer. */
-#define NVRTC_FUNCTIONS(X)                                                                                                                  \
-    X(nvrtcVersion, (int *, int *))                                                                                                         \
-    X(nvrtcGetNumSupportedArchs, (int *))                                                                                                   \
-    X(nvrtcGetSupportedArchs, (int *))                                                                                                      \
-    X(nvrtcCreateProgram, (nvrtcProgram *, const char *, const char *, int, const char *const *, const char *const *))                      \
-    X(nvrtcDestroyProgram, (nvrtcProgram *))                                                                                                \
-    X(nvrtcCompileProgram, (nvrtcProgram, int, const char *const *))                                                                        \
-    X(nvrtcGetProgramLogSize, (nvrtcProgram, size_t *))                                                                                     \
-    X(nvrtcGetProgramLog, (nvrtcProgram, char *))                                                                                           \
-    X(nvrtcGetCUBINSize, (nvrtcProgram, size_t *))                                                                                          \
-    X(nvrtcGetCUBIN, (nvrtcProgram, char *))                                                                                                \
-    X(nvrtcGetPTXSize, (nvrtcProgram, size_t *))                                                                                            \
+#define NVRTC_FUNCTIONS(X)                                                                                             \
+    X(nvrtcVersion, (int *, int *))                                                                                    \
+    X(nvrtcGetNumSupportedArchs, (int *))                                                                              \
+    X(nvrtcGetSupportedArchs, (int *))                                                                                 \
+    X(nvrtcCreateProgram, (nvrtcProgram *, const char *, const char *, int, const char *const *, const char *const *)) \
+    X(nvrtcDestroyProgram, (nvrtcProgram *))                                                                           \
+    X(nvrtcCompileProgram, (nvrtcProgram, int, const char *const *))                                                   \
+    X(nvrtcGetProgramLogSize, (nvrtcProgram, size_t *))                                                                \
+    X(nvrtcGetProgramLog, (nvrtcProgram, char *))                                                                      \
+    X(nvrtcGetCUBINSize, (nvrtcProgram, size_t *))                                                                     \
+    X(nvrtcGetCUBIN, (nvrtcProgram, char *))                                                                           \
+    X(nvrtcGetPTXSize, (nvrtcProgram, size_t *))                                                                       \
     X(nvrtcGetPTX, (nvrtcProgram, char *))
 
 #endif

@@ -34,7 +34,9 @@ struct cuda_kernel {
 
 /* ---- the compiler ---- */
 
-#define ADVICE "pip install 'theano_ng[cuda12]' or 'theano_ng[cuda13]', whichever is not newer than the CUDA version that nvidia-smi shows, installs it"
+#define ADVICE                                                                                                   \
+    "pip install 'theano_ng[cuda12]' or 'theano_ng[cuda13]', whichever is not newer than the CUDA version that " \
+    "nvidia-smi shows, installs it"
 
 static int load_compiler(device *d)
 {
@@ -48,11 +50,13 @@ static int load_compiler(device *d)
         loaded = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!loaded)
         return device_failed(d, GA_LOAD_ERROR, "CUDA's compiler NVRTC cannot be loaded (%s); " ADVICE, dlerror());
-#define X(name, arguments)                                                                                                       \
-    if (!(*(void **)&nvrtc.name = dlsym(loaded, #name))) {                                                                       \
-        dlclose(loaded);                                                                                                         \
-        return device_failed(d, GA_LOAD_ERROR, "CUDA's compiler %s has no function " #name ": CUDA 11.2 is the oldest that can be used; " ADVICE, \
-                             path ? path : "libnvrtc");                                                                          \
+#define X(name, arguments)                                                          \
+    if (!(*(void **)&nvrtc.name = dlsym(loaded, #name))) {                          \
+        dlclose(loaded);                                                            \
+        return device_failed(d, GA_LOAD_ERROR,                                      \
+                             "CUDA's compiler %s has no function " #name            \
+                             ": CUDA 11.2 is the oldest that can be used; " ADVICE, \
+                             path ? path : "libnvrtc");                             \
     }
     NVRTC_FUNCTIONS(X)
 #undef X
@@ -90,8 +94,10 @@ static int architecture(cuda_device *d, char *text, size_t size, int *is_virtual
     }
     if (!newest)
         return device_failed(&d->base, GA_UNSUPPORTED_ERROR,
-                             "the device is of compute capability %d.%d, and NVRTC %d.%d compiles for %d.%d and newer; an older one is needed: " ADVICE,
-                             d->capability / 10, d->capability % 10, nvrtc_major, nvrtc_minor, oldest / 10, oldest % 10);
+                             "the device is of compute capability %d.%d, and NVRTC %d.%d compiles for %d.%d and newer; "
+                             "an older one is needed: " ADVICE,
+                             d->capability / 10, d->capability % 10, nvrtc_major, nvrtc_minor, oldest / 10,
+                             oldest % 10);
     *is_virtual = !exact;
     snprintf(text, size, "--gpu-architecture=%s_%d", exact ? "sm" : "compute", exact ? d->capability : newest);
     return GA_NO_ERROR;
@@ -105,7 +111,9 @@ static int split_options(cuda_device *d, char *options, const char **words, int 
     for (char *word = options ? strtok_r(options, " \t\n", &rest) : NULL; word; word = strtok_r(NULL, " \t\n", &rest)) {
         if (*count == MAX_OPTIONS)
             return device_failed(&d->base, GA_VALUE_ERROR, "more than %d options for the compiler", MAX_OPTIONS - 1);
-        words[(*count)++] = strcmp(word, "-g") == 0 ? "--generate-line-info" : strcmp(word, "-cl-fast-relaxed-math") == 0 ? "--use_fast_math" : word;
+        words[(*count)++] = strcmp(word, "-g") == 0                      ? "--generate-line-info"
+                            : strcmp(word, "-cl-fast-relaxed-math") == 0 ? "--use_fast_math"
+                                                                         : word;
     }
     return GA_NO_ERROR;
 }
@@ -125,15 +133,20 @@ static char *compiler_log(nvrtcProgram program)
 
 static int take_binary(cuda_device *d, nvrtcProgram program, int is_virtual, device_program *made)
 {
-    nvrtcResult status = is_virtual ? nvrtc.nvrtcGetPTXSize(program, &made->binary_size) : nvrtc.nvrtcGetCUBINSize(program, &made->binary_size);
+    nvrtcResult status = is_virtual ? nvrtc.nvrtcGetPTXSize(program, &made->binary_size)
+                                    : nvrtc.nvrtcGetCUBINSize(program, &made->binary_size);
     if (status == NVRTC_SUCCESS && !(made->binary = malloc(made->binary_size)))
         return device_failed(&d->base, GA_MEMORY_ERROR, "out of host memory for a program");
     if (status == NVRTC_SUCCESS)
         status = is_virtual ? nvrtc.nvrtcGetPTX(program, made->binary) : nvrtc.nvrtcGetCUBIN(program, made->binary);
-    return status == NVRTC_SUCCESS ? GA_NO_ERROR : device_failed(&d->base, GA_IMPL_ERROR, "NVRTC compiled a program but does not return it (error %d)", status);
+    return status == NVRTC_SUCCESS
+               ? GA_NO_ERROR
+               : device_failed(&d->base, GA_IMPL_ERROR, "NVRTC compiled a program but does not return it (error %d)",
+                               status);
 }
 
-static int compile_text(cuda_device *d, const char *text, const char *const *words, int count, int is_virtual, device_program *made)
+static int compile_text(cuda_device *d, const char *text, const char *const *words, int count, int is_virtual,
+                        device_program *made)
 {
     const char *header = device_dialect("cuda"), *header_name = "cluda.h";
     nvrtcProgram program = NULL;
@@ -146,8 +159,8 @@ static int compile_text(cuda_device *d, const char *text, const char *const *wor
     made->log = compiler_log(program);
     int code = GA_NO_ERROR;
     if (status != NVRTC_SUCCESS)
-        code = device_failed(&d->base, GA_IMPL_ERROR, "a program does not compile (NVRTC %d.%d for %s, error %d)", nvrtc_major, nvrtc_minor,
-                             strchr(words[0], '=') + 1, status);
+        code = device_failed(&d->base, GA_IMPL_ERROR, "a program does not compile (NVRTC %d.%d for %s, error %d)",
+                             nvrtc_major, nvrtc_minor, strchr(words[0], '=') + 1, status);
     else
         code = take_binary(d, program, is_virtual, made);
     nvrtc.nvrtcDestroyProgram(&program);
@@ -216,7 +229,8 @@ static int load_module(cuda_device *d, const void *binary, size_t size, int fres
     int keys[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
     if (!is_whole(binary, size))
-        return device_failed(&d->base, GA_INVALID_ERROR, "the binary of a program is for another device, or incomplete");
+        return device_failed(&d->base, GA_INVALID_ERROR,
+                             "the binary of a program is for another device, or incomplete");
     struct cuda_program *program = malloc(sizeof *program);
     if (!program)
         return device_failed(&d->base, GA_MEMORY_ERROR, "out of host memory for a program");
@@ -224,10 +238,12 @@ static int load_module(cuda_device *d, const void *binary, size_t size, int fres
     if (status != CUDA_SUCCESS) {
         free(program);
         int code = cuda_failed(d, status, "cuModuleLoadDataEx");
-        if (status == CUDA_ERROR_INVALID_IMAGE || status == CUDA_ERROR_NO_BINARY_FOR_GPU || status == CUDA_ERROR_INVALID_PTX
-            || status == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
-            code = device_failed(&d->base, fresh ? GA_IMPL_ERROR : GA_INVALID_ERROR, "the driver does not accept a program%s%s%s",
-                                 fresh ? ": it may be older than the compiler; " ADVICE : " that was compiled before", *log ? ": " : "", log);
+        if (status == CUDA_ERROR_INVALID_IMAGE || status == CUDA_ERROR_NO_BINARY_FOR_GPU
+            || status == CUDA_ERROR_INVALID_PTX || status == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+            code = device_failed(&d->base, fresh ? GA_IMPL_ERROR : GA_INVALID_ERROR,
+                                 "the driver does not accept a program%s%s%s",
+                                 fresh ? ": it may be older than the compiler; " ADVICE : " that was compiled before",
+                                 *log ? ": " : "", log);
         return code;
     }
     program->next = d->programs;
@@ -236,12 +252,14 @@ static int load_module(cuda_device *d, const void *binary, size_t size, int fres
     return GA_NO_ERROR;
 }
 
-int cuda_build(device *base, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *made)
+int cuda_build(device *base, const char *text, int flags, const char *options, const void *binary, size_t binary_size,
+               device_program *made)
 {
     cuda_device *d = (cuda_device *)base;
     memset(made, 0, sizeof *made);
     if (flags & GA_USE_OPENCL)
-        return device_failed(base, GA_UNSUPPORTED_ERROR, "the kernel is an OpenCL kernel (by its flags), but the device is a CUDA device");
+        return device_failed(base, GA_UNSUPPORTED_ERROR,
+                             "the kernel is an OpenCL kernel (by its flags), but the device is a CUDA device");
     CUDA_NOT_CAPTURING(d, "building a program");
     CUDA_ENTER(d);
     int fresh = binary == NULL, code = GA_NO_ERROR;
@@ -276,8 +294,9 @@ int cuda_kernel(device *base, void *program, const char *name, device_kernel *ke
         status = cuda.cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, made->function);
     if (status != CUDA_SUCCESS) {
         free(made);
-        return status == CUDA_ERROR_NOT_FOUND ? device_failed(base, GA_VALUE_ERROR, "the program has no kernel '%s'", name)
-                                              : cuda_failed(d, status, "cuModuleGetFunction");
+        return status == CUDA_ERROR_NOT_FOUND
+                   ? device_failed(base, GA_VALUE_ERROR, "the program has no kernel '%s'", name)
+                   : cuda_failed(d, status, "cuModuleGetFunction");
     }
     made->local_memory = (unsigned)fixed < LOCAL_MEMORY ? LOCAL_MEMORY - (unsigned)fixed : 0;
     made->next = d->kernels;
@@ -307,17 +326,19 @@ void cuda_forget_programs(cuda_device *d)
 
 /* ---- launches ---- */
 
-static int launch_failed(cuda_device *d, CUresult status, const struct cuda_kernel *kernel, const unsigned *groups, const unsigned *group, size_t local_memory)
+static int launch_failed(cuda_device *d, CUresult status, const struct cuda_kernel *kernel, const unsigned *groups,
+                         const unsigned *group, size_t local_memory)
 {
     char what[512];
-    snprintf(what, sizeof what, "launching %.200s with %u x %u x %u groups of %u x %u x %u threads and %zu bytes of local memory each", kernel->name, groups[0],
-             groups[1], groups[2], group[0], group[1], group[2], local_memory);
+    snprintf(what, sizeof what,
+             "launching %.200s with %u x %u x %u groups of %u x %u x %u threads and %zu bytes of local memory each",
+             kernel->name, groups[0], groups[1], groups[2], group[0], group[1], group[2], local_memory);
     int code = cuda_failed(d, status, what);
     return status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ? GA_VALUE_ERROR : code;
 }
 
-int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count,
-                void *const *values, const size_t *sizes)
+int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups, const size_t *group,
+                size_t local_memory, unsigned count, void *const *values, const size_t *sizes)
 {
     cuda_device *d = (cuda_device *)base;
     struct cuda_kernel *kernel = handle;
@@ -325,18 +346,26 @@ int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups,
     (void)count, (void)sizes; /* unused: the binary tells the driver the number and sizes of the arguments */
     for (unsigned i = 0; i < ndim; ++i) {
         if (__builtin_expect(groups[i] > UINT32_MAX || group[i] > UINT32_MAX, 0))
-            return device_failed(base, GA_VALUE_ERROR, "the launch of %s has %zu groups of %zu threads, which exceeds the limits of the device", kernel->name, groups[i], group[i]);
+            return device_failed(
+                base, GA_VALUE_ERROR,
+                "the launch of %s has %zu groups of %zu threads, which exceeds the limits of the device", kernel->name,
+                groups[i], group[i]);
         g[i] = (unsigned)groups[i];
         t[i] = (unsigned)group[i];
     }
     CUDA_ENTER(d);
     if (__builtin_expect(local_memory > kernel->local_memory, 0)) {
-        CUresult status = local_memory <= INT32_MAX
-            ? cuda.cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)local_memory) : CUDA_ERROR_INVALID_VALUE;
+        CUresult status =
+            local_memory <= INT32_MAX
+                ? cuda.cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                          (int)local_memory)
+                : CUDA_ERROR_INVALID_VALUE;
         if (status != CUDA_SUCCESS)
             return launch_failed(d, status, kernel, g, t, local_memory);
         kernel->local_memory = local_memory;
     }
-    CUresult status = cuda.cuLaunchKernel(kernel->function, g[0], g[1], g[2], t[0], t[1], t[2], (unsigned)local_memory, d->stream, (void **)values, NULL);
-    return __builtin_expect(status == CUDA_SUCCESS, 1) ? GA_NO_ERROR : launch_failed(d, status, kernel, g, t, local_memory);
+    CUresult status = cuda.cuLaunchKernel(kernel->function, g[0], g[1], g[2], t[0], t[1], t[2], (unsigned)local_memory,
+                                          d->stream, (void **)values, NULL);
+    return __builtin_expect(status == CUDA_SUCCESS, 1) ? GA_NO_ERROR
+                                                       : launch_failed(d, status, kernel, g, t, local_memory);
 }

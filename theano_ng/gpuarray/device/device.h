@@ -34,23 +34,23 @@ typedef struct device_info {
     size_t max_group;    /* maximum number of threads in a group */
     size_t max_groups;   /* maximum number of groups in a launch, along the first axis */
     unsigned processors;
-    unsigned warp;       /* threads that run in lockstep; 1 on CPUs */
+    unsigned warp; /* threads that run in lockstep; 1 on CPUs */
     int has_double, has_half;
-    int on_host;         /* whether device memory is host memory */
+    int on_host;          /* whether device memory is host memory */
     int shares_addresses; /* whether `copy` also accepts memory of other devices of this back end */
 } device_info;
 
 typedef struct device_kernel {
     void *handle;
-    size_t max_group;      /* maximum number of threads in a group of this kernel */
-    size_t preferred;      /* the size of a group should be a multiple of this number */
+    size_t max_group; /* maximum number of threads in a group of this kernel */
+    size_t preferred; /* the size of a group should be a multiple of this number */
 } device_kernel;
 
 typedef struct device_program {
     void *handle;
     void *binary; /* malloc'd binary for the cache; NULL if the program was built from a binary */
     size_t binary_size;
-    char *log;    /* malloc'd output of the compiler; NULL if there is none */
+    char *log; /* malloc'd output of the compiler; NULL if there is none */
 } device_program;
 
 enum device_graph_step { DEVICE_GRAPH_BEGIN, DEVICE_GRAPH_END, DEVICE_GRAPH_RUN, DEVICE_GRAPH_RELEASE };
@@ -79,12 +79,13 @@ typedef struct device_table {
      * the flags, the source is in the back end's own language, and nothing is prepended. `options` are compiler
      * options such as "-g". If the source does not compile, return GA_IMPL_ERROR, with the compiler's output in
      * `log`. If a binary is rejected, return GA_INVALID_ERROR. */
-    int (*build)(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *);
+    int (*build)(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size,
+                 device_program *);
     int (*kernel)(device *, void *program, const char *name, device_kernel *);
     /* `values[i]` points to argument i, of `sizes[i]` bytes; a memory argument is a device_memory. `groups` and
      * `group` have `ndim` (1 to 3) entries. */
-    int (*launch)(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count,
-                  void *const *values, const size_t *sizes);
+    int (*launch)(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory,
+                  unsigned count, void *const *values, const size_t *sizes);
 
     /* Let the later work of `waiting` run after the earlier work of `first`. Both devices belong to this table. The
      * error message goes into `waiting`. */

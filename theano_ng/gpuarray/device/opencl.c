@@ -24,7 +24,9 @@ typedef struct _cl_mem *cl_mem;
 typedef struct _cl_program *cl_program;
 typedef struct _cl_kernel *cl_kernel;
 typedef struct _cl_event *cl_event;
-typedef struct { size_t origin, size; } cl_buffer_region;
+typedef struct {
+    size_t origin, size;
+} cl_buffer_region;
 
 enum {
     CL_SUCCESS = 0,
@@ -68,41 +70,44 @@ enum {
 #define CL_MEM_READ_WRITE 1
 
 /* X(result, name, arguments) */
-#define OPENCL_FUNCTIONS(X)                                                                                                                   \
-    X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id *, cl_uint *))                                                                       \
-    X(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bits, cl_uint, cl_device_id *, cl_uint *))                                                  \
-    X(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void *, size_t *))                                                             \
-    X(cl_context, clCreateContext, (const intptr_t *, cl_uint, const cl_device_id *, void *, void *, cl_int *))                               \
-    X(cl_int, clReleaseContext, (cl_context))                                                                                                 \
-    X(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bits, cl_int *))                                                  \
-    X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                                                      \
-    X(cl_mem, clCreateBuffer, (cl_context, cl_bits, size_t, void *, cl_int *))                                                                \
-    X(cl_mem, clCreateSubBuffer, (cl_mem, cl_bits, cl_uint, const void *, cl_int *))                                                          \
-    X(cl_int, clReleaseMemObject, (cl_mem))                                                                                                   \
-    X(cl_int, clEnqueueWriteBuffer,                                                                                                           \
-      (cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *, cl_event *))                               \
-    X(cl_int, clEnqueueReadBuffer, (cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *))        \
-    X(cl_int, clEnqueueCopyBuffer, (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *))         \
-    X(cl_int, clEnqueueFillBuffer,                                                                                                            \
-      (cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *))                                \
-    X(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event *, cl_event *))                                         \
-    X(cl_int, clEnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event *, cl_event *))                                        \
-    X(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char **, const size_t *, cl_int *))                                  \
-    X(cl_program, clCreateProgramWithBinary,                                                                                                  \
-      (cl_context, cl_uint, const cl_device_id *, const size_t *, const unsigned char **, cl_int *, cl_int *))                                \
-    X(cl_int, clBuildProgram, (cl_program, cl_uint, const cl_device_id *, const char *, void *, void *))                                      \
-    X(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void *, size_t *))                                                              \
-    X(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void *, size_t *))                                           \
-    X(cl_int, clReleaseProgram, (cl_program))                                                                                                 \
-    X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                                                                        \
-    X(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                                                                     \
-    X(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void *, size_t *))                                         \
-    X(cl_int, clReleaseKernel, (cl_kernel))                                                                                                   \
-    X(cl_int, clEnqueueNDRangeKernel,                                                                                                         \
-      (cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint, const cl_event *, cl_event *))          \
-    X(cl_int, clWaitForEvents, (cl_uint, const cl_event *))                                                                                   \
-    X(cl_int, clReleaseEvent, (cl_event))                                                                                                     \
-    X(cl_int, clFlush, (cl_command_queue))                                                                                                    \
+#define OPENCL_FUNCTIONS(X)                                                                                     \
+    X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id *, cl_uint *))                                         \
+    X(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bits, cl_uint, cl_device_id *, cl_uint *))                    \
+    X(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void *, size_t *))                               \
+    X(cl_context, clCreateContext, (const intptr_t *, cl_uint, const cl_device_id *, void *, void *, cl_int *)) \
+    X(cl_int, clReleaseContext, (cl_context))                                                                   \
+    X(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bits, cl_int *))                    \
+    X(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                        \
+    X(cl_mem, clCreateBuffer, (cl_context, cl_bits, size_t, void *, cl_int *))                                  \
+    X(cl_mem, clCreateSubBuffer, (cl_mem, cl_bits, cl_uint, const void *, cl_int *))                            \
+    X(cl_int, clReleaseMemObject, (cl_mem))                                                                     \
+    X(cl_int, clEnqueueWriteBuffer,                                                                             \
+      (cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *, cl_event *)) \
+    X(cl_int, clEnqueueReadBuffer,                                                                              \
+      (cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *, cl_event *))       \
+    X(cl_int, clEnqueueCopyBuffer,                                                                              \
+      (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *))        \
+    X(cl_int, clEnqueueFillBuffer,                                                                              \
+      (cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_event *, cl_event *))  \
+    X(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event *, cl_event *))           \
+    X(cl_int, clEnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event *, cl_event *))          \
+    X(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char **, const size_t *, cl_int *))    \
+    X(cl_program, clCreateProgramWithBinary,                                                                    \
+      (cl_context, cl_uint, const cl_device_id *, const size_t *, const unsigned char **, cl_int *, cl_int *))  \
+    X(cl_int, clBuildProgram, (cl_program, cl_uint, const cl_device_id *, const char *, void *, void *))        \
+    X(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void *, size_t *))                                \
+    X(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void *, size_t *))             \
+    X(cl_int, clReleaseProgram, (cl_program))                                                                   \
+    X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                                          \
+    X(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                                       \
+    X(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void *, size_t *))           \
+    X(cl_int, clReleaseKernel, (cl_kernel))                                                                     \
+    X(cl_int, clEnqueueNDRangeKernel,                                                                           \
+      (cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,           \
+       const cl_event *, cl_event *))                                                                           \
+    X(cl_int, clWaitForEvents, (cl_uint, const cl_event *))                                                     \
+    X(cl_int, clReleaseEvent, (cl_event))                                                                       \
+    X(cl_int, clFlush, (cl_command_queue))                                                                      \
     X(cl_int, clFinish, (cl_command_queue))
 
 static struct {
@@ -121,7 +126,7 @@ typedef struct {
     pthread_mutex_t turn;
     unsigned platform_number, number;
     const char *processor; /* name that opencl_name_processor() gave to PoCL; NULL if PoCL knows the processor */
-    unsigned programs; /* number of programs; they and their kernels live as long as the device */
+    unsigned programs;     /* number of programs; they and their kernels live as long as the device */
     cl_program *built;
     cl_kernel *kernels;
     unsigned n_kernels;
@@ -154,10 +159,10 @@ static int opencl_failed(opencl_device *d, cl_int status, const char *what)
     return device_failed(&d->base, code, "%s: %s (%d)", what, opencl_name(status), (int)status);
 }
 
-#define CHECK(d, call, what)                       \
-    do {                                           \
-        cl_int status_ = (call);                   \
-        if (status_ != CL_SUCCESS)                 \
+#define CHECK(d, call, what)                        \
+    do {                                            \
+        cl_int status_ = (call);                    \
+        if (status_ != CL_SUCCESS)                  \
             return opencl_failed(d, status_, what); \
     } while (0)
 
@@ -175,12 +180,12 @@ static void opencl_end(opencl_device *d)
         pthread_mutex_unlock(&d->turn);
 }
 
-#define IN_TURN(d, call, what)                     \
-    do {                                           \
-        opencl_begin(d);                           \
-        cl_int turned_ = (call);                   \
-        opencl_end(d);                             \
-        CHECK(d, turned_, what);                   \
+#define IN_TURN(d, call, what)   \
+    do {                         \
+        opencl_begin(d);         \
+        cl_int turned_ = (call); \
+        opencl_end(d);           \
+        CHECK(d, turned_, what); \
     } while (0)
 
 /* ---- devices ---- */
@@ -193,12 +198,15 @@ static int opencl_load(device *d)
     const char *path = device_library("opencl");
     void *loaded = dlopen(path != NULL ? path : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (loaded == NULL)
-        return device_failed(d, GA_LOAD_ERROR, "OpenCL cannot be loaded (%s); pip install 'theano_ng[opencl]' installs a loader and a driver for processors",
+        return device_failed(d, GA_LOAD_ERROR,
+                             "OpenCL cannot be loaded (%s); pip install 'theano_ng[opencl]' installs a loader and a "
+                             "driver for processors",
                              dlerror());
-#define X(result, name, arguments)                                                                                              \
-    if ((*(void **)&cl.name = dlsym(loaded, #name)) == NULL) {                                                                  \
-        dlclose(loaded);                                                                                                        \
-        return device_failed(d, GA_LOAD_ERROR, "%s has no function " #name ": OpenCL 1.2 is needed", path ? path : "libOpenCL.so.1"); \
+#define X(result, name, arguments)                                                                   \
+    if ((*(void **)&cl.name = dlsym(loaded, #name)) == NULL) {                                       \
+        dlclose(loaded);                                                                             \
+        return device_failed(d, GA_LOAD_ERROR, "%s has no function " #name ": OpenCL 1.2 is needed", \
+                             path ? path : "libOpenCL.so.1");                                        \
     }
     OPENCL_FUNCTIONS(X)
 #undef X
@@ -247,7 +255,9 @@ static int opencl_find(opencl_device *d, const char *name)
 {
     unsigned platform, number;
     if (opencl_numbers(name, &d->platform_number, &d->number) < 0)
-        return device_failed(&d->base, GA_VALUE_ERROR, "'%s' is not the name of an OpenCL device; expected opencl, openclPLATFORM or openclPLATFORM:DEVICE", name);
+        return device_failed(
+            &d->base, GA_VALUE_ERROR,
+            "'%s' is not the name of an OpenCL device; expected opencl, openclPLATFORM or openclPLATFORM:DEVICE", name);
     platform = d->platform_number;
     number = d->number;
     int code = opencl_load(&d->base);
@@ -256,10 +266,13 @@ static int opencl_find(opencl_device *d, const char *name)
     cl_uint n = 0;
     cl_int status = cl.clGetPlatformIDs(0, NULL, &n);
     if (status == CL_PLATFORM_NOT_FOUND_KHR || n == 0)
-        return device_failed(&d->base, GA_NODEV_ERROR, "OpenCL has no platform: no driver is installed; pip install 'theano_ng[opencl]' installs one for processors");
+        return device_failed(&d->base, GA_NODEV_ERROR,
+                             "OpenCL has no platform: no driver is installed; pip install 'theano_ng[opencl]' installs "
+                             "one for processors");
     CHECK(d, status, "clGetPlatformIDs");
     if (platform >= n)
-        return device_failed(&d->base, GA_NODEV_ERROR, "OpenCL has %u platform(s), but no platform number %u", n, platform);
+        return device_failed(&d->base, GA_NODEV_ERROR, "OpenCL has %u platform(s), but no platform number %u", n,
+                             platform);
     cl_platform_id platforms[64];
     CHECK(d, cl.clGetPlatformIDs(n < 64 ? n : 64, platforms, NULL), "clGetPlatformIDs");
     d->platform = platforms[platform < 64 ? platform : 0];
@@ -267,7 +280,9 @@ static int opencl_find(opencl_device *d, const char *name)
     cl_uint n_devices = 0;
     status = cl.clGetDeviceIDs(d->platform, CL_DEVICE_TYPE_ALL, 64, devices, &n_devices);
     if (status != CL_SUCCESS || number >= n_devices)
-        return device_failed(&d->base, GA_NODEV_ERROR, "platform %u of OpenCL has %u device(s), but no device number %u", platform, n_devices, number);
+        return device_failed(&d->base, GA_NODEV_ERROR,
+                             "platform %u of OpenCL has %u device(s), but no device number %u", platform, n_devices,
+                             number);
     d->id = devices[number];
     return GA_NO_ERROR;
 }
@@ -292,8 +307,8 @@ static void opencl_name_processor(opencl_device *d)
     const char *known = __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") ? "skylake-avx512"
                         : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")        ? "haswell"
                                                                                                  : "x86-64";
-    if (cl.clGetDeviceInfo(d->id, CL_DEVICE_VERSION, sizeof version - 1, version, NULL) != CL_SUCCESS || strstr(version, " PoCL ") == NULL
-        || strstr(version, "-generic") == NULL)
+    if (cl.clGetDeviceInfo(d->id, CL_DEVICE_VERSION, sizeof version - 1, version, NULL) != CL_SUCCESS
+        || strstr(version, " PoCL ") == NULL || strstr(version, "-generic") == NULL)
         return;
     const char **record = (const char **)d->id;
     for (size_t i = 0; i < 512; ++i) {
@@ -314,7 +329,10 @@ static void opencl_name_processor(opencl_device *d)
 /* Query an integer property (4 or 8 bytes) of the device; return 0 if the query fails. */
 static uint64_t opencl_number(opencl_device *d, cl_uint what)
 {
-    union { uint32_t four; uint64_t eight; } value = {0};
+    union {
+        uint32_t four;
+        uint64_t eight;
+    } value = {0};
     size_t size = 0;
     if (cl.clGetDeviceInfo(d->id, what, sizeof value, &value, &size) != CL_SUCCESS)
         return 0;
@@ -375,7 +393,8 @@ static int opencl_info(device *base, device_info *info)
     info->processors = (unsigned)opencl_number(d, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->on_host = opencl_on_processor(d) ? 1 : (int)opencl_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY);
     info->warp = opencl_on_processor(d) ? 1 : 32;
-    if (cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, 0, NULL, &size) == CL_SUCCESS && (extensions = calloc(1, size + 1)) != NULL
+    if (cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, 0, NULL, &size) == CL_SUCCESS
+        && (extensions = calloc(1, size + 1)) != NULL
         && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)
         info->has_double = strstr(extensions, "cl_khr_fp64") != NULL;
     free(extensions);
@@ -390,8 +409,9 @@ static int opencl_alloc(device *base, device_memory parent, size_t offset, size_
     opencl_device *d = (opencl_device *)base;
     cl_int status;
     cl_buffer_region region = {offset, size};
-    cl_mem made = parent ? cl.clCreateSubBuffer((cl_mem)parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &status)
-                         : cl.clCreateBuffer(d->context, CL_MEM_READ_WRITE, size, NULL, &status);
+    cl_mem made =
+        parent ? cl.clCreateSubBuffer((cl_mem)parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &status)
+               : cl.clCreateBuffer(d->context, CL_MEM_READ_WRITE, size, NULL, &status);
     *memory = (device_memory)(uintptr_t)made;
     return made == NULL ? opencl_failed(d, status, parent ? "clCreateSubBuffer" : "clCreateBuffer") : GA_NO_ERROR;
 }
@@ -405,21 +425,26 @@ static void opencl_release(device *base, device_memory memory, int has_parent)
 static int opencl_write(device *base, device_memory to, size_t offset, const void *from, size_t size)
 {
     opencl_device *d = (opencl_device *)base;
-    IN_TURN(d, cl.clEnqueueWriteBuffer(d->queue, (cl_mem)(uintptr_t)to, 1, offset, size, from, 0, NULL, NULL), "clEnqueueWriteBuffer");
+    IN_TURN(d, cl.clEnqueueWriteBuffer(d->queue, (cl_mem)(uintptr_t)to, 1, offset, size, from, 0, NULL, NULL),
+            "clEnqueueWriteBuffer");
     return GA_NO_ERROR;
 }
 
 static int opencl_read(device *base, void *to, device_memory from, size_t offset, size_t size)
 {
     opencl_device *d = (opencl_device *)base;
-    IN_TURN(d, cl.clEnqueueReadBuffer(d->queue, (cl_mem)(uintptr_t)from, 1, offset, size, to, 0, NULL, NULL), "clEnqueueReadBuffer");
+    IN_TURN(d, cl.clEnqueueReadBuffer(d->queue, (cl_mem)(uintptr_t)from, 1, offset, size, to, 0, NULL, NULL),
+            "clEnqueueReadBuffer");
     return GA_NO_ERROR;
 }
 
-static int opencl_copy(device *base, device_memory to, size_t to_offset, device_memory from, size_t from_offset, size_t size)
+static int opencl_copy(device *base, device_memory to, size_t to_offset, device_memory from, size_t from_offset,
+                       size_t size)
 {
     opencl_device *d = (opencl_device *)base;
-    IN_TURN(d, cl.clEnqueueCopyBuffer(d->queue, (cl_mem)(uintptr_t)from, (cl_mem)(uintptr_t)to, from_offset, to_offset, size, 0, NULL, NULL),
+    IN_TURN(d,
+            cl.clEnqueueCopyBuffer(d->queue, (cl_mem)(uintptr_t)from, (cl_mem)(uintptr_t)to, from_offset, to_offset,
+                                   size, 0, NULL, NULL),
             "clEnqueueCopyBuffer");
     return GA_NO_ERROR;
 }
@@ -427,7 +452,8 @@ static int opencl_copy(device *base, device_memory to, size_t to_offset, device_
 static int opencl_fill(device *base, device_memory memory, size_t offset, size_t size, uint8_t byte)
 {
     opencl_device *d = (opencl_device *)base;
-    IN_TURN(d, cl.clEnqueueFillBuffer(d->queue, (cl_mem)(uintptr_t)memory, &byte, 1, offset, size, 0, NULL, NULL), "clEnqueueFillBuffer");
+    IN_TURN(d, cl.clEnqueueFillBuffer(d->queue, (cl_mem)(uintptr_t)memory, &byte, 1, offset, size, 0, NULL, NULL),
+            "clEnqueueFillBuffer");
     return GA_NO_ERROR;
 }
 
@@ -476,18 +502,21 @@ static char *without_cluda(const char *text)
     return copy;
 }
 
-static int opencl_build(device *base, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *made)
+static int opencl_build(device *base, const char *text, int flags, const char *options, const void *binary,
+                        size_t binary_size, device_program *made)
 {
     opencl_device *d = (opencl_device *)base;
     cl_int status, accepted = CL_SUCCESS;
     cl_program program;
     memset(made, 0, sizeof *made);
     if (flags & GA_USE_CUDA)
-        return device_failed(base, GA_UNSUPPORTED_ERROR, "the kernel is a CUDA kernel (by its flags), but the device is an OpenCL device");
+        return device_failed(base, GA_UNSUPPORTED_ERROR,
+                             "the kernel is a CUDA kernel (by its flags), but the device is an OpenCL device");
     if (binary != NULL) {
         const unsigned char *bytes = binary;
         program = cl.clCreateProgramWithBinary(d->context, 1, &d->id, &binary_size, &bytes, &accepted, &status);
-        if (program == NULL || status != CL_SUCCESS || accepted != CL_SUCCESS || cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL) != CL_SUCCESS) {
+        if (program == NULL || status != CL_SUCCESS || accepted != CL_SUCCESS
+            || cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL) != CL_SUCCESS) {
             if (program != NULL)
                 cl.clReleaseProgram(program);
             return device_failed(base, GA_INVALID_ERROR, "the binary of a program is for another device");
@@ -497,7 +526,8 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
         char *own = flags & GA_USE_OPENCL ? NULL : without_cluda(text);
         /* For CPUs, define GA_PROCESSOR: kernels then have loops over adjacent elements, which are vectorized. */
         const char *kind = opencl_on_processor(d) ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
-        const char *texts[3] = {own != NULL ? kind : "", own != NULL ? device_dialect("opencl") : "", own != NULL ? own : text};
+        const char *texts[3] = {own != NULL ? kind : "", own != NULL ? device_dialect("opencl") : "",
+                                own != NULL ? own : text};
         program = cl.clCreateProgramWithSource(d->context, 3, texts, NULL, &status);
         free(own);
         if (program == NULL)
@@ -510,7 +540,8 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
             cl.clReleaseProgram(program);
             return opencl_failed(d, status, "clBuildProgram");
         }
-        if (cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof made->binary_size, &made->binary_size, NULL) == CL_SUCCESS
+        if (cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof made->binary_size, &made->binary_size, NULL)
+                == CL_SUCCESS
             && made->binary_size > 0 && (made->binary = malloc(made->binary_size)) != NULL)
             cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof made->binary, &made->binary, NULL);
     }
@@ -524,17 +555,21 @@ static int opencl_kernel(device *base, void *program, const char *name, device_k
     cl_int status;
     cl_kernel made = cl.clCreateKernel(program, name, &status);
     if (made == NULL)
-        return status == CL_INVALID_KERNEL_NAME ? device_failed(base, GA_VALUE_ERROR, "the program has no kernel '%s'", name)
-                                                : opencl_failed(d, status, "clCreateKernel");
+        return status == CL_INVALID_KERNEL_NAME
+                   ? device_failed(base, GA_VALUE_ERROR, "the program has no kernel '%s'", name)
+                   : opencl_failed(d, status, "clCreateKernel");
     kernel->handle = made;
     kernel->max_group = kernel->preferred = 1;
-    cl.clGetKernelWorkGroupInfo(made, d->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof kernel->max_group, &kernel->max_group, NULL);
-    cl.clGetKernelWorkGroupInfo(made, d->id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof kernel->preferred, &kernel->preferred, NULL);
+    cl.clGetKernelWorkGroupInfo(made, d->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof kernel->max_group, &kernel->max_group,
+                                NULL);
+    cl.clGetKernelWorkGroupInfo(made, d->id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof kernel->preferred,
+                                &kernel->preferred, NULL);
     return opencl_keep((void ***)&d->kernels, &d->n_kernels, made);
 }
 
-static cl_int opencl_start(opencl_device *d, cl_kernel kernel, unsigned ndim, const size_t *threads, const size_t *group, size_t local_memory, unsigned count,
-                           void *const *values, const size_t *sizes, const char **what)
+static cl_int opencl_start(opencl_device *d, cl_kernel kernel, unsigned ndim, const size_t *threads,
+                           const size_t *group, size_t local_memory, unsigned count, void *const *values,
+                           const size_t *sizes, const char **what)
 {
     cl_int status = CL_SUCCESS;
     *what = "clSetKernelArg";
@@ -548,8 +583,8 @@ static cl_int opencl_start(opencl_device *d, cl_kernel kernel, unsigned ndim, co
     return cl.clEnqueueNDRangeKernel(d->queue, kernel, ndim, NULL, threads, group, 0, NULL, NULL);
 }
 
-static int opencl_launch(device *base, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count,
-                         void *const *values, const size_t *sizes)
+static int opencl_launch(device *base, void *kernel, unsigned ndim, const size_t *groups, const size_t *group,
+                         size_t local_memory, unsigned count, void *const *values, const size_t *sizes)
 {
     opencl_device *d = (opencl_device *)base;
     size_t threads[3];
@@ -570,7 +605,8 @@ static cl_int opencl_order(opencl_device *first, opencl_device *waiting)
     cl_int status = cl.clEnqueueMarkerWithWaitList(first->queue, 0, NULL, &event);
     if (status != CL_SUCCESS)
         return status;
-    status = first->context == waiting->context ? cl.clEnqueueBarrierWithWaitList(waiting->queue, 1, &event, NULL) : cl.clWaitForEvents(1, &event);
+    status = first->context == waiting->context ? cl.clEnqueueBarrierWithWaitList(waiting->queue, 1, &event, NULL)
+                                                : cl.clWaitForEvents(1, &event);
     cl.clReleaseEvent(event);
     return status;
 }

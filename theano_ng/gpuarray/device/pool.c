@@ -18,13 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MINIMUM ((size_t)256)      /* size of the smallest block, and smallest alignment, in bytes */
-#define SMALL ((size_t)1 << 20)    /* size of the largest block of the small heap, in bytes */
+#define MINIMUM ((size_t)256)   /* size of the smallest block, and smallest alignment, in bytes */
+#define SMALL ((size_t)1 << 20) /* size of the largest block of the small heap, in bytes */
 #define CHUNK ((size_t)2 << 20)
 /* blocks of less than MEDIUM bytes share a segment of SHARED bytes; a larger block gets a separate segment */
 #define MEDIUM ((size_t)10 << 20)
 #define SHARED ((size_t)20 << 20)
-#define GRANULE ((size_t)2 << 20)  /* sizes of separate segments are multiples of GRANULE bytes */
+#define GRANULE ((size_t)2 << 20) /* sizes of separate segments are multiples of GRANULE bytes */
 #define SHELVES 64
 #define RECORDS 60
 
@@ -34,11 +34,11 @@ enum block_state { IN_USE, ON_SHELF, IN_HEAP, IS_CHUNK };
 /* A piece of a segment. The blocks of a region (a segment or a chunk) are linked in the order of their offsets. */
 struct block {
     struct segment *segment;
-    size_t offset, size;       /* bytes; the offset is relative to the segment */
-    size_t wanted;             /* bytes of the last request that got this block; this size selects the shelf */
-    device_memory memory;      /* allocated when the block is first used; 0 before */
+    size_t offset, size;  /* bytes; the offset is relative to the segment */
+    size_t wanted;        /* bytes of the last request that got this block; this size selects the shelf */
+    device_memory memory; /* allocated when the block is first used; 0 before */
     struct block *before, *after;
-    struct block *chunk;       /* block of the large heap that contains this block; NULL in the large heap */
+    struct block *chunk; /* block of the large heap that contains this block; NULL in the large heap */
     /* children in the treap; `right` is also the next block on a shelf, or the next spare record */
     struct block *left, *right;
     uint32_t priority;
@@ -54,7 +54,7 @@ struct segment {
     size_t size;
     uint64_t number; /* sequence number of the allocation */
     struct block *first;
-    int whole;       /* whether one block is the whole segment; true if the pool keeps no free memory */
+    int whole; /* whether one block is the whole segment; true if the pool keeps no free memory */
 };
 
 struct shelf {
@@ -74,9 +74,9 @@ struct pool {
     struct block *free[HEAPS]; /* roots of the treaps */
     struct shelf shelves[SHELVES];
     struct slab *slabs;
-    struct block *spare;       /* list of unused block records */
-    size_t alignment;          /* bytes; a power of 2 */
-    uint64_t born;             /* number of segments allocated so far */
+    struct block *spare; /* list of unused block records */
+    size_t alignment;    /* bytes; a power of 2 */
+    uint64_t born;       /* number of segments allocated so far */
     uint32_t random;
     int keeps;
     pool_counts counts;
@@ -447,11 +447,13 @@ static int out_of_memory(struct pool *pool, size_t size)
     char limit[96] = "";
     if (info.largest && size > info.largest)
         snprintf(limit, sizeof limit, " The driver allocates at most %zu bytes at once.", info.largest);
-    return context_failed(context, GA_MEMORY_ERROR,
-                          "Error allocating %zu bytes of device memory (out of memory). Driver report %zu bytes free and %zu total.%s %s holds %zu bytes in %zu "
-                          "arrays (at most %zu bytes until now), and keeps %zu bytes for more in %zu pieces, the largest of %zu bytes.",
-                          size, info.free_memory, info.memory, limit, context->name[0] ? context->name : "The context", counts->in_use, counts->blocks,
-                          counts->peak, counts->reserved - counts->in_use, pieces, largest);
+    return context_failed(
+        context, GA_MEMORY_ERROR,
+        "Error allocating %zu bytes of device memory (out of memory). Driver report %zu bytes free and %zu total.%s %s "
+        "holds %zu bytes in %zu "
+        "arrays (at most %zu bytes until now), and keeps %zu bytes for more in %zu pieces, the largest of %zu bytes.",
+        size, info.free_memory, info.memory, limit, context->name[0] ? context->name : "The context", counts->in_use,
+        counts->blocks, counts->peak, counts->reserved - counts->in_use, pieces, largest);
 }
 
 static int assign_block(struct pool *pool, struct block *block, gpudata *data)
@@ -488,7 +490,9 @@ int pool_alloc(gpucontext *context, size_t size, gpudata *data)
     }
     if (!pool->keeps) {
         int code = whole_block(pool, size ? size : 1, &block);
-        return code == GA_NO_ERROR ? assign_block(pool, block, data) : code == GA_MEMORY_ERROR ? out_of_memory(pool, size) : code;
+        return code == GA_NO_ERROR       ? assign_block(pool, block, data)
+               : code == GA_MEMORY_ERROR ? out_of_memory(pool, size)
+                                         : code;
     }
     shelves_clear(pool);
     int code = find_block(pool, whole, &block);
@@ -579,7 +583,8 @@ int pool_open(gpucontext *context, double preallocate)
     context->pool = pool;
     if (!(preallocate > 0))
         return GA_NO_ERROR;
-    double size = preallocate <= 1 ? (preallocate < .95 ? preallocate : .95) * (double)context->info.memory : preallocate * 1048576.;
+    double size = preallocate <= 1 ? (preallocate < .95 ? preallocate : .95) * (double)context->info.memory
+                                   : preallocate * 1048576.;
     int code = size < (double)(SIZE_MAX / 2) ? reserve(pool, (size_t)size) : out_of_memory(pool, SIZE_MAX / 2);
     if (code != GA_NO_ERROR)
         pool_close(context);

@@ -12,8 +12,9 @@
 #define ALIGNMENT 256
 
 static const char MAGIC[] = "stub program\n";
-static const char *const call_names[STUB_CALLS] = {"open", "close", "alloc", "block", "release", "write",  "read", "copy",
-                                                   "fill", "build", "kernel", "launch", "fence",  "sync",   "graph"};
+static const char *const call_names[STUB_CALLS] = {"open",   "close",  "alloc", "block", "release",
+                                                   "write",  "read",   "copy",  "fill",  "build",
+                                                   "kernel", "launch", "fence", "sync",  "graph"};
 
 static struct {
     stub_state state;
@@ -21,7 +22,8 @@ static struct {
     size_t length, room;
     char **programs;
     unsigned n_programs;
-} stubs[STUB_DEVICES] = {[0 ... STUB_DEVICES - 1] = {.state = {.capacity = CAPACITY, .failing_call = -1, .failing_code = GA_IMPL_ERROR}}};
+} stubs[STUB_DEVICES] = {
+    [0 ... STUB_DEVICES - 1] = {.state = {.capacity = CAPACITY, .failing_call = -1, .failing_code = GA_IMPL_ERROR}}};
 
 /* The header in front of each allocation. */
 struct stub_piece {
@@ -57,7 +59,12 @@ void stub_reset(unsigned number)
     if (!state)
         return;
     uint64_t held = state->held, allocated = state->allocated;
-    *state = (stub_state){.held = held, .held_most = held, .allocated = allocated, .capacity = CAPACITY, .failing_call = -1, .failing_code = GA_IMPL_ERROR};
+    *state = (stub_state){.held = held,
+                          .held_most = held,
+                          .allocated = allocated,
+                          .capacity = CAPACITY,
+                          .failing_call = -1,
+                          .failing_code = GA_IMPL_ERROR};
     stubs[number].length = 0;
     while (stubs[number].n_programs)
         free(stubs[number].programs[--stubs[number].n_programs]);
@@ -118,10 +125,10 @@ static void note_program(unsigned number, const char *text)
     stubs[number].n_programs = n + 1;
 }
 
-#define NOTE(base, ...)                                          \
-    do {                                                         \
-        if (__builtin_expect(state_of(base)->recording, 0))      \
-            note(((stub_device *)(base))->number, __VA_ARGS__);  \
+#define NOTE(base, ...)                                         \
+    do {                                                        \
+        if (__builtin_expect(state_of(base)->recording, 0))     \
+            note(((stub_device *)(base))->number, __VA_ARGS__); \
     } while (0)
 
 /* Count a call; fail if it is the call that a test has selected. */
@@ -129,22 +136,23 @@ static int counted(device *base, enum stub_call call)
 {
     stub_state *state = state_of(base);
     ++state->calls[call];
-    if (__builtin_expect(state->fails_in > 0, 0) && (state->failing_call < 0 || state->failing_call == (int)call) && --state->fails_in == 0)
+    if (__builtin_expect(state->fails_in > 0, 0) && (state->failing_call < 0 || state->failing_call == (int)call)
+        && --state->fails_in == 0)
         return device_failed(base, state->failing_code, "%s failed, as it was told to", call_names[call]);
     return GA_NO_ERROR;
 }
 
-#define COUNTED(base, call)                  \
-    do {                                     \
-        int code_ = counted(base, call);     \
-        if (code_ != GA_NO_ERROR)            \
-            return code_;                    \
+#define COUNTED(base, call)              \
+    do {                                 \
+        int code_ = counted(base, call); \
+        if (code_ != GA_NO_ERROR)        \
+            return code_;                \
     } while (0)
 
 /* Fail while a graph is being recorded, as a real device does. */
-#define NOT_CAPTURING(base, what)                                                                           \
-    do {                                                                                                    \
-        if (((stub_device *)(base))->capturing)                                                             \
+#define NOT_CAPTURING(base, what)                                                                              \
+    do {                                                                                                       \
+        if (((stub_device *)(base))->capturing)                                                                \
             return device_failed(base, GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
     } while (0)
 
@@ -161,7 +169,8 @@ static int stub_open(const char *name, int flags, device **opened)
     char *end;
     unsigned long number = strncmp(name, "stub", 4) == 0 ? strtoul(name + 4, &end, 10) : STUB_DEVICES;
     if (number >= STUB_DEVICES || *end)
-        return device_failed(&stub->base, GA_NODEV_ERROR, "'%s' is none of the %d stub devices, stub0 to stub%d", name, STUB_DEVICES, STUB_DEVICES - 1);
+        return device_failed(&stub->base, GA_NODEV_ERROR, "'%s' is none of the %d stub devices, stub0 to stub%d", name,
+                             STUB_DEVICES, STUB_DEVICES - 1);
     stub->number = (unsigned)number;
     COUNTED(&stub->base, STUB_OPEN);
     return GA_NO_ERROR;
@@ -215,7 +224,8 @@ static int stub_alloc(device *base, device_memory parent, size_t offset, size_t 
     if (parent) {
         NOTE(base, "block %zu %zu", offset, size);
         if (offset % ALIGNMENT)
-            return device_failed(base, GA_VALUE_ERROR, "a block of memory begins at byte %zu, which is no multiple of %d", offset, ALIGNMENT);
+            return device_failed(base, GA_VALUE_ERROR,
+                                 "a block of memory begins at byte %zu, which is no multiple of %d", offset, ALIGNMENT);
         *memory = parent + offset;
         ++state->allocated;
         return GA_NO_ERROR;
@@ -276,7 +286,8 @@ static int stub_read(device *base, void *to, device_memory from, size_t offset, 
     return GA_NO_ERROR;
 }
 
-static int stub_copy(device *base, device_memory to, size_t to_offset, device_memory from, size_t from_offset, size_t size)
+static int stub_copy(device *base, device_memory to, size_t to_offset, device_memory from, size_t from_offset,
+                     size_t size)
 {
     COUNTED(base, STUB_COPY);
     NOTE(base, "copy %zu", size);
@@ -296,7 +307,8 @@ static int stub_fill(device *base, device_memory memory, size_t offset, size_t s
 
 /* Build a program. A text that contains "#error" does not compile. The binary is a magic string followed by the
  * text. */
-static int stub_build(device *base, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *made)
+static int stub_build(device *base, const char *text, int flags, const char *options, const void *binary,
+                      size_t binary_size, device_program *made)
 {
     stub_device *stub = (stub_device *)base;
     (void)flags, (void)options;
@@ -368,15 +380,16 @@ static const char *lengths(char *text, size_t room, unsigned ndim, const size_t 
     return text;
 }
 
-static int stub_launch(device *base, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count,
-                       void *const *values, const size_t *sizes)
+static int stub_launch(device *base, void *kernel, unsigned ndim, const size_t *groups, const size_t *group,
+                       size_t local_memory, unsigned count, void *const *values, const size_t *sizes)
 {
     (void)count, (void)values, (void)sizes;
     COUNTED(base, STUB_LAUNCH);
     if (__builtin_expect(state_of(base)->recording, 0)) {
         char of_groups[80], of_group[80];
-        NOTE(base, "launch %s (%s) (%s) %zu", ((struct stub_kernel *)kernel)->name, lengths(of_groups, sizeof of_groups, ndim, groups),
-             lengths(of_group, sizeof of_group, ndim, group), local_memory);
+        NOTE(base, "launch %s (%s) (%s) %zu", ((struct stub_kernel *)kernel)->name,
+             lengths(of_groups, sizeof of_groups, ndim, groups), lengths(of_group, sizeof of_group, ndim, group),
+             local_memory);
     }
     return GA_NO_ERROR;
 }

@@ -35,9 +35,9 @@ typedef struct stub_state {
     uint64_t capacity;        /* bytes; tests may set it at any time */
     /* set by tests: each matching call decrements it, and the call that makes it 0 fails. 0: no call fails */
     int64_t fails_in;
-    int32_t failing_call;     /* the `stub_call` that matches; -1: all calls match */
+    int32_t failing_call; /* the `stub_call` that matches; -1: all calls match */
     int32_t failing_code;
-    int32_t recording;        /* set by tests: calls are recorded for stub_text */
+    int32_t recording; /* set by tests: calls are recorded for stub_text */
 } stub_state;
 
 /* Return the record of a device, or NULL if the number is invalid. */

@@ -17,13 +17,11 @@ extern "C" {
 #endif
 
 typedef struct _PyGpuContextObject {
-    PyObject_HEAD
-    gpucontext *ctx;
+    PyObject_HEAD gpucontext *ctx;
 } PyGpuContextObject;
 
 typedef struct _PyGpuArrayObject {
-    PyObject_HEAD
-    GpuArray ga;
+    PyObject_HEAD GpuArray ga;
     PyGpuContextObject *context;
     PyObject *base;
 } PyGpuArrayObject;
@@ -44,19 +42,23 @@ extern PyTypeObject *pygpu_array_type, *pygpu_context_type;
 #define PyGpuContext_Check(o) PyObject_TypeCheck((PyObject *)(o), pygpu_context_type)
 
 /* All functions return a new reference, or NULL with an exception set. cls: a subclass of GpuArray, or Py_None. */
-PyGpuArrayObject *pygpu_empty(unsigned int nd, const size_t *dims, int typecode, ga_order, PyGpuContextObject *, PyObject *cls);
-PyGpuArrayObject *pygpu_zeros(unsigned int nd, const size_t *dims, int typecode, ga_order, PyGpuContextObject *, PyObject *cls);
-PyGpuArrayObject *pygpu_fromgpudata(gpudata *, size_t offset, int typecode, unsigned int nd, const size_t *dims, const ssize_t *strides,
-                                    PyGpuContextObject *, int writable, PyObject *base, PyObject *cls);
-PyGpuArrayObject *pygpu_fromhostdata(void *data, int typecode, unsigned int nd, const size_t *dims, const ssize_t *strides, PyGpuContextObject *,
-                                     PyObject *cls);
+PyGpuArrayObject *pygpu_empty(unsigned int nd, const size_t *dims, int typecode, ga_order, PyGpuContextObject *,
+                              PyObject *cls);
+PyGpuArrayObject *pygpu_zeros(unsigned int nd, const size_t *dims, int typecode, ga_order, PyGpuContextObject *,
+                              PyObject *cls);
+PyGpuArrayObject *pygpu_fromgpudata(gpudata *, size_t offset, int typecode, unsigned int nd, const size_t *dims,
+                                    const ssize_t *strides, PyGpuContextObject *, int writable, PyObject *base,
+                                    PyObject *cls);
+PyGpuArrayObject *pygpu_fromhostdata(void *data, int typecode, unsigned int nd, const size_t *dims,
+                                     const ssize_t *strides, PyGpuContextObject *, PyObject *cls);
 PyGpuArrayObject *pygpu_empty_like(PyGpuArrayObject *, ga_order, int typecode); /* -1: the same type */
 PyGpuArrayObject *pygpu_copy(PyGpuArrayObject *, ga_order);
 PyGpuArrayObject *pygpu_view(PyGpuArrayObject *, PyObject *cls);
 PyGpuArrayObject *pygpu_index(PyGpuArrayObject *, const ssize_t *starts, const ssize_t *stops, const ssize_t *steps);
 PyGpuArrayObject *pygpu_transpose(PyGpuArrayObject *, const unsigned int *axes);
 /* compute_axis is the axis whose length is computed from the other lengths, or -1. */
-PyGpuArrayObject *pygpu_reshape(PyGpuArrayObject *, unsigned int nd, const size_t *dims, ga_order, int nocopy, int compute_axis);
+PyGpuArrayObject *pygpu_reshape(PyGpuArrayObject *, unsigned int nd, const size_t *dims, ga_order, int nocopy,
+                                int compute_axis);
 PyObject *pygpu_as_ndarray(PyGpuArrayObject *);
 /* The next three functions return 0, or -1 with an exception set. */
 int pygpu_move(PyGpuArrayObject *to, PyGpuArrayObject *from);

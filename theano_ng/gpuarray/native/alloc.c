@@ -17,7 +17,8 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
         if (nd < value->ga.nd || (length != 1 && length != dims[nd - value->ga.nd + i])) {
             char from[700], to[700];
             PyErr_Format(PyExc_ValueError, "could not broadcast input array from shape %s into shape %s",
-                         gpu_shape_text(from, sizeof from, value->ga.nd, value->ga.dimensions), gpu_shape_text(to, sizeof to, nd, dims));
+                         gpu_shape_text(from, sizeof from, value->ga.nd, value->ga.dimensions),
+                         gpu_shape_text(to, sizeof to, nd, dims));
             return -1;
         }
     }
@@ -42,13 +43,17 @@ static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, con
     size_t dims[GA_MAX_DIMS];
     if (read_sizes(nin, in, (npy_intp *)dims, GA_MAX_DIMS, "AllocEmpty") < 0)
         return -1;
-    return gpu_alloc(out, (PyGpuContextObject *)(intptr_t)params->context, (unsigned)nin, dims, (int)params->typecode) == NULL ? -1 : 0;
+    return gpu_alloc(out, (PyGpuContextObject *)(intptr_t)params->context, (unsigned)nin, dims, (int)params->typecode)
+                   == NULL
+               ? -1
+               : 0;
 }
 
 /* Inputs: number of rows, number of columns (None: the same), index of the diagonal. The kernel writes ones and
  * zeros. */
 NATIVE_FUNCTION(diagonal_matrix, context, typecode, kernel)
-static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out, const struct diagonal_matrix_params *params)
+static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out,
+                               const struct diagonal_matrix_params *params)
 {
     (void)nin, (void)nout;
     int64_t rows, columns, k;
@@ -58,7 +63,8 @@ static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out,
     if ((in[1] != Py_None && native_as_int64(in[1], &columns) < 0) || native_as_int64(in[2], &k) < 0)
         return -1;
     size_t dims[2] = {rows > 0 ? (size_t)rows : 0, columns > 0 ? (size_t)columns : 0};
-    PyGpuArrayObject *made = gpu_alloc(out, (PyGpuContextObject *)(intptr_t)params->context, 2, dims, (int)params->typecode);
+    PyGpuArrayObject *made =
+        gpu_alloc(out, (PyGpuContextObject *)(intptr_t)params->context, 2, dims, (int)params->typecode);
     if (made == NULL)
         return -1;
     /* Clip the index of the diagonal, so that the kernel can add row indices to it without overflow. */
@@ -72,5 +78,6 @@ static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out,
     return gpu_run((gpukernel *)(intptr_t)params->kernel, n, args.at, "GpuEye");
 }
 
-static const NativeEntry entries[] = {NATIVE_ENTRY(alloc), NATIVE_ENTRY(alloc_empty), NATIVE_ENTRY(diagonal_matrix), {0}};
+static const NativeEntry entries[] = {
+    NATIVE_ENTRY(alloc), NATIVE_ENTRY(alloc_empty), NATIVE_ENTRY(diagonal_matrix), {0}};
 NATIVE_MODULE(alloc, entries)

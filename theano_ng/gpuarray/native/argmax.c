@@ -7,7 +7,8 @@
 /* Input: x. Outputs: maxima, indices. The bits of `axes` are the axes to reduce. In the kernel `lines`, one thread
  * finds a maximum; in the kernel `groups`, a group of `group` threads finds a maximum. `threads`: see gpu_threads(). */
 NATIVE_FUNCTION(max_and_argmax, axes, lines, groups, group, threads)
-static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct max_and_argmax_params *params)
+static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out,
+                              const struct max_and_argmax_params *params)
 {
     (void)nin, (void)nout;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
@@ -33,7 +34,9 @@ static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, 
         }
     }
     if (empty >= 0 && n > 0) {
-        PyErr_Format(PyExc_ValueError, "Max and argmax of an empty dimension have no value: the input has length 0 in dimension %d", empty);
+        PyErr_Format(PyExc_ValueError,
+                     "Max and argmax of an empty dimension have no value: the input has length 0 in dimension %d",
+                     empty);
         return -1;
     }
     gpu_not_shared(out, &x->ga);

@@ -2,7 +2,6 @@
 #include "context.h"
 #include "gpu.h"
 
-
 /* Parameters of an input or output.
  * broadcastable: bits of the axes whose length is 1 according to the type
  * typecode: element type
@@ -31,7 +30,8 @@ static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct
             if (operands[i].broadcastable >> d & 1) {
                 if (__builtin_expect(here != 1, 0)) {
                     PyErr_Format(PyExc_ValueError,
-                                 "Input dimension mis-match. (input[%d].shape[%d] = %zu, but its type says that this dimension is broadcastable: its "
+                                 "Input dimension mis-match. (input[%d].shape[%d] = %zu, but its type says that this "
+                                 "dimension is broadcastable: its "
                                  "length must be 1)",
                                  i, d, here);
                     return -1;
@@ -42,8 +42,9 @@ static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct
                 length = here;
             }
             else if (__builtin_expect(here != length, 0)) {
-                PyErr_Format(PyExc_ValueError, "Input dimension mis-match. (input[%d].shape[%d] = %zu, input[%d].shape[%d] = %zu)", reference, d, length,
-                             i, d, here);
+                PyErr_Format(PyExc_ValueError,
+                             "Input dimension mis-match. (input[%d].shape[%d] = %zu, input[%d].shape[%d] = %zu)",
+                             reference, d, length, i, d, here);
                 return -1;
             }
         }
@@ -53,11 +54,13 @@ static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct
 }
 
 /* Return an output array in F order. This function works like gpu_alloc, but reuses only an F-contiguous array. */
-static PyGpuArrayObject *alloc_fortran(PyObject **out, PyGpuContextObject *ctx, unsigned nd, const size_t *dims, int typecode)
+static PyGpuArrayObject *alloc_fortran(PyObject **out, PyGpuContextObject *ctx, unsigned nd, const size_t *dims,
+                                       int typecode)
 {
     PyGpuArrayObject *old = (PyGpuArrayObject *)*out;
-    if (old != NULL && PyGpuArray_CheckExact(old) && old->context == ctx && old->ga.typecode == typecode && old->ga.nd == nd
-        && GpuArray_IS_F_CONTIGUOUS(&old->ga) && GpuArray_ISBEHAVED(&old->ga) && memcmp(old->ga.dimensions, dims, nd * sizeof *dims) == 0)
+    if (old != NULL && PyGpuArray_CheckExact(old) && old->context == ctx && old->ga.typecode == typecode
+        && old->ga.nd == nd && GpuArray_IS_F_CONTIGUOUS(&old->ga) && GpuArray_ISBEHAVED(&old->ga)
+        && memcmp(old->ga.dimensions, dims, nd * sizeof *dims) == 0)
         return old;
     Py_CLEAR(*out);
     *out = (PyObject *)pygpu_empty(nd, dims, typecode, GA_F_ORDER, ctx, Py_None);
@@ -136,8 +139,8 @@ static int run_contiguous(gpukernel *kernel, size_t n, int count, PyGpuArrayObje
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");
 }
 
-static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, const struct operand_params *operands, const size_t *shape,
-                       PyGpuArrayObject *const *a)
+static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, const struct operand_params *operands,
+                       const size_t *shape, PyGpuArrayObject *const *a)
 {
     const device_info *info = &gpukernel_context(kernel)->info;
     size_t dims[nd], lengths[rank];
@@ -193,7 +196,8 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
         if (a[i] == NULL)
             return -1;
         if (a[i]->context != ctx) {
-            PyErr_Format(PyExc_ValueError, "input[%d] is an array in another context than the node: transfer() it first", i);
+            PyErr_Format(PyExc_ValueError,
+                         "input[%d] is an array in another context than the node: transfer() it first", i);
             return -1;
         }
         if (!GpuArray_ISALIGNED(&a[i]->ga)) {
@@ -218,7 +222,8 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     for (int j = 0; j < nout; ++j) {
         const struct operand_params *operand = &operands[nin + j];
         PyGpuArrayObject *old = operand->overwrites < 0 ? NULL : a[operand->overwrites], *z = old;
-        if (old != NULL && GpuArray_ISWRITEABLE(&old->ga) && memcmp(old->ga.dimensions, dims, (size_t)nd * sizeof *dims) == 0)
+        if (old != NULL && GpuArray_ISWRITEABLE(&old->ga)
+            && memcmp(old->ga.dimensions, dims, (size_t)nd * sizeof *dims) == 0)
             native_set(&out[j], Py_NewRef((PyObject *)old));
         else
             z = fortran ? alloc_fortran(&out[j], ctx, (unsigned)nd, dims, (int)operand->typecode)
@@ -257,14 +262,15 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, cons
     }
     for (unsigned d = 0; d < a->ga.nd; ++d) {
         if (!(used >> d & 1) && a->ga.dimensions[d] != 1) {
-            PyErr_Format(PyExc_ValueError, "DimShuffle: dimension %u of the input is dropped, so its length must be 1, but it is %zu", d,
+            PyErr_Format(PyExc_ValueError,
+                         "DimShuffle: dimension %u of the input is dropped, so its length must be 1, but it is %zu", d,
                          a->ga.dimensions[d]);
             return -1;
         }
     }
     PyObject *base = a->base == NULL || a->base == Py_None ? (PyObject *)a : a->base;
-    PyGpuArrayObject *view = pygpu_fromgpudata(a->ga.data, a->ga.offset, a->ga.typecode, (unsigned)params->n_order, dims, strides, a->context,
-                                               GpuArray_ISWRITEABLE(&a->ga), base, Py_None);
+    PyGpuArrayObject *view = pygpu_fromgpudata(a->ga.data, a->ga.offset, a->ga.typecode, (unsigned)params->n_order,
+                                               dims, strides, a->context, GpuArray_ISWRITEABLE(&a->ga), base, Py_None);
     if (view == NULL)
         return -1;
     if (!params->copies) {

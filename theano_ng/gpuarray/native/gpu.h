@@ -6,7 +6,6 @@
 #include "native.h"
 #include "gpuarray_api.h"
 
-
 /* Raise the exception for an error code; the message begins with `what`. Return -1. */
 static inline int gpu_failed(gpucontext *ctx, int code, const char *what)
 {
@@ -21,9 +20,12 @@ static inline int gpu_failed(gpucontext *ctx, int code, const char *what)
 static inline PyGpuArrayObject *gpu_input(PyObject *value, int typecode, int nd)
 {
     PyGpuArrayObject *a = (PyGpuArrayObject *)value;
-    if (__builtin_expect(PyGpuArray_Check(value) && (typecode < 0 || a->ga.typecode == typecode) && (nd < 0 || (int)a->ga.nd == nd), 1))
+    if (__builtin_expect(PyGpuArray_Check(value) && (typecode < 0 || a->ga.typecode == typecode)
+                             && (nd < 0 || (int)a->ga.nd == nd),
+                         1))
         return a;
-    PyErr_Format(PyExc_TypeError, "expected an array on a device, of type number %d with %d dimensions, got %.200s", typecode, nd, Py_TYPE(value)->tp_name);
+    PyErr_Format(PyExc_TypeError, "expected an array on a device, of type number %d with %d dimensions, got %.200s",
+                 typecode, nd, Py_TYPE(value)->tp_name);
     return NULL;
 }
 
@@ -39,11 +41,12 @@ static inline int gpu_same_context(PyGpuArrayObject *a, PyGpuArrayObject *b)
 /* Return an output array. The previous array in *out is reused if it has this context, type and shape, and is
  * C-contiguous, aligned and writable. Otherwise a new array with undefined elements is allocated. The result is
  * borrowed from *out. On failure, return NULL with an exception set; then *out is NULL. */
-static inline PyGpuArrayObject *gpu_alloc(PyObject **out, PyGpuContextObject *ctx, unsigned nd, const size_t *dims, int typecode)
+static inline PyGpuArrayObject *gpu_alloc(PyObject **out, PyGpuContextObject *ctx, unsigned nd, const size_t *dims,
+                                          int typecode)
 {
     PyGpuArrayObject *old = (PyGpuArrayObject *)*out;
-    if (old != NULL && PyGpuArray_CheckExact(old) && old->context == ctx && old->ga.typecode == typecode && old->ga.nd == nd
-        && GpuArray_IS_C_CONTIGUOUS(&old->ga) && GpuArray_ISBEHAVED(&old->ga)
+    if (old != NULL && PyGpuArray_CheckExact(old) && old->context == ctx && old->ga.typecode == typecode
+        && old->ga.nd == nd && GpuArray_IS_C_CONTIGUOUS(&old->ga) && GpuArray_ISBEHAVED(&old->ga)
         && (nd == 0 || memcmp(old->ga.dimensions, dims, nd * sizeof *dims) == 0))
         return old;
     Py_CLEAR(*out);

@@ -31,8 +31,8 @@ typedef struct {
     size_t rest[GA_MAX_DIMS], joint[GA_MAX_DIMS], count;
     ssize_t rest_stride[GA_MAX_DIMS], base, unit;
     IndexArray array[GA_MAX_DIMS];
-    int increasing;      /* the selected positions increase, so no element is selected twice */
-    gpudata *offsets;    /* owned */
+    int increasing;   /* the selected positions increase, so no element is selected twice */
+    gpudata *offsets; /* owned */
 } Gather;
 
 static void gather_close(Gather *g)
@@ -72,7 +72,8 @@ static IndexArray *push_array(Gather *g, const GpuArray *x, int axis)
 static int read_host(IndexArray *a, PyArrayObject *given)
 {
     if (PyArray_TYPE(given) == NPY_UINT64 || PyArray_TYPE(given) == NPY_ULONGLONG) {
-        PyArrayObject *values = (PyArrayObject *)PyArray_FROMANY((PyObject *)given, NPY_UINT64, 0, 0, NPY_ARRAY_CARRAY_RO);
+        PyArrayObject *values =
+            (PyArrayObject *)PyArray_FROMANY((PyObject *)given, NPY_UINT64, 0, 0, NPY_ARRAY_CARRAY_RO);
         if (values == NULL)
             return -1;
         const npy_uint64 *data = PyArray_DATA(values);
@@ -80,13 +81,14 @@ static int read_host(IndexArray *a, PyArrayObject *given)
         while (i < n && data[i] <= (npy_uint64)NPY_MAX_INT64)
             ++i;
         if (i < n)
-            PyErr_Format(PyExc_IndexError, "index out of bounds: index %llu is out of bounds for axis %d with size %zu", (unsigned long long)data[i],
-                         a->axis, a->size);
+            PyErr_Format(PyExc_IndexError, "index out of bounds: index %llu is out of bounds for axis %d with size %zu",
+                         (unsigned long long)data[i], a->axis, a->size);
         Py_DECREF(values);
         if (i < n)
             return -1;
     }
-    a->host = (PyArrayObject *)PyArray_FROMANY((PyObject *)given, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    a->host =
+        (PyArrayObject *)PyArray_FROMANY((PyObject *)given, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
     if (a->host == NULL)
         return -1;
     a->nd = PyArray_NDIM(a->host);
@@ -101,7 +103,8 @@ static int read_mask(Gather *g, PyArrayObject *mask, const GpuArray *x, int axis
     for (int k = 0; k < nd; ++k)
         if ((size_t)PyArray_DIM(mask, k) != x->dimensions[axis + k]) {
             PyErr_Format(PyExc_IndexError,
-                         "boolean index did not match indexed array along axis %d; size of axis is %zu but size of corresponding boolean axis is %zd",
+                         "boolean index did not match indexed array along axis %d; size of axis is %zu but size of "
+                         "corresponding boolean axis is %zd",
                          axis + k, x->dimensions[axis + k], (Py_ssize_t)PyArray_DIM(mask, k));
             return -1;
         }
@@ -154,7 +157,8 @@ static int read_array(Gather *g, PyObject *value, PyGpuArrayObject *indexed, int
     else if (PyArray_ISINTEGER(given))
         status = read_host(push_array(g, x, (*axis)++), given);
     else {
-        PyErr_Format(PyExc_IndexError, "arrays used as indices must be of integer (or boolean) type, not %R", PyArray_DESCR(given));
+        PyErr_Format(PyExc_IndexError, "arrays used as indices must be of integer (or boolean) type, not %R",
+                     PyArray_DESCR(given));
         status = -1;
     }
     Py_DECREF(given);
@@ -177,7 +181,9 @@ static int join_arrays(Gather *g)
             if (*length == 1)
                 *length = a->dim[k];
             else if (a->dim[k] != 1 && a->dim[k] != *length) {
-                PyErr_Format(PyExc_IndexError, "shape mismatch: indexing arrays could not be broadcast together: lengths %zu and %zu", *length, a->dim[k]);
+                PyErr_Format(PyExc_IndexError,
+                             "shape mismatch: indexing arrays could not be broadcast together: lengths %zu and %zu",
+                             *length, a->dim[k]);
                 return -1;
             }
         }
@@ -308,12 +314,15 @@ static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
     int64_t wrong = 0;
     Arguments args = {0};
     if (g->n_joint * (1 + g->n_arrays) + 5 * g->n_arrays + 4 > sizeof args.at / sizeof *args.at) {
-        PyErr_Format(PyExc_ValueError, "%u index arrays of %u dimensions exceed the limit for devices; give them on the host", g->n_arrays, g->n_joint);
+        PyErr_Format(PyExc_ValueError,
+                     "%u index arrays of %u dimensions exceed the limit for devices; give them on the host",
+                     g->n_arrays, g->n_joint);
         return -1;
     }
     for (unsigned i = 0; i < g->n_arrays; ++i) {
         IndexArray *a = &g->array[i];
-        if (a->host != NULL && (a->uploaded = upload(ctx, PyArray_DATA(a->host), (size_t)PyArray_NBYTES(a->host))) == NULL)
+        if (a->host != NULL
+            && (a->uploaded = upload(ctx, PyArray_DATA(a->host), (size_t)PyArray_NBYTES(a->host))) == NULL)
             return -1;
     }
     gpudata *note = upload(ctx, &wrong, sizeof wrong);
@@ -342,11 +351,8 @@ static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
     }
     int status = gpu_run(kernel, g->count, args.at, "indices");
     if (status == 0 && g->count > 0) {
-        Py_BEGIN_ALLOW_THREADS
-        code = gpudata_read(&wrong, note, 0, sizeof wrong);
-        Py_END_ALLOW_THREADS
-        if (code != GA_NO_ERROR)
-            status = gpu_failed(ctx, code, "indices");
+        Py_BEGIN_ALLOW_THREADS code = gpudata_read(&wrong, note, 0, sizeof wrong);
+        Py_END_ALLOW_THREADS if (code != GA_NO_ERROR) status = gpu_failed(ctx, code, "indices");
     }
     gpudata_release(note);
     if (status < 0)
@@ -371,7 +377,8 @@ static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpu
             Py_ssize_t start, stop, step;
             if (PySlice_Unpack(value, &start, &stop, &step) < 0)
                 return -1;
-            ssize_t stride = x->ga.strides[axis], length = PySlice_AdjustIndices((Py_ssize_t)x->ga.dimensions[axis], &start, &stop, step);
+            ssize_t stride = x->ga.strides[axis],
+                    length = PySlice_AdjustIndices((Py_ssize_t)x->ga.dimensions[axis], &start, &stop, step);
             if (length > 0)
                 g->base += start * stride;
             push_rest(g, (size_t)length, length > 1 ? stride * step : stride);

@@ -39,7 +39,8 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
         for (unsigned k = 0; k < nd; ++k)
             if (k != (unsigned)axis && a->ga.dimensions[k] != dims[k]) {
                 PyErr_Format(PyExc_ValueError,
-                             "all the input array dimensions for the concatenation axis must match exactly, but along dimension %u, the array at "
+                             "all the input array dimensions for the concatenation axis must match exactly, but along "
+                             "dimension %u, the array at "
                              "index 0 has size %zu and the array at index %u has size %zu",
                              k, dims[k], i, a->ga.dimensions[k]);
                 return -1;
@@ -131,7 +132,8 @@ static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const s
     if (nd < 0)
         return -1;
     if (nd != (int)params->ndim) {
-        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd, (int)params->ndim);
+        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd,
+                     (int)params->ndim);
         return -1;
     }
     size_t size = gpu_size(&x->ga);
@@ -161,8 +163,8 @@ static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const s
         for (int i = 0; i < nd; ++i)
             end += sprintf(end, "%s%lld", i ? ", " : "", (long long)asked[i]);
         *end = '\0';
-        PyErr_Format(PyExc_ValueError, "Cannot reshape input of shape %s to shape (%s%s)", gpu_shape_text(from, sizeof from, x->ga.nd, x->ga.dimensions),
-                     nd ? to : "", nd == 1 ? "," : "");
+        PyErr_Format(PyExc_ValueError, "Cannot reshape input of shape %s to shape (%s%s)",
+                     gpu_shape_text(from, sizeof from, x->ga.nd, x->ga.dimensions), nd ? to : "", nd == 1 ? "," : "");
         return -1;
     }
     PyGpuArrayObject *made = pygpu_reshape(x, (unsigned)nd, dims, GA_C_ORDER, 0, -1);

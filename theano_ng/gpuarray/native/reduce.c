@@ -11,7 +11,8 @@
  * axes: bits of the reduced axes
  * element_type, accumulator_type, result_type: type codes
  * has_identity: whether a reduction of no elements has a result */
-NATIVE_FUNCTION(reduce, context, elements, parts, kept_rank, reduced_rank, ndim, axes, element_type, accumulator_type, result_type, has_identity);
+NATIVE_FUNCTION(reduce, context, elements, parts, kept_rank, reduced_rank, ndim, axes, element_type, accumulator_type,
+                result_type, has_identity);
 
 /* Threads in a group, as in kernels/reduce.py. */
 enum { GROUP = 256 };
@@ -143,8 +144,8 @@ static int push_axes(const axes_of *a, int rank, void **args, int n, int lengths
     return n;
 }
 
-static int launch(gpukernel *kernel, plan *p, const axes_of *kept, int kept_rank, const axes_of *reduced, int reduced_rank, gpudata *x, const size_t *offset,
-                  const GpuArray *z, gpudata *parts)
+static int launch(gpukernel *kernel, plan *p, const axes_of *kept, int kept_rank, const axes_of *reduced,
+                  int reduced_rank, gpudata *x, const size_t *offset, const GpuArray *z, gpudata *parts)
 {
     void *args[16 + 2 * (kept_rank + reduced_rank)];
     size_t outputs = kept->count, length = reduced->count;
@@ -177,7 +178,8 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     if (x == NULL)
         return -1;
     if (x->context != ctx) {
-        PyErr_SetString(PyExc_ValueError, "the input is an array in another context than the node: transfer() it first");
+        PyErr_SetString(PyExc_ValueError,
+                        "the input is an array in another context than the node: transfer() it first");
         return -1;
     }
     if (!GpuArray_ISALIGNED(&x->ga)) {
@@ -204,7 +206,9 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
         return 0;
     if (reduced.count == 0 && !params->has_identity) {
         PyErr_Format(PyExc_ValueError,
-                     "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity, so that it has no result for zero elements", empty);
+                     "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity, so "
+                     "that it has no result for zero elements",
+                     empty);
         return -1;
     }
     join_axes(&kept);
@@ -219,12 +223,15 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     plan p = plan_of(&ctx->ctx->info, kept.count, reduced.count, by_column);
     size_t pieces = p.groups[1];
     if (pieces == 1)
-        return launch(elements, &p, &kept, (int)params->kept_rank, &reduced, (int)params->reduced_rank, x->ga.data, &x->ga.offset, &z->ga, NULL);
+        return launch(elements, &p, &kept, (int)params->kept_rank, &reduced, (int)params->reduced_rank, x->ga.data,
+                      &x->ga.offset, &z->ga, NULL);
     int code;
-    gpudata *parts = gpudata_alloc(ctx->ctx, kept.count * pieces * gpuarray_get_elsize((int)params->accumulator_type), NULL, 0, &code);
+    gpudata *parts = gpudata_alloc(ctx->ctx, kept.count * pieces * gpuarray_get_elsize((int)params->accumulator_type),
+                                   NULL, 0, &code);
     if (parts == NULL)
         return gpu_failed(ctx->ctx, code, "GpuCAReduce");
-    int status = launch(elements, &p, &kept, (int)params->kept_rank, &reduced, (int)params->reduced_rank, x->ga.data, &x->ga.offset, &z->ga, parts);
+    int status = launch(elements, &p, &kept, (int)params->kept_rank, &reduced, (int)params->reduced_rank, x->ga.data,
+                        &x->ga.offset, &z->ga, parts);
     if (status == 0) {
         axes_of rows = {1, {kept.count}, {(ssize_t)pieces}, kept.count}, columns = {1, {pieces}, {1}, pieces};
         p = plan_of(&ctx->ctx->info, kept.count, pieces, 0);

@@ -27,7 +27,8 @@ static int writable(PyObject *value)
 static int is_like(PyObject *value, PyGpuArrayObject *other, unsigned nd)
 {
     PyGpuArrayObject *a = (PyGpuArrayObject *)value;
-    return PyGpuArray_CheckExact(value) && a->context == other->context && a->ga.typecode == other->ga.typecode && a->ga.nd == nd
+    return PyGpuArray_CheckExact(value) && a->context == other->context && a->ga.typecode == other->ga.typecode
+           && a->ga.nd == nd
            && memcmp(a->ga.dimensions, other->ga.dimensions + (other->ga.nd - nd), nd * sizeof *a->ga.dimensions) == 0;
 }
 
@@ -40,7 +41,8 @@ static int copied(PyGpuArrayObject *any, GpuArray *to, const GpuArray *from)
 static int refill(PyObject *value, PyObject *source)
 {
     PyGpuArrayObject *a = (PyGpuArrayObject *)value, *from = (PyGpuArrayObject *)source;
-    if (!PyGpuArray_CheckExact(value) || a->base != Py_None || !writable(value) || !is_like(source, a, a->ga.nd) || GpuArray_share(&a->ga, &from->ga))
+    if (!PyGpuArray_CheckExact(value) || a->base != Py_None || !writable(value) || !is_like(source, a, a->ga.nd)
+        || GpuArray_share(&a->ga, &from->ga))
         return 0;
     return copied(a, &a->ga, &from->ga);
 }
@@ -48,8 +50,8 @@ static int refill(PyObject *value, PyObject *source)
 static PyObject *view(PyObject *value, char *data)
 {
     PyGpuArrayObject *a = (PyGpuArrayObject *)value;
-    return (PyObject *)pygpu_fromgpudata(a->ga.data, (size_t)data, a->ga.typecode, a->ga.nd - 1, a->ga.dimensions + 1, a->ga.strides + 1, a->context,
-                                         GpuArray_ISWRITEABLE(&a->ga), value, Py_None);
+    return (PyObject *)pygpu_fromgpudata(a->ga.data, (size_t)data, a->ga.typecode, a->ga.nd - 1, a->ga.dimensions + 1,
+                                         a->ga.strides + 1, a->context, GpuArray_ISWRITEABLE(&a->ga), value, Py_None);
 }
 
 /* Return the GpuArray record of a row, without creating a Python object. The record holds no reference. */
@@ -82,7 +84,8 @@ static int store(PyObject *value, char *data, PyObject *source)
     return copied(a, &row, &((PyGpuArrayObject *)source)->ga);
 }
 
-static const row_table rows = {find, readable, writable, refill, view, offsetof(PyGpuArrayObject, ga.offset), copy, store};
+static const row_table rows = {find, readable, writable, refill, view, offsetof(PyGpuArrayObject, ga.offset),
+                               copy, store};
 static struct PyModuleDef rows_def = {PyModuleDef_HEAD_INIT, "row_table", NULL, -1, NULL, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_row_table(void)

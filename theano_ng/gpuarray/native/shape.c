@@ -38,7 +38,8 @@ static int tng_shape_i(int nin, int nout, PyObject **in, PyObject **out, const s
     if (x == NULL)
         return -1;
     if (params->axis >= (int64_t)x->ga.nd) {
-        PyErr_Format(PyExc_TypeError, "Number of dimensions lower than expected: %u, but axis %lld is requested", x->ga.nd, (long long)params->axis);
+        PyErr_Format(PyExc_TypeError, "Number of dimensions lower than expected: %u, but axis %lld is requested",
+                     x->ga.nd, (long long)params->axis);
         return -1;
     }
     PyArrayObject *size = native_alloc(out, 0, NULL, NPY_INT64);
@@ -57,8 +58,8 @@ static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, con
         return -1;
     for (int64_t k = 0; k < params->n_axes; ++k)
         if (x->ga.dimensions[params->axes[k]] != 1) {
-            PyErr_Format(PyExc_ValueError, "Dimension %d in Rebroadcast's input was supposed to be 1 (got %zu instead)", (int)params->axes[k],
-                         x->ga.dimensions[params->axes[k]]);
+            PyErr_Format(PyExc_ValueError, "Dimension %d in Rebroadcast's input was supposed to be 1 (got %zu instead)",
+                         (int)params->axes[k], x->ga.dimensions[params->axes[k]]);
             return -1;
         }
     native_set(out, Py_NewRef(in[0]));
@@ -74,12 +75,14 @@ static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, c
     if (n < 0)
         return -1;
     if (n != (int)x->ga.nd) {
-        PyErr_Format(PyExc_AssertionError, "SpecifyShape: vector of shape has %d elements, but the input has %u dimensions.", n, x->ga.nd);
+        PyErr_Format(PyExc_AssertionError,
+                     "SpecifyShape: vector of shape has %d elements, but the input has %u dimensions.", n, x->ga.nd);
         return -1;
     }
     for (int i = 0; i < n; ++i)
         if ((npy_intp)x->ga.dimensions[i] != wanted[i]) {
-            PyErr_Format(PyExc_AssertionError, "SpecifyShape: dim %d of input has shape %zu, expected %zd.", i, x->ga.dimensions[i], (Py_ssize_t)wanted[i]);
+            PyErr_Format(PyExc_AssertionError, "SpecifyShape: dim %d of input has shape %zu, expected %zd.", i,
+                         x->ga.dimensions[i], (Py_ssize_t)wanted[i]);
             return -1;
         }
     native_set(out, Py_NewRef(in[0]));
@@ -87,7 +90,11 @@ static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, c
 }
 
 static const NativeEntry entries[] = {
-    {"deep_copy", tng_deep_copy, NULL, NULL}, {"shape", tng_shape, NULL, NULL}, NATIVE_ENTRY(shape_i), NATIVE_ENTRY(rebroadcast),
-    {"specify_shape", tng_specify_shape, NULL, NULL}, {0},
+    {"deep_copy", tng_deep_copy, NULL, NULL},
+    {"shape", tng_shape, NULL, NULL},
+    NATIVE_ENTRY(shape_i),
+    NATIVE_ENTRY(rebroadcast),
+    {"specify_shape", tng_specify_shape, NULL, NULL},
+    {0},
 };
 NATIVE_MODULE(shape, entries)

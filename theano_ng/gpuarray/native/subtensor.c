@@ -15,7 +15,8 @@ static int index_basic(unsigned n, const struct entry_params *entry, PyObject **
     ssize_t offset = (ssize_t)x->offset;
     view->nd = 0;
     if (n > x->nd) {
-        PyErr_Format(PyExc_IndexError, "too many indices for array: array is %u-dimensional, but %u were indexed", x->nd, n);
+        PyErr_Format(PyExc_IndexError, "too many indices for array: array is %u-dimensional, but %u were indexed",
+                     x->nd, n);
         return -1;
     }
     for (; axis < n; ++axis, ++entry) {
@@ -50,8 +51,8 @@ static int index_basic(unsigned n, const struct entry_params *entry, PyObject **
 static int set_view(PyObject **out, PyGpuArrayObject *x, const View *view)
 {
     PyObject *base = x->base == NULL || x->base == Py_None ? (PyObject *)x : x->base;
-    PyGpuArrayObject *made = pygpu_fromgpudata(x->ga.data, view->offset, x->ga.typecode, view->nd, view->dim, view->stride, x->context,
-                                               GpuArray_ISWRITEABLE(&x->ga), base, Py_None);
+    PyGpuArrayObject *made = pygpu_fromgpudata(x->ga.data, view->offset, x->ga.typecode, view->nd, view->dim,
+                                               view->stride, x->context, GpuArray_ISWRITEABLE(&x->ga), base, Py_None);
     if (made == NULL)
         return -1;
     native_set(out, (PyObject *)made);
@@ -124,8 +125,8 @@ static int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, 
     if (!bad)
         return 0;
     char from[700], to[700];
-    PyErr_Format(PyExc_ValueError, "could not broadcast input array from shape %s into shape %s", gpu_shape_text(from, sizeof from, y->nd, y->dimensions),
-                 gpu_shape_text(to, sizeof to, nd, dim));
+    PyErr_Format(PyExc_ValueError, "could not broadcast input array from shape %s into shape %s",
+                 gpu_shape_text(from, sizeof from, y->nd, y->dimensions), gpu_shape_text(to, sizeof to, nd, dim));
     return -1;
 }
 
@@ -133,7 +134,8 @@ static int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, 
  * most one axis. */
 NATIVE_TABLE(inc_subtensor, entry, index, in_place, set_instead_of_inc, simple, general, general_axes);
 NATIVE_READER(inc_subtensor)
-static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct inc_subtensor_params *params)
+static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out,
+                             const struct inc_subtensor_params *params)
 {
     (void)nin, (void)nout;
     View view;
@@ -172,7 +174,8 @@ static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, c
         args_array(&args, &y->ga, &y->ga.offset);
         args_push(&args, &n);
         args_axes(&args, &axes, 2);
-        status = gpu_run((gpukernel *)(intptr_t)(simple ? params->simple : params->general), n, args.at, "GpuIncSubtensor");
+        status =
+            gpu_run((gpukernel *)(intptr_t)(simple ? params->simple : params->general), n, args.at, "GpuIncSubtensor");
     }
     Py_DECREF(y);
     return status;
@@ -218,7 +221,8 @@ static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const stru
     args_push(&args, &g.count);
     args_axes(&args, &before, 1);
     args_axes(&args, &after, 1);
-    status = gpu_run((gpukernel *)(intptr_t)(simple ? params->simple : params->general), n, args.at, "GpuAdvancedSubtensor");
+    status =
+        gpu_run((gpukernel *)(intptr_t)(simple ? params->simple : params->general), n, args.at, "GpuAdvancedSubtensor");
 done:
     gather_close(&g);
     return status;
@@ -241,7 +245,8 @@ static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struc
     if (gather_open(&g, z, nin - 2, in + 2, (gpukernel *)(intptr_t)params->offsets) < 0)
         goto done;
     unsigned nd = gather_shape(&g, dims);
-    if ((y = gpu_input(in[1], -1, -1)) == NULL || !gpu_same_context(z, y) || broadcast_strides(&y->ga, nd, dims, stride) < 0) {
+    if ((y = gpu_input(in[1], -1, -1)) == NULL || !gpu_same_context(z, y)
+        || broadcast_strides(&y->ga, nd, dims, stride) < 0) {
         y = NULL;
         goto done;
     }
@@ -275,7 +280,8 @@ static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struc
     Axes rest = {0};
     for (unsigned i = 0; i < g.n_rest; ++i)
         axes_push(&rest, g.rest[i], g.rest_stride[i], stride[i < g.position ? i : i + g.n_joint]);
-    size_t columns = axes_size(&rest), z_at = (size_t)((ssize_t)z->ga.offset + g.base), classes = 1, by_target = 1, threads;
+    size_t columns = axes_size(&rest), z_at = (size_t)((ssize_t)z->ga.offset + g.base), classes = 1, by_target = 1,
+           threads;
     int simple = params->general == 0 || rest.nd <= 1;
     gpukernel *kernel = (gpukernel *)(intptr_t)(simple ? params->simple : params->general);
     axes_pad(&rest, simple ? g.n_rest > 0 : g.n_rest);
@@ -363,7 +369,8 @@ static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, cons
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
     if (x == NULL)
         return -1;
-    size_t dims[GA_MAX_DIMS + 1], side = x->ga.dimensions[x->ga.nd - 1] + (size_t)(params->offset < 0 ? -params->offset : params->offset);
+    size_t dims[GA_MAX_DIMS + 1],
+        side = x->ga.dimensions[x->ga.nd - 1] + (size_t)(params->offset < 0 ? -params->offset : params->offset);
     unsigned nd = x->ga.nd + 1, kept = 0;
     for (unsigned i = 0; i < nd && nd <= GA_MAX_DIMS; ++i)
         dims[i] = i == (unsigned)params->axis1 || i == (unsigned)params->axis2 ? side : x->ga.dimensions[kept++];
@@ -375,7 +382,8 @@ static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, cons
     diagonal_view(&made->ga, params->offset, (unsigned)params->axis1, (unsigned)params->axis2, &view);
     if (code == GA_NO_ERROR && gpu_size(&x->ga) > 0) {
         GpuArray part;
-        code = GpuArray_fromdata(&part, made->ga.data, view.offset, made->ga.typecode, view.nd, view.dim, view.stride, 1);
+        code =
+            GpuArray_fromdata(&part, made->ga.data, view.offset, made->ga.typecode, view.nd, view.dim, view.stride, 1);
         if (code == GA_NO_ERROR) {
             code = GpuArray_setarray(&part, &x->ga);
             GpuArray_clear(&part);
@@ -385,13 +393,7 @@ static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, cons
 }
 
 static const NativeEntry entries[] = {
-    NATIVE_ENTRY(subtensor),
-    NATIVE_ROW(entry),
-    NATIVE_ENTRY(inc_subtensor),
-    NATIVE_ENTRY(take),
-    NATIVE_ENTRY(inc),
-    NATIVE_ENTRY(extract_diag),
-    NATIVE_ENTRY(alloc_diag),
-    {0},
+    NATIVE_ENTRY(subtensor), NATIVE_ROW(entry),          NATIVE_ENTRY(inc_subtensor), NATIVE_ENTRY(take),
+    NATIVE_ENTRY(inc),       NATIVE_ENTRY(extract_diag), NATIVE_ENTRY(alloc_diag),    {0},
 };
 NATIVE_MODULE(subtensor, entries)

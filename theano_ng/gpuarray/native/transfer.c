@@ -20,10 +20,8 @@ static int tng_host_from_gpu(int nin, int nout, PyObject **in, PyObject **out, c
     int code;
     size_t size = (size_t)PyArray_NBYTES(host);
     void *data = PyArray_DATA(host);
-    Py_BEGIN_ALLOW_THREADS
-    code = GpuArray_read(data, size, &whole->ga);
-    Py_END_ALLOW_THREADS
-    int status = code == GA_NO_ERROR ? 0 : gpu_failed(a->context->ctx, code, "HostFromGpu");
+    Py_BEGIN_ALLOW_THREADS code = GpuArray_read(data, size, &whole->ga);
+    Py_END_ALLOW_THREADS int status = code == GA_NO_ERROR ? 0 : gpu_failed(a->context->ctx, code, "HostFromGpu");
     if (whole != a)
         Py_DECREF(whole);
     return status;
@@ -31,7 +29,8 @@ static int tng_host_from_gpu(int nin, int nout, PyObject **in, PyObject **out, c
 
 /* Input: a host array. Output: its copy on the device. `context`: the address of a PyGpuContextObject. */
 NATIVE_FUNCTION(gpu_from_host, context, typecode)
-static int tng_gpu_from_host(int nin, int nout, PyObject **in, PyObject **out, const struct gpu_from_host_params *params)
+static int tng_gpu_from_host(int nin, int nout, PyObject **in, PyObject **out,
+                             const struct gpu_from_host_params *params)
 {
     (void)nin, (void)nout;
     PyArrayObject *host = (PyArrayObject *)PyArray_FROM_OF(in[0], NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
@@ -83,6 +82,10 @@ static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, cons
 }
 
 static const NativeEntry entries[] = {
-    {"host_from_gpu", tng_host_from_gpu, NULL, NULL}, NATIVE_ENTRY(gpu_from_host), NATIVE_ENTRY(gpu_to_gpu), {"contiguous", tng_contiguous, NULL, NULL}, {0},
+    {"host_from_gpu", tng_host_from_gpu, NULL, NULL},
+    NATIVE_ENTRY(gpu_from_host),
+    NATIVE_ENTRY(gpu_to_gpu),
+    {"contiguous", tng_contiguous, NULL, NULL},
+    {0},
 };
 NATIVE_MODULE(transfer, entries)

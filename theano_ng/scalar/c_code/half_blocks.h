@@ -13,8 +13,8 @@
 #if defined(__F16C__) && !defined(__clang__)
 #ifdef __AVX512F__
 #define TNG_HALF_LANES 16
-#define TNG_TO_FLOATS(halves) __builtin_ia32_vcvtph2ps512_mask(halves, (tng_floats){}, (npy_uint16)-1, 4)
-#define TNG_TO_HALVES(floats) __builtin_ia32_vcvtps2ph512_mask(floats, 0, (tng_halves){}, (npy_uint16)-1)
+#define TNG_TO_FLOATS(halves) __builtin_ia32_vcvtph2ps512_mask(halves, (tng_floats){}, (npy_uint16) - 1, 4)
+#define TNG_TO_HALVES(floats) __builtin_ia32_vcvtps2ph512_mask(floats, 0, (tng_halves){}, (npy_uint16) - 1)
 #else
 #define TNG_HALF_LANES 8
 #define TNG_TO_FLOATS(halves) __builtin_ia32_vcvtph2ps256(halves)
@@ -32,7 +32,8 @@ TNG_HALF_FUNCTION void tng_widen(npy_int64 n, const npy_uint16 *from, npy_float3
         floats = TNG_TO_FLOATS(halves);
         __builtin_memcpy(to, &floats, sizeof floats);
     }
-    if (n == 0) return;                                        /* whole blocks need no partial copies */
+    if (n == 0)
+        return; /* whole blocks need no partial copies */
     __builtin_memcpy(&halves, from, (npy_uintp)n * sizeof *from);
     floats = TNG_TO_FLOATS(halves);
     __builtin_memcpy(to, &floats, (npy_uintp)n * sizeof *to);
@@ -47,7 +48,8 @@ TNG_HALF_FUNCTION void tng_narrow(npy_int64 n, const npy_float32 *from, npy_uint
         halves = TNG_TO_HALVES(floats);
         __builtin_memcpy(to, &halves, sizeof halves);
     }
-    if (n == 0) return;
+    if (n == 0)
+        return;
     __builtin_memcpy(&floats, from, (npy_uintp)n * sizeof *from);
     halves = TNG_TO_HALVES(floats);
     __builtin_memcpy(to, &halves, (npy_uintp)n * sizeof *to);
@@ -56,13 +58,15 @@ TNG_HALF_FUNCTION void tng_narrow(npy_int64 n, const npy_float32 *from, npy_uint
 TNG_HALF_FUNCTION void tng_widen(npy_int64 n, const npy_uint16 *from, npy_float32 *to)
 {
     npy_int64 k;
-    for (k = 0; k < n; k++) to[k] = tng_half_to_float(from[k]);
+    for (k = 0; k < n; k++)
+        to[k] = tng_half_to_float(from[k]);
 }
 
 TNG_HALF_FUNCTION void tng_narrow(npy_int64 n, const npy_float32 *from, npy_uint16 *to)
 {
     npy_int64 k;
-    for (k = 0; k < n; k++) to[k] = tng_float_to_half(from[k]);
+    for (k = 0; k < n; k++)
+        to[k] = tng_float_to_half(from[k]);
 }
 #endif
 

@@ -14,22 +14,22 @@
 #endif
 #define TNG_LOOK_AT(T, one, value) one = TNG_HAS_LEAST(T) ? (value) < one ? (value) : one : one & (T)((value) != 0)
 
-#define TNG_ZERO_IN(T)                                                         \
-    static inline int tng_zero_in_##T(const T *y, int64_t n)                   \
-    {                                                                          \
+#define TNG_ZERO_IN(T)                                                          \
+    static inline int tng_zero_in_##T(const T *y, int64_t n)                    \
+    {                                                                           \
         const int64_t vector = 64, half = ((n + 1) / 2 + vector - 1) & -vector; \
-        T one = 1, other = 1;                                                  \
-        if (n < 2 * vector) {                                                  \
-            for (int64_t i = 0; i < n; ++i)                                    \
-                TNG_LOOK_AT(T, one, y[i]);                                     \
-            return one == 0;                                                   \
-        }                                                                      \
-        const T *end = y + n - half;                                           \
-        for (int64_t i = 0; i < half; ++i) {                                   \
-            TNG_LOOK_AT(T, one, y[i]);                                         \
-            TNG_LOOK_AT(T, other, end[i]);                                     \
-        }                                                                      \
-        return one == 0 || other == 0;                                         \
+        T one = 1, other = 1;                                                   \
+        if (n < 2 * vector) {                                                   \
+            for (int64_t i = 0; i < n; ++i)                                     \
+                TNG_LOOK_AT(T, one, y[i]);                                      \
+            return one == 0;                                                    \
+        }                                                                       \
+        const T *end = y + n - half;                                            \
+        for (int64_t i = 0; i < half; ++i) {                                    \
+            TNG_LOOK_AT(T, one, y[i]);                                          \
+            TNG_LOOK_AT(T, other, end[i]);                                      \
+        }                                                                       \
+        return one == 0 || other == 0;                                          \
     }
 TNG_ZERO_IN(uint8_t)
 TNG_ZERO_IN(uint16_t)

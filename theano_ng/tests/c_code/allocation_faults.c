@@ -28,7 +28,8 @@ static PyObject *call(PyObject *self, PyObject *args)
         Py_XDECREF(trace);
         Py_DECREF(kind);
     }
-    return Py_BuildValue("lNN", asked, result != NULL ? result : Py_NewRef(Py_None), failure != NULL ? failure : Py_NewRef(Py_None));
+    return Py_BuildValue("lNN", asked, result != NULL ? result : Py_NewRef(Py_None),
+                         failure != NULL ? failure : Py_NewRef(Py_None));
 }
 
 static PyObject *alive(PyObject *self, PyObject *unused)

@@ -24,7 +24,9 @@ static atomic_long alive;
 
 /* Call sites of allocations: the return addresses in the function that calls malloc, and in its caller. */
 enum { INNER = 3, OUTER = 2, PLACES = 64 };
-struct place { void *callers[OUTER]; };
+struct place {
+    void *callers[OUTER];
+};
 static struct place known[PLACES];
 static int places;
 
@@ -64,7 +66,7 @@ static __attribute__((noinline)) int at_known_place(void)
 {
     void *frames[INNER + OUTER];
     struct place here = {{NULL}};
-    armed = 0;  /* the first call of backtrace allocates memory */
+    armed = 0; /* the first call of backtrace allocates memory */
     int depth = backtrace(frames, INNER + OUTER);
     armed = 1;
     if (depth < INNER + OUTER)

@@ -46,7 +46,8 @@ typedef struct _GpuArray {
 int GpuArray_empty(GpuArray *a, gpucontext *, int typecode, unsigned nd, const size_t *dims, ga_order);
 int GpuArray_zeros(GpuArray *a, gpucontext *, int typecode, unsigned nd, const size_t *dims, ga_order);
 /* Make a view of existing memory. */
-int GpuArray_fromdata(GpuArray *a, gpudata *, size_t offset, int typecode, unsigned nd, const size_t *dims, const ssize_t *strides, int writeable);
+int GpuArray_fromdata(GpuArray *a, gpudata *, size_t offset, int typecode, unsigned nd, const size_t *dims,
+                      const ssize_t *strides, int writeable);
 int GpuArray_view(GpuArray *v, const GpuArray *a);
 int GpuArray_copy(GpuArray *r, const GpuArray *a, ga_order);
 /* Apply start:stop:step to each axis. A step of 0 selects the element at start and drops the axis. */

@@ -12,20 +12,20 @@ extern "C" {
 /* Properties of contexts, memory and kernels: gpucontext_property(ctx, GA_CTX_PROP_..., &value). Each comment gives
  * the type of the value. */
 enum ga_ctx_property {
-    GA_CTX_PROP_DEVNAME = 1,    /* char[256] */
-    GA_CTX_PROP_LMEMSIZE = 2,   /* size_t */
-    GA_CTX_PROP_NUMPROCS = 3,   /* unsigned */
-    GA_CTX_PROP_BIN_ID = 4,     /* const char * */
-    GA_CTX_PROP_TOTAL_GMEM = 6, /* size_t */
-    GA_CTX_PROP_FREE_GMEM = 7,  /* size_t */
-    GA_CTX_PROP_MAXLSIZE = 10,  /* size_t */
-    GA_CTX_PROP_MAXGSIZE = 13,  /* size_t */
+    GA_CTX_PROP_DEVNAME = 1,           /* char[256] */
+    GA_CTX_PROP_LMEMSIZE = 2,          /* size_t */
+    GA_CTX_PROP_NUMPROCS = 3,          /* unsigned */
+    GA_CTX_PROP_BIN_ID = 4,            /* const char * */
+    GA_CTX_PROP_TOTAL_GMEM = 6,        /* size_t */
+    GA_CTX_PROP_FREE_GMEM = 7,         /* size_t */
+    GA_CTX_PROP_MAXLSIZE = 10,         /* size_t */
+    GA_CTX_PROP_MAXGSIZE = 13,         /* size_t */
     GA_CTX_PROP_LARGEST_MEMBLOCK = 20, /* size_t */
-    GA_CTX_PROP_UNIQUE_ID = 21, /* char[16] */
-    GA_KERNEL_PROP_MAXLSIZE = 1024, /* size_t */
+    GA_CTX_PROP_UNIQUE_ID = 21,        /* char[16] */
+    GA_KERNEL_PROP_MAXLSIZE = 1024,    /* size_t */
     GA_KERNEL_PROP_PREFLSIZE = 1025,
-    GA_KERNEL_PROP_NUMARGS = 1026,  /* unsigned */
-    GA_KERNEL_PROP_TYPES = 1027,    /* const int * */
+    GA_KERNEL_PROP_NUMARGS = 1026, /* unsigned */
+    GA_KERNEL_PROP_TYPES = 1027,   /* const int * */
 };
 
 /* Open a context on the device that a string such as "cuda0" or "opencl0:0" names; return one reference. On failure,

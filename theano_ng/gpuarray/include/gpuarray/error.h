@@ -16,12 +16,12 @@ enum ga_error {
     GA_WRITEONLY_ERROR,
     GA_BLAS_ERROR,
     GA_UNALIGNED_ERROR,
-    GA_COPY_ERROR,        /* the result would need a copy */
-    GA_NODEV_ERROR,       /* no such device, or no driver */
+    GA_COPY_ERROR,  /* the result would need a copy */
+    GA_NODEV_ERROR, /* no such device, or no driver */
     GA_MISC_ERROR,
     GA_COMM_ERROR,
-    GA_XLARGE_ERROR,      /* too many elements for the integer type of sizes */
-    GA_LOAD_ERROR,        /* a shared library cannot be loaded */
+    GA_XLARGE_ERROR, /* too many elements for the integer type of sizes */
+    GA_LOAD_ERROR,   /* a shared library cannot be loaded */
 };
 
 #endif

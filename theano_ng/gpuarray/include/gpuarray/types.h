@@ -32,11 +32,11 @@ enum GPUARRAY_TYPES {
 
 /* Flags of kernels: capabilities that the device must have, and the language of the source. */
 enum ga_usefl {
-    GA_USE_SMALL = 0x02,   /* elements smaller than 4 bytes */
+    GA_USE_SMALL = 0x02, /* elements smaller than 4 bytes */
     GA_USE_DOUBLE = 0x04,
     GA_USE_COMPLEX = 0x08,
     GA_USE_HALF = 0x10,
-    GA_USE_CUDA = 0x2000,  /* the source is plain CUDA, not the cluda.h dialect */
+    GA_USE_CUDA = 0x2000, /* the source is plain CUDA, not the cluda.h dialect */
     GA_USE_OPENCL = 0x4000,
 };
 
@@ -55,11 +55,24 @@ typedef struct _gpukernel gpukernel;   /* a function of a built program */
 static inline size_t gpuarray_get_elsize(int typecode)
 {
     switch (typecode) {
-    case GA_BOOL: case GA_BYTE: case GA_UBYTE: return 1;
-    case GA_SHORT: case GA_USHORT: case GA_HALF: return 2;
-    case GA_INT: case GA_UINT: case GA_FLOAT: return 4;
+    case GA_BOOL:
+    case GA_BYTE:
+    case GA_UBYTE: return 1;
+    case GA_SHORT:
+    case GA_USHORT:
+    case GA_HALF: return 2;
+    case GA_INT:
+    case GA_UINT:
+    case GA_FLOAT: return 4;
     case GA_CDOUBLE: return 16;
-    case GA_LONG: case GA_ULONG: case GA_LONGLONG: case GA_ULONGLONG: case GA_DOUBLE: case GA_CFLOAT: case GA_SIZE: case GA_SSIZE: return 8;
+    case GA_LONG:
+    case GA_ULONG:
+    case GA_LONGLONG:
+    case GA_ULONGLONG:
+    case GA_DOUBLE:
+    case GA_CFLOAT:
+    case GA_SIZE:
+    case GA_SSIZE: return 8;
     case GA_BUFFER: return sizeof(gpudata *);
     default: return 0;
     }

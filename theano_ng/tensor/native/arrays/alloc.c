@@ -23,21 +23,20 @@
 #define HUGE_PAGE ((size_t)2 << 20)
 
 typedef struct {
-    size_t capacity;                  /* bytes of data that fit after the header */
+    size_t capacity; /* bytes of data that fit after the header */
 } Block;
 
 static struct {
     atomic_flag lock;
     size_t bytes;
     int count;
-    Block *blocks[KEEP_BLOCKS];       /* oldest first */
+    Block *blocks[KEEP_BLOCKS]; /* oldest first */
     uint64_t hits, misses;
 } kept = {.lock = ATOMIC_FLAG_INIT};
 
 static void lock_kept(void)
 {
-    while (atomic_flag_test_and_set_explicit(&kept.lock, memory_order_acquire)) {
-    }
+    while (atomic_flag_test_and_set_explicit(&kept.lock, memory_order_acquire)) {}
 }
 
 static void unlock_kept(void)
@@ -176,7 +175,9 @@ static void *big_realloc(void *context, void *data, size_t size)
 }
 
 static PyDataMem_Handler handler = {
-    "theano_ng_recycling", 1, {NULL, big_malloc, big_calloc, big_realloc, big_free},
+    "theano_ng_recycling",
+    1,
+    {NULL, big_malloc, big_calloc, big_realloc, big_free},
 };
 static PyObject *handler_capsule;
 
@@ -209,7 +210,9 @@ static void fill_free(void *context, void *data, size_t size)
 }
 
 static PyDataMem_Handler fill_handler = {
-    "theano_ng_filling", 1, {NULL, fill_malloc, fill_calloc, fill_realloc, fill_free},
+    "theano_ng_filling",
+    1,
+    {NULL, fill_malloc, fill_calloc, fill_realloc, fill_free},
 };
 static PyObject *fill_capsule;
 
@@ -260,7 +263,8 @@ static PyObject *empty(PyObject *self, PyObject *args)
     npy_intp size = PyArray_OverflowMultiplyList(shape.ptr, shape.len);
     npy_intp item = PyDataType_ELSIZE(dtype);
     PyObject *array;
-    if (size >= 0 && item > 0 && size >= NATIVE_BIG / item && PyArray_ISNBO(dtype->byteorder) && PyTypeNum_ISNUMBER(dtype->type_num)) {
+    if (size >= 0 && item > 0 && size >= NATIVE_BIG / item && PyArray_ISNBO(dtype->byteorder)
+        && PyTypeNum_ISNUMBER(dtype->type_num)) {
         array = new_big(shape.len, shape.ptr, dtype->type_num, 0);
         Py_DECREF(dtype);
     }
@@ -323,7 +327,8 @@ static PyObject *restore(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"empty", empty, METH_VARARGS, "empty(shape, dtype): as `numpy.empty`; memory of large arrays of numbers is recycled."},
+    {"empty", empty, METH_VARARGS,
+     "empty(shape, dtype): as `numpy.empty`; memory of large arrays of numbers is recycled."},
     {"fill", fill, METH_O, "fill(byte): fill the memory of new arrays with a byte; return the argument for `restore`."},
     {"restore", restore, METH_VARARGS, "restore(previous): end the filling of memory that `fill` began."},
     {"trim", trim, METH_NOARGS, "Return the kept blocks to the system."},
@@ -332,7 +337,15 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef module_def = {
-    PyModuleDef_HEAD_INIT, "alloc", "Recycling allocator for the data of large arrays.", -1, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT,
+    "alloc",
+    "Recycling allocator for the data of large arrays.",
+    -1,
+    methods,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
 };
 
 PyMODINIT_FUNC PyInit_alloc(void)
@@ -344,7 +357,8 @@ PyMODINIT_FUNC PyInit_alloc(void)
     handler_capsule = PyCapsule_New(&handler, "mem_handler", NULL);
     fill_capsule = PyCapsule_New(&fill_handler, "mem_handler", NULL);
     PyObject *api_capsule = PyCapsule_New((void *)&api, NATIVE_ALLOC_CAPSULE, NULL);
-    if (handler_capsule == NULL || fill_capsule == NULL || api_capsule == NULL || PyModule_AddObject(module, "_api", api_capsule) < 0) {
+    if (handler_capsule == NULL || fill_capsule == NULL || api_capsule == NULL
+        || PyModule_AddObject(module, "_api", api_capsule) < 0) {
         Py_XDECREF(api_capsule);
         Py_DECREF(module);
         return NULL;

@@ -5,20 +5,26 @@
 #include "common/strided.h"
 
 /* Call DO(type number, C type) for every integer type. */
-#define FOR_INTEGERS(DO)                                                                                          \
-    DO(NPY_INT8, npy_int8) DO(NPY_INT16, npy_int16) DO(NPY_INT32, npy_int32) DO(NPY_INT64, npy_int64)             \
-    DO(NPY_UINT8, npy_uint8) DO(NPY_UINT16, npy_uint16) DO(NPY_UINT32, npy_uint32) DO(NPY_UINT64, npy_uint64)
+#define FOR_INTEGERS(DO)       \
+    DO(NPY_INT8, npy_int8)     \
+    DO(NPY_INT16, npy_int16)   \
+    DO(NPY_INT32, npy_int32)   \
+    DO(NPY_INT64, npy_int64)   \
+    DO(NPY_UINT8, npy_uint8)   \
+    DO(NPY_UINT16, npy_uint16) \
+    DO(NPY_UINT32, npy_uint32) \
+    DO(NPY_UINT64, npy_uint64)
 
 /* ---------------------------------------------------------------- eye, tri: (rows, columns, k) */
 
 /* Store the bytes of the number 1. Return their count, or 0 with an exception set for an unsupported type. */
 static int one_of(int type_num, char *bytes)
 {
-#define STORE(number, ctype)                                                                                      \
-    case number: {                                                                                                \
-        ctype one = 1;                                                                                            \
-        memcpy(bytes, &one, sizeof one);                                                                          \
-        return sizeof one;                                                                                        \
+#define STORE(number, ctype)             \
+    case number: {                       \
+        ctype one = 1;                   \
+        memcpy(bytes, &one, sizeof one); \
+        return sizeof one;               \
     }
     switch (type_num) {
         FOR_INTEGERS(STORE)
@@ -55,7 +61,8 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 static int banded(PyObject **in, PyObject **out, int type_num, int lower)
 {
     int64_t rows, columns, k;
-    if (native_as_int64(in[0], &rows) < 0 || native_as_int64(in[1] == Py_None ? in[0] : in[1], &columns) < 0 || native_as_int64(in[2], &k) < 0)
+    if (native_as_int64(in[0], &rows) < 0 || native_as_int64(in[1] == Py_None ? in[0] : in[1], &columns) < 0
+        || native_as_int64(in[2], &k) < 0)
         return -1;
     npy_intp dims[2] = {rows < 0 ? 0 : rows, columns < 0 ? 0 : columns};
     char one[16];
@@ -107,7 +114,8 @@ static int refuse_count(double count)
 {
     if (fabs(count) <= 0x1p62)
         return 0;
-    PyErr_SetString(PyExc_ValueError, "arange: an array cannot have so many elements as there are between start and stop");
+    PyErr_SetString(PyExc_ValueError,
+                    "arange: an array cannot have so many elements as there are between start and stop");
     return -1;
 }
 
@@ -115,7 +123,8 @@ static int refuse_count(double count)
 static int read_wide(PyObject *value, __int128 *result)
 {
     int64_t word;
-    if (PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == NPY_UINT64 && PyArray_ISBEHAVED_RO((PyArrayObject *)value)) {
+    if (PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == NPY_UINT64
+        && PyArray_ISBEHAVED_RO((PyArrayObject *)value)) {
         *result = *(const npy_uint64 *)PyArray_DATA((PyArrayObject *)value);
         return 0;
     }
@@ -146,28 +155,30 @@ static int tng_arange_int(int nin, int nout, PyObject **in, PyObject **out, cons
     PyArrayObject *vector = native_alloc(out, 1, &length, (int)params->type_number);
     if (vector == NULL)
         return -1;
-#define FILL(number, ctype)                                                                                       \
-    case number: {                                                                                                \
-        ctype *data = (ctype *)PyArray_DATA(vector);                                                              \
-        for (int i = 0; i < 2 && i < length; ++i)                                                                 \
-            if ((ctype)(start + i * step) != start + i * step) {                                                  \
-                PyErr_Format(PyExc_OverflowError, "arange: element %d is out of bounds for %s", i, &#ctype[4]);          \
-                return -1;                                                                                        \
-            }                                                                                                     \
-        ctype multiple[LANES], base = (ctype)start;                                                               \
-        for (int k = 0; k < LANES; ++k)                                                                           \
-            multiple[k] = (ctype)((npy_uint64)k * (npy_uint64)step);                                              \
-        npy_intp i = 0;                                                                                           \
-        for (; i + LANES <= length; i += LANES, base = (ctype)(base + (ctype)(LANES * (npy_uint64)step)))         \
-            for (int k = 0; k < LANES; ++k)                                                                       \
-                data[i + k] = (ctype)(base + multiple[k]);                                                        \
-        for (int k = 0; i + k < length; ++k)                                                                      \
-            data[i + k] = (ctype)(base + multiple[k]);                                                            \
-        return 0;                                                                                                 \
+#define FILL(number, ctype)                                                                                     \
+    case number: {                                                                                              \
+        ctype *data = (ctype *)PyArray_DATA(vector);                                                            \
+        for (int i = 0; i < 2 && i < length; ++i)                                                               \
+            if ((ctype)(start + i * step) != start + i * step) {                                                \
+                PyErr_Format(PyExc_OverflowError, "arange: element %d is out of bounds for %s", i, &#ctype[4]); \
+                return -1;                                                                                      \
+            }                                                                                                   \
+        ctype multiple[LANES], base = (ctype)start;                                                             \
+        for (int k = 0; k < LANES; ++k)                                                                         \
+            multiple[k] = (ctype)((npy_uint64)k * (npy_uint64)step);                                            \
+        npy_intp i = 0;                                                                                         \
+        for (; i + LANES <= length; i += LANES, base = (ctype)(base + (ctype)(LANES * (npy_uint64)step)))       \
+            for (int k = 0; k < LANES; ++k)                                                                     \
+                data[i + k] = (ctype)(base + multiple[k]);                                                      \
+        for (int k = 0; i + k < length; ++k)                                                                    \
+            data[i + k] = (ctype)(base + multiple[k]);                                                          \
+        return 0;                                                                                               \
     }
     switch ((int)params->type_number) {
         FOR_INTEGERS(FILL)
-    default: PyErr_Format(PyExc_TypeError, "arange: no native code for NumPy type number %d", (int)params->type_number); return -1;
+    default:
+        PyErr_Format(PyExc_TypeError, "arange: no native code for NumPy type number %d", (int)params->type_number);
+        return -1;
     }
 #undef FILL
 }
@@ -208,7 +219,8 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, co
     if (span / step == 0 && span != 0)
         count = (span > 0) == (step > 0); /* the quotient is too small for a double */
     if (isnan(count)) {
-        PyErr_SetString(PyExc_ValueError, "arange: cannot compute length: start, stop or step is NaN, or two of them are infinite");
+        PyErr_SetString(PyExc_ValueError,
+                        "arange: cannot compute length: start, stop or step is NaN, or two of them are infinite");
         return -1;
     }
     if (refuse_count(count))
@@ -336,7 +348,8 @@ static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, cons
     PyArrayObject *x = (PyArrayObject *)in[0];
     int64_t offset = params->offset;
     int axis1 = (int)params->axis1, axis2 = (int)params->axis2, nd = PyArray_NDIM(x) + 1, kept = 0;
-    npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], down = offset < 0 ? -offset : 0, right = offset > 0 ? offset : 0, side;
+    npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], down = offset < 0 ? -offset : 0, right = offset > 0 ? offset : 0,
+                                                      side;
     if (nd > NPY_MAXDIMS || __builtin_add_overflow(PyArray_DIM(x, nd - 2), down + right, &side)) {
         PyErr_SetString(PyExc_ValueError, "AllocDiag: the result is larger than any array");
         return -1;
@@ -354,19 +367,13 @@ static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, cons
             strides[kept++] = PyArray_STRIDE(z, i);
     strides[kept] = PyArray_STRIDE(z, axis1) + PyArray_STRIDE(z, axis2);
     strided_copy(PyArray_ITEMSIZE(x), nd - 1, PyArray_DIMS(x),
-                 PyArray_BYTES(z) + down * PyArray_STRIDE(z, axis1) + right * PyArray_STRIDE(z, axis2), strides, PyArray_BYTES(x),
-                 PyArray_STRIDES(x));
+                 PyArray_BYTES(z) + down * PyArray_STRIDE(z, axis1) + right * PyArray_STRIDE(z, axis2), strides,
+                 PyArray_BYTES(x), PyArray_STRIDES(x));
     return 0;
 }
 
 static const NativeEntry entries[] = {
-    NATIVE_ENTRY(eye),
-    NATIVE_ENTRY(tri),
-    NATIVE_ENTRY(arange_int),
-    NATIVE_ENTRY(arange_float),
-    NATIVE_ENTRY(make_vector),
-    NATIVE_ENTRY(extract_diag),
-    NATIVE_ENTRY(alloc_diag),
-    {NULL},
+    NATIVE_ENTRY(eye),         NATIVE_ENTRY(tri),          NATIVE_ENTRY(arange_int), NATIVE_ENTRY(arange_float),
+    NATIVE_ENTRY(make_vector), NATIVE_ENTRY(extract_diag), NATIVE_ENTRY(alloc_diag), {NULL},
 };
 NATIVE_MODULE(creation, entries)

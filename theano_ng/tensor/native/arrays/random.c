@@ -35,8 +35,9 @@ static inline __attribute__((always_inline)) uint16_t half_of(float value)
  * Each number is z / 2^31 for an integer z from 1 to 2^31 - 1. A float32 number is z, rounded, times the largest float
  * below 2^-31, so that the number is never 1. A float16 number needs only k, the lowest 15 bits of z: it is (k + 1) *
  * 511 / 2^24, rounded. This number is slightly less than (k + 1) / 2^15, so that it is never 1. */
-static inline __attribute__((always_inline)) void step(npy_intp count, const int kind, const uint32_t *restrict a2, uint32_t *restrict a3,
-                                                       const uint32_t *restrict b1, uint32_t *restrict b3, void *restrict out)
+static inline __attribute__((always_inline)) void step(npy_intp count, const int kind, const uint32_t *restrict a2,
+                                                       uint32_t *restrict a3, const uint32_t *restrict b1,
+                                                       uint32_t *restrict b3, void *restrict out)
 {
     for (npy_intp k = 0; k < count; ++k) {
         /* 2^22 a2 + (2^7 + 1) a3 modulo 2^31 - 1; products by powers of two are rotations */
@@ -76,8 +77,8 @@ typedef struct {
 /* Do `steps` steps of all streams of a chunk, and one more step of the first `extra` streams. The number of stream s
  * after t steps is stored at out[t * row + s]. States are not moved: after t steps, the latest values have index -t
  * modulo 3, and older values follow. */
-static inline __attribute__((always_inline)) void walk(Streams *x, npy_intp count, const int kind, npy_intp steps, npy_intp extra, char *out,
-                                                       npy_intp row)
+static inline __attribute__((always_inline)) void walk(Streams *x, npy_intp count, const int kind, npy_intp steps,
+                                                       npy_intp extra, char *out, npy_intp row)
 {
     for (npy_intp t = 0; t <= steps; ++t, out += row) {
         int latest = (int)((3 - t % 3) % 3), older = (latest + 1) % 3, oldest = (latest + 2) % 3;
@@ -88,15 +89,15 @@ static inline __attribute__((always_inline)) void walk(Streams *x, npy_intp coun
 /* There is a separate function for each instruction set and type of number. The compiler vectorizes its loop. */
 typedef void (*walk_fn)(Streams *x, npy_intp count, npy_intp steps, npy_intp extra, char *out, npy_intp row);
 
-#define WALK(name, attribute, kind)                                                                                       \
-    attribute static void name(Streams *x, npy_intp count, npy_intp steps, npy_intp extra, char *out, npy_intp row)      \
-    {                                                                                                                     \
-        walk(x, count, kind, steps, extra, out, row);                                                                     \
+#define WALK(name, attribute, kind)                                                                                 \
+    attribute static void name(Streams *x, npy_intp count, npy_intp steps, npy_intp extra, char *out, npy_intp row) \
+    {                                                                                                               \
+        walk(x, count, kind, steps, extra, out, row);                                                               \
     }
-#define WALKS(machine, attribute)                         \
-    WALK(walk_##machine##_f16, attribute, AS_FLOAT16)     \
-    WALK(walk_##machine##_f32, attribute, AS_FLOAT32)     \
-    WALK(walk_##machine##_f64, attribute, AS_FLOAT64)     \
+#define WALKS(machine, attribute)                     \
+    WALK(walk_##machine##_f16, attribute, AS_FLOAT16) \
+    WALK(walk_##machine##_f32, attribute, AS_FLOAT32) \
+    WALK(walk_##machine##_f64, attribute, AS_FLOAT64) \
     static const walk_fn walks_##machine[] = {walk_##machine##_f16, walk_##machine##_f32, walk_##machine##_f64};
 
 WALKS(baseline, )
@@ -109,7 +110,8 @@ WALKS(avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-v
 static const walk_fn *walks_for(int64_t most)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
-    if (most >= 2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (most >= 2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
+        && __builtin_cpu_supports("avx512vl"))
         return walks_avx512;
     if (most >= 1 && __builtin_cpu_supports("avx2"))
         return walks_avx2;
@@ -125,15 +127,16 @@ static npy_intp read_shape(PyObject *size, int64_t ndim, npy_intp *shape)
 {
     PyArrayObject *given = (PyArrayObject *)size;
     if (PyArray_DIM(given, 0) != ndim) {
-        PyErr_Format(PyExc_ValueError, "mrg_uniform makes a sample of %lld dimension(s), but size has %zd element(s)", (long long)ndim,
-                     (Py_ssize_t)PyArray_DIM(given, 0));
+        PyErr_Format(PyExc_ValueError, "mrg_uniform makes a sample of %lld dimension(s), but size has %zd element(s)",
+                     (long long)ndim, (Py_ssize_t)PyArray_DIM(given, 0));
         return -1;
     }
     npy_intp total = 1;
     for (int64_t i = 0; i < ndim; ++i) {
         shape[i] = *(const npy_int64 *)PyArray_GETPTR1(given, i);
         if (shape[i] < 0) {
-            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: size[%lld] is %zd", (long long)i, (Py_ssize_t)shape[i]);
+            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: size[%lld] is %zd", (long long)i,
+                         (Py_ssize_t)shape[i]);
             return -1;
         }
     }
@@ -180,8 +183,8 @@ static int tng_mrg_uniform(int nin, int nout, PyObject **in, PyObject **out, con
     PyArrayObject *state = (PyArrayObject *)in[0];
     npy_intp n = PyArray_DIM(state, 0), shape[NPY_MAXDIMS];
     if (n < 1 || PyArray_DIM(state, 1) != 6) {
-        PyErr_Format(PyExc_ValueError, "rstate must have a row of 6 numbers for each stream, its shape is (%zd, %zd)", (Py_ssize_t)n,
-                     (Py_ssize_t)PyArray_DIM(state, 1));
+        PyErr_Format(PyExc_ValueError, "rstate must have a row of 6 numbers for each stream, its shape is (%zd, %zd)",
+                     (Py_ssize_t)n, (Py_ssize_t)PyArray_DIM(state, 1));
         return -1;
     }
     npy_intp total = read_shape(in[1], params->ndim, shape);
@@ -239,7 +242,8 @@ static int dot_modulo(PyArrayObject *a, PyArrayObject *s, PyObject *modulus, PyA
     for (npy_intp i = 0; i < PyArray_DIM(a, 0); ++i) {
         int64_t sum = 0;
         for (npy_intp j = 0; j < PyArray_DIM(a, 1); ++j) {
-            __int128 product = (__int128) * (const npy_int64 *)PyArray_GETPTR2(a, i, j) * *(const npy_int32 *)PyArray_GETPTR1(s, j);
+            __int128 product =
+                (__int128)*(const npy_int64 *)PyArray_GETPTR2(a, i, j) * *(const npy_int32 *)PyArray_GETPTR1(s, j);
             int64_t part = (int64_t)(product % m);
             sum = (sum + part + (part < 0 ? m : 0)) % m;
         }
@@ -279,8 +283,11 @@ static int make_samples(Samples *x, PyObject **in)
 {
     int type = PyArray_TYPE((PyArrayObject *)in[0]);
     x->doubles = type != NPY_FLOAT16 && type != NPY_FLOAT32;
-    x->pvals = (PyArrayObject *)PyArray_FROMANY(in[0], x->doubles ? NPY_FLOAT64 : NPY_FLOAT32, 2, 2, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
-    x->unis = x->pvals == NULL ? NULL : (PyArrayObject *)PyArray_FROMANY(in[1], NPY_FLOAT64, 1, 1, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    x->pvals = (PyArrayObject *)PyArray_FROMANY(in[0], x->doubles ? NPY_FLOAT64 : NPY_FLOAT32, 2, 2,
+                                                NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    x->unis = x->pvals == NULL ? NULL
+                               : (PyArrayObject *)PyArray_FROMANY(in[1], NPY_FLOAT64, 1, 1,
+                                                                  NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
     if (x->unis == NULL || native_as_int64(in[2], &x->n) < 0)
         return -1;
     x->rows = PyArray_DIM(x->pvals, 0), x->columns = PyArray_DIM(x->pvals, 1);
@@ -325,7 +332,8 @@ static npy_intp category_f64(const double *p, npy_intp n, double number)
 
 static npy_intp category(const Samples *x, const char *p, double number)
 {
-    return x->doubles ? category_f64((const double *)p, x->columns, number) : category_f32((const float *)p, x->columns, number);
+    return x->doubles ? category_f64((const double *)p, x->columns, number)
+                      : category_f32((const float *)p, x->columns, number);
 }
 
 /* Set the probability of a category to 0, and scale the other probabilities so that their sum is 1. */
@@ -398,7 +406,8 @@ static int tng_choice(int nin, int nout, PyObject **in, PyObject **out, const st
         char *left = NULL;
         npy_intp row = x.columns * (x.doubles ? 8 : 4);
         if (!params->replace && x.n > x.columns)
-            PyErr_SetString(PyExc_ValueError, "Cannot sample without replacement n samples bigger than the size of the distribution.");
+            PyErr_SetString(PyExc_ValueError,
+                            "Cannot sample without replacement n samples bigger than the size of the distribution.");
         else if ((left = PyMem_Malloc(row + 1)) == NULL)
             PyErr_NoMemory();
         else
@@ -425,6 +434,8 @@ static int tng_choice(int nin, int nout, PyObject **in, PyObject **out, const st
 }
 
 static const NativeEntry entries[] = {
-    NATIVE_ENTRY(mrg_uniform), {"dot_modulo", tng_dot_modulo, NULL, NULL}, NATIVE_ENTRY(multinomial), NATIVE_ENTRY(choice), {NULL, NULL, NULL, NULL},
+    NATIVE_ENTRY(mrg_uniform), {"dot_modulo", tng_dot_modulo, NULL, NULL},
+    NATIVE_ENTRY(multinomial), NATIVE_ENTRY(choice),
+    {NULL, NULL, NULL, NULL},
 };
 NATIVE_MODULE(random, entries)

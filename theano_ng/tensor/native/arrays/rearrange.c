@@ -18,14 +18,14 @@ static PyArrayObject *as_integers(PyObject *value)
 /* ------------------------------------------------------------------ repeat: (x, repeats); axis -1: x is flattened */
 
 /* Write `times` (or each[i]) copies of each of n short items. */
-#define REPEAT_AS(T)                                                                                              \
-    for (npy_intp i = 0; i < n; ++i) {                                                                            \
-        T item = ((const T *)from)[i];                                                                            \
-        for (npy_intp t = each != NULL ? each[i] : times; t > 0; --t) {                                           \
-            *(T *)to = item;                                                                                      \
-            to += sizeof(T);                                                                                      \
-        }                                                                                                         \
-    }                                                                                                             \
+#define REPEAT_AS(T)                                                    \
+    for (npy_intp i = 0; i < n; ++i) {                                  \
+        T item = ((const T *)from)[i];                                  \
+        for (npy_intp t = each != NULL ? each[i] : times; t > 0; --t) { \
+            *(T *)to = item;                                            \
+            to += sizeof(T);                                            \
+        }                                                               \
+    }                                                                   \
     return to;
 
 /* Repeat each of n chunks of `size` bytes `times` times, or each[i] times if `each` is not NULL. Return the end of the
@@ -64,15 +64,17 @@ static int tng_repeat(int nin, int nout, PyObject **in, PyObject **out, const st
     }
     const int64_t *each = (const int64_t *)PyArray_DATA(repeats);
     if (PyArray_NDIM(repeats) > 0 && given != 1 && given != n) {
-        PyErr_Format(PyExc_ValueError, "repeat: got %zd repeats for a length of %zd; expected one repeat, or one for each element", (Py_ssize_t)given,
-                     (Py_ssize_t)n);
+        PyErr_Format(PyExc_ValueError,
+                     "repeat: got %zd repeats for a length of %zd; expected one repeat, or one for each element",
+                     (Py_ssize_t)given, (Py_ssize_t)n);
         goto finish;
     }
     int one = given == 1;
     int64_t total = 0;
     for (npy_intp i = 0; i < given; ++i) {
         if (each[i] < 0) {
-            PyErr_Format(PyExc_ValueError, "repeats may not contain negative values, but one is %lld", (long long)each[i]);
+            PyErr_Format(PyExc_ValueError, "repeats may not contain negative values, but one is %lld",
+                         (long long)each[i]);
             goto finish;
         }
         if (each[i] > NPY_MAX_INTP - total || (one && n > 0 && each[i] > NPY_MAX_INTP / n)) {
@@ -109,14 +111,12 @@ finish:
 /* z[i] = x[i + step] - x[i]; z may be x. */
 typedef void (*diff_fn)(npy_intp n, npy_intp step, const void *x, void *z);
 
-#define DEFINE_DIFF(name, T, DIFFERENCE)                                                                          \
-    CLONES static void diff_##name(npy_intp n, npy_intp step, const void *x_, void *z_)                           \
-    {                                                                                                             \
-        const T *x = x_;                                                                                          \
-        T *z = z_;                                                                                                \
-        _Pragma("GCC ivdep")                                                                                      \
-        for (npy_intp i = 0; i < n; ++i)                                                                          \
-            z[i] = DIFFERENCE(x[i + step], x[i]);                                                                 \
+#define DEFINE_DIFF(name, T, DIFFERENCE)                                                            \
+    CLONES static void diff_##name(npy_intp n, npy_intp step, const void *x_, void *z_)             \
+    {                                                                                               \
+        const T *x = x_;                                                                            \
+        T *z = z_;                                                                                  \
+        _Pragma("GCC ivdep") for (npy_intp i = 0; i < n; ++i) z[i] = DIFFERENCE(x[i + step], x[i]); \
     }
 #define MINUS(a, b) ((a) - (b))
 #define UNLIKE(a, b) ((a) != (b))
@@ -136,15 +136,20 @@ static diff_fn diff_for(PyArrayObject *x)
     case 'b': return diff_b1;
     case 'f': return PyArray_ITEMSIZE(x) == 2 ? diff_f2 : PyArray_ITEMSIZE(x) == 4 ? diff_f4 : diff_f8;
     case 'c': return PyArray_ITEMSIZE(x) == 8 ? diff_f4 : diff_f8;
-    default: return PyArray_ITEMSIZE(x) == 1 ? diff_u1 : PyArray_ITEMSIZE(x) == 2 ? diff_u2 : PyArray_ITEMSIZE(x) == 4 ? diff_u4 : diff_u8;
+    default:
+        return PyArray_ITEMSIZE(x) == 1   ? diff_u1
+               : PyArray_ITEMSIZE(x) == 2 ? diff_u2
+               : PyArray_ITEMSIZE(x) == 4 ? diff_u4
+                                          : diff_u8;
     }
 }
 
-#define DIFF_TILE 2048   /* number of elements of a tile, which stays in the cache while its differences are computed */
+#define DIFF_TILE 2048 /* number of elements of a tile, which stays in the cache while its differences are computed */
 
 /* z[i] = the times-th difference of x[i], x[i + step] ..., for `count` elements. `work` has count + times * step
  * elements. */
-static void diff_repeated(diff_fn diff, npy_intp item, npy_intp count, npy_intp step, npy_intp times, const char *x, char *z, char *work)
+static void diff_repeated(diff_fn diff, npy_intp item, npy_intp count, npy_intp step, npy_intp times, const char *x,
+                          char *z, char *work)
 {
     npy_intp left = count + (times - 1) * step;
     const char *from = x;
@@ -236,8 +241,10 @@ static int tng_fill_diagonal(int nin, int nout, PyObject **in, PyObject **out, c
     for (int i = 1; i < nd; ++i) {
         if (nd > 2 && dims[i] != dims[0]) {
             PyErr_Format(PyExc_ValueError,
-                         "fill_diagonal: all dimensions must be of equal length, when there are more than two: dimension 0 has length %zd, "
-                         "dimension %d has length %zd", (Py_ssize_t)dims[0], i, (Py_ssize_t)dims[i]);
+                         "fill_diagonal: all dimensions must be of equal length, when there are more than two: "
+                         "dimension 0 has length %zd, "
+                         "dimension %d has length %zd",
+                         (Py_ssize_t)dims[0], i, (Py_ssize_t)dims[i]);
             goto finish;
         }
         length = dims[i] < length ? dims[i] : length;
@@ -310,7 +317,8 @@ static int read_lengths(PyArrayObject *dims, const char *who, int expected, int6
     int empty = 0;
     for (npy_intp k = 0; k < n; ++k) {
         if (d[k] < 0) {
-            PyErr_Format(PyExc_ValueError, "%s: dims must not be negative, but dims[%zd] is %lld", who, (Py_ssize_t)k, (long long)d[k]);
+            PyErr_Format(PyExc_ValueError, "%s: dims must not be negative, but dims[%zd] is %lld", who, (Py_ssize_t)k,
+                         (long long)d[k]);
             return -1;
         }
         empty |= d[k] == 0;
@@ -325,7 +333,8 @@ static int read_lengths(PyArrayObject *dims, const char *who, int expected, int6
 }
 
 NATIVE_FUNCTION(unravel_index, fortran)
-static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, const struct unravel_index_params *params)
+static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out,
+                             const struct unravel_index_params *params)
 {
     PyArrayObject *x = as_integers(in[0]), *dims = x == NULL ? NULL : as_integers(in[1]);
     int64_t total;
@@ -336,13 +345,14 @@ static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, c
     npy_intp n = PyArray_SIZE(x);
     for (npy_intp i = 0; i < n; ++i)
         if (index[i] < 0 || index[i] >= total) {
-            PyErr_Format(PyExc_ValueError, "unravel_index: index %lld is out of bounds for an array with %lld elements", (long long)index[i],
-                         (long long)total);
+            PyErr_Format(PyExc_ValueError, "unravel_index: index %lld is out of bounds for an array with %lld elements",
+                         (long long)index[i], (long long)total);
             goto finish;
         }
     int64_t *to[NPY_MAXDIMS];
     if (nout > NPY_MAXDIMS) {
-        PyErr_Format(PyExc_ValueError, "unravel_index: %d dimensions are more than NumPy's maximum of %d", nout, NPY_MAXDIMS);
+        PyErr_Format(PyExc_ValueError, "unravel_index: %d dimensions are more than NumPy's maximum of %d", nout,
+                     NPY_MAXDIMS);
         goto finish;
     }
     for (int k = 0; k < nout; ++k) {
@@ -353,15 +363,15 @@ static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, c
     }
     result = 0;
     /* Divisions of 32-bit indices are faster. */
-#define UNRAVEL_AS(T)                                                                                             \
-    for (npy_intp i = 0; i < n; ++i) {                                                                            \
-        T rest = (T)index[i];                                                                                     \
-        for (int step = 0; step < nout; ++step) {                                                                 \
-            int k = params->fortran ? step : nout - 1 - step;                                                          \
-            T length = (T)lengths[k], quotient = rest / length;                                                   \
-            to[k][i] = (int64_t)(rest - quotient * length);                                                       \
-            rest = quotient;                                                                                      \
-        }                                                                                                         \
+#define UNRAVEL_AS(T)                                           \
+    for (npy_intp i = 0; i < n; ++i) {                          \
+        T rest = (T)index[i];                                   \
+        for (int step = 0; step < nout; ++step) {               \
+            int k = params->fortran ? step : nout - 1 - step;   \
+            T length = (T)lengths[k], quotient = rest / length; \
+            to[k][i] = (int64_t)(rest - quotient * length);     \
+            rest = quotient;                                    \
+        }                                                       \
     }
     if (total <= UINT32_MAX)
         UNRAVEL_AS(uint32_t)
@@ -377,7 +387,7 @@ finish:
  *
  * modes: one for each coordinate (0: raise, 1: wrap, 2: clip). */
 
-#define BLOCK 1024   /* coordinates of a block, which stay in the cache from axis to axis */
+#define BLOCK 1024 /* coordinates of a block, which stay in the cache from axis to axis */
 
 /* Return 1 if a coordinate is out of bounds. */
 CLONES static int any_outside(npy_intp n, const int64_t *x, int64_t length)
@@ -389,7 +399,8 @@ CLONES static int any_outside(npy_intp n, const int64_t *x, int64_t length)
 }
 
 /* to[i] += weight * x[i], where x[i] is wrapped first (mode 1) or clipped (mode 2). */
-CLONES static void add_coordinates(npy_intp n, const int64_t *x, int64_t length, int mode, int64_t weight, int64_t *restrict to)
+CLONES static void add_coordinates(npy_intp n, const int64_t *x, int64_t length, int mode, int64_t weight,
+                                   int64_t *restrict to)
 {
     if (mode == 0)
         for (npy_intp i = 0; i < n; ++i)
@@ -409,17 +420,20 @@ CLONES static void add_coordinates(npy_intp n, const int64_t *x, int64_t length,
 }
 
 NATIVE_FUNCTION(ravel_multi_index, fortran, n_modes, modes[])
-static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **out, const struct ravel_multi_index_params *params)
+static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **out,
+                                 const struct ravel_multi_index_params *params)
 {
     int ndim = nin - 1, result = -1, nd = 0;
     PyArrayObject *dims = as_integers(in[ndim]), *x[NPY_MAXDIMS] = {NULL};
     int64_t total, weight = 1;
     if (params->n_modes != ndim) {
-        PyErr_Format(PyExc_ValueError, "ravel_multi_index: got %lld modes for %d coordinates", (long long)params->n_modes, ndim);
+        PyErr_Format(PyExc_ValueError, "ravel_multi_index: got %lld modes for %d coordinates",
+                     (long long)params->n_modes, ndim);
         goto finish;
     }
     if (ndim > NPY_MAXDIMS) {
-        PyErr_Format(PyExc_ValueError, "ravel_multi_index: %d dimensions are more than NumPy's maximum of %d", ndim, NPY_MAXDIMS);
+        PyErr_Format(PyExc_ValueError, "ravel_multi_index: %d dimensions are more than NumPy's maximum of %d", ndim,
+                     NPY_MAXDIMS);
         goto finish;
     }
     if (dims == NULL || read_lengths(dims, "ravel_multi_index", ndim, &total) < 0)
@@ -438,7 +452,8 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
             npy_intp dim = PyArray_DIM(x[k], i);
             if (dim != 1 && shape[at] != 1 && dim != shape[at]) {
                 PyErr_Format(PyExc_ValueError,
-                             "ravel_multi_index: the coordinates do not broadcast: the coordinates of axis %d have length %zd in dimension %d, other "
+                             "ravel_multi_index: the coordinates do not broadcast: the coordinates of axis %d have "
+                             "length %zd in dimension %d, other "
                              "coordinates have length %zd",
                              k, (Py_ssize_t)dim, at, (Py_ssize_t)shape[at]);
                 goto finish;
@@ -477,7 +492,8 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
             if (mode == 0 && any_outside(length, c, lengths[k])) {
                 while (*c >= 0 && *c < lengths[k])
                     ++c;
-                PyErr_Format(PyExc_ValueError, "ravel_multi_index: coordinate %lld of axis %d is out of bounds for a length of %lld",
+                PyErr_Format(PyExc_ValueError,
+                             "ravel_multi_index: coordinate %lld of axis %d is out of bounds for a length of %lld",
                              (long long)*c, k, (long long)lengths[k]);
                 goto finish;
             }

@@ -25,8 +25,8 @@ static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const
         if (PyArray_IS_C_CONTIGUOUS(x))
             memcpy(PyArray_DATA(z), PyArray_DATA(x), (size_t)PyArray_NBYTES(x));
         else
-            strided_copy(PyArray_ITEMSIZE(x), nd, PyArray_DIMS(x), PyArray_BYTES(z), PyArray_STRIDES(z), PyArray_BYTES(x),
-                         PyArray_STRIDES(x));
+            strided_copy(PyArray_ITEMSIZE(x), nd, PyArray_DIMS(x), PyArray_BYTES(z), PyArray_STRIDES(z),
+                         PyArray_BYTES(x), PyArray_STRIDES(x));
         return 0;
     }
     PyObject *copy = PyArray_NewCopy(x, NPY_CORDER);
@@ -46,8 +46,8 @@ static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, cons
     PyArrayObject *z = native_new(PyArray_NDIM(x), PyArray_DIMS(x), PyArray_TYPE(x), 0);
     if (z == NULL)
         return -1;
-    strided_copy(PyArray_ITEMSIZE(x), PyArray_NDIM(x), PyArray_DIMS(x), PyArray_BYTES(z), PyArray_STRIDES(z), PyArray_BYTES(x),
-                 PyArray_STRIDES(x));
+    strided_copy(PyArray_ITEMSIZE(x), PyArray_NDIM(x), PyArray_DIMS(x), PyArray_BYTES(z), PyArray_STRIDES(z),
+                 PyArray_BYTES(x), PyArray_STRIDES(x));
     native_set(out, (PyObject *)z);
     return 0;
 }
@@ -60,8 +60,8 @@ static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, con
     for (int64_t k = 0; k < params->n_axes; ++k) {
         int axis = (int)params->axes[k];
         if (PyArray_DIM(x, axis) != 1) {
-            PyErr_Format(PyExc_ValueError, "Dimension %d in Rebroadcast's input was supposed to be 1 (got %zd instead)", axis,
-                         (Py_ssize_t)PyArray_DIM(x, axis));
+            PyErr_Format(PyExc_ValueError, "Dimension %d in Rebroadcast's input was supposed to be 1 (got %zd instead)",
+                         axis, (Py_ssize_t)PyArray_DIM(x, axis));
             return -1;
         }
     }
@@ -76,7 +76,8 @@ static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, c
     if (n < 0)
         return -1;
     if (n != PyArray_NDIM(x)) {
-        PyErr_Format(PyExc_AssertionError, "SpecifyShape: vector of shape has %d elements, but the input has %d dimensions.", n,
+        PyErr_Format(PyExc_AssertionError,
+                     "SpecifyShape: vector of shape has %d elements, but the input has %d dimensions.", n,
                      PyArray_NDIM(x));
         return -1;
     }
@@ -114,8 +115,10 @@ static int tng_assert_true(int nin, int nout, PyObject **in, PyObject **out, con
         if (truth < 0)
             return -1;
         if (!truth) {
-            Py_ssize_t room = (Py_ssize_t)(params->n_message * (int64_t)sizeof(int64_t)), length = (Py_ssize_t)params->length;
-            PyObject *message = PyUnicode_FromStringAndSize((const char *)params->message, length < room ? length : room);
+            Py_ssize_t room = (Py_ssize_t)(params->n_message * (int64_t)sizeof(int64_t)),
+                       length = (Py_ssize_t)params->length;
+            PyObject *message =
+                PyUnicode_FromStringAndSize((const char *)params->message, length < room ? length : room);
             if (message != NULL) {
                 PyObject *errors[] = {PyExc_AssertionError, PyExc_IndexError, PyExc_ValueError};
                 PyErr_SetObject(errors[params->error], message);
@@ -161,7 +164,8 @@ static int tng_shape_i(int nin, int nout, PyObject **in, PyObject **out, const s
 /* ---------------------------------------------------------------- scalars and 0-d tensors */
 
 NATIVE_FUNCTION(tensor_from_scalar, type_number)
-static int tng_tensor_from_scalar(int nin, int nout, PyObject **in, PyObject **out, const struct tensor_from_scalar_params *params)
+static int tng_tensor_from_scalar(int nin, int nout, PyObject **in, PyObject **out,
+                                  const struct tensor_from_scalar_params *params)
 {
     PyArrayObject *z = native_alloc(out, 0, NULL, (int)params->type_number);
     if (z == NULL)
@@ -262,8 +266,8 @@ static int set_reshaped(PyObject **out, PyArrayObject *x, int nd, npy_intp *dims
                 strides[i] = stride;
                 stride *= PyArray_DIM(x, i);
             }
-            strided_copy(PyArray_ITEMSIZE(x), PyArray_NDIM(x), PyArray_DIMS(x), PyArray_BYTES((PyArrayObject *)z), strides,
-                         PyArray_BYTES(x), PyArray_STRIDES(x));
+            strided_copy(PyArray_ITEMSIZE(x), PyArray_NDIM(x), PyArray_DIMS(x), PyArray_BYTES((PyArrayObject *)z),
+                         strides, PyArray_BYTES(x), PyArray_STRIDES(x));
         }
     }
     if (z == NULL)
@@ -282,7 +286,8 @@ static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const s
     if (nd < 0)
         return -1;
     if (nd != (int)params->ndim) {
-        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd, (int)params->ndim);
+        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd,
+                     (int)params->ndim);
         return -1;
     }
     npy_intp size = PyArray_SIZE(x), known = 1;
@@ -309,7 +314,8 @@ static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const s
     if (bad) {
         char from[600], to[600];
         PyErr_Format(PyExc_ValueError, "Cannot reshape input of shape %s to shape %s",
-                     shape_text(from, sizeof from, PyArray_NDIM(x), PyArray_DIMS(x)), shape_text(to, sizeof to, nd, asked));
+                     shape_text(from, sizeof from, PyArray_NDIM(x), PyArray_DIMS(x)),
+                     shape_text(to, sizeof to, nd, asked));
         return -1;
     }
     return set_reshaped(out, x, nd, dims);
@@ -336,8 +342,8 @@ static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, const s
 static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     PyArrayObject *old = (PyArrayObject *)*out;
-    if (old != NULL && PyArray_CheckExact(*out) && PyArray_NDIM(old) == nd && PyArray_TYPE(old) == type_num && PyArray_ISBEHAVED(old)
-        && PyArray_CompareLists(PyArray_DIMS(old), dims, nd)) {
+    if (old != NULL && PyArray_CheckExact(*out) && PyArray_NDIM(old) == nd && PyArray_TYPE(old) == type_num
+        && PyArray_ISBEHAVED(old) && PyArray_CompareLists(PyArray_DIMS(old), dims, nd)) {
         npy_intp expected = PyArray_ITEMSIZE(old);
         int k = 0;
         for (; k < nd && PyArray_STRIDE(old, k) == expected; ++k)
@@ -366,16 +372,18 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
         return -1;
     npy_intp dims[NPY_MAXDIMS];
     memcpy(dims, PyArray_DIMS(x[0]), (size_t)nd * sizeof *dims);
-    int others_empty = params->view >= 0, c_order = PyArray_IS_C_CONTIGUOUS(x[0]), fortran = PyArray_IS_F_CONTIGUOUS(x[0]);
+    int others_empty = params->view >= 0, c_order = PyArray_IS_C_CONTIGUOUS(x[0]),
+        fortran = PyArray_IS_F_CONTIGUOUS(x[0]);
     if (params->view > 0)
         others_empty &= dims[axis] == 0;
     for (int i = 1; i < n; ++i) {
         for (int k = 0; k < nd; ++k)
             if (k != axis && PyArray_DIM(x[i], k) != dims[k]) {
-                PyErr_Format(PyExc_ValueError,
-                             "all the input array dimensions for the concatenation axis must match exactly, but along dimension "
-                             "%d, the array at index 0 has size %zd and the array at index %d has size %zd",
-                             k, (Py_ssize_t)dims[k], i, (Py_ssize_t)PyArray_DIM(x[i], k));
+                PyErr_Format(
+                    PyExc_ValueError,
+                    "all the input array dimensions for the concatenation axis must match exactly, but along dimension "
+                    "%d, the array at index 0 has size %zd and the array at index %d has size %zd",
+                    k, (Py_ssize_t)dims[k], i, (Py_ssize_t)PyArray_DIM(x[i], k));
                 return -1;
             }
         if (i != params->view)
@@ -419,7 +427,8 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
                 memcpy(at, from, (size_t)block);
         }
         else
-            strided_copy(itemsize, nd, PyArray_DIMS(x[i]), to, PyArray_STRIDES(z), PyArray_BYTES(x[i]), PyArray_STRIDES(x[i]));
+            strided_copy(itemsize, nd, PyArray_DIMS(x[i]), to, PyArray_STRIDES(z), PyArray_BYTES(x[i]),
+                         PyArray_STRIDES(x[i]));
         to += block;
     }
     return 0;
@@ -468,7 +477,8 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
         npy_intp length = i < missing ? 1 : PyArray_DIM(value, i - missing);
         from[i] = length == 1 ? 0 : PyArray_STRIDE(value, i - missing);
         if (length != 1 && length != dims[i]) {
-            PyErr_Format(PyExc_ValueError, "Alloc: could not broadcast the value: its dimension %d is %zd long, expected 1 or %zd",
+            PyErr_Format(PyExc_ValueError,
+                         "Alloc: could not broadcast the value: its dimension %d is %zd long, expected 1 or %zd",
                          i - missing, (Py_ssize_t)length, (Py_ssize_t)dims[i]);
             return -1;
         }
@@ -493,8 +503,10 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
 static PyObject *sum_over(PyArrayObject *x, uint64_t axes)
 {
     int type = PyArray_TYPE(x), naxes = 0;
-    PyObject *axis = PyTuple_New(__builtin_popcountll(axes)), *sum = PyObject_GetAttrString((PyObject *)x, "sum"), *total = NULL;
-    PyObject *dtype = (PyObject *)PyArray_DescrFromType(type == NPY_HALF ? NPY_FLOAT : type), *options = NULL, *none = PyTuple_New(0);
+    PyObject *axis = PyTuple_New(__builtin_popcountll(axes)), *sum = PyObject_GetAttrString((PyObject *)x, "sum"),
+             *total = NULL;
+    PyObject *dtype = (PyObject *)PyArray_DescrFromType(type == NPY_HALF ? NPY_FLOAT : type), *options = NULL,
+             *none = PyTuple_New(0);
     for (int i = 0; axis != NULL && i < PyArray_NDIM(x); ++i)
         if (axes >> i & 1)
             PyTuple_SET_ITEM(axis, naxes++, PyLong_FromLong(i));
@@ -509,7 +521,8 @@ static PyObject *sum_over(PyArrayObject *x, uint64_t axes)
     Py_XDECREF(axis);
     if (total == NULL)
         return NULL;
-    PyObject *result = PyArray_FromAny(total, PyArray_DescrFromType(type), 0, 0, NPY_ARRAY_CARRAY | NPY_ARRAY_FORCECAST, NULL);
+    PyObject *result =
+        PyArray_FromAny(total, PyArray_DescrFromType(type), 0, 0, NPY_ARRAY_CARRAY | NPY_ARRAY_FORCECAST, NULL);
     Py_DECREF(total);
     return result;
 }
@@ -526,8 +539,10 @@ static int tng_sum_to_shape(int nin, int nout, PyObject **in, PyObject **out, co
         if (dims[i] == PyArray_DIM(x, i))
             continue;
         if (dims[i] != 1) {
-            PyErr_Format(PyExc_ValueError, "SumToShape: dimension %d of x has length %zd and cannot be summed to length %zd; expected 1 or the full length", i,
-                         (Py_ssize_t)PyArray_DIM(x, i), (Py_ssize_t)dims[i]);
+            PyErr_Format(PyExc_ValueError,
+                         "SumToShape: dimension %d of x has length %zd and cannot be summed to length %zd; expected 1 "
+                         "or the full length",
+                         i, (Py_ssize_t)PyArray_DIM(x, i), (Py_ssize_t)dims[i]);
             return -1;
         }
         axes |= (uint64_t)1 << i;
@@ -568,7 +583,8 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const stru
     }
     for (int i = 0; i < nd; ++i) {
         if (reps[i] < 0) {
-            PyErr_Format(PyExc_ValueError, "Tile: repetitions must not be negative, but the repetition of dimension %d is %zd", i,
+            PyErr_Format(PyExc_ValueError,
+                         "Tile: repetitions must not be negative, but the repetition of dimension %d is %zd", i,
                          (Py_ssize_t)reps[i]);
             return -1;
         }
@@ -609,20 +625,21 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const stru
 
 /* Permute one row of n items: z[i] = x[y[i]], or z[y[i]] = x[i] if `inverse`. Return n, or the position of an index
  * that is out of bounds. */
-#define PERMUTE_AS(COPY)                                                                                          \
-    for (npy_intp i = 0; i < n; ++i) {                                                                            \
-        npy_intp j = *(const npy_intp *)(y + i * sy);                                                             \
-        if (j < 0)                                                                                                \
-            j += n;                                                                                               \
-        if ((npy_uintp)j >= (npy_uintp)n)                                                                         \
-            return i;                                                                                             \
-        const char *from = x + (inverse ? i : j) * sx;                                                            \
-        char *to = z + (inverse ? j : i) * size;                                                                  \
-        COPY;                                                                                                     \
-    }                                                                                                             \
+#define PERMUTE_AS(COPY)                               \
+    for (npy_intp i = 0; i < n; ++i) {                 \
+        npy_intp j = *(const npy_intp *)(y + i * sy);  \
+        if (j < 0)                                     \
+            j += n;                                    \
+        if ((npy_uintp)j >= (npy_uintp)n)              \
+            return i;                                  \
+        const char *from = x + (inverse ? i : j) * sx; \
+        char *to = z + (inverse ? j : i) * size;       \
+        COPY;                                          \
+    }                                                  \
     return n;
 
-static npy_intp permute_row(npy_intp size, npy_intp n, char *z, const char *x, npy_intp sx, const char *y, npy_intp sy, int inverse)
+static npy_intp permute_row(npy_intp size, npy_intp n, char *z, const char *x, npy_intp sx, const char *y, npy_intp sy,
+                            int inverse)
 {
     switch (size) {
     case 1: PERMUTE_AS(memcpy(to, from, 1))
@@ -649,8 +666,10 @@ static int tng_permute_rows(int nin, int nout, PyObject **in, PyObject **out, co
     for (int i = 0; i < nd; ++i) {
         npy_intp a = PyArray_DIM(x, i), b = PyArray_DIM(y, i);
         if (a != b && (i == nd - 1 || (a != 1 && b != 1))) {
-            PyErr_Format(PyExc_ValueError, "PermuteRowElements: dimension %d of the values has length %zd, but the permutations have length %zd", i,
-                         (Py_ssize_t)a, (Py_ssize_t)b);
+            PyErr_Format(
+                PyExc_ValueError,
+                "PermuteRowElements: dimension %d of the values has length %zd, but the permutations have length %zd",
+                i, (Py_ssize_t)a, (Py_ssize_t)b);
             goto done;
         }
         dims[i] = a == 1 ? b : a;

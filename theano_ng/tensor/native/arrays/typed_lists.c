@@ -75,27 +75,27 @@ static PyObject *copy_value(PyObject *value)
 
 /* ------------------------------------------------------------------ equality of elements: NaN equals NaN */
 
-#define EQUAL_FLOATS(name, ctype)                                                   \
-    static int name(const void *left, const void *right, npy_intp n)                \
-    {                                                                               \
-        const ctype *a = left, *b = right;                                          \
-        for (npy_intp i = 0; i < n; i++)                                            \
-            if (!(a[i] == b[i] || (a[i] != a[i] && b[i] != b[i])))                  \
-                return 0;                                                           \
-        return 1;                                                                   \
+#define EQUAL_FLOATS(name, ctype)                                    \
+    static int name(const void *left, const void *right, npy_intp n) \
+    {                                                                \
+        const ctype *a = left, *b = right;                           \
+        for (npy_intp i = 0; i < n; i++)                             \
+            if (!(a[i] == b[i] || (a[i] != a[i] && b[i] != b[i])))   \
+                return 0;                                            \
+        return 1;                                                    \
     }
 /* A complex number is NaN if one of its parts is NaN. */
-#define EQUAL_COMPLEX(name, ctype)                                                  \
-    static int name(const void *left, const void *right, npy_intp n)                \
-    {                                                                               \
-        const ctype *a = left, *b = right;                                          \
-        for (npy_intp i = 0; i < 2 * n; i += 2) {                                   \
-            if (a[i] == b[i] && a[i + 1] == b[i + 1])                               \
-                continue;                                                           \
+#define EQUAL_COMPLEX(name, ctype)                                                                   \
+    static int name(const void *left, const void *right, npy_intp n)                                 \
+    {                                                                                                \
+        const ctype *a = left, *b = right;                                                           \
+        for (npy_intp i = 0; i < 2 * n; i += 2) {                                                    \
+            if (a[i] == b[i] && a[i + 1] == b[i + 1])                                                \
+                continue;                                                                            \
             if (!((a[i] != a[i] || a[i + 1] != a[i + 1]) && (b[i] != b[i] || b[i + 1] != b[i + 1]))) \
-                return 0;                                                           \
-        }                                                                           \
-        return 1;                                                                   \
+                return 0;                                                                            \
+        }                                                                                            \
+        return 1;                                                                                    \
     }
 EQUAL_FLOATS(equal_float32, npy_float32)
 EQUAL_FLOATS(equal_float64, npy_float64)
@@ -128,7 +128,8 @@ static int equal_arrays(PyArrayObject *left, PyArrayObject *right)
         return -1;
     }
     const int layout = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED;
-    PyObject *a = PyArray_FROM_OF((PyObject *)left, layout), *b = a == NULL ? NULL : PyArray_FROM_OF((PyObject *)right, layout);
+    PyObject *a = PyArray_FROM_OF((PyObject *)left, layout),
+             *b = a == NULL ? NULL : PyArray_FROM_OF((PyObject *)right, layout);
     if (b == NULL) {
         Py_XDECREF(a);
         return -1;
@@ -282,7 +283,9 @@ NATIVE_FUNCTION(append, in_place)
 static int tng_append(int nin, int nout, PyObject **in, PyObject **out, const struct append_params *params)
 {
     UNUSED;
-    return check_list(in[0], "append") < 0 ? -1 : insert_at(in[0], PyList_GET_SIZE(in[0]), in[1], &out[0], params->in_place != 0);
+    return check_list(in[0], "append") < 0
+               ? -1
+               : insert_at(in[0], PyList_GET_SIZE(in[0]), in[1], &out[0], params->in_place != 0);
 }
 
 /* insert: (list, position, element); positions beyond the ends count as the ends, as in list.insert */
@@ -317,7 +320,8 @@ static int tng_extend(int nin, int nout, PyObject **in, PyObject **out, const st
 
 static int not_found(const char *what, PyObject *list)
 {
-    PyErr_Format(PyExc_ValueError, "%s: no element of the typed list (of %zd elements) equals the value", what, PyList_GET_SIZE(list));
+    PyErr_Format(PyExc_ValueError, "%s: no element of the typed list (of %zd elements) equals the value", what,
+                 PyList_GET_SIZE(list));
     return -1;
 }
 

@@ -30,9 +30,14 @@ static inline bool gomp_find(void)
         return gomp.parallel != NULL;
     gomp.asked = true;
     void *library = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_LOCAL), *found[8];
-    static const char *const names[] = {"GOMP_barrier",         "GOMP_loop_nonmonotonic_dynamic_start", "GOMP_loop_nonmonotonic_dynamic_next",
-                                        "GOMP_loop_end_nowait", "omp_get_max_threads",                  "omp_get_num_threads",
-                                        "omp_get_thread_num",   "GOMP_parallel"};
+    static const char *const names[] = {"GOMP_barrier",
+                                        "GOMP_loop_nonmonotonic_dynamic_start",
+                                        "GOMP_loop_nonmonotonic_dynamic_next",
+                                        "GOMP_loop_end_nowait",
+                                        "omp_get_max_threads",
+                                        "omp_get_num_threads",
+                                        "omp_get_thread_num",
+                                        "GOMP_parallel"};
     for (int i = 0; i < 8; ++i)
         if (library == NULL || (found[i] = dlsym(library, names[i])) == NULL)
             return false;

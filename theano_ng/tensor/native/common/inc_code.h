@@ -20,27 +20,25 @@ typedef void (*inc_row_fn)(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src
 #endif
 
 /* The types have alignment 1, because views of misaligned memory are legal operands. */
-#define INC_ROW_FOR(NAME, TYPE)                                                                                   \
-    INC_ROW_CLONES static void NAME(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src, ptrdiff_t ss)          \
-    {                                                                                                             \
-        typedef TYPE __attribute__((aligned(1), may_alias)) item;                                                 \
-        const ptrdiff_t size = (ptrdiff_t)sizeof(item);                                                           \
-        if (ds == size && ss == size) {                                                                           \
-            item *d = (item *)dst;                                                                                \
-            const item *s = (const item *)src;                                                                    \
-            _Pragma("GCC ivdep")                                                                                  \
-            for (ptrdiff_t i = 0; i < n; ++i)                                                                     \
-                d[i] += s[i];                                                                                     \
-        }                                                                                                         \
-        else if (ds == size && ss == 0) {                                                                         \
-            item *d = (item *)dst;                                                                                \
-            const TYPE s = *(const item *)src;                                                                    \
-            for (ptrdiff_t i = 0; i < n; ++i)                                                                     \
-                d[i] += s;                                                                                        \
-        }                                                                                                         \
-        else                                                                                                      \
-            for (ptrdiff_t i = 0; i < n; ++i)                                                                     \
-                *(item *)(dst + i * ds) += *(const item *)(src + i * ss);                                         \
+#define INC_ROW_FOR(NAME, TYPE)                                                                          \
+    INC_ROW_CLONES static void NAME(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src, ptrdiff_t ss) \
+    {                                                                                                    \
+        typedef TYPE __attribute__((aligned(1), may_alias)) item;                                        \
+        const ptrdiff_t size = (ptrdiff_t)sizeof(item);                                                  \
+        if (ds == size && ss == size) {                                                                  \
+            item *d = (item *)dst;                                                                       \
+            const item *s = (const item *)src;                                                           \
+            _Pragma("GCC ivdep") for (ptrdiff_t i = 0; i < n; ++i) d[i] += s[i];                         \
+        }                                                                                                \
+        else if (ds == size && ss == 0) {                                                                \
+            item *d = (item *)dst;                                                                       \
+            const TYPE s = *(const item *)src;                                                           \
+            for (ptrdiff_t i = 0; i < n; ++i)                                                            \
+                d[i] += s;                                                                               \
+        }                                                                                                \
+        else                                                                                             \
+            for (ptrdiff_t i = 0; i < n; ++i)                                                            \
+                *(item *)(dst + i * ds) += *(const item *)(src + i * ss);                                \
     }
 
 /* Signed integers are added as unsigned integers: the bits of the result are equal, and unsigned overflow wraps by
@@ -135,7 +133,11 @@ static inline inc_row_fn inc_row_for(char kind, int itemsize)
     case 'b': return inc_row_b1;
     case 'i':
     case 'u':
-        return itemsize == 1 ? inc_row_u1 : itemsize == 2 ? inc_row_u2 : itemsize == 4 ? inc_row_u4 : itemsize == 8 ? inc_row_u8 : NULL;
+        return itemsize == 1   ? inc_row_u1
+               : itemsize == 2 ? inc_row_u2
+               : itemsize == 4 ? inc_row_u4
+               : itemsize == 8 ? inc_row_u8
+                               : NULL;
     case 'f': return itemsize == 2 ? inc_row_f2 : itemsize == 4 ? inc_row_f4 : itemsize == 8 ? inc_row_f8 : NULL;
     case 'c': return itemsize == 8 ? inc_row_c8 : itemsize == 16 ? inc_row_c16 : NULL;
     default: return NULL;

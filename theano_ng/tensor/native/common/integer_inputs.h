@@ -10,8 +10,8 @@ static inline int read_integers(PyObject *vector, npy_intp *value, int capacity,
     PyArrayObject *v = (PyArrayObject *)vector;
     npy_intp n = PyArray_SIZE(v);
     if (PyArray_NDIM(v) > 1 || n > capacity) {
-        PyErr_Format(PyExc_ValueError, "%s: expected a vector of at most %d integers, got %zd in %d dimensions", who, capacity,
-                     (Py_ssize_t)n, PyArray_NDIM(v));
+        PyErr_Format(PyExc_ValueError, "%s: expected a vector of at most %d integers, got %zd in %d dimensions", who,
+                     capacity, (Py_ssize_t)n, PyArray_NDIM(v));
         return -1;
     }
     npy_intp stride = PyArray_NDIM(v) == 1 ? PyArray_STRIDE(v, 0) : 0;
@@ -42,7 +42,8 @@ static inline int read_axis(PyObject *value, int nd, int64_t *axis, const char *
     if (native_as_int64(value, axis) < 0)
         return -1;
     if (*axis < -nd || *axis >= nd) {
-        PyErr_Format(PyExc_IndexError, "%s: axis %lld is out of bounds for arrays with %d dimensions", who, (long long)*axis, nd);
+        PyErr_Format(PyExc_IndexError, "%s: axis %lld is out of bounds for arrays with %d dimensions", who,
+                     (long long)*axis, nd);
         return -1;
     }
     if (*axis < 0)
@@ -62,7 +63,8 @@ static inline int read_sizes(int n, PyObject **in, npy_intp *dims, int most, con
         if (native_as_int64(in[i], &size) < 0)
             return -1;
         if (size < 0) {
-            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: dimension %d of %s is %lld", i, who, (long long)size);
+            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: dimension %d of %s is %lld", i, who,
+                         (long long)size);
             return -1;
         }
         dims[i] = (npy_intp)size;
@@ -80,14 +82,16 @@ static inline npy_intp *read_split(PyObject *vector, int n, npy_intp length)
         return NULL;
     }
     if (PyArray_SIZE((PyArrayObject *)vector) != n) {
-        PyErr_Format(PyExc_ValueError, "Split: expected %d split sizes, got %zd", n, (Py_ssize_t)PyArray_SIZE((PyArrayObject *)vector));
+        PyErr_Format(PyExc_ValueError, "Split: expected %d split sizes, got %zd", n,
+                     (Py_ssize_t)PyArray_SIZE((PyArrayObject *)vector));
         goto fail;
     }
     if (read_integers(vector, sizes, n, "Split") < 0)
         goto fail;
     for (int i = 0; i < n; ++i) {
         if (sizes[i] < 0) {
-            PyErr_SetString(PyExc_ValueError, "Split: you tried to make an ndarray with a negative number of elements.");
+            PyErr_SetString(PyExc_ValueError,
+                            "Split: you tried to make an ndarray with a negative number of elements.");
             goto fail;
         }
         if (__builtin_add_overflow(total, sizes[i], &total))

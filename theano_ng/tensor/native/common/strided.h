@@ -23,7 +23,8 @@ typedef struct {
 
 /* Fill a plan: drop dimensions of length 1, sort the other dimensions by destination stride, and merge adjacent
  * dimensions where possible. Return the number of elements. */
-static inline npy_intp strided_plan(StridedPlan *plan, int nd, const npy_intp *dim, const npy_intp *dst, const npy_intp *src)
+static inline npy_intp strided_plan(StridedPlan *plan, int nd, const npy_intp *dim, const npy_intp *dst,
+                                    const npy_intp *src)
 {
     int n = 0;
     npy_intp total = 1;
@@ -117,20 +118,20 @@ static inline void strided_repeat(char *data, npy_intp done, npy_intp bytes)
     }
 }
 
-#define STRIDED_COPY_AS(T)                                                                                        \
-    {                                                                                                             \
-        T item;                                                                                                   \
-        if (ss == 0) {                                                                                            \
-            memcpy(&item, src, sizeof(T));                                                                        \
-            for (npy_intp i = 0; i < n; ++i)                                                                      \
-                memcpy(dst + i * ds, &item, sizeof(T));                                                           \
-        }                                                                                                         \
-        else                                                                                                      \
-            for (npy_intp i = 0; i < n; ++i) {                                                                    \
-                memcpy(&item, src + i * ss, sizeof(T));                                                           \
-                memcpy(dst + i * ds, &item, sizeof(T));                                                           \
-            }                                                                                                     \
-        return;                                                                                                   \
+#define STRIDED_COPY_AS(T)                              \
+    {                                                   \
+        T item;                                         \
+        if (ss == 0) {                                  \
+            memcpy(&item, src, sizeof(T));              \
+            for (npy_intp i = 0; i < n; ++i)            \
+                memcpy(dst + i * ds, &item, sizeof(T)); \
+        }                                               \
+        else                                            \
+            for (npy_intp i = 0; i < n; ++i) {          \
+                memcpy(&item, src + i * ss, sizeof(T)); \
+                memcpy(dst + i * ds, &item, sizeof(T)); \
+            }                                           \
+        return;                                         \
     }
 
 /* Copy n items of one size. ds and ss are the strides of the destination and of the source. */
@@ -195,18 +196,19 @@ static inline void strided_tile_4(char *to, npy_intp ds, const char *from, npy_i
             strided_v4 wx = STRIDED_SHUFFLE(w, x, 0, 4, 1, 5), wx_high = STRIDED_SHUFFLE(w, x, 2, 6, 3, 7);
             strided_v4 yz = STRIDED_SHUFFLE(y, z, 0, 4, 1, 5), yz_high = STRIDED_SHUFFLE(y, z, 2, 6, 3, 7);
             strided_v4 line[4] = {STRIDED_SHUFFLE(wx, yz, 0, 1, 4, 5), STRIDED_SHUFFLE(wx, yz, 2, 3, 6, 7),
-                                  STRIDED_SHUFFLE(wx_high, yz_high, 0, 1, 4, 5), STRIDED_SHUFFLE(wx_high, yz_high, 2, 3, 6, 7)};
+                                  STRIDED_SHUFFLE(wx_high, yz_high, 0, 1, 4, 5),
+                                  STRIDED_SHUFFLE(wx_high, yz_high, 2, 3, 6, 7)};
             for (int k = 0; k < 4; ++k)
                 memcpy(to + (a + k) * ds + b * 4, &line[k], 16);
         }
 }
 
 /* Swap the bits of x under `mask << shift` with the bits of y under `mask`. */
-#define STRIDED_SWAP(x, y, shift, mask)                                                                           \
-    do {                                                                                                          \
-        npy_uint64 differ_ = ((x) >> (shift) ^ (y)) & (mask);                                                     \
-        (y) ^= differ_;                                                                                           \
-        (x) ^= differ_ << (shift);                                                                                \
+#define STRIDED_SWAP(x, y, shift, mask)                       \
+    do {                                                      \
+        npy_uint64 differ_ = ((x) >> (shift) ^ (y)) & (mask); \
+        (y) ^= differ_;                                       \
+        (x) ^= differ_ << (shift);                            \
     } while (0)
 
 static inline void strided_tile_2(char *to, npy_intp ds, const char *from, npy_intp ss)
@@ -243,24 +245,24 @@ static inline void strided_tile_1(char *to, npy_intp ds, const char *from, npy_i
 /* dst[i][j] = src[j][i]. Elements with successive i are contiguous in src and ds bytes apart in dst; elements with
  * successive j are contiguous in dst and ss bytes apart in src. Copy tile by tile, in bands of columns that touch so
  * few pages that the TLB holds their addresses. */
-#define STRIDED_TRANSPOSE(SIZE, TILE, BAND, DO_TILE)                                                              \
-    for (npy_intp band = 0; band < columns; band += BAND) {                                                       \
-        npy_intp end = columns - band < BAND ? columns : band + BAND;                                             \
-        for (npy_intp i = 0; i < rows; i += TILE)                                                                 \
-            for (npy_intp j = band; j < end; j += TILE) {                                                         \
-                char *to = dst + i * ds + j * SIZE;                                                               \
-                const char *from = src + j * ss + i * SIZE;                                                       \
-                if (i + TILE <= rows && j + TILE <= end)                                                          \
-                    DO_TILE(to, ds, from, ss);                                                                    \
-                else                                                                                              \
-                    for (npy_intp a = 0; a < TILE && i + a < rows; ++a)                                           \
-                        for (npy_intp b = 0; b < TILE && j + b < end; ++b)                                        \
-                            memcpy(to + a * ds + b * SIZE, from + b * ss + a * SIZE, SIZE);                       \
-            }                                                                                                     \
+#define STRIDED_TRANSPOSE(SIZE, TILE, BAND, DO_TILE)                                        \
+    for (npy_intp band = 0; band < columns; band += BAND) {                                 \
+        npy_intp end = columns - band < BAND ? columns : band + BAND;                       \
+        for (npy_intp i = 0; i < rows; i += TILE)                                           \
+            for (npy_intp j = band; j < end; j += TILE) {                                   \
+                char *to = dst + i * ds + j * SIZE;                                         \
+                const char *from = src + j * ss + i * SIZE;                                 \
+                if (i + TILE <= rows && j + TILE <= end)                                    \
+                    DO_TILE(to, ds, from, ss);                                              \
+                else                                                                        \
+                    for (npy_intp a = 0; a < TILE && i + a < rows; ++a)                     \
+                        for (npy_intp b = 0; b < TILE && j + b < end; ++b)                  \
+                            memcpy(to + a * ds + b * SIZE, from + b * ss + a * SIZE, SIZE); \
+            }                                                                               \
     }
 
-static inline void strided_transpose(npy_intp itemsize, npy_intp rows, npy_intp columns, char *dst, npy_intp ds, const char *src,
-                                     npy_intp ss)
+static inline void strided_transpose(npy_intp itemsize, npy_intp rows, npy_intp columns, char *dst, npy_intp ds,
+                                     const char *src, npy_intp ss)
 {
     switch (itemsize) {
     case 1: STRIDED_TRANSPOSE(1, 8, 512, strided_tile_1) break;
@@ -286,35 +288,35 @@ static inline int strided_transposed_dim(npy_intp itemsize, const StridedPlan *p
 }
 
 /* Call ROW(n, dst, ds, src, ss) for the innermost dimension of a plan, at every position of the outer dimensions. */
-#define STRIDED_RUN(plan, dst0, src0, ROW)                                                                        \
-    do {                                                                                                          \
-        const StridedPlan *p_ = (plan);                                                                           \
-        char *d_ = (dst0);                                                                                        \
-        const char *s_ = (src0);                                                                                  \
-        int outer_ = p_->nd - 1;                                                                                  \
-        if (outer_ < 0) {                                                                                         \
-            ROW(1, d_, 0, s_, 0);                                                                                 \
-            break;                                                                                                \
-        }                                                                                                         \
-        npy_intp n_ = p_->dim[outer_], ds_ = p_->dst[outer_], ss_ = p_->src[outer_];                              \
-        npy_intp at_[STRIDED_MAXDIMS];                                                                            \
-        for (int k_ = 0; k_ < outer_; ++k_)                                                                       \
-            at_[k_] = 0;                                                                                          \
-        for (;;) {                                                                                                \
-            ROW(n_, d_, ds_, s_, ss_);                                                                            \
-            int k_ = outer_ - 1;                                                                                  \
-            for (; k_ >= 0; --k_) {                                                                               \
-                d_ += p_->dst[k_];                                                                                \
-                s_ += p_->src[k_];                                                                                \
-                if (++at_[k_] < p_->dim[k_])                                                                      \
-                    break;                                                                                        \
-                d_ -= p_->dst[k_] * p_->dim[k_];                                                                  \
-                s_ -= p_->src[k_] * p_->dim[k_];                                                                  \
-                at_[k_] = 0;                                                                                      \
-            }                                                                                                     \
-            if (k_ < 0)                                                                                           \
-                break;                                                                                            \
-        }                                                                                                         \
+#define STRIDED_RUN(plan, dst0, src0, ROW)                                           \
+    do {                                                                             \
+        const StridedPlan *p_ = (plan);                                              \
+        char *d_ = (dst0);                                                           \
+        const char *s_ = (src0);                                                     \
+        int outer_ = p_->nd - 1;                                                     \
+        if (outer_ < 0) {                                                            \
+            ROW(1, d_, 0, s_, 0);                                                    \
+            break;                                                                   \
+        }                                                                            \
+        npy_intp n_ = p_->dim[outer_], ds_ = p_->dst[outer_], ss_ = p_->src[outer_]; \
+        npy_intp at_[STRIDED_MAXDIMS];                                               \
+        for (int k_ = 0; k_ < outer_; ++k_)                                          \
+            at_[k_] = 0;                                                             \
+        for (;;) {                                                                   \
+            ROW(n_, d_, ds_, s_, ss_);                                               \
+            int k_ = outer_ - 1;                                                     \
+            for (; k_ >= 0; --k_) {                                                  \
+                d_ += p_->dst[k_];                                                   \
+                s_ += p_->src[k_];                                                   \
+                if (++at_[k_] < p_->dim[k_])                                         \
+                    break;                                                           \
+                d_ -= p_->dst[k_] * p_->dim[k_];                                     \
+                s_ -= p_->src[k_] * p_->dim[k_];                                     \
+                at_[k_] = 0;                                                         \
+            }                                                                        \
+            if (k_ < 0)                                                              \
+                break;                                                               \
+        }                                                                            \
     } while (0)
 
 static inline void strided_copy_planned(npy_intp itemsize, const StridedPlan *plan, char *dst, const char *src)
@@ -325,9 +327,9 @@ static inline void strided_copy_planned(npy_intp itemsize, const StridedPlan *pl
         outer.nd = last;
         npy_intp rows = plan->dim[row], columns = plan->dim[last], ds = plan->dst[row], ss = plan->src[last];
         outer.dim[row] = 1;
-#define TRANSPOSE_ROW(n, d, dstep, s, sstep)                                                                      \
-    for (npy_intp i_ = 0; i_ < (n); ++i_)                                                                         \
-        strided_transpose(itemsize, rows, columns, (d) + i_ * (dstep), ds, (s) + i_ * (sstep), ss)
+#define TRANSPOSE_ROW(n, d, dstep, s, sstep) \
+    for (npy_intp i_ = 0; i_ < (n); ++i_)    \
+    strided_transpose(itemsize, rows, columns, (d) + i_ * (dstep), ds, (s) + i_ * (sstep), ss)
         STRIDED_RUN(&outer, dst, src, TRANSPOSE_ROW);
 #undef TRANSPOSE_ROW
         return;
@@ -352,7 +354,8 @@ static inline void strided_copy(npy_intp itemsize, int nd, const npy_intp *dim, 
 }
 
 /* Return a new view of the memory of `base`, with the same dtype, writable if base is. */
-static inline PyObject *strided_view(PyArrayObject *base, int nd, const npy_intp *dim, const npy_intp *stride, char *data)
+static inline PyObject *strided_view(PyArrayObject *base, int nd, const npy_intp *dim, const npy_intp *stride,
+                                     char *data)
 {
     PyArray_Descr *descr = PyArray_DESCR(base);
     Py_INCREF(descr);

@@ -39,7 +39,8 @@ static inline NativeThreads *native_threads_find(void)
         if (capsule != NULL)
             PyObject_SetAttrString(package, "_threads", capsule);
     }
-    NativeThreads *known = capsule == NULL ? NULL : (NativeThreads *)PyCapsule_GetPointer(capsule, NATIVE_THREADS_CAPSULE);
+    NativeThreads *known =
+        capsule == NULL ? NULL : (NativeThreads *)PyCapsule_GetPointer(capsule, NATIVE_THREADS_CAPSULE);
     Py_XDECREF(capsule);
     Py_XDECREF(package);
     PyErr_Clear();

@@ -81,9 +81,9 @@ static void release(struct arena *arena)
 /* ---- Shapes ---- */
 
 struct geometry {
-    int64_t batch, groups, filters, channels;       /* filters and channels: their numbers in one group */
+    int64_t batch, groups, filters, channels; /* filters and channels: their numbers in one group */
     int64_t image[3], kernel[3], top[3];
-    int64_t pad[3], stride[3], dilation[3];         /* pad: padding before the first pixel */
+    int64_t pad[3], stride[3], dilation[3]; /* pad: padding before the first pixel */
     int flip;
 };
 
@@ -93,9 +93,9 @@ struct geometry {
 struct frame {
     int64_t start[3], stride[3], length[3], pitch[3], phases[3];
     int64_t *phase[3];
-    int64_t channel;          /* elements from a channel to the next */
-    int64_t slack;            /* elements after the last channel that may be read */
-    int borrowed;             /* whether the frame is the image itself */
+    int64_t channel; /* elements from a channel to the next */
+    int64_t slack;   /* elements after the last channel that may be read */
+    int borrowed;    /* whether the frame is the image itself */
 };
 
 /* The part of a tile of outputs that belongs to one line.
@@ -148,7 +148,8 @@ static struct shape shape_of(PyObject *value)
 
 /* Compute the extent of a kernel and the padding on both sides. Return 0, or -1 with MemoryError if they are too
  * large. */
-static int pads_of(const struct correlate_params *params, int axis, int64_t kernel, int64_t *extent, int64_t *before, int64_t *after)
+static int pads_of(const struct correlate_params *params, int axis, int64_t kernel, int64_t *extent, int64_t *before,
+                   int64_t *after)
 {
     *before = params->pads[2 * axis];
     *after = params->pads[2 * axis + 1];
@@ -173,13 +174,15 @@ static inline int64_t floor_div(int64_t a, int64_t b)
 
 /* Check the given shapes, infer the missing shape, and fill in the geometry and the shape of the result. Return 0, or
  * -1 with an exception set. */
-static int measure(int nin, PyObject **in, const struct correlate_params *params, struct geometry *g, struct shape *result)
+static int measure(int nin, PyObject **in, const struct correlate_params *params, struct geometry *g,
+                   struct shape *result)
 {
     int n = (int)params->n_dims, kind = (int)params->kind, unshared = params->unshared != 0;
     const char *family = n == 2 ? "CorrMM" : "Corr3dMM";
     static const char *const tasks[] = {"", " backprop wrt. weights", " backprop wrt. inputs"};
     struct shape bottom = {n + 2, {0}}, weights = {unshared ? 2 * n + 2 : n + 2, {0}}, top = {n + 2, {0}};
-    int64_t *kernel = weights.dims + weights.n - n, *channels = kernel - 1, lengths[3] = {-1, -1, -1}, groups = params->groups;
+    int64_t *kernel = weights.dims + weights.n - n, *channels = kernel - 1, lengths[3] = {-1, -1, -1},
+            groups = params->groups;
     int64_t extent[3] = {1, 1, 1}, before[3] = {0}, after[3] = {0};
     int known = nin > 2, impossible = 0;
     if (nin != 2 && nin != 2 + n) {
@@ -206,9 +209,11 @@ static int measure(int nin, PyObject **in, const struct correlate_params *params
         top = shape_of(in[1]);
         for (int i = 0; i < n; ++i) {
             int64_t image = bottom.dims[2 + i], output = top.dims[2 + i], full = params->pads[2 * i] == FULL;
-            kernel[i] = known  ? lengths[i]
-                        : full ? floor_div(output - image, params->dilation[i]) + 1
-                               : floor_div(image + params->pads[2 * i] + params->pads[2 * i + 1] - output, params->dilation[i]) + 1;
+            kernel[i] =
+                known  ? lengths[i]
+                : full ? floor_div(output - image, params->dilation[i]) + 1
+                       : floor_div(image + params->pads[2 * i] + params->pads[2 * i + 1] - output, params->dilation[i])
+                             + 1;
             impossible |= kernel[i] < 1;
             if (pads_of(params, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
                 return -1;
@@ -243,18 +248,23 @@ static int measure(int nin, PyObject **in, const struct correlate_params *params
     for (int i = 0; i < n; ++i)
         impossible |= kernel[i] < 1 || top.dims[2 + i] < 1;
     if (bottom.dims[1] % groups != 0 || bottom.dims[1] / groups != *channels) {
-        PyErr_Format(PyExc_ValueError, "%s images and kernel must have the same stack size\n  bottom shape: %s\n  weight shape: %s\n  groups: %lld",
+        PyErr_Format(PyExc_ValueError,
+                     "%s images and kernel must have the same stack size\n  bottom shape: %s\n  weight shape: %s\n  "
+                     "groups: %lld",
                      family, TEXT(&bottom, " "), TEXT(&weights, " "), (long long)groups);
         return -1;
     }
     if (weights.dims[0] % groups != 0) {
-        PyErr_Format(PyExc_ValueError, "%s the number of filters must be divisible by the number of groups\n  weight shape: %s\n  groups: %lld", family,
-                     TEXT(&weights, " "), (long long)groups);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s the number of filters must be divisible by the number of groups\n  weight shape: %s\n  groups: %lld",
+            family, TEXT(&weights, " "), (long long)groups);
         return -1;
     }
     if (impossible) {
-        PyErr_Format(PyExc_ValueError, "%s%s: impossible output shape\n  bottom shape: %s\n  weights shape: %s\n  top shape: %s", family, tasks[kind],
-                     TEXT(&bottom, " x "), TEXT(&weights, " x "), TEXT(&top, " x "));
+        PyErr_Format(PyExc_ValueError,
+                     "%s%s: impossible output shape\n  bottom shape: %s\n  weights shape: %s\n  top shape: %s", family,
+                     tasks[kind], TEXT(&bottom, " x "), TEXT(&weights, " x "), TEXT(&top, " x "));
         return -1;
     }
     struct shape expected = top, regions = weights;
@@ -270,24 +280,30 @@ static int measure(int nin, PyObject **in, const struct correlate_params *params
             regions.dims[1 + i] = top.dims[2 + i];
     }
     if (memcmp(expected.dims, top.dims, top.n * sizeof(int64_t)) != 0) {
-        PyErr_Format(PyExc_ValueError, "%s shape inconsistency:\n  bottom shape: %s\n  weight shape: %s\n  top shape: %s (expected %s)", family,
-                     TEXT(&bottom, " "), TEXT(&weights, " "), TEXT(&top, " "), TEXT(&expected, " "));
+        PyErr_Format(PyExc_ValueError,
+                     "%s shape inconsistency:\n  bottom shape: %s\n  weight shape: %s\n  top shape: %s (expected %s)",
+                     family, TEXT(&bottom, " "), TEXT(&weights, " "), TEXT(&top, " "), TEXT(&expected, " "));
         return -1;
     }
     if (memcmp(regions.dims, weights.dims, weights.n * sizeof(int64_t)) != 0) {
         PyErr_Format(PyExc_ValueError,
-                     "%s regions in kernel must match output regions:\n  bottom shape: %s\n  weight shape: %s (expected %s)\n  top shape(calculated): %s",
+                     "%s regions in kernel must match output regions:\n  bottom shape: %s\n  weight shape: %s "
+                     "(expected %s)\n  top shape(calculated): %s",
                      family, TEXT(&bottom, " "), TEXT(&weights, " "), TEXT(&regions, " "), TEXT(&top, " "));
         return -1;
     }
     int64_t size = 16;
     for (int i = 0; i < result->n; ++i)
         if (result->dims[i] > 0 && __builtin_mul_overflow(size, result->dims[i], &size)) {
-            PyErr_Format(PyExc_MemoryError, "%s%s: a result of shape %s is too large", family, tasks[kind], TEXT(result, " x "));
+            PyErr_Format(PyExc_MemoryError, "%s%s: a result of shape %s is too large", family, tasks[kind],
+                         TEXT(result, " x "));
             return -1;
         }
-    *g = (struct geometry){.batch = bottom.dims[0], .groups = groups, .filters = weights.dims[0] / groups, .channels = *channels,
-                          .flip = params->flip != 0};
+    *g = (struct geometry){.batch = bottom.dims[0],
+                           .groups = groups,
+                           .filters = weights.dims[0] / groups,
+                           .channels = *channels,
+                           .flip = params->flip != 0};
     for (int i = 0; i < 3; ++i) {
         int axis = i - (3 - n);
         g->image[i] = axis < 0 ? 1 : bottom.dims[2 + axis];
@@ -316,7 +332,8 @@ struct axis_taps {
 /* Find the grids of an axis: one grid for the forward pass; for the gradient, one grid for each phase of the stride
  * that has a tap. Set the frame's start, stride, length, phases and pitch. Return the number of grids, or -1 with
  * MemoryError. */
-static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct frame *frame, struct axis_taps **grids, struct arena *arena)
+static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct frame *frame, struct axis_taps **grids,
+                            struct arena *arena)
 {
     int64_t k = g->kernel[axis], s = g->stride[axis], d = g->dilation[axis], n_grids = 0, least = 0;
     struct axis_taps *list = take(arena, kind == INPUTS ? k : 1, sizeof *list);
@@ -393,7 +410,8 @@ static int finish_frame(struct frame *frame, int64_t item, int64_t slack)
     frame->borrowed = 1;
     for (int i = 0; i < 3; ++i) {
         if (frame->pitch[i] > 0 && frame->phases[i] > 0
-            && (__builtin_mul_overflow(size, frame->pitch[i], &size) || __builtin_mul_overflow(size, frame->phases[i], &size)))
+            && (__builtin_mul_overflow(size, frame->pitch[i], &size)
+                || __builtin_mul_overflow(size, frame->phases[i], &size)))
             size = NPY_MAX_INTP;
         frame->borrowed &= frame->start[i] == 0 && frame->stride[i] == 1 && frame->pitch[i] == frame->length[i];
     }
@@ -428,8 +446,9 @@ static int64_t place(const struct frame *frame, const int64_t *source)
 
 /* Compute `off`, the offsets of channels and taps in the frame, and `weight`, the offsets of taps in the kernel. If the
  * kernel is reversed, the offsets in the kernel are counted from its end. */
-static void tabulate(const struct geometry *g, const struct frame *frame, const struct axis_taps *a, const struct axis_taps *b,
-                     const struct axis_taps *c, int64_t channels, npy_intp *off, int64_t *weight)
+static void tabulate(const struct geometry *g, const struct frame *frame, const struct axis_taps *a,
+                     const struct axis_taps *b, const struct axis_taps *c, int64_t channels, npy_intp *off,
+                     int64_t *weight)
 {
     int64_t n = 0, last = g->kernel[0] * g->kernel[1] * g->kernel[2] - 1;
     for (int64_t i = 0; i < a->n; ++i)
@@ -505,7 +524,8 @@ static int tng_correlate(int nin, int nout, PyObject **in, PyObject **out, const
     if (wide != type)
         to = native_new(shape.n, dims, wide, 0);
     if (a != NULL && b != NULL && to != NULL)
-        status = (wide == NPY_FLOAT32 ? correlate_f32 : correlate_f64)(params, &g, PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA(to));
+        status = (wide == NPY_FLOAT32 ? correlate_f32 : correlate_f64)(params, &g, PyArray_DATA(a), PyArray_DATA(b),
+                                                                       PyArray_DATA(to));
     if (status == 0 && to != result)
         status = PyArray_CopyInto(result, to);
     if (to != result)

@@ -15,7 +15,8 @@ typedef MASK NAME(mask) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL))
 
 /* sums[i][j] += sum over k of a[k][i] b[off[k] + j], for `rows` i and `wide` registers of j. If `fresh`, the previous
  * sums are not read. Rows of sums are 3 registers apart. */
-INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a, const REAL *b, const npy_intp *off, REAL *sums, int fresh)
+INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a, const REAL *b, const npy_intp *off,
+                       REAL *sums, int fresh)
 {
     VEC total[8][3];
 #pragma GCC unroll 8
@@ -52,8 +53,8 @@ INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a
 /* sums[i][j] += sum over k of b[at[i] + off[k]] w[k][j], for `rows` pixels i and `wide` registers of filters j. If
  * `fresh`, the previous sums are not read. Pixels are read in place and broadcast. Rows of sums are 3 registers
  * apart. */
-INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, const REAL *w,
-                         REAL *sums, int fresh)
+INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL *b, const npy_intp *at,
+                         const npy_intp *off, const REAL *w, REAL *sums, int fresh)
 {
     VEC total[8][3];
     const REAL *from[8];
@@ -134,8 +135,8 @@ INLINE void NAME(outer)(const int rows, const int wide, npy_intp lines, npy_intp
 /* sums[i][lane] += x[off[i] + line * pitch + column] y[line * y_pitch + column], one register of columns at a time.
  * Each lane has a separate sum; the caller adds up the lanes. Both operands may be read up to a register after the end
  * of a line. */
-INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y,
-                        npy_intp y_pitch, REAL *sums)
+INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch,
+                        const npy_intp *off, const REAL *y, npy_intp y_pitch, REAL *sums)
 {
     VEC total[9];
     npy_intp whole = columns / LANES * LANES;
@@ -169,14 +170,15 @@ INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const 
 
 /* Copy the pieces of n lines to lines of 3 registers, where they are adjacent. Up to a register after a piece may be
  * read. Up to a register after all lines may be written. */
-static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const struct piece *pieces, int n_pieces, REAL *to)
+static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const struct piece *pieces, int n_pieces,
+                       REAL *to)
 {
     for (int p = 0; p < n_pieces; ++p) {
         const REAL *source = from + pieces[p].from;
         REAL *line = to + pieces[p].column;
         npy_intp whole = pieces[p].n / LANES * LANES;
         if (whole < pieces[p].n && pieces[p].column + whole + LANES <= 3 * LANES)
-            whole += LANES;     /* the next pieces overwrite the excess */
+            whole += LANES; /* the next pieces overwrite the excess */
         for (npy_intp i = 0; i < whole; i += LANES)
             for (npy_intp k = 0; k < n; ++k)
                 *(VEC *)(line + k * 3 * LANES + i) = *(const VEC *)(source + off[k] + i);
@@ -219,7 +221,8 @@ INLINE void NAME(transpose_square)(VEC *v)
 /* out[column][row] = in[row][column], for at most a register of rows, which are `pitch` elements apart. Lines of out
  * are `step` elements apart; after the last row they are filled up with zeros. Elements after a row may be read, but
  * not in[limit] or later elements. */
-static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy_intp pitch, npy_intp limit, REAL *out, npy_intp step)
+static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy_intp pitch, npy_intp limit, REAL *out,
+                            npy_intp step)
 {
     for (npy_intp begin = 0; begin < columns; begin += LANES) {
         /* Handle the last columns, some of them a second time. */
@@ -273,7 +276,8 @@ INLINE void NAME(copy)(REAL *to, const REAL *from, npy_intp n)
 }
 
 /* Copy the sums of a tile to their outputs, for `filters` filters. */
-static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece *pieces, int n_pieces, REAL *to, npy_intp to_filter, npy_intp step)
+static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece *pieces, int n_pieces, REAL *to,
+                         npy_intp to_filter, npy_intp step)
 {
     for (npy_intp f = 0; f < filters; ++f, sums += 3 * LANES, to += to_filter)
         for (int p = 0; p < n_pieces; ++p) {
@@ -288,7 +292,8 @@ static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece 
 }
 
 /* Add `lines` lines of n elements to lines whose elements are `step` apart. */
-static void NAME(add)(npy_intp lines, npy_intp n, const REAL *from, npy_intp pitch, REAL *to, npy_intp to_pitch, npy_intp step)
+static void NAME(add)(npy_intp lines, npy_intp n, const REAL *from, npy_intp pitch, REAL *to, npy_intp to_pitch,
+                      npy_intp step)
 {
     for (; lines > 0; --lines, from += pitch, to += to_pitch) {
         npy_intp i = 0;
@@ -320,11 +325,12 @@ INLINE npy_intp NAME(every_second)(REAL *to, const REAL *from, npy_intp n)
     for (; i + LANES < n; i += LANES)
         *(VEC *)(to + i) = __builtin_shuffle(*(const VEC *)(from + 2 * i), *(const VEC *)(from + 2 * i + LANES), even);
     if (i < last)
-        *(NAME(half) *)(to + i) =
-            __builtin_shuffle(*(const NAME(half) *)(from + 2 * i), *(const NAME(half) *)(from + 2 * i + LANES / 2), even_half);
+        *(NAME(half) *)(to + i) = __builtin_shuffle(*(const NAME(half) *)(from + 2 * i),
+                                                    *(const NAME(half) *)(from + 2 * i + LANES / 2), even_half);
     /* For the last elements, load vectors that begin one element earlier, so that no load goes beyond the line. */
     const REAL *end = from + 2 * last - 1;
-    *(NAME(half) *)(to + last) = __builtin_shuffle(*(const NAME(half) *)end, *(const NAME(half) *)(end + LANES / 2), even_half + 1);
+    *(NAME(half) *)(to + last) =
+        __builtin_shuffle(*(const NAME(half) *)end, *(const NAME(half) *)(end + LANES / 2), even_half + 1);
     return n;
 }
 
@@ -333,7 +339,10 @@ INLINE void NAME(clear)(REAL *to, npy_intp n)
 {
     for (; n > 0; --n) {
         *to++ = 0;
-        __asm__ volatile("" : : : "memory");    /* prevents a call of memset, which would cost more for each end of a
+        __asm__ volatile(""
+                         :
+                         :
+                         : "memory"); /* prevents a call of memset, which would cost more for each end of a
                                                  * line */
     }
 }
@@ -354,7 +363,7 @@ INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
     npy_intp i = 0;
     if (n >= LANES)
         for (; i < n; i += LANES) {
-            i = i + LANES > n ? n - LANES : i;      /* handle the last elements, some of them a second time */
+            i = i + LANES > n ? n - LANES : i; /* handle the last elements, some of them a second time */
             VEC a = *(const VEC *)(even + i), b = *(const VEC *)(odd + i);
             *(VEC *)(to + 2 * i) = __builtin_shuffle(a, b, low);
             *(VEC *)(to + 2 * i + LANES) = __builtin_shuffle(a, b, high);
@@ -374,8 +383,8 @@ INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
 }
 
 /* The variant of unpack for two tiles whose outputs alternate. */
-static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd, const struct piece *pieces, int n_pieces, REAL *to,
-                             npy_intp to_filter)
+static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd, const struct piece *pieces,
+                             int n_pieces, REAL *to, npy_intp to_filter)
 {
     for (npy_intp f = 0; f < filters; ++f, even += 3 * LANES, odd += 3 * LANES, to += to_filter)
         for (int p = 0; p < n_pieces; ++p)
@@ -384,7 +393,8 @@ static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd
 
 /* Fill lines of a frame of `width` elements each. The elements first ... end - 1 are every step-th element of a line of
  * the image; the other elements are zero. */
-static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
+static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from,
+                       npy_intp pitch, npy_intp step)
 {
     npy_intp n = end - first;
     for (; lines > 0; --lines, to += width, from += pitch) {
@@ -415,7 +425,7 @@ INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
     npy_intp i = 0;
     if (n >= LANES)
         for (; i < n; i += LANES) {
-            i = i + LANES > n ? n - LANES : i;      /* handle the last elements, some of them a second time */
+            i = i + LANES > n ? n - LANES : i; /* handle the last elements, some of them a second time */
             VEC a = *(const VEC *)(from + 2 * i), b = *(const VEC *)(from + 2 * i + LANES);
             *(VEC *)(even + i) = __builtin_shuffle(a, b, numbers);
             *(VEC *)(odd + i) = __builtin_shuffle(a, b, numbers + 1);
@@ -437,7 +447,8 @@ INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
 /* Fill lines of two frames, which are `apart` elements apart. The first frame gets the elements x, x + 2, x + 4 ... of
  * a line of the image; the second frame gets the elements x + 1, x + 3 ... Elements outside the line, which has
  * `length` elements, are zero. */
-static void NAME(fill_two)(npy_intp lines, npy_intp width, npy_intp apart, npy_intp x, npy_intp length, REAL *to, const REAL *from, npy_intp pitch)
+static void NAME(fill_two)(npy_intp lines, npy_intp width, npy_intp apart, npy_intp x, npy_intp length, REAL *to,
+                           const REAL *from, npy_intp pitch)
 {
     npy_intp first = x >= 0 ? 0 : (1 - x) / 2, end = length <= x ? 0 : (length - x) / 2;
     first = first > width ? width : first;
@@ -477,46 +488,64 @@ static void NAME(add_scaled)(npy_intp n, REAL factor, const REAL *from, REAL *to
         to[k] += factor * from[k];
 }
 
-#define TILE(rows, wide)                                                                                                                    \
-    static void NAME(tile_##rows##_##wide)(npy_intp n, const REAL *a, const REAL *b, const npy_intp *off, REAL *sums, int fresh)             \
-    {                                                                                                                                       \
-        NAME(tile)(rows, wide, n, a, b, off, sums, fresh);                                                                                   \
+#define TILE(rows, wide)                                                                                              \
+    static void NAME(tile_##rows##_##wide)(npy_intp n, const REAL *a, const REAL *b, const npy_intp *off, REAL *sums, \
+                                           int fresh)                                                                 \
+    {                                                                                                                 \
+        NAME(tile)(rows, wide, n, a, b, off, sums, fresh);                                                            \
     }
-#define ACROSS(rows, wide)                                                                                                                  \
-    static void NAME(across_##rows##_##wide)(npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, const REAL *w, REAL *sums,  \
-                                             int fresh)                                                                                      \
-    {                                                                                                                                       \
-        NAME(across)(rows, wide, n, b, at, off, w, sums, fresh);                                                                             \
+#define ACROSS(rows, wide)                                                                                       \
+    static void NAME(across_##rows##_##wide)(npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, \
+                                             const REAL *w, REAL *sums, int fresh)                               \
+    {                                                                                                            \
+        NAME(across)(rows, wide, n, b, at, off, w, sums, fresh);                                                 \
     }
-#define OUTER(rows, wide)                                                                                                                   \
-    static void NAME(outer_##rows##_##wide)(npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y, \
-                                            npy_intp step, REAL *sums)                                                                       \
-    {                                                                                                                                       \
-        NAME(outer)(rows, wide, lines, columns, x, pitch, off, y, step, sums);                                                               \
+#define OUTER(rows, wide)                                                                                    \
+    static void NAME(outer_##rows##_##wide)(npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, \
+                                            const npy_intp *off, const REAL *y, npy_intp step, REAL *sums)   \
+    {                                                                                                        \
+        NAME(outer)(rows, wide, lines, columns, x, pitch, off, y, step, sums);                               \
     }
-#define ALONG(rows)                                                                                                                         \
-    static void NAME(along_##rows)(npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y,      \
-                                   npy_intp y_pitch, REAL *sums)                                                                             \
-    {                                                                                                                                       \
-        NAME(along)(rows, lines, columns, x, pitch, off, y, y_pitch, sums);                                                                  \
+#define ALONG(rows)                                                                                  \
+    static void NAME(along_##rows)(npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch,  \
+                                   const npy_intp *off, const REAL *y, npy_intp y_pitch, REAL *sums) \
+    {                                                                                                \
+        NAME(along)(rows, lines, columns, x, pitch, off, y, y_pitch, sums);                          \
     }
 #define EACH_ROWS_4(f, ...) f(1, ##__VA_ARGS__) f(2, ##__VA_ARGS__) f(3, ##__VA_ARGS__) f(4, ##__VA_ARGS__)
-#define EACH_ROWS_8(f, ...) EACH_ROWS_4(f, ##__VA_ARGS__) f(5, ##__VA_ARGS__) f(6, ##__VA_ARGS__) f(7, ##__VA_ARGS__) f(8, ##__VA_ARGS__)
+#define EACH_ROWS_8(f, ...)       \
+    EACH_ROWS_4(f, ##__VA_ARGS__) \
+    f(5, ##__VA_ARGS__) f(6, ##__VA_ARGS__) f(7, ##__VA_ARGS__) f(8, ##__VA_ARGS__)
 #define EACH_NAME(f, wide) NAME(f##_1##wide), NAME(f##_2##wide), NAME(f##_3##wide), NAME(f##_4##wide)
 #define MORE_NAMES(f, wide) NAME(f##_5##wide), NAME(f##_6##wide), NAME(f##_7##wide), NAME(f##_8##wide)
 #if ROWS == 8
-EACH_ROWS_8(TILE, 1) EACH_ROWS_8(TILE, 2) EACH_ROWS_8(TILE, 3)
-EACH_ROWS_8(ACROSS, 1) EACH_ROWS_8(ACROSS, 2) EACH_ROWS_8(ACROSS, 3)
-EACH_ROWS_8(OUTER, 1) EACH_ROWS_8(OUTER, 2) EACH_ROWS_8(OUTER, 3)
-EACH_ROWS_4(OUTER, 4) OUTER(5, 4) OUTER(6, 4)
+EACH_ROWS_8(TILE, 1)
+EACH_ROWS_8(TILE, 2)
+EACH_ROWS_8(TILE, 3)
+EACH_ROWS_8(ACROSS, 1)
+EACH_ROWS_8(ACROSS, 2)
+EACH_ROWS_8(ACROSS, 3)
+EACH_ROWS_8(OUTER, 1)
+EACH_ROWS_8(OUTER, 2)
+EACH_ROWS_8(OUTER, 3)
+EACH_ROWS_4(OUTER, 4)
+OUTER(5, 4)
+OUTER(6, 4)
 #define ROW_OF(f, wide) {EACH_NAME(f, wide), MORE_NAMES(f, wide)}
 #else
-EACH_ROWS_4(TILE, 1) EACH_ROWS_4(TILE, 2) EACH_ROWS_4(TILE, 3)
-EACH_ROWS_4(ACROSS, 1) EACH_ROWS_4(ACROSS, 2) EACH_ROWS_4(ACROSS, 3)
-EACH_ROWS_4(OUTER, 1) EACH_ROWS_4(OUTER, 2) EACH_ROWS_4(OUTER, 3)
+EACH_ROWS_4(TILE, 1)
+EACH_ROWS_4(TILE, 2)
+EACH_ROWS_4(TILE, 3)
+EACH_ROWS_4(ACROSS, 1)
+EACH_ROWS_4(ACROSS, 2)
+EACH_ROWS_4(ACROSS, 3)
+EACH_ROWS_4(OUTER, 1)
+EACH_ROWS_4(OUTER, 2)
+EACH_ROWS_4(OUTER, 3)
 #define ROW_OF(f, wide) {EACH_NAME(f, wide)}
 #endif
-EACH_ROWS_8(ALONG) ALONG(9)
+EACH_ROWS_8(ALONG)
+ALONG(9)
 
 static const struct TYPED(kernels) NAME(kernels) = {
     .lanes = LANES,
@@ -526,7 +555,10 @@ static const struct TYPED(kernels) NAME(kernels) = {
 #if ROWS == 8
     .widest = 4,
     .outer_rows = {8, 8, 8, 6},
-    .outer = {ROW_OF(outer, _1), ROW_OF(outer, _2), ROW_OF(outer, _3), {EACH_NAME(outer, _4), NAME(outer_5_4), NAME(outer_6_4)}},
+    .outer = {ROW_OF(outer, _1),
+              ROW_OF(outer, _2),
+              ROW_OF(outer, _3),
+              {EACH_NAME(outer, _4), NAME(outer_5_4), NAME(outer_6_4)}},
 #else
     .widest = 3,
     .outer_rows = {4, 4, 4},

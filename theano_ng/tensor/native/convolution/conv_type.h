@@ -51,7 +51,7 @@ struct TYPED(kernels) {
 #pragma GCC pop_options
 #endif
 
-static const struct TYPED(kernels) *TYPED(kernels_for)(int64_t wanted)
+static const struct TYPED(kernels) * TYPED(kernels_for)(int64_t wanted)
 {
     switch (best_isa(wanted)) {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -68,13 +68,16 @@ static const struct TYPED(kernels) *TYPED(kernels_for)(int64_t wanted)
 
 /* Let a job scatter products if this costs less than `cost`. `off` and `weight` are memory for the tables of its
  * pass. */
-static void TYPED(consider_scattering)(struct TYPED(job) *job, const struct geometry *g, int inputs, double cost, npy_intp *off, int64_t *weight)
+static void TYPED(consider_scattering)(struct TYPED(job) * job, const struct geometry *g, int inputs, double cost,
+                                       npy_intp *off, int64_t *weight)
 {
     const int64_t *source = inputs ? g->top : g->image, *target = inputs ? g->image : g->top;
     int64_t pixels = source[0] * source[1] * source[2], taps = job->taps;
     struct TYPED(job) scattered = *job;
-    struct TYPED(pass) pass = {.grid = {source[0], source[1], source[2]}, .taps = 1, .summed = job->channels, .off = off, .weight = weight};
-    if (taps == 1 || taps > FILTERS_AT_ONCE || pixels == 0 || (!inputs && (g->stride[0] != 1 || g->stride[1] != 1 || g->stride[2] != 1)))
+    struct TYPED(pass) pass = {
+        .grid = {source[0], source[1], source[2]}, .taps = 1, .summed = job->channels, .off = off, .weight = weight};
+    if (taps == 1 || taps > FILTERS_AT_ONCE || pixels == 0
+        || (!inputs && (g->stride[0] != 1 || g->stride[1] != 1 || g->stride[2] != 1)))
         return;
     scattered.scattered = 1;
     scattered.filters = job->filters * taps;
@@ -87,7 +90,8 @@ static void TYPED(consider_scattering)(struct TYPED(job) *job, const struct geom
         scattered.shift[i] = inputs ? -g->pad[i] : g->pad[i];
         scattered.dilation[i] = inputs ? g->dilation[i] : -g->dilation[i];
     }
-    double adding = (double)scattered.filters * ADDING * ((double)pixels / job->kernels->lanes + (double)(source[0] * source[1]));
+    double adding =
+        (double)scattered.filters * ADDING * ((double)pixels / job->kernels->lanes + (double)(source[0] * source[1]));
     if (TYPED(choose)(&scattered, &pass) + adding >= cost)
         return;
     for (int64_t c = 0; c < job->channels; ++c)
@@ -103,8 +107,8 @@ static void TYPED(consider_scattering)(struct TYPED(job) *job, const struct geom
 
 /* Compute the forward pass (`from` is the image) or the gradient with respect to the images (`from` is the gradient of
  * the output). */
-static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(kernels) *kernels, int kind, int threads, const REAL *from,
-                                   const REAL *weights, REAL *to, struct arena *arena)
+static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(kernels) * kernels, int kind,
+                                   int threads, const REAL *from, const REAL *weights, REAL *to, struct arena *arena)
 {
     int inputs = kind == INPUTS;
     struct TYPED(job) job = {.kernels = kernels, .units = g->batch, .groups = g->groups, .from = from, .to = to};
@@ -135,7 +139,8 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
     job.by_filter = inputs ? taps : g->channels * taps;
     job.by_channel = inputs ? g->channels * taps : taps;
     struct TYPED(pass) *passes = take(arena, job.n_passes > 0 ? job.n_passes : 1, sizeof *passes);
-    npy_intp *off = take(arena, job.channels * taps, sizeof *off), *consecutive = take(arena, SUMMED_AT_ONCE, sizeof *consecutive);
+    npy_intp *off = take(arena, job.channels * taps, sizeof *off),
+             *consecutive = take(arena, SUMMED_AT_ONCE, sizeof *consecutive);
     int64_t *weight = take(arena, taps, sizeof *weight);
     if (passes == NULL || off == NULL || consecutive == NULL || weight == NULL)
         return -1;
@@ -145,11 +150,14 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
     job.passes = passes;
     double cost = 0;
     for (int64_t p = 0, summed = 0, n_taps = 0; p < job.n_passes; ++p) {
-        const struct axis_taps *a = &grids[0][p / (n[1] * n[2])], *b = &grids[1][p / n[2] % n[1]], *c = &grids[2][p % n[2]];
+        const struct axis_taps *a = &grids[0][p / (n[1] * n[2])], *b = &grids[1][p / n[2] % n[1]],
+                               *c = &grids[2][p % n[2]];
         struct TYPED(pass) *pass = &passes[p];
         *pass = (struct TYPED(pass)){.grid = {a->outputs, b->outputs, c->outputs},
                                      .to = a->first * along[0] + b->first * along[1] + c->first,
-                                     .taps = a->n * b->n * c->n, .off = off + summed, .weight = weight + n_taps};
+                                     .taps = a->n * b->n * c->n,
+                                     .off = off + summed,
+                                     .weight = weight + n_taps};
         pass->summed = job.channels * pass->taps;
         tabulate(g, &job.frame, a, b, c, job.channels, off + summed, weight + n_taps);
         summed += pass->summed;
@@ -172,7 +180,7 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
             || (job.units % job.images != 0 && TYPED(plan)(&job, pass, job.units % job.images, &pass->rest, arena) < 0))
             return -1;
         if (pass->across && job.units <= job.images && pass->whole.blocks <= 1)
-            continue;           /* each weight is used only once */
+            continue; /* each weight is used only once */
         int64_t filters = pass->across ? TYPED(registers)(&job) * kernels->lanes : job.filters;
         pass->packed = take(arena, g->groups * filters, pass->summed * (int64_t)sizeof *pass->packed);
         if (pass->packed == NULL)
@@ -187,12 +195,19 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
     return 0;
 }
 
-static int TYPED(correlate_weights)(const struct geometry *g, const struct TYPED(kernels) *kernels, int threads, const REAL *image, const REAL *top,
-                                    REAL *to, struct arena *arena)
+static int TYPED(correlate_weights)(const struct geometry *g, const struct TYPED(kernels) * kernels, int threads,
+                                    const REAL *image, const REAL *top, REAL *to, struct arena *arena)
 {
-    struct TYPED(sums) job = {.kernels = kernels, .units = g->batch, .groups = g->groups, .filters = g->filters, .channels = g->channels,
-                              .grid = {g->top[0], g->top[1], g->top[2]}, .image = image, .top = top,
-                              .taps = g->kernel[0] * g->kernel[1] * g->kernel[2], .from_channel = g->image[0] * g->image[1] * g->image[2]};
+    struct TYPED(sums) job = {.kernels = kernels,
+                              .units = g->batch,
+                              .groups = g->groups,
+                              .filters = g->filters,
+                              .channels = g->channels,
+                              .grid = {g->top[0], g->top[1], g->top[2]},
+                              .image = image,
+                              .top = top,
+                              .taps = g->kernel[0] * g->kernel[1] * g->kernel[2],
+                              .from_channel = g->image[0] * g->image[1] * g->image[2]};
     struct axis_taps *grids[3];
     for (int i = 0; i < 3; ++i)
         if (taps_of_axis(g, i, WEIGHTS, &job.frame, &grids[i], arena) < 0)
@@ -233,7 +248,8 @@ static int TYPED(correlate_weights)(const struct geometry *g, const struct TYPED
             TYPED(add_outer)(&job, group, k0, k1, frame, block);
     }
     for (int64_t group = 0; group < g->groups; ++group)
-        (few ? TYPED(gather_along) : TYPED(gather_outer))(&job, group, weight, to + group * g->filters * all, all, job.taps);
+        (few ? TYPED(gather_along) : TYPED(gather_outer))(&job, group, weight, to + group * g->filters * all, all,
+                                                          job.taps);
     return 0;
 }
 
@@ -242,15 +258,20 @@ static int TYPED(correlate)(const struct correlate_params *params, const struct 
     const struct TYPED(kernels) *kernels = TYPED(kernels_for)(params->isa);
     struct arena arena = {0};
     int kind = (int)params->kind, status;
-    double work = (double)g->batch * g->groups * g->filters * g->channels * g->top[0] * g->top[1] * g->top[2] * g->kernel[0] * g->kernel[1] * g->kernel[2];
+    double work = (double)g->batch * g->groups * g->filters * g->channels * g->top[0] * g->top[1] * g->top[2]
+                  * g->kernel[0] * g->kernel[1] * g->kernel[2];
     int threads = params->threaded && work > 1e6 ? native_threads() : 1;
     if (params->unshared)
         status = TYPED(run_unshared)(g, kernels, kind, threads, kind == FORWARD || kind == WEIGHTS ? a : to,
-                                     kind == FORWARD ? b : kind == WEIGHTS ? to : a, kind == FORWARD ? to : b, &arena);
+                                     kind == FORWARD   ? b
+                                     : kind == WEIGHTS ? to
+                                                       : a,
+                                     kind == FORWARD ? to : b, &arena);
     else if (kind == WEIGHTS)
         status = TYPED(correlate_weights)(g, kernels, threads, a, b, to, &arena);
     else
-        status = TYPED(correlate_images)(g, kernels, kind, threads, kind == FORWARD ? a : b, kind == FORWARD ? b : a, to, &arena);
+        status = TYPED(correlate_images)(g, kernels, kind, threads, kind == FORWARD ? a : b, kind == FORWARD ? b : a,
+                                         to, &arena);
     release(&arena);
     return status;
 }

@@ -9,11 +9,13 @@ static void TYPED(gather)(const struct geometry *g, const REAL *image, const int
     for (int64_t c = 0; c < g->channels; ++c, image += size)
         for (int64_t t0 = 0; t0 < g->kernel[0]; ++t0)
             for (int64_t t1 = 0; t1 < g->kernel[1]; ++t1) {
-                int64_t x0 = at[0] * g->stride[0] - g->pad[0] + t0 * g->dilation[0], x1 = at[1] * g->stride[1] - g->pad[1] + t1 * g->dilation[1];
+                int64_t x0 = at[0] * g->stride[0] - g->pad[0] + t0 * g->dilation[0],
+                        x1 = at[1] * g->stride[1] - g->pad[1] + t1 * g->dilation[1];
                 int64_t x2 = at[2] * g->stride[2] - g->pad[2];
                 int outside = x0 < 0 || x0 >= g->image[0] || x1 < 0 || x1 >= g->image[1];
                 for (int64_t t2 = 0; t2 < g->kernel[2]; ++t2, x2 += g->dilation[2])
-                    *line++ = outside || x2 < 0 || x2 >= g->image[2] ? 0 : image[(x0 * g->image[1] + x1) * g->image[2] + x2];
+                    *line++ =
+                        outside || x2 < 0 || x2 >= g->image[2] ? 0 : image[(x0 * g->image[1] + x1) * g->image[2] + x2];
             }
 }
 
@@ -24,7 +26,8 @@ static void TYPED(scatter)(const struct geometry *g, const REAL *line, const int
     for (int64_t c = 0; c < g->channels; ++c, image += size)
         for (int64_t t0 = 0; t0 < g->kernel[0]; ++t0)
             for (int64_t t1 = 0; t1 < g->kernel[1]; ++t1) {
-                int64_t x0 = at[0] * g->stride[0] - g->pad[0] + t0 * g->dilation[0], x1 = at[1] * g->stride[1] - g->pad[1] + t1 * g->dilation[1];
+                int64_t x0 = at[0] * g->stride[0] - g->pad[0] + t0 * g->dilation[0],
+                        x1 = at[1] * g->stride[1] - g->pad[1] + t1 * g->dilation[1];
                 int64_t x2 = at[2] * g->stride[2] - g->pad[2];
                 int outside = x0 < 0 || x0 >= g->image[0] || x1 < 0 || x1 >= g->image[1];
                 for (int64_t t2 = 0; t2 < g->kernel[2]; ++t2, x2 += g->dilation[2], ++line)
@@ -36,8 +39,8 @@ static void TYPED(scatter)(const struct geometry *g, const REAL *line, const int
 /* Number of lines of pixels that are gathered before the weights of a position are read. */
 #define IMAGES_AT_ONCE 8
 
-static void TYPED(unshared_position)(const struct geometry *g, const struct TYPED(kernels) *kernels, int kind, int64_t p, const REAL *bottom,
-                                     REAL *weights, REAL *top, REAL *lines)
+static void TYPED(unshared_position)(const struct geometry *g, const struct TYPED(kernels) * kernels, int kind,
+                                     int64_t p, const REAL *bottom, REAL *weights, REAL *top, REAL *lines)
 {
     int64_t positions = g->top[0] * g->top[1] * g->top[2], size = g->image[0] * g->image[1] * g->image[2];
     int64_t length = g->channels * g->kernel[0] * g->kernel[1] * g->kernel[2];
@@ -63,8 +66,8 @@ static void TYPED(unshared_position)(const struct geometry *g, const struct TYPE
     }
 }
 
-static void TYPED(unshared_image)(const struct geometry *g, const struct TYPED(kernels) *kernels, int64_t n, REAL *bottom, const REAL *weights,
-                                  const REAL *top, REAL *line)
+static void TYPED(unshared_image)(const struct geometry *g, const struct TYPED(kernels) * kernels, int64_t n,
+                                  REAL *bottom, const REAL *weights, const REAL *top, REAL *line)
 {
     int64_t positions = g->top[0] * g->top[1] * g->top[2], size = g->image[0] * g->image[1] * g->image[2];
     int64_t length = g->channels * g->kernel[0] * g->kernel[1] * g->kernel[2];
@@ -80,8 +83,8 @@ static void TYPED(unshared_image)(const struct geometry *g, const struct TYPED(k
         }
 }
 
-static int TYPED(run_unshared)(const struct geometry *given, const struct TYPED(kernels) *kernels, int kind, int threads, REAL *bottom, REAL *weights,
-                               REAL *top, struct arena *arena)
+static int TYPED(run_unshared)(const struct geometry *given, const struct TYPED(kernels) * kernels, int kind,
+                               int threads, REAL *bottom, REAL *weights, REAL *top, struct arena *arena)
 {
     struct geometry geometry = *given, *g = &geometry;
     /* The first tap of a reversed kernel reads the last pixel, and the last tap reads the first pixel. */
@@ -89,19 +92,22 @@ static int TYPED(run_unshared)(const struct geometry *given, const struct TYPED(
         geometry.pad[i] -= (given->kernel[i] - 1) * given->dilation[i];
         geometry.dilation[i] = -given->dilation[i];
     }
-    int64_t length = g->channels * g->kernel[0] * g->kernel[1] * g->kernel[2], positions = g->top[0] * g->top[1] * g->top[2];
+    int64_t length = g->channels * g->kernel[0] * g->kernel[1] * g->kernel[2],
+            positions = g->top[0] * g->top[1] * g->top[2];
     REAL *lines = take(arena, (int64_t)threads * IMAGES_AT_ONCE, length * (int64_t)sizeof(REAL));
     if (lines == NULL)
         return -1;
     if (kind == INPUTS) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < g->batch; ++n)
-            TYPED(unshared_image)(g, kernels, n, bottom, weights, top, lines + thread_number() * IMAGES_AT_ONCE * length);
+            TYPED(unshared_image)(g, kernels, n, bottom, weights, top,
+                                  lines + thread_number() * IMAGES_AT_ONCE * length);
     }
     else {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
         for (int64_t p = 0; p < positions; ++p)
-            TYPED(unshared_position)(g, kernels, kind, p, bottom, weights, top, lines + thread_number() * IMAGES_AT_ONCE * length);
+            TYPED(unshared_position)(g, kernels, kind, p, bottom, weights, top,
+                                     lines + thread_number() * IMAGES_AT_ONCE * length);
     }
     return 0;
 }

@@ -9,17 +9,17 @@
 #define BLOCKS_AT_ONCE 32
 
 struct TYPED(sums) {
-    const struct TYPED(kernels) *kernels;
+    const struct TYPED(kernels) * kernels;
     struct frame frame;
     int64_t units, groups, filters, channels, taps, grid[3];
-    int64_t images;           /* number of images whose frames are in memory at once */
+    int64_t images; /* number of images whose frames are in memory at once */
     const REAL *image, *top;
     int64_t from_channel;
-    npy_intp *off;            /* [channels of a group times taps] offsets in the frame */
-    REAL *sums;               /* [group][...] */
+    npy_intp *off; /* [channels of a group times taps] offsets in the frame */
+    REAL *sums;    /* [group][...] */
 };
 
-static int64_t TYPED(padded_filters)(const struct TYPED(sums) *job)
+static int64_t TYPED(padded_filters)(const struct TYPED(sums) * job)
 {
     return (job->filters + job->kernels->lanes - 1) / job->kernels->lanes * job->kernels->lanes;
 }
@@ -27,12 +27,13 @@ static int64_t TYPED(padded_filters)(const struct TYPED(sums) *job)
 /* A chunk of filters. The registers of filters are divided into chunks of nearly equal size, up to `widest` registers
  * each. */
 struct TYPED(chunk) {
-    int64_t number, first, wide;      /* number of the chunk; its first register, and its number of registers */
+    int64_t number, first, wide; /* number of the chunk; its first register, and its number of registers */
 };
 
-static int TYPED(next_chunk)(const struct TYPED(sums) *job, struct TYPED(chunk) *chunk)
+static int TYPED(next_chunk)(const struct TYPED(sums) * job, struct TYPED(chunk) * chunk)
 {
-    int64_t registers = TYPED(padded_filters)(job) / job->kernels->lanes, chunks = (registers + job->kernels->widest - 1) / job->kernels->widest;
+    int64_t registers = TYPED(padded_filters)(job) / job->kernels->lanes,
+            chunks = (registers + job->kernels->widest - 1) / job->kernels->widest;
     chunk->first += chunk->wide;
     if (++chunk->number >= chunks)
         return 0;
@@ -50,8 +51,8 @@ struct TYPED(lines) {
 
 /* Add the contributions of `n_blocks` blocks of lines to the sums of the channels and taps [k0, k1). `y` has the
  * gradients of each chunk of filters. */
-static void TYPED(add_blocks)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, const struct TYPED(lines) *blocks, int n_blocks,
-                              const REAL *y)
+static void TYPED(add_blocks)(const struct TYPED(sums) * job, int64_t group, int64_t k0, int64_t k1,
+                              const struct TYPED(lines) * blocks, int n_blocks, const REAL *y)
 {
     const struct TYPED(kernels) *kernels = job->kernels;
     int64_t all = job->channels * job->taps, pitch = job->frame.pitch[2];
@@ -63,14 +64,16 @@ static void TYPED(add_blocks)(const struct TYPED(sums) *job, int64_t group, int6
         for (int64_t k = k0; k < k1; k += most) {
             int64_t rows = k1 - k < most ? k1 - k : most;
             for (int b = 0; b < n_blocks; ++b)
-                kernels->outer[chunk.wide - 1][rows - 1](blocks[b].lines, blocks[b].columns, blocks[b].x, pitch, job->off + k,
-                                                         gradients + blocks[b].pixels_before * width, width, sums + k * width);
+                kernels->outer[chunk.wide - 1][rows - 1](blocks[b].lines, blocks[b].columns, blocks[b].x, pitch,
+                                                         job->off + k, gradients + blocks[b].pixels_before * width,
+                                                         width, sums + k * width);
         }
     }
 }
 
 /* Add the contributions of the images and gradients of a group to the sums of the channels and taps [k0, k1). */
-static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, REAL *frame_memory, REAL *y)
+static void TYPED(add_outer)(const struct TYPED(sums) * job, int64_t group, int64_t k0, int64_t k1, REAL *frame_memory,
+                             REAL *y)
 {
     const struct frame *frame = &job->frame;
     const struct TYPED(kernels) *kernels = job->kernels;
@@ -83,7 +86,7 @@ static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64
     for (int64_t n = 0; n < job->units; ++n) {
         const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel, *from = image;
         const REAL *top = job->top + (n * job->groups + group) * job->filters * pixels;
-        if (n % job->images == 0) {     /* the frames will be overwritten */
+        if (n % job->images == 0) { /* the frames will be overwritten */
             TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
             n_blocks = in_y = 0;
         }
@@ -99,7 +102,8 @@ static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64
                     /* If the columns are divided, a block has a single line. The gradients of a block are therefore
                      * always contiguous. */
                     int64_t lines = grid[1] - g1 < lines_at_once ? grid[1] - g1 : lines_at_once;
-                    int64_t columns = grid[2] - g2 < columns_at_once ? grid[2] - g2 : columns_at_once, count = lines * columns;
+                    int64_t columns = grid[2] - g2 < columns_at_once ? grid[2] - g2 : columns_at_once,
+                            count = lines * columns;
                     if (n_blocks == BLOCKS_AT_ONCE || in_y + count > PIXELS_ROOM) {
                         TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
                         n_blocks = in_y = 0;
@@ -109,12 +113,14 @@ static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64
                         int64_t width = chunk.wide * kernels->lanes, first = chunk.first * kernels->lanes;
                         for (int64_t f = first; f < first + width; f += kernels->lanes) {
                             const REAL *gradients = top + f * pixels + (g0 * grid[1] + g1) * grid[2] + g2;
-                            kernels->transpose(job->filters - f < kernels->lanes ? job->filters - f : kernels->lanes, count, gradients, pixels,
+                            kernels->transpose(job->filters - f < kernels->lanes ? job->filters - f : kernels->lanes,
+                                               count, gradients, pixels,
                                                job->top + job->units * job->groups * job->filters * pixels - gradients,
                                                y + first * PIXELS_ROOM + in_y * width + f - first, width);
                         }
                     }
-                    blocks[n_blocks++] = (struct TYPED(lines)){from + (g0 * frame->pitch[1] + g1) * frame->pitch[2] + g2, lines, columns, in_y};
+                    blocks[n_blocks++] = (struct TYPED(lines)){
+                        from + (g0 * frame->pitch[1] + g1) * frame->pitch[2] + g2, lines, columns, in_y};
                     in_y += count;
                 }
     }
@@ -122,7 +128,8 @@ static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64
 }
 
 /* Copy the sum of each filter, channel and tap to its weight. */
-static void TYPED(gather_outer)(const struct TYPED(sums) *job, int64_t group, const int64_t *weight, REAL *to, int64_t by_filter, int64_t by_channel)
+static void TYPED(gather_outer)(const struct TYPED(sums) * job, int64_t group, const int64_t *weight, REAL *to,
+                                int64_t by_filter, int64_t by_channel)
 {
     int64_t lanes = job->kernels->lanes, all = job->channels * job->taps;
     struct TYPED(chunk) chunk = FIRST_CHUNK;
@@ -138,11 +145,12 @@ static void TYPED(gather_outer)(const struct TYPED(sums) *job, int64_t group, co
 
 /* The variant of add_outer for a group with few filters: sum along the pixels. `sums` has a register for each filter,
  * channel and tap. */
-static void TYPED(add_along)(const struct TYPED(sums) *job, int64_t group, REAL *frame_memory, REAL *lines)
+static void TYPED(add_along)(const struct TYPED(sums) * job, int64_t group, REAL *frame_memory, REAL *lines)
 {
     const struct frame *frame = &job->frame;
     const struct TYPED(kernels) *kernels = job->kernels;
-    int64_t all = job->channels * job->taps, pixels = job->grid[0] * job->grid[1] * job->grid[2], slice = job->grid[1] * job->grid[2];
+    int64_t all = job->channels * job->taps, pixels = job->grid[0] * job->grid[1] * job->grid[2],
+            slice = job->grid[1] * job->grid[2];
     REAL *sums = job->sums + group * job->filters * all * kernels->lanes;
     for (int64_t n = 0; n < job->units; ++n) {
         const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel;
@@ -157,14 +165,17 @@ static void TYPED(add_along)(const struct TYPED(sums) *job, int64_t group, REAL 
             for (int64_t g0 = 0; g0 < job->grid[0]; ++g0)
                 for (int64_t k = 0; k < all; k += 9) {
                     int64_t rows = all - k < 9 ? all - k : 9;
-                    kernels->along[rows - 1](job->grid[1], job->grid[2], frame_memory + g0 * frame->pitch[1] * frame->pitch[2], frame->pitch[2],
-                                             job->off + k, gradients + g0 * slice, job->grid[2], sums + (f * all + k) * kernels->lanes);
+                    kernels->along[rows - 1](job->grid[1], job->grid[2],
+                                             frame_memory + g0 * frame->pitch[1] * frame->pitch[2], frame->pitch[2],
+                                             job->off + k, gradients + g0 * slice, job->grid[2],
+                                             sums + (f * all + k) * kernels->lanes);
                 }
         }
     }
 }
 
-static void TYPED(gather_along)(const struct TYPED(sums) *job, int64_t group, const int64_t *weight, REAL *to, int64_t by_filter, int64_t by_channel)
+static void TYPED(gather_along)(const struct TYPED(sums) * job, int64_t group, const int64_t *weight, REAL *to,
+                                int64_t by_filter, int64_t by_channel)
 {
     int64_t lanes = job->kernels->lanes, all = job->channels * job->taps;
     const REAL *sums = job->sums + group * job->filters * all * lanes;

@@ -17,7 +17,7 @@
 enum { NO_DIVISOR, DIVISION, MODULO };
 
 /* Keep equal to the text in scalar/ops_arith.py. */
-#define ZERO_ADVICE                                                                                          \
+#define ZERO_ADVICE                                                                                                    \
     "Integers have no infinity: use a divisor that is never 0, such as T.switch(T.eq(y, 0), 1, y), or divide floats. " \
     "A switch around the division does not help, because it computes both of its branches."
 
@@ -29,7 +29,8 @@ enum { NO_DIVISOR, DIVISION, MODULO };
     typedef T Vector_##T __attribute__((vector_size(VECTOR), aligned(1), may_alias));                  \
     STRIDED_CLONES static int zero_in_##T(const char *data, int64_t n, int64_t step)                   \
     {                                                                                                  \
-        const int64_t lanes = VECTOR / (int64_t)sizeof(T);                                             \
+        const int64_t lanes = VECTOR                                                                   \
+        / (int64_t)sizeof(T);                                                                          \
         if (step != (int64_t)sizeof(T) || n < lanes) {                                                 \
             int zero = 0;                                                                              \
             for (int64_t k = 0; k < n; ++k)                                                            \

@@ -20,30 +20,30 @@
 typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 #define MAX_ND 32
-#define ROW_MIN 48                     /* rows of fewer elements go through the buffers together */
-#define HOIST_MIN 16                 /* instead of ROW_MIN, if buffers would have to repeat single values of each row */
-#define SHORT_RUN 16                   /* elements; for fewer, a call of memcpy costs more than a loop */
+#define ROW_MIN 48   /* rows of fewer elements go through the buffers together */
+#define HOIST_MIN 16 /* instead of ROW_MIN, if buffers would have to repeat single values of each row */
+#define SHORT_RUN 16 /* elements; for fewer, a call of memcpy costs more than a loop */
 #define PIECE_MIN 64
-#define PIECE_MAX 1024                 /* elements in a buffer */
-#define GROUP 16                       /* rows that are transposed together */
-#define GROUP_BYTES 2048               /* bytes of one row in the buffers of a group */
+#define PIECE_MAX 1024   /* elements in a buffer */
+#define GROUP 16         /* rows that are transposed together */
+#define GROUP_BYTES 2048 /* bytes of one row in the buffers of a group */
 
 /* A plan describes the loops for the shapes and strides of the operands. It is stored in the scratch memory, and used
  * until the shapes or strides change. PART(name, length in 64-bit words): */
-#define PLAN_PARTS(PART)                                                                                               \
-    PART(head, H_COUNT)            /* H_* below */                                                                     \
-    PART(dims, nd)                 /* shape of the result */                                                           \
-    PART(in_dims, nin * nd)        /* [nin][nd] shapes of the inputs that the plan was made for */                     \
-    PART(in_strides, nin * nd)     /* [nin][nd] strides of the inputs that the plan was made for */                    \
-    PART(out_strides, nout * nd)   /* [nout][nd] strides of the outputs */                                             \
-    PART(low, nin + nout)          /* bytes from an operand's data pointer to its first byte */                        \
-    PART(high, nin + nout)         /* bytes from an operand's data pointer to the end of its last byte */              \
-    PART(base, nin + nout)         /* bytes from the data pointer to the loop's first element (negative strides) */    \
-    PART(item, nin + nout)         /* item size */                                                                     \
-    PART(buffered, nin + nout)     /* whether the operand goes through a buffer */                                     \
-    PART(program, 1)               /* the address that an interpreter reads as stride[-1], just before kstride */      \
-    PART(kstride, nin + nout)      /* stride passed to the kernel */                                                   \
-    PART(lens, nd)                 /* loop lengths, innermost first */                                                 \
+#define PLAN_PARTS(PART)                                                                                              \
+    PART(head, H_COUNT)              /* H_* below */                                                                  \
+    PART(dims, nd)                   /* shape of the result */                                                        \
+    PART(in_dims, (nin * nd))        /* [nin][nd] shapes of the inputs that the plan was made for */                  \
+    PART(in_strides, (nin * nd))     /* [nin][nd] strides of the inputs that the plan was made for */                 \
+    PART(out_strides, (nout * nd))   /* [nout][nd] strides of the outputs */                                          \
+    PART(low, nin + nout)            /* bytes from an operand's data pointer to its first byte */                     \
+    PART(high, nin + nout)           /* bytes from an operand's data pointer to the end of its last byte */           \
+    PART(base, nin + nout)           /* bytes from the data pointer to the loop's first element (negative strides) */ \
+    PART(item, nin + nout)           /* item size */                                                                  \
+    PART(buffered, nin + nout)       /* whether the operand goes through a buffer */                                  \
+    PART(program, 1)                 /* the address that an interpreter reads as stride[-1], just before kstride */   \
+    PART(kstride, nin + nout)        /* stride passed to the kernel */                                                \
+    PART(lens, nd)                   /* loop lengths, innermost first */                                              \
     PART(strides, (nin + nout) * nd) /* [nop][nd] loop strides, innermost first */
 
 #define PLAN_FIELD(part, count) int64_t *part;
@@ -67,7 +67,8 @@ static int64_t elemwise_scratch(int nin, int nout, const int64_t *given)
     const struct elemwise_params *params = (const struct elemwise_params *)given;
     int64_t nd = params->ndim;
     if (params->n_operands != nin + nout || nd < 0 || nd > MAX_ND) {
-        PyErr_Format(PyExc_ValueError, "Elemwise: parameters for %lld operands with %lld dimensions, but there are %d inputs and outputs",
+        PyErr_Format(PyExc_ValueError,
+                     "Elemwise: parameters for %lld operands with %lld dimensions, but there are %d inputs and outputs",
                      (long long)params->n_operands, (long long)nd, nin + nout);
         return -1;
     }
@@ -220,7 +221,8 @@ static int64_t wanted_stride(const Plan *p, const struct operand_params *operand
 }
 
 /* Return 1 if the kernel's alternate variant can read more operands in place along one row than the plain variant. */
-static int choose_variant(const Plan *p, int nd, int nop, const struct operand_params *operands, int has_maybe_broadcast)
+static int choose_variant(const Plan *p, int nd, int nop, const struct operand_params *operands,
+                          int has_maybe_broadcast)
 {
     int misfits[2] = {0, 0};
     for (int alternate = 0; alternate <= has_maybe_broadcast; ++alternate)
@@ -242,7 +244,8 @@ static int reads_in_place(const Plan *p, int nd, int nop, const struct operand_p
 }
 
 /* Decide for each operand whether the kernel reads it in place or through a buffer. */
-static void choose_buffers(Plan *p, int nd, int nop, const struct operand_params *operands, int has_maybe_broadcast, int loops)
+static void choose_buffers(Plan *p, int nd, int nop, const struct operand_params *operands, int has_maybe_broadcast,
+                           int loops)
 {
     /* ROW_MIN < PIECE_MIN, so rows that are run together fit into a piece. */
     int rows = loops > 1 && p->lens[0] >= ROW_MIN;
@@ -272,7 +275,8 @@ static void choose_buffers(Plan *p, int nd, int nop, const struct operand_params
 }
 
 /* Fill in the plan, except H_VALID; `out` holds the final output arrays. */
-static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_params *operands, int has_maybe_broadcast)
+static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObject **out,
+                      const struct operand_params *operands, int has_maybe_broadcast)
 {
     int nop = nin + nout, order[MAX_ND];
     note_operands(p, nd, nin, nout, in, out);
@@ -300,24 +304,23 @@ typedef struct {
     int nd, nin, nop;
 } Run;
 
-#define COPY_ITEMS(T)                                                                             \
-    {                                                                                             \
-        T *to = (T *)buffer;                                                                      \
-        if (step == -(int64_t)sizeof(T))                                                          \
-            gather_reversed_##T(to, (const T *)from, n);                                          \
-        else if (step == 2 * (int64_t)sizeof(T))                                                  \
-            gather_second_##T(to, (const T *)from, n);                                            \
-        else if (step == 0) {                                                                          \
-            T value = *(const T *)from;                                                           \
-            for (int64_t k = 0; k < n; ++k)                                                       \
-                to[k] = value;                                                                    \
-        }                                                                                         \
-        else {                                                                                    \
-            /* Without unrolling, the address steps cost more than the copies. */                 \
-            _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; ++k)                               \
-                to[k] = *(const T *)(from + k * step);                                            \
-        }                                                                                         \
-        break;                                                                                    \
+#define COPY_ITEMS(T)                                                                                      \
+    {                                                                                                      \
+        T *to = (T *)buffer;                                                                               \
+        if (step == -(int64_t)sizeof(T))                                                                   \
+            gather_reversed_##T(to, (const T *)from, n);                                                   \
+        else if (step == 2 * (int64_t)sizeof(T))                                                           \
+            gather_second_##T(to, (const T *)from, n);                                                     \
+        else if (step == 0) {                                                                              \
+            T value = *(const T *)from;                                                                    \
+            for (int64_t k = 0; k < n; ++k)                                                                \
+                to[k] = value;                                                                             \
+        }                                                                                                  \
+        else {                                                                                             \
+            /* Without unrolling, the address steps cost more than the copies. */                          \
+            _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; ++k) to[k] = *(const T *)(from + k * step); \
+        }                                                                                                  \
+        break;                                                                                             \
     }
 
 typedef struct {
@@ -332,21 +335,21 @@ typedef struct {
 
 /* Copies of items in reversed order, and of every second item. The step is a constant for the compiler, so these runs
  * use vectors. */
-#define RUNS(T)                                                                                   \
-    RUN_CLONES static void gather_reversed_##T(T *to, const T *last, int64_t n)                   \
-    {                                                                                             \
-        for (int64_t k = 0; k < n; ++k)                                                           \
-            to[k] = last[-k];                                                                     \
-    }                                                                                             \
-    RUN_CLONES static void scatter_reversed_##T(T *last, const T *from, int64_t n)                \
-    {                                                                                             \
-        for (int64_t k = 0; k < n; ++k)                                                           \
-            last[-k] = from[k];                                                                   \
-    }                                                                                             \
-    RUN_CLONES static void gather_second_##T(T *to, const T *from, int64_t n)                     \
-    {                                                                                             \
-        for (int64_t k = 0; k < n; ++k)                                                           \
-            to[k] = from[2 * k];                                                                  \
+#define RUNS(T)                                                                    \
+    RUN_CLONES static void gather_reversed_##T(T *to, const T *last, int64_t n)    \
+    {                                                                              \
+        for (int64_t k = 0; k < n; ++k)                                            \
+            to[k] = last[-k];                                                      \
+    }                                                                              \
+    RUN_CLONES static void scatter_reversed_##T(T *last, const T *from, int64_t n) \
+    {                                                                              \
+        for (int64_t k = 0; k < n; ++k)                                            \
+            last[-k] = from[k];                                                    \
+    }                                                                              \
+    RUN_CLONES static void gather_second_##T(T *to, const T *from, int64_t n)      \
+    {                                                                              \
+        for (int64_t k = 0; k < n; ++k)                                            \
+            to[k] = from[2 * k];                                                   \
     }
 RUNS(uint8_t)
 RUNS(uint16_t)
@@ -369,15 +372,14 @@ static void gather_run(char *buffer, const char *from, int64_t n, int64_t step, 
     }
 }
 
-#define SPREAD_ITEMS(T)                                            \
-    {                                                              \
-        const T *from = (const T *)buffer;                         \
-        if (step == -(int64_t)sizeof(T))                           \
-            scatter_reversed_##T((T *)to, from, n);                \
-        else                                                       \
-            _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; ++k) \
-                *(T *)(to + k * step) = from[k];                   \
-        break;                                                     \
+#define SPREAD_ITEMS(T)                                                                               \
+    {                                                                                                 \
+        const T *from = (const T *)buffer;                                                            \
+        if (step == -(int64_t)sizeof(T))                                                              \
+            scatter_reversed_##T((T *)to, from, n);                                                   \
+        else                                                                                          \
+            _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; ++k) * (T *)(to + k * step) = from[k]; \
+        break;                                                                                        \
     }
 
 static void scatter_run(char *to, const char *buffer, int64_t n, int64_t step, int64_t item)
@@ -395,18 +397,19 @@ static void scatter_run(char *to, const char *buffer, int64_t n, int64_t step, i
     }
 }
 
-#define ROWS_ITEMS(T)                                                                            \
-    for (int64_t r = 0; r < rows; ++r, at += row_step)                                           \
-        for (int64_t k = 0; k < n; ++k, buffer += sizeof(T)) {                                   \
-            if (gathers)                                                                         \
-                *(T *)buffer = *(const T *)(at + k * step);                                      \
-            else                                                                                 \
-                *(T *)(at + k * step) = *(const T *)buffer;                                      \
-        }                                                                                        \
+#define ROWS_ITEMS(T)                                          \
+    for (int64_t r = 0; r < rows; ++r, at += row_step)         \
+        for (int64_t k = 0; k < n; ++k, buffer += sizeof(T)) { \
+            if (gathers)                                       \
+                *(T *)buffer = *(const T *)(at + k * step);    \
+            else                                               \
+                *(T *)(at + k * step) = *(const T *)buffer;    \
+        }                                                      \
     break;
 
 /* Copy whole rows of n elements each; the rows are too short for one call per row. */
-static void move_rows(char *at, char *buffer, int gathers, int64_t rows, int64_t row_step, int64_t n, int64_t step, int64_t item)
+static void move_rows(char *at, char *buffer, int gathers, int64_t rows, int64_t row_step, int64_t n, int64_t step,
+                      int64_t item)
 {
     switch (item) {
     case 1: ROWS_ITEMS(uint8_t)
@@ -519,7 +522,8 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
 
 /* Run a group of rows, in pieces that fit the buffers. Operands that are contiguous `across` the rows are transposed
  * into their buffers. */
-static void run_buffered(const Run *run, char *const *row, char *const *buffer, const char *across, int64_t rows, int64_t piece)
+static void run_buffered(const Run *run, char *const *row, char *const *buffer, const char *across, int64_t rows,
+                         int64_t piece)
 {
     const Plan *p = run->plan;
     int nop = run->nop, nd = run->nd;
@@ -541,8 +545,8 @@ static void run_buffered(const Run *run, char *const *row, char *const *buffer, 
             run->kernel(n, ptr, p->kstride);
             for (int o = run->nin; o < nop; ++o)
                 if (p->buffered[o])
-                    scatter_run(row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd], buffer[o], n, p->strides[o * nd],
-                                p->item[o]);
+                    scatter_run(row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd], buffer[o], n,
+                                p->strides[o * nd], p->item[o]);
         }
     }
 }
@@ -690,7 +694,8 @@ static void run_all(const Run *run, int64_t openmp_minsize)
 NATIVE_READER(elemwise)
 
 /* Run the node again, with native-endian, aligned copies of the inputs that are marked in `copy`. */
-static int with_copies(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_params *params, const char *copy)
+static int with_copies(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_params *params,
+                       const char *copy)
 {
     PyObject *given[nin];
     int status = -1, made = 0;
@@ -719,7 +724,8 @@ static int bad_input(int i, PyObject *value, int nd, int type)
     if (!PyArray_Check(value))
         PyErr_Format(PyExc_TypeError, "Elemwise: input[%d] must be an ndarray, not %s", i, Py_TYPE(value)->tp_name);
     else
-        PyErr_Format(PyExc_TypeError, "Elemwise: input[%d] must have %d dimensions and type number %d, but has %d and %d", i, nd, type,
+        PyErr_Format(PyExc_TypeError,
+                     "Elemwise: input[%d] must have %d dimensions and type number %d, but has %d and %d", i, nd, type,
                      PyArray_NDIM((PyArrayObject *)value), PyArray_TYPE((PyArrayObject *)value));
     return -1;
 }
@@ -741,8 +747,10 @@ static int meet(const PyArrayObject *a, const PyArrayObject *b)
     if (a != b && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_CHKFLAGS(b, NPY_ARRAY_OWNDATA))
         return 0; /* separate blocks of memory */
     intptr_t at_a = (intptr_t)PyArray_DATA((PyArrayObject *)a), at_b = (intptr_t)PyArray_DATA((PyArrayObject *)b);
-    extent(nd, PyArray_DIMS((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)a), PyArray_ITEMSIZE((PyArrayObject *)a), &low_a, &high_a);
-    extent(nd, PyArray_DIMS((PyArrayObject *)b), PyArray_STRIDES((PyArrayObject *)b), PyArray_ITEMSIZE((PyArrayObject *)b), &low_b, &high_b);
+    extent(nd, PyArray_DIMS((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)a),
+           PyArray_ITEMSIZE((PyArrayObject *)a), &low_a, &high_a);
+    extent(nd, PyArray_DIMS((PyArrayObject *)b), PyArray_STRIDES((PyArrayObject *)b),
+           PyArray_ITEMSIZE((PyArrayObject *)b), &low_b, &high_b);
     return at_a + low_a < at_b + high_b && at_b + low_b < at_a + high_a;
 }
 
@@ -760,8 +768,8 @@ static int same_elements(const PyArrayObject *a, const PyArrayObject *b)
 static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int fortran, int nin, PyObject **in)
 {
     PyArrayObject *a = (PyArrayObject *)old;
-    if (old == NULL || !PyArray_CheckExact(old) || PyArray_NDIM(a) != nd || PyArray_TYPE(a) != type || !PyArray_ISBEHAVED(a)
-        || !(fortran ? PyArray_IS_F_CONTIGUOUS(a) : native_has_c_strides(a))
+    if (old == NULL || !PyArray_CheckExact(old) || PyArray_NDIM(a) != nd || PyArray_TYPE(a) != type
+        || !PyArray_ISBEHAVED(a) || !(fortran ? PyArray_IS_F_CONTIGUOUS(a) : native_has_c_strides(a))
         || !PyArray_CompareLists(PyArray_DIMS(a), (const npy_intp *)dims, nd))
         return 0;
     for (int i = 0; i < nin; ++i)
@@ -787,14 +795,16 @@ static int cheaper_beside(PyArrayObject *target, int nin, const struct operand_p
 
 /* Store the output arrays in `out`: overwritten inputs, previous outputs, or new arrays. Return 1 if the inputs that
  * are marked in `copy` must be copied first, -1 with an exception set, else 0. */
-static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_params *operands, const int64_t *dims,
-                           int fortran, int check_divisors_first, char *copy)
+static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **out,
+                           const struct operand_params *operands, const int64_t *dims, int fortran,
+                           int check_divisors_first, char *copy)
 {
     int copies = 0;
     for (int j = 0; j < nout; ++j) {
         int source = (int)operands[nin + j].overwrites, type = (int)operands[nin + j].type_number;
         PyArrayObject *target = source < 0 ? NULL : (PyArrayObject *)in[source];
-        if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type && same_lengths(nd, PyArray_DIMS(target), dims)
+        if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type
+            && same_lengths(nd, PyArray_DIMS(target), dims)
             && !(check_divisors_first && cheaper_beside(target, nin, operands))) {
             for (int i = 0; i < nin; ++i)
                 if (i != source && in[i] != in[source] && meet(target, (PyArrayObject *)in[i])
@@ -845,7 +855,8 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     for (int i = 0; i < nin; ++i) {
         PyArrayObject *a = (PyArrayObject *)in[i];
         if (!PyArray_Check(in[i]) || PyArray_NDIM(a) != nd
-            || (PyArray_TYPE(a) != (int)operands[i].type_number && !PyArray_EquivTypenums(PyArray_TYPE(a), (int)operands[i].type_number)))
+            || (PyArray_TYPE(a) != (int)operands[i].type_number
+                && !PyArray_EquivTypenums(PyArray_TYPE(a), (int)operands[i].type_number)))
             return bad_input(i, in[i], nd, (int)operands[i].type_number);
         /* long and long long may be one type with two numbers; the checks of the outputs require a single number. */
         unfit |= copy[i] = !PyArray_ISBEHAVED_RO(a) || PyArray_TYPE(a) != (int)operands[i].type_number;
@@ -860,7 +871,8 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
             return -1;
         p.head[H_FORTRAN] = wants_fortran(nd, nin, in, operands);
     }
-    status = provide_outputs(nd, nin, nout, in, out, operands, p.dims, (int)p.head[H_FORTRAN], (int)params->check_divisors_first, copy);
+    status = provide_outputs(nd, nin, nout, in, out, operands, p.dims, (int)p.head[H_FORTRAN],
+                             (int)params->check_divisors_first, copy);
     if (status < 0)
         return -1;
     if (status > 0)
@@ -944,8 +956,9 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, cons
             strides[d] = d + 1 < nd ? strides[d + 1] * dims[d + 1] : PyArray_ITEMSIZE(x);
     PyArray_Descr *dtype = PyArray_DESCR(x);
     Py_INCREF(dtype);
-    PyArrayObject *view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, nd, dims, strides, PyArray_DATA(x),
-                                                                PyArray_FLAGS(x) & (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED), NULL);
+    PyArrayObject *view =
+        (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, nd, dims, strides, PyArray_DATA(x),
+                                              PyArray_FLAGS(x) & (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED), NULL);
     if (view == NULL)
         return -1;
     Py_INCREF(x);
@@ -963,5 +976,6 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, cons
     return 0;
 }
 
-static const NativeEntry entries[] = {NATIVE_ENTRY_WITH_SCRATCH(elemwise), NATIVE_ROW(operand), NATIVE_ENTRY(dimshuffle), {NULL}};
+static const NativeEntry entries[] = {
+    NATIVE_ENTRY_WITH_SCRATCH(elemwise), NATIVE_ROW(operand), NATIVE_ENTRY(dimshuffle), {NULL}};
 NATIVE_MODULE(elemwise, entries)

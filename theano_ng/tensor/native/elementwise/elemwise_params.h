@@ -24,7 +24,8 @@ enum { VARYING, HOISTED, MAYBE_BROADCAST };
  *   computed_divisor: DIVISION or MODULO if the kernel divides by a value that it computes (divisors.h)
  *   check_divisors_first: divisors among the inputs are checked before an input is overwritten
  *   operands: the inputs, then the outputs */
-NATIVE_TABLE(elemwise, operand, operands, kernel, program, scratch, ndim, openmp_minsize, may_fail, has_maybe_broadcast, computed_divisor, check_divisors_first);
+NATIVE_TABLE(elemwise, operand, operands, kernel, program, scratch, ndim, openmp_minsize, may_fail, has_maybe_broadcast,
+             computed_divisor, check_divisors_first);
 
 static inline int is_broadcast(const struct operand_params *operand, int d)
 {
@@ -44,7 +45,8 @@ static int refuse_broadcast(int input, int d, int64_t here)
 /* Raise ValueError for two inputs with different lengths of dimension d. Return -1. */
 static int refuse_lengths(int d, int one, int64_t length, int other, int64_t here)
 {
-    PyErr_Format(PyExc_ValueError, "Input dimension mis-match. (input[%d].shape[%d] = %lld, input[%d].shape[%d] = %lld)", one, d,
+    PyErr_Format(PyExc_ValueError,
+                 "Input dimension mis-match. (input[%d].shape[%d] = %lld, input[%d].shape[%d] = %lld)", one, d,
                  (long long)length, other, d, (long long)here);
     return -1;
 }

@@ -21,7 +21,8 @@ typedef struct {
 
 /* Append the dimension that results from a slice of an axis with length `size` and stride `stride`, and move the data
  * pointer. */
-static inline void push_slice(BasicView *view, npy_intp size, npy_intp stride, npy_intp start, npy_intp stop, npy_intp step)
+static inline void push_slice(BasicView *view, npy_intp size, npy_intp stride, npy_intp start, npy_intp stop,
+                              npy_intp step)
 {
     npy_intp length = PySlice_AdjustIndices(size, &start, &stop, step);
     if (length > 0)
@@ -35,7 +36,8 @@ static inline void push_slice(BasicView *view, npy_intp size, npy_intp stride, n
 struct IndexArray;
 /* Compute the offsets of n indices that are `step` bytes apart. Store the offsets in `offset` if `first`, else add them
  * to `offset`. If `offset` is NULL, only check the indices. */
-typedef int (*add_indices_fn)(const struct IndexArray *a, const char *data, npy_intp step, npy_intp n, npy_intp *offset, int first);
+typedef int (*add_indices_fn)(const struct IndexArray *a, const char *data, npy_intp step, npy_intp n, npy_intp *offset,
+                              int first);
 
 typedef struct IndexArray {
     PyArrayObject *array; /* owned reference: integer indices, or the offsets of the true elements of a mask */
@@ -51,48 +53,49 @@ typedef struct IndexArray {
 #define SIGNED_POSITION (j += (j >> 63) & size)
 #define UNSIGNED_POSITION ((void)0)
 
-#define INDEX_LOOP(T, POSITION, STEP, EFFECT)                                                                     \
-    for (npy_intp i = 0; i < n; ++i) {                                                                            \
-        npy_int64 j = (npy_int64)*(const T *)(data + i * (STEP));                                                 \
-        POSITION;                                                                                                 \
-        bad |= (npy_uint64)j >= (npy_uint64)size;                                                                 \
-        EFFECT;                                                                                                   \
+#define INDEX_LOOP(T, POSITION, STEP, EFFECT)                       \
+    for (npy_intp i = 0; i < n; ++i) {                              \
+        npy_int64 j = (npy_int64) * (const T *)(data + i * (STEP)); \
+        POSITION;                                                   \
+        bad |= (npy_uint64)j >= (npy_uint64)size;                   \
+        EFFECT;                                                     \
     }
 
-#define DEFINE_ADD_INDICES(NAME, T, POSITION)                                                                     \
-    STRIDED_CLONES static int NAME(const IndexArray *a, const char *data, npy_intp step, npy_intp n, npy_intp *offset, int first) \
-    {                                                                                                             \
-        const npy_int64 size = a->size, stride = a->stride;                                                       \
-        npy_uint64 bad = 0;                                                                                       \
-        if (offset == NULL) {                                                                                     \
-            if (step == (npy_intp)sizeof(T))                                                                      \
-                INDEX_LOOP(T, POSITION, (npy_intp)sizeof(T), )                                                    \
-            else                                                                                                  \
-                INDEX_LOOP(T, POSITION, step, )                                                                   \
-        }                                                                                                         \
-        else if (!first)                                                                                          \
-            INDEX_LOOP(T, POSITION, step, offset[i] += j * stride)                                                \
-        else if (step == (npy_intp)sizeof(T))                                                                     \
-            INDEX_LOOP(T, POSITION, (npy_intp)sizeof(T), offset[i] = j * stride)                                  \
-        else                                                                                                      \
-            INDEX_LOOP(T, POSITION, step, offset[i] = j * stride)                                                 \
-        if (!bad)                                                                                                 \
-            return 0;                                                                                             \
-        for (npy_intp i = 0; i < n; ++i) {                                                                        \
-            T raw = *(const T *)(data + i * step);                                                                \
-            npy_int64 j = (npy_int64)raw;                                                                         \
-            POSITION;                                                                                             \
-            if ((npy_uint64)j < (npy_uint64)size)                                                                 \
-                continue;                                                                                         \
-            if (raw > 0 && (npy_uint64)raw > (npy_uint64)NPY_MAX_INT64)                                           \
-                PyErr_Format(PyExc_IndexError,                                                                    \
-                             "index out of bounds: index %llu is out of bounds for axis %d with size %zd",        \
-                             (unsigned long long)raw, a->axis, (Py_ssize_t)size);                                 \
-            else                                                                                                  \
-                out_of_bounds((npy_intp)raw, a->axis, size);                                                      \
-            break;                                                                                                \
-        }                                                                                                         \
-        return -1;                                                                                                \
+#define DEFINE_ADD_INDICES(NAME, T, POSITION)                                                                          \
+    STRIDED_CLONES static int NAME(const IndexArray *a, const char *data, npy_intp step, npy_intp n, npy_intp *offset, \
+                                   int first)                                                                          \
+    {                                                                                                                  \
+        const npy_int64 size = a->size, stride = a->stride;                                                            \
+        npy_uint64 bad = 0;                                                                                            \
+        if (offset == NULL) {                                                                                          \
+            if (step == (npy_intp)sizeof(T))                                                                           \
+                INDEX_LOOP(T, POSITION, (npy_intp)sizeof(T), )                                                         \
+            else                                                                                                       \
+                INDEX_LOOP(T, POSITION, step, )                                                                        \
+        }                                                                                                              \
+        else if (!first)                                                                                               \
+            INDEX_LOOP(T, POSITION, step, offset[i] += j * stride)                                                     \
+        else if (step == (npy_intp)sizeof(T))                                                                          \
+            INDEX_LOOP(T, POSITION, (npy_intp)sizeof(T), offset[i] = j * stride)                                       \
+        else                                                                                                           \
+            INDEX_LOOP(T, POSITION, step, offset[i] = j * stride)                                                      \
+        if (!bad)                                                                                                      \
+            return 0;                                                                                                  \
+        for (npy_intp i = 0; i < n; ++i) {                                                                             \
+            T raw = *(const T *)(data + i * step);                                                                     \
+            npy_int64 j = (npy_int64)raw;                                                                              \
+            POSITION;                                                                                                  \
+            if ((npy_uint64)j < (npy_uint64)size)                                                                      \
+                continue;                                                                                              \
+            if (raw > 0 && (npy_uint64)raw > (npy_uint64)NPY_MAX_INT64)                                                \
+                PyErr_Format(PyExc_IndexError,                                                                         \
+                             "index out of bounds: index %llu is out of bounds for axis %d with size %zd",             \
+                             (unsigned long long)raw, a->axis, (Py_ssize_t)size);                                      \
+            else                                                                                                       \
+                out_of_bounds((npy_intp)raw, a->axis, size);                                                           \
+            break;                                                                                                     \
+        }                                                                                                              \
+        return -1;                                                                                                     \
     }
 DEFINE_ADD_INDICES(add_int8, npy_int8, SIGNED_POSITION)
 DEFINE_ADD_INDICES(add_int16, npy_int16, SIGNED_POSITION)
@@ -123,7 +126,8 @@ static add_indices_fn adder_of_indices(PyArrayObject *array)
         return with_sign[place];
     if (place >= 0 && PyTypeNum_ISUNSIGNED(PyArray_TYPE(array)))
         return without[place];
-    PyErr_Format(PyExc_IndexError, "arrays used as indices must be of integer (or boolean) type, not %R", PyArray_DESCR(array));
+    PyErr_Format(PyExc_IndexError, "arrays used as indices must be of integer (or boolean) type, not %R",
+                 PyArray_DESCR(array));
     return NULL;
 }
 
@@ -143,7 +147,8 @@ static int read_integers(IndexArray *a, PyObject *value, PyArrayObject *x, int a
     else if (strided_ranges_meet_or_null(given, target) || !PyArray_ISBEHAVED_RO(given)) {
         PyArray_Descr *descr = PyArray_DescrFromType(PyArray_TYPE(given));
         if (descr != NULL)
-            a->array = (PyArrayObject *)PyArray_FromArray(given, descr, NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSURECOPY);
+            a->array = (PyArrayObject *)PyArray_FromArray(
+                given, descr, NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSURECOPY);
     }
     else {
         Py_INCREF(given);
@@ -198,7 +203,8 @@ static void gather_start(Gather *g)
 
 /* Write the offsets of the true elements among n elements of a mask; the first element has the offset `here`. Return
  * the number of offsets. */
-static npy_intp read_mask_run(const char *mask, npy_intp mask_step, npy_intp n, npy_intp here, npy_intp step, npy_intp *offset)
+static npy_intp read_mask_run(const char *mask, npy_intp mask_step, npy_intp n, npy_intp here, npy_intp step,
+                              npy_intp *offset)
 {
     npy_intp count = 0, i = 0;
     if (mask_step == 1)
@@ -231,8 +237,8 @@ static npy_intp next_of_mask(Gather *g, npy_intp *offset)
         npy_intp run = last < 0 ? 1 : g->dim[last] - g->at[last], room = GATHER_CHUNK - count;
         if (run > room)
             run = room;
-        npy_intp found = read_mask_run(g->mask_here, last < 0 ? 0 : g->mask_step[last], run, g->here, last < 0 ? 0 : g->step[last],
-                                       offset + count);
+        npy_intp found = read_mask_run(g->mask_here, last < 0 ? 0 : g->mask_step[last], run, g->here,
+                                       last < 0 ? 0 : g->step[last], offset + count);
         count += found;
         g->left -= found;
         for (int k = last; k >= 0; --k) {
@@ -315,7 +321,8 @@ static int check_mask(PyArrayObject *mask, PyArrayObject *x, int axis)
     for (int k = 0; k < PyArray_NDIM(mask); ++k)
         if (PyArray_DIM(mask, k) != PyArray_DIM(x, axis + k)) {
             PyErr_Format(PyExc_IndexError,
-                         "boolean index did not match indexed array along axis %d; size of axis is %zd but size of corresponding "
+                         "boolean index did not match indexed array along axis %d; size of axis is %zd but size of "
+                         "corresponding "
                          "boolean axis is %zd",
                          axis + k, (Py_ssize_t)PyArray_DIM(x, axis + k), (Py_ssize_t)PyArray_DIM(mask, k));
             return -1;
@@ -390,7 +397,8 @@ static int join_arrays(Gather *g)
             npy_intp length = PyArray_DIM(array, k), *dim = &g->bdim[g->bnd - nd + k];
             if (length != 1 && *dim != 1 && *dim != length) {
                 PyErr_Format(PyExc_IndexError,
-                             "shape mismatch: indexing arrays could not be broadcast together (lengths %zd and %zd in dimension %d)",
+                             "shape mismatch: indexing arrays could not be broadcast together (lengths %zd and %zd in "
+                             "dimension %d)",
                              (Py_ssize_t)*dim, (Py_ssize_t)length, g->bnd - nd + k);
                 return -1;
             }
@@ -463,7 +471,8 @@ static int read_gather(Gather *g, PyArrayObject *x, int n, PyObject **in, PyArra
         arrays += in[e] != Py_None && !PySlice_Check(in[e]);
     }
     if (used > nd) {
-        PyErr_Format(PyExc_IndexError, "too many indices for array: array is %d-dimensional, but %d were indexed", nd, used);
+        PyErr_Format(PyExc_IndexError, "too many indices for array: array is %d-dimensional, but %d were indexed", nd,
+                     used);
         return -1;
     }
     if (arrays > NPY_MAXDIMS) {

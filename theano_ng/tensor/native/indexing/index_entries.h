@@ -32,12 +32,14 @@ static inline int read_field(int64_t is, int64_t field, PyObject **in, Py_ssize_
 
 static inline int out_of_bounds(Py_ssize_t index, int axis, Py_ssize_t size)
 {
-    PyErr_Format(PyExc_IndexError, "index out of bounds: index %zd is out of bounds for axis %d with size %zd", index, axis, size);
+    PyErr_Format(PyExc_IndexError, "index out of bounds: index %zd is out of bounds for axis %d with size %zd", index,
+                 axis, size);
     return -1;
 }
 
 /* Store in *place the position that an integer entry selects along an axis. Return 0, or -1 with an exception set. */
-static inline int read_index(const struct entry_params *entry, PyObject **in, int axis, Py_ssize_t size, Py_ssize_t *place)
+static inline int read_index(const struct entry_params *entry, PyObject **in, int axis, Py_ssize_t size,
+                             Py_ssize_t *place)
 {
     Py_ssize_t index;
     if (read_field(entry->start_is, entry->start, in, 0, &index) < 0)
@@ -50,7 +52,8 @@ static inline int read_index(const struct entry_params *entry, PyObject **in, in
 
 /* Read start, stop and step of a slice in the form that PySlice_AdjustIndices expects. Return 0, or -1 with an
  * exception set. */
-static inline int read_slice(const struct entry_params *entry, PyObject **in, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step)
+static inline int read_slice(const struct entry_params *entry, PyObject **in, Py_ssize_t *start, Py_ssize_t *stop,
+                             Py_ssize_t *step)
 {
     if (read_field(entry->step_is, entry->step, in, 1, step) < 0)
         return -1;

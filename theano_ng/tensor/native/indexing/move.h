@@ -11,40 +11,40 @@
 typedef void (*move_fn)(npy_intp n, npy_intp length, char *dst, const npy_intp *to, npy_intp dst_step, const char *src,
                         const npy_intp *from, npy_intp src_step);
 
-#define MOVE_ARGUMENTS                                                                                            \
-    npy_intp n, npy_intp length, char *dst, const npy_intp *to, npy_intp dst_step, const char *src, const npy_intp *from, \
-        npy_intp src_step
+#define MOVE_ARGUMENTS                                                                              \
+    npy_intp n, npy_intp length, char *dst, const npy_intp *to, npy_intp dst_step, const char *src, \
+        const npy_intp *from, npy_intp src_step
 
 /* Run EFFECT for each position, with the addresses `d` and `s`. */
-#define MOVE_LOOP(EFFECT)                                                                                         \
-    do {                                                                                                          \
-        if (to == NULL && from != NULL)                                                                           \
-            for (npy_intp b = 0; b < n; ++b) {                                                                    \
-                char *d = dst + b * dst_step;                                                                     \
-                const char *s = src + from[b];                                                                    \
-                EFFECT                                                                                            \
-            }                                                                                                     \
-        else if (from == NULL)                                                                                    \
-            for (npy_intp b = 0; b < n; ++b) {                                                                    \
-                char *d = dst + to[b];                                                                            \
-                const char *s = src + b * src_step;                                                               \
-                EFFECT                                                                                            \
-            }                                                                                                     \
-        else                                                                                                      \
-            for (npy_intp b = 0; b < n; ++b) {                                                                    \
-                char *d = dst + to[b];                                                                            \
-                const char *s = src + from[b];                                                                    \
-                EFFECT                                                                                            \
-            }                                                                                                     \
+#define MOVE_LOOP(EFFECT)                           \
+    do {                                            \
+        if (to == NULL && from != NULL)             \
+            for (npy_intp b = 0; b < n; ++b) {      \
+                char *d = dst + b * dst_step;       \
+                const char *s = src + from[b];      \
+                EFFECT                              \
+            }                                       \
+        else if (from == NULL)                      \
+            for (npy_intp b = 0; b < n; ++b) {      \
+                char *d = dst + to[b];              \
+                const char *s = src + b * src_step; \
+                EFFECT                              \
+            }                                       \
+        else                                        \
+            for (npy_intp b = 0; b < n; ++b) {      \
+                char *d = dst + to[b];              \
+                const char *s = src + from[b];      \
+                EFFECT                              \
+            }                                       \
     } while (0)
 
 /* ---------------------------------------------------------------- copies */
 
-#define DEFINE_COPY_ITEMS(NAME, SIZE)                                                                             \
-    static void NAME(MOVE_ARGUMENTS)                                                                              \
-    {                                                                                                             \
-        (void)length;                                                                                             \
-        MOVE_LOOP(memcpy(d, s, SIZE););                                                                           \
+#define DEFINE_COPY_ITEMS(NAME, SIZE)   \
+    static void NAME(MOVE_ARGUMENTS)    \
+    {                                   \
+        (void)length;                   \
+        MOVE_LOOP(memcpy(d, s, SIZE);); \
     }
 DEFINE_COPY_ITEMS(copy_items_1, 1)
 DEFINE_COPY_ITEMS(copy_items_2, 2)
@@ -72,7 +72,8 @@ static void copy_rows(MOVE_ARGUMENTS)
          * hardware prefetches the rest. */
         const npy_intp *there = from != NULL ? from : to;
         const char *far = from != NULL ? src : dst;
-        MOVE_LOOP(if (b + 8 < n) __builtin_prefetch(far + there[b + 8]); for (npy_intp k = 0; k < whole; k += 32) memcpy(d + k, s + k, 32);
+        MOVE_LOOP(if (b + 8 < n) __builtin_prefetch(far + there[b + 8]);
+                  for (npy_intp k = 0; k < whole; k += 32) memcpy(d + k, s + k, 32);
                   if (whole < length) memcpy(d + (length - 32), s + (length - 32), 32););
     }
     else if (length >= 16)
@@ -108,15 +109,13 @@ static move_fn copy_of(npy_intp bytes)
         (void)length;                                                                                             \
         MOVE_LOOP(*(item *)d += *(const item *)s;);                                                               \
     }                                                                                                             \
-    STRIDED_CLONES static void ROWS(MOVE_ARGUMENTS)                                                                \
+    STRIDED_CLONES static void ROWS(MOVE_ARGUMENTS)                                                               \
     {                                                                                                             \
         typedef TYPE __attribute__((aligned(1), may_alias)) item;                                                 \
         const npy_intp *there = to != NULL ? to : from;                                                           \
         const char *far = to != NULL ? dst : src;                                                                 \
-        MOVE_LOOP(                                                                                                \
-            if (b + 8 < n) __builtin_prefetch(far + there[b + 8], 1);                                             \
-            item *restrict x = (item *)d; const item *restrict y = (const item *)s;                               \
-            for (npy_intp k = 0; k < length; ++k) x[k] += y[k];);                                                 \
+        MOVE_LOOP(if (b + 8 < n) __builtin_prefetch(far + there[b + 8], 1); item *restrict x = (item *)d;         \
+                  const item *restrict y = (const item *)s; for (npy_intp k = 0; k < length; ++k) x[k] += y[k];); \
     }
 /* Signed integers are added as unsigned integers: the bits of the result are equal, and unsigned overflow wraps by
  * definition. */
@@ -131,8 +130,10 @@ DEFINE_ADD(add_items_f8, add_rows_f8, double)
  * position. A complex item is a row of `parts` reals. */
 static void adders_of(PyArrayObject *z, move_fn *items, move_fn *rows, npy_intp *parts)
 {
-    static const move_fn of_integers[][2] = {
-        {add_items_u1, add_rows_u1}, {add_items_u2, add_rows_u2}, {add_items_u4, add_rows_u4}, {add_items_u8, add_rows_u8}};
+    static const move_fn of_integers[][2] = {{add_items_u1, add_rows_u1},
+                                             {add_items_u2, add_rows_u2},
+                                             {add_items_u4, add_rows_u4},
+                                             {add_items_u8, add_rows_u8}};
     npy_intp size = PyArray_ITEMSIZE(z);
     char kind = PyArray_DESCR(z)->kind;
     *items = *rows = NULL;
@@ -169,8 +170,8 @@ static inline npy_intp absolute(npy_intp value)
 
 /* Plan moves for the dimensions `g->rest`, with strides dst and src. index_dst, index_src: the smallest strides between
  * positions. `add`: the function that adds rows, NULL for copies. Return the number of elements at each position. */
-static npy_intp mover_plan(Mover *m, const Gather *g, PyArrayObject *z, inc_row_fn add, const npy_intp *dst, const npy_intp *src,
-                           npy_intp index_dst, npy_intp index_src)
+static npy_intp mover_plan(Mover *m, const Gather *g, PyArrayObject *z, inc_row_fn add, const npy_intp *dst,
+                           const npy_intp *src, npy_intp index_dst, npy_intp index_src)
 {
     StridedPlan inner;
     move_fn items = NULL, rows = NULL;
@@ -210,8 +211,8 @@ static npy_intp mover_plan(Mover *m, const Gather *g, PyArrayObject *z, inc_row_
 }
 
 /* Move the elements at n positions. */
-static void mover_run(const Mover *m, npy_intp n, char *dst, const npy_intp *to, npy_intp dst_step, const char *src, const npy_intp *from,
-                      npy_intp src_step)
+static void mover_run(const Mover *m, npy_intp n, char *dst, const npy_intp *to, npy_intp dst_step, const char *src,
+                      const npy_intp *from, npy_intp src_step)
 {
     if (m->move == NULL || (n < 4 && m->outer.nd > 0)) {
         for (npy_intp b = 0; b < n; ++b) {
@@ -229,9 +230,9 @@ static void mover_run(const Mover *m, npy_intp n, char *dst, const npy_intp *to,
         const npy_intp *to_b = to == NULL ? NULL : to + b, *from_b = from == NULL ? NULL : from + b;
         char *dst_b = dst + (to == NULL ? b * dst_step : 0);
         const char *src_b = src + (from == NULL ? b * src_step : 0);
-#define MOVE_ROW(n_, d, ds, s, ss)                                                                                \
-    for (npy_intp i_ = 0; i_ < (n_); ++i_)                                                                        \
-        m->move(some, m->length, (d) + i_ * (ds), to_b, dst_step, (s) + i_ * (ss), from_b, src_step)
+#define MOVE_ROW(n_, d, ds, s, ss)         \
+    for (npy_intp i_ = 0; i_ < (n_); ++i_) \
+    m->move(some, m->length, (d) + i_ * (ds), to_b, dst_step, (s) + i_ * (ss), from_b, src_step)
         STRIDED_RUN(&m->outer, dst_b, src_b, MOVE_ROW);
 #undef MOVE_ROW
     }
@@ -242,31 +243,33 @@ static void mover_run(const Mover *m, npy_intp n, char *dst, const npy_intp *to,
 /* dst[b] = src[index[b]]; `stride`: bytes between items of src. Stop and return 1 at an index that is out of bounds. */
 typedef int (*pick_fn)(npy_intp n, const char *index, npy_int64 size, char *dst, const char *src, npy_intp stride);
 
-#define PICK_LOOP(INDEX, EFFECT)                                                                                  \
-    do {                                                                                                          \
-        _Pragma("GCC unroll 4")                                                                                   \
-        for (npy_intp b = 0; b < n; ++b) {                                                                        \
-            npy_int64 j = ((const INDEX *)index)[b], back = j + size;                                             \
-            j = j < 0 ? back : j;                                                                                 \
-            if ((npy_uint64)j >= (npy_uint64)size)                                                                \
-                return 1;                                                                                         \
-            EFFECT;                                                                                               \
-        }                                                                                                         \
-        return 0;                                                                                                 \
+#define PICK_LOOP(INDEX, EFFECT)                                      \
+    do {                                                              \
+        _Pragma("GCC unroll 4") for (npy_intp b = 0; b < n; ++b)      \
+        {                                                             \
+            npy_int64 j = ((const INDEX *)index)[b], back = j + size; \
+            j = j < 0 ? back : j;                                     \
+            if ((npy_uint64)j >= (npy_uint64)size)                    \
+                return 1;                                             \
+            EFFECT;                                                   \
+        }                                                             \
+        return 0;                                                     \
     } while (0)
 
-#define DEFINE_PICK(SIZE)                                                                                         \
-    static int pick_##SIZE##_by_int32(npy_intp n, const char *index, npy_int64 size, char *dst, const char *src, npy_intp stride) \
-    {                                                                                                             \
-        if (stride == SIZE)                                                                                       \
-            PICK_LOOP(npy_int32, memcpy(dst + b * SIZE, src + j * SIZE, SIZE));                                   \
-        PICK_LOOP(npy_int32, memcpy(dst + b * SIZE, src + j * stride, SIZE));                                     \
-    }                                                                                                             \
-    static int pick_##SIZE##_by_int64(npy_intp n, const char *index, npy_int64 size, char *dst, const char *src, npy_intp stride) \
-    {                                                                                                             \
-        if (stride == SIZE)                                                                                       \
-            PICK_LOOP(npy_int64, memcpy(dst + b * SIZE, src + j * SIZE, SIZE));                                   \
-        PICK_LOOP(npy_int64, memcpy(dst + b * SIZE, src + j * stride, SIZE));                                     \
+#define DEFINE_PICK(SIZE)                                                                                        \
+    static int pick_##SIZE##_by_int32(npy_intp n, const char *index, npy_int64 size, char *dst, const char *src, \
+                                      npy_intp stride)                                                           \
+    {                                                                                                            \
+        if (stride == SIZE)                                                                                      \
+            PICK_LOOP(npy_int32, memcpy(dst + b * SIZE, src + j * SIZE, SIZE));                                  \
+        PICK_LOOP(npy_int32, memcpy(dst + b * SIZE, src + j * stride, SIZE));                                    \
+    }                                                                                                            \
+    static int pick_##SIZE##_by_int64(npy_intp n, const char *index, npy_int64 size, char *dst, const char *src, \
+                                      npy_intp stride)                                                           \
+    {                                                                                                            \
+        if (stride == SIZE)                                                                                      \
+            PICK_LOOP(npy_int64, memcpy(dst + b * SIZE, src + j * SIZE, SIZE));                                  \
+        PICK_LOOP(npy_int64, memcpy(dst + b * SIZE, src + j * stride, SIZE));                                    \
     }
 DEFINE_PICK(4)
 DEFINE_PICK(8)
@@ -310,27 +313,28 @@ static pick_fn pick_of(const Gather *g, const Mover *m, int *which)
 }
 
 /* dst[index[b]] += src[b] for items of real dtypes. Stop and return 1 at an index that is out of bounds. */
-#define DEFINE_PICK_SUM(NAME, T)                                                                                  \
-    static int NAME##_by_int32(npy_intp n, const char *index, npy_int64 size, char *dst, npy_intp stride, const char *src, \
-                               npy_intp src_step)                                                                 \
-    {                                                                                                             \
-        typedef T __attribute__((aligned(1), may_alias)) item;                                                    \
-        if (stride == (npy_intp)sizeof(T) && src_step == (npy_intp)sizeof(T))                                     \
-            PICK_LOOP(npy_int32, ((item *)dst)[j] += ((const item *)src)[b]);                                     \
-        PICK_LOOP(npy_int32, *(item *)(dst + j * stride) += *(const item *)(src + b * src_step));                 \
-    }                                                                                                             \
-    static int NAME##_by_int64(npy_intp n, const char *index, npy_int64 size, char *dst, npy_intp stride, const char *src, \
-                               npy_intp src_step)                                                                 \
-    {                                                                                                             \
-        typedef T __attribute__((aligned(1), may_alias)) item;                                                    \
-        if (stride == (npy_intp)sizeof(T) && src_step == (npy_intp)sizeof(T))                                     \
-            PICK_LOOP(npy_int64, ((item *)dst)[j] += ((const item *)src)[b]);                                     \
-        PICK_LOOP(npy_int64, *(item *)(dst + j * stride) += *(const item *)(src + b * src_step));                 \
+#define DEFINE_PICK_SUM(NAME, T)                                                                          \
+    static int NAME##_by_int32(npy_intp n, const char *index, npy_int64 size, char *dst, npy_intp stride, \
+                               const char *src, npy_intp src_step)                                        \
+    {                                                                                                     \
+        typedef T __attribute__((aligned(1), may_alias)) item;                                            \
+        if (stride == (npy_intp)sizeof(T) && src_step == (npy_intp)sizeof(T))                             \
+            PICK_LOOP(npy_int32, ((item *)dst)[j] += ((const item *)src)[b]);                             \
+        PICK_LOOP(npy_int32, *(item *)(dst + j * stride) += *(const item *)(src + b * src_step));         \
+    }                                                                                                     \
+    static int NAME##_by_int64(npy_intp n, const char *index, npy_int64 size, char *dst, npy_intp stride, \
+                               const char *src, npy_intp src_step)                                        \
+    {                                                                                                     \
+        typedef T __attribute__((aligned(1), may_alias)) item;                                            \
+        if (stride == (npy_intp)sizeof(T) && src_step == (npy_intp)sizeof(T))                             \
+            PICK_LOOP(npy_int64, ((item *)dst)[j] += ((const item *)src)[b]);                             \
+        PICK_LOOP(npy_int64, *(item *)(dst + j * stride) += *(const item *)(src + b * src_step));         \
     }
 DEFINE_PICK_SUM(pick_sum_f4, float)
 DEFINE_PICK_SUM(pick_sum_f8, double)
 
-typedef int (*pick_sum_fn)(npy_intp n, const char *index, npy_int64 size, char *dst, npy_intp stride, const char *src, npy_intp src_step);
+typedef int (*pick_sum_fn)(npy_intp n, const char *index, npy_int64 size, char *dst, npy_intp stride, const char *src,
+                           npy_intp src_step);
 
 static pick_sum_fn pick_sum_of(const Gather *g, const Mover *m)
 {
@@ -358,7 +362,8 @@ static int pick_all(Gather *g, pick_fn pick, int which, npy_intp bytes, char *ds
                 still += own;
             }
         /* If an index is out of bounds, `add` sets the exception. */
-        if (pick(n, a->here, a->size, dst, g->rest.data + still, a->stride) && a->add(a, a->here, a->step[last], n, NULL, 1) < 0)
+        if (pick(n, a->here, a->size, dst, g->rest.data + still, a->stride)
+            && a->add(a, a->here, a->step[last], n, NULL, 1) < 0)
             return -1;
         for (int k = last - 1; k >= 0; --k) {
             int on = ++g->at[k] < g->dim[k];
@@ -386,76 +391,76 @@ static inline npy_intp next_true(const char *mask, npy_intp i, npy_intp n)
  * where the mask is true (expand). The mask has n elements, of which `count` are true. */
 typedef void (*mask_fn)(npy_intp n, npy_intp count, const char *mask, char *all, char *chosen, npy_intp chosen_step);
 
-#define DEFINE_MASKED(COMPRESS, EXPAND, FILL, ITEM)                                                               \
+#define DEFINE_MASKED(COMPRESS, EXPAND, FILL, ITEM)                                                                   \
     static void COMPRESS(npy_intp n, npy_intp count, const char *mask, char *all, char *chosen, npy_intp chosen_step) \
-    {                                                                                                             \
-        const npy_intp size = (npy_intp)sizeof(ITEM);                                                             \
-        npy_intp i = 0, k = 0;                                                                                    \
-        (void)chosen_step;                                                                                        \
-        /* While there is room for 8 items, unselected items are also written; later items overwrite them. */     \
-        for (; i + 8 <= n && k + 8 <= count; i += 8) {                                                            \
-            npy_uint64 word;                                                                                      \
-            memcpy(&word, mask + i, 8);                                                                           \
-            if (word == 0)                                                                                        \
-                continue;                                                                                         \
-            if (word == 0x0101010101010101u) {                                                                    \
-                memcpy(chosen + k * size, all + i * size, 8 * sizeof(ITEM));                                      \
-                k += 8;                                                                                           \
-                continue;                                                                                         \
-            }                                                                                                     \
-            for (int e = 0; e < 8; ++e) {                                                                         \
-                memcpy(chosen + k * size, all + (i + e) * size, sizeof(ITEM));                                    \
-                k += mask[i + e] != 0;                                                                            \
-            }                                                                                                     \
-        }                                                                                                         \
-        for (; k < count; ++i) {                                                                                  \
-            i = next_true(mask, i, n);                                                                            \
-            memcpy(chosen + k * size, all + i * size, sizeof(ITEM));                                              \
-            ++k;                                                                                                  \
-        }                                                                                                         \
-    }                                                                                                             \
-    STRIDED_CLONES static void FILL(npy_intp n, const char *mask, char *all, ITEM value)                          \
-    {                                                                                                             \
-        typedef ITEM __attribute__((aligned(1), may_alias)) item;                                                 \
-        item *restrict x = (item *)all;                                                                           \
-        for (npy_intp i = 0; i < n; ++i)                                                                          \
-            x[i] = mask[i] ? value : x[i];                                                                        \
-    }                                                                                                             \
-    static void EXPAND(npy_intp n, npy_intp count, const char *mask, char *all, char *chosen, npy_intp chosen_step) \
-    {                                                                                                             \
-        const npy_intp size = (npy_intp)sizeof(ITEM);                                                             \
-        npy_intp i = 0, k = 0;                                                                                    \
-        if (chosen_step == 0 && count > n / 32) {                                                                 \
-            ITEM value;                                                                                           \
-            memcpy(&value, chosen, sizeof(ITEM));                                                                 \
-            FILL(n, mask, all, value);                                                                            \
-            return;                                                                                               \
-        }                                                                                                         \
-        for (; i + 8 <= n && k + 8 <= count; i += 8) {                                                            \
-            npy_uint64 word;                                                                                      \
-            memcpy(&word, mask + i, 8);                                                                           \
-            if (word == 0)                                                                                        \
-                continue;                                                                                         \
-            if (word == 0x0101010101010101u) {                                                                    \
-                for (int e = 0; e < 8; ++e)                                                                       \
-                    memcpy(all + (i + e) * size, chosen + (k + e) * chosen_step, sizeof(ITEM));                   \
-                k += 8;                                                                                           \
-                continue;                                                                                         \
-            }                                                                                                     \
-            for (int e = 0; e < 8; ++e) {                                                                         \
-                ITEM old, new;                                                                                    \
-                memcpy(&old, all + (i + e) * size, sizeof(ITEM));                                                 \
-                memcpy(&new, chosen + k * chosen_step, sizeof(ITEM));                                             \
-                new = mask[i + e] ? new : old;                                                                    \
-                memcpy(all + (i + e) * size, &new, sizeof(ITEM));                                                 \
-                k += mask[i + e] != 0;                                                                            \
-            }                                                                                                     \
-        }                                                                                                         \
-        for (; k < count; ++i) {                                                                                  \
-            i = next_true(mask, i, n);                                                                            \
-            memcpy(all + i * size, chosen + k * chosen_step, sizeof(ITEM));                                       \
-            ++k;                                                                                                  \
-        }                                                                                                         \
+    {                                                                                                                 \
+        const npy_intp size = (npy_intp)sizeof(ITEM);                                                                 \
+        npy_intp i = 0, k = 0;                                                                                        \
+        (void)chosen_step;                                                                                            \
+        /* While there is room for 8 items, unselected items are also written; later items overwrite them. */         \
+        for (; i + 8 <= n && k + 8 <= count; i += 8) {                                                                \
+            npy_uint64 word;                                                                                          \
+            memcpy(&word, mask + i, 8);                                                                               \
+            if (word == 0)                                                                                            \
+                continue;                                                                                             \
+            if (word == 0x0101010101010101u) {                                                                        \
+                memcpy(chosen + k * size, all + i * size, 8 * sizeof(ITEM));                                          \
+                k += 8;                                                                                               \
+                continue;                                                                                             \
+            }                                                                                                         \
+            for (int e = 0; e < 8; ++e) {                                                                             \
+                memcpy(chosen + k * size, all + (i + e) * size, sizeof(ITEM));                                        \
+                k += mask[i + e] != 0;                                                                                \
+            }                                                                                                         \
+        }                                                                                                             \
+        for (; k < count; ++i) {                                                                                      \
+            i = next_true(mask, i, n);                                                                                \
+            memcpy(chosen + k * size, all + i * size, sizeof(ITEM));                                                  \
+            ++k;                                                                                                      \
+        }                                                                                                             \
+    }                                                                                                                 \
+    STRIDED_CLONES static void FILL(npy_intp n, const char *mask, char *all, ITEM value)                              \
+    {                                                                                                                 \
+        typedef ITEM __attribute__((aligned(1), may_alias)) item;                                                     \
+        item *restrict x = (item *)all;                                                                               \
+        for (npy_intp i = 0; i < n; ++i)                                                                              \
+            x[i] = mask[i] ? value : x[i];                                                                            \
+    }                                                                                                                 \
+    static void EXPAND(npy_intp n, npy_intp count, const char *mask, char *all, char *chosen, npy_intp chosen_step)   \
+    {                                                                                                                 \
+        const npy_intp size = (npy_intp)sizeof(ITEM);                                                                 \
+        npy_intp i = 0, k = 0;                                                                                        \
+        if (chosen_step == 0 && count > n / 32) {                                                                     \
+            ITEM value;                                                                                               \
+            memcpy(&value, chosen, sizeof(ITEM));                                                                     \
+            FILL(n, mask, all, value);                                                                                \
+            return;                                                                                                   \
+        }                                                                                                             \
+        for (; i + 8 <= n && k + 8 <= count; i += 8) {                                                                \
+            npy_uint64 word;                                                                                          \
+            memcpy(&word, mask + i, 8);                                                                               \
+            if (word == 0)                                                                                            \
+                continue;                                                                                             \
+            if (word == 0x0101010101010101u) {                                                                        \
+                for (int e = 0; e < 8; ++e)                                                                           \
+                    memcpy(all + (i + e) * size, chosen + (k + e) * chosen_step, sizeof(ITEM));                       \
+                k += 8;                                                                                               \
+                continue;                                                                                             \
+            }                                                                                                         \
+            for (int e = 0; e < 8; ++e) {                                                                             \
+                ITEM old, new;                                                                                        \
+                memcpy(&old, all + (i + e) * size, sizeof(ITEM));                                                     \
+                memcpy(&new, chosen + k * chosen_step, sizeof(ITEM));                                                 \
+                new = mask[i + e] ? new : old;                                                                        \
+                memcpy(all + (i + e) * size, &new, sizeof(ITEM));                                                     \
+                k += mask[i + e] != 0;                                                                                \
+            }                                                                                                         \
+        }                                                                                                             \
+        for (; k < count; ++i) {                                                                                      \
+            i = next_true(mask, i, n);                                                                                \
+            memcpy(all + i * size, chosen + k * chosen_step, sizeof(ITEM));                                           \
+            ++k;                                                                                                      \
+        }                                                                                                             \
     }
 DEFINE_MASKED(compress_1, expand_1, fill_1, npy_uint8)
 DEFINE_MASKED(compress_2, expand_2, fill_2, npy_uint16)

@@ -11,17 +11,17 @@
  * be written. Return the number of nonzero elements. */
 typedef npy_intp (*places_fn)(const char *data, npy_intp step, npy_intp n, npy_int64 first, npy_int64 *place);
 
-#define DEFINE_PLACES(NAME, T, IS_NONZERO)                                                                        \
-    static npy_intp NAME(const char *data, npy_intp step, npy_intp n, npy_int64 first, npy_int64 *place)          \
-    {                                                                                                             \
-        typedef T __attribute__((aligned(1), may_alias)) item;                                                    \
-        npy_intp count = 0;                                                                                       \
-        for (npy_intp i = 0; i < n; ++i) {                                                                        \
-            const item *x = (const item *)(data + i * step);                                                      \
-            place[count] = first + i;                                                                             \
-            count += IS_NONZERO;                                                                                  \
-        }                                                                                                         \
-        return count;                                                                                             \
+#define DEFINE_PLACES(NAME, T, IS_NONZERO)                                                               \
+    static npy_intp NAME(const char *data, npy_intp step, npy_intp n, npy_int64 first, npy_int64 *place) \
+    {                                                                                                    \
+        typedef T __attribute__((aligned(1), may_alias)) item;                                           \
+        npy_intp count = 0;                                                                              \
+        for (npy_intp i = 0; i < n; ++i) {                                                               \
+            const item *x = (const item *)(data + i * step);                                             \
+            place[count] = first + i;                                                                    \
+            count += IS_NONZERO;                                                                         \
+        }                                                                                                \
+        return count;                                                                                    \
     }
 DEFINE_PLACES(places_1, npy_uint8, x[0] != 0)
 DEFINE_PLACES(places_2, npy_uint16, x[0] != 0)
@@ -76,7 +76,8 @@ static int tng_nonzero(int nin, int nout, PyObject **in, PyObject **out, const i
     if (count < 0)
         goto done;
     if (nd != nout || nd == 0 || places == NULL) {
-        PyErr_Format(PyExc_ValueError, "nonzero: expected an array of %d dimensions (1 or more) of numbers, not one of %d of dtype %R",
+        PyErr_Format(PyExc_ValueError,
+                     "nonzero: expected an array of %d dimensions (1 or more) of numbers, not one of %d of dtype %R",
                      nout, nd, PyArray_DESCR(x));
         goto done;
     }
@@ -132,7 +133,7 @@ typedef npy_intp (*numbers_fn)(const char *data, npy_intp step, npy_intp n, npy_
     {                                                                                                             \
         npy_uint64 bad = 0;                                                                                       \
         for (npy_intp i = 0; i < n; ++i) {                                                                        \
-            number[i] = (npy_intp)*(const T *)(data + i * step);                                                  \
+            number[i] = (npy_intp) * (const T *)(data + i * step);                                                \
             bad |= (npy_uint64)number[i] >= (npy_uint64)many;                                                     \
         }                                                                                                         \
         for (npy_intp i = 0; bad && i < n; ++i) {                                                                 \
@@ -169,16 +170,18 @@ static numbers_fn numbers_of(PyArrayObject *a)
 }
 
 /* Copy n elements; element i comes from the choice with number number[i], at at[number] + i * step[number]. */
-#define DEFINE_CHOOSE(NAME, SIZE)                                                                                 \
-    static void NAME(npy_intp n, const npy_intp *number, char *const *at, const npy_intp *step, npy_intp skipped, char *z) \
-    {                                                                                                             \
-        for (npy_intp i = 0; i < n; ++i)                                                                          \
-            memcpy(z + i * SIZE, at[number[i]] + (skipped + i) * step[number[i]], SIZE);                          \
-    }                                                                                                             \
-    static void NAME##_of_list(npy_intp n, const npy_intp *number, const char *list, npy_intp apart, npy_intp step, char *z) \
-    {                                                                                                             \
-        for (npy_intp i = 0; i < n; ++i)                                                                          \
-            memcpy(z + i * SIZE, list + number[i] * apart + i * step, SIZE);                                      \
+#define DEFINE_CHOOSE(NAME, SIZE)                                                                                   \
+    static void NAME(npy_intp n, const npy_intp *number, char *const *at, const npy_intp *step, npy_intp skipped,   \
+                     char *z)                                                                                       \
+    {                                                                                                               \
+        for (npy_intp i = 0; i < n; ++i)                                                                            \
+            memcpy(z + i * SIZE, at[number[i]] + (skipped + i) * step[number[i]], SIZE);                            \
+    }                                                                                                               \
+    static void NAME##_of_list(npy_intp n, const npy_intp *number, const char *list, npy_intp apart, npy_intp step, \
+                               char *z)                                                                             \
+    {                                                                                                               \
+        for (npy_intp i = 0; i < n; ++i)                                                                            \
+            memcpy(z + i * SIZE, list + number[i] * apart + i * step, SIZE);                                        \
     }
 DEFINE_CHOOSE(choose_1, 1)
 DEFINE_CHOOSE(choose_2, 2)
@@ -200,8 +203,10 @@ static int broadcast_into(int *nd, npy_intp *dim, PyArrayObject *x, int skip)
         npy_intp length = PyArray_DIM(x, k + skip), *joint = &dim[*nd - own + k];
         if (length != 1 && *joint != 1 && length != *joint) {
             PyErr_Format(PyExc_ValueError,
-                         "choose: the shapes of the indices and the choices do not broadcast together (lengths %zd and %zd in dimension "
-                         "%d)", (Py_ssize_t)*joint, (Py_ssize_t)length, *nd - own + k);
+                         "choose: the shapes of the indices and the choices do not broadcast together (lengths %zd and "
+                         "%zd in dimension "
+                         "%d)",
+                         (Py_ssize_t)*joint, (Py_ssize_t)length, *nd - own + k);
             return -1;
         }
         if (length != 1)
@@ -224,8 +229,8 @@ typedef struct {
     /* listed: there is a single array of choices; its first dimension is not part of the shapes below */
     int count, listed, nd;
     PyArrayObject **array;
-    char **at;                      /* current address in each operand */
-    npy_intp *stride, *step;  /* stride: [count][DIMS], for the dimensions of the result; step: of the last dimension */
+    char **at;               /* current address in each operand */
+    npy_intp *stride, *step; /* stride: [count][DIMS], for the dimensions of the result; step: of the last dimension */
     npy_intp dim[DIMS];
 } Operands;
 
@@ -260,8 +265,9 @@ static int open_operands(Operands *o, int nin, PyObject **in, int type)
         if (given == NULL)
             return -1;
         PyArray_Descr *descr = PyArray_DescrFromType(i == 0 ? PyArray_TYPE(given) : type);
-        o->array[i] = descr == NULL ? NULL : (PyArrayObject *)PyArray_FromArray(
-            given, descr, NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_FORCECAST);
+        o->array[i] = descr == NULL ? NULL
+                                    : (PyArrayObject *)PyArray_FromArray(
+                                          given, descr, NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_FORCECAST);
         Py_DECREF(given);
         if (o->array[i] == NULL || broadcast_into(&o->nd, o->dim, o->array[i], o->listed && i == 1) < 0)
             return -1;
@@ -316,11 +322,11 @@ static int next_line(Operands *o, npy_intp *place)
 /* Copy the elements i .. i + n - 1 of a line, each from the choice with its number. */
 static void choose_items(const Operands *o, npy_intp i, npy_intp n, const npy_intp *number, npy_intp size, char *to)
 {
-#define CHOOSE(NAME)                                                                                              \
-    if (o->listed)                                                                                                \
-        NAME##_of_list(n, number, o->at[1] + i * o->step[1], PyArray_STRIDE(o->array[1], 0), o->step[1], to);     \
-    else                                                                                                          \
-        NAME(n, number, o->at + 1, o->step + 1, i, to);                                                           \
+#define CHOOSE(NAME)                                                                                          \
+    if (o->listed)                                                                                            \
+        NAME##_of_list(n, number, o->at[1] + i * o->step[1], PyArray_STRIDE(o->array[1], 0), o->step[1], to); \
+    else                                                                                                      \
+        NAME(n, number, o->at + 1, o->step + 1, i, to);                                                       \
     break
     switch (size) {
     case 1: CHOOSE(choose_1);
@@ -350,8 +356,10 @@ static int choose_all(Operands *o, int mode, PyArrayObject *z)
             npy_intp n = length - i < CHUNK ? length - i : CHUNK;
             npy_intp wrong = read(o->at[0] + i * o->step[0], o->step[0], n, many, mode, number);
             if (wrong >= 0) {
-                PyErr_Format(PyExc_ValueError, "choose: index %zd is outside of [0, %zd]; mode='wrap' and mode='clip' accept such an index",
-                             (Py_ssize_t)number[wrong], (Py_ssize_t)(many - 1));
+                PyErr_Format(
+                    PyExc_ValueError,
+                    "choose: index %zd is outside of [0, %zd]; mode='wrap' and mode='clip' accept such an index",
+                    (Py_ssize_t)number[wrong], (Py_ssize_t)(many - 1));
                 return -1;
             }
             choose_items(o, i, n, number, size, to);

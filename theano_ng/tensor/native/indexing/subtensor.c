@@ -10,7 +10,8 @@ static int index_basic(int n, const struct entry_params *entry, PyObject **in, P
     view->nd = 0;
     view->data = PyArray_BYTES(x);
     if (n > nd) {
-        PyErr_Format(PyExc_IndexError, "too many indices for array: array is %d-dimensional, but %d were indexed", nd, n);
+        PyErr_Format(PyExc_IndexError, "too many indices for array: array is %d-dimensional, but %d were indexed", nd,
+                     n);
         return -1;
     }
     for (; axis < n; ++axis, ++entry) {
@@ -67,8 +68,8 @@ static PyArrayObject *target_of(PyObject *value, PyObject **out, int inplace)
     if (PyArray_IS_C_CONTIGUOUS(x))
         memcpy(PyArray_DATA(z), PyArray_DATA(x), (size_t)PyArray_NBYTES(x));
     else
-        strided_copy(PyArray_ITEMSIZE(x), PyArray_NDIM(x), PyArray_DIMS(x), PyArray_BYTES(z), PyArray_STRIDES(z), PyArray_BYTES(x),
-                     PyArray_STRIDES(x));
+        strided_copy(PyArray_ITEMSIZE(x), PyArray_NDIM(x), PyArray_DIMS(x), PyArray_BYTES(z), PyArray_STRIDES(z),
+                     PyArray_BYTES(x), PyArray_STRIDES(x));
     return z;
 }
 
@@ -79,7 +80,8 @@ static PyArrayObject *source_for(PyObject *value, PyArrayObject *z)
     PyArrayObject *y = (PyArrayObject *)value;
     if (PyArray_TYPE(y) != PyArray_TYPE(z) || !PyArray_ISNOTSWAPPED(y)) {
         PyArray_Descr *descr = PyArray_DescrFromType(PyArray_TYPE(z));
-        return descr == NULL ? NULL : (PyArrayObject *)PyArray_FromArray(y, descr, NPY_ARRAY_ALIGNED | NPY_ARRAY_FORCECAST);
+        return descr == NULL ? NULL
+                             : (PyArrayObject *)PyArray_FromArray(y, descr, NPY_ARRAY_ALIGNED | NPY_ARRAY_FORCECAST);
     }
     if (strided_ranges_meet(y, z))
         return (PyArrayObject *)PyArray_NewCopy(y, NPY_ANYORDER);
@@ -125,7 +127,8 @@ static inc_row_fn adder_for(PyArrayObject *z)
 /* Inputs: x, y, indices. */
 NATIVE_TABLE(inc_subtensor, entry, index, in_place, set_instead_of_inc);
 NATIVE_READER(inc_subtensor)
-static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct inc_subtensor_params *params)
+static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out,
+                             const struct inc_subtensor_params *params)
 {
     BasicView view;
     npy_intp sy[NPY_MAXDIMS];
@@ -194,7 +197,8 @@ static int gather(Gather *g, PyArrayObject *x, PyObject **out)
  * error. */
 static int scatter(Gather *g, PyArrayObject *z, PyObject *value, int inplace, int set)
 {
-    npy_intp dim[NPY_MAXDIMS], stride[NPY_MAXDIMS], rest[NPY_MAXDIMS], index[NPY_MAXDIMS], to[GATHER_CHUNK], from[GATHER_CHUNK];
+    npy_intp dim[NPY_MAXDIMS], stride[NPY_MAXDIMS], rest[NPY_MAXDIMS], index[NPY_MAXDIMS], to[GATHER_CHUNK],
+        from[GATHER_CHUNK];
     int nd = gather_shape(g, dim), status = -1;
     inc_row_fn add = set ? NULL : adder_for(z);
     if ((inplace && gather_check(g) < 0) || (!set && add == NULL))

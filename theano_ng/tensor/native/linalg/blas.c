@@ -6,18 +6,19 @@
 
 enum { FN_GEMM, FN_GEMV, FN_GER, N_FUNCTIONS };
 
-typedef void (*gemm_fn)(char *, char *, int *, int *, int *, void *, void *, int *, void *, int *, void *, void *, int *);
+typedef void (*gemm_fn)(char *, char *, int *, int *, int *, void *, void *, int *, void *, int *, void *, void *,
+                        int *);
 typedef void (*gemv_fn)(char *, int *, int *, void *, void *, int *, void *, int *, void *, void *, int *);
 typedef void (*ger_fn)(int *, int *, void *, void *, int *, void *, int *, void *, int *);
 
 static void *table[N_FUNCTIONS][N_TYPES];
 static int table_is_filled = 0;
-static long blas_threads = 1;   /* number of threads that the library may use */
+static long blas_threads = 1; /* number of threads that the library may use */
 
 static int fill(void)
 {
-    static const char *const names[N_FUNCTIONS * N_TYPES] = {
-        "sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "cgemv", "zgemv", "sger", "dger", "cgeru", "zgeru"};
+    static const char *const names[N_FUNCTIONS * N_TYPES] = {"sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv",
+                                                             "cgemv", "zgemv", "sger",  "dger",  "cgeru", "zgeru"};
     if (fill_table("theano_ng.tensor.blas.table", N_FUNCTIONS * N_TYPES, names, &table[0][0]) < 0)
         return -1;
     PyObject *module = PyImport_ImportModule("theano_ng.tensor.blas.table");
@@ -120,18 +121,19 @@ static void blas_gemm(int type, void *alpha, const BlasMatrix *x, const BlasMatr
     int m = (int)rows, k = (int)inner, n = (int)cols;
     int ld_x = x->ld, ld_y = y->ld, ld_z = z->ld;
     char no = 'N', yes = 'T';
-    if (!z->transposed)     /* compute the transposes: z' = y' x' */
-        gemm(y->transposed ? &yes : &no, x->transposed ? &yes : &no, &n, &m, &k, alpha, y->data, &ld_y, x->data, &ld_x, beta,
-             z->data, &ld_z);
+    if (!z->transposed) /* compute the transposes: z' = y' x' */
+        gemm(y->transposed ? &yes : &no, x->transposed ? &yes : &no, &n, &m, &k, alpha, y->data, &ld_y, x->data, &ld_x,
+             beta, z->data, &ld_z);
     else
-        gemm(x->transposed ? &no : &yes, y->transposed ? &no : &yes, &m, &n, &k, alpha, x->data, &ld_x, y->data, &ld_y, beta,
-             z->data, &ld_z);
+        gemm(x->transposed ? &no : &yes, y->transposed ? &no : &yes, &m, &n, &k, alpha, x->data, &ld_x, y->data, &ld_y,
+             beta, z->data, &ld_z);
 }
 
 static int check_product(PyArrayObject *x, PyArrayObject *y)
 {
     if (PyArray_DIM(x, 1) != PyArray_DIM(y, 0)) {
-        PyErr_Format(PyExc_ValueError, "Shape mismatch: x has %zd cols (and %zd rows) but y has %zd rows (and %zd cols)",
+        PyErr_Format(PyExc_ValueError,
+                     "Shape mismatch: x has %zd cols (and %zd rows) but y has %zd rows (and %zd cols)",
                      (Py_ssize_t)PyArray_DIM(x, 1), (Py_ssize_t)PyArray_DIM(x, 0), (Py_ssize_t)PyArray_DIM(y, 0),
                      (Py_ssize_t)PyArray_DIM(y, 1));
         return -1;
@@ -167,7 +169,8 @@ static int is_zero_factor(int type, const void *factor)
 
 /* Multiply with the loops of skinny.h and return 1 if they suit the product. Return 0 if BLAS must multiply, or -1 with
  * an exception set. */
-static int multiply_skinny(int type, const void *alpha, PyArrayObject *x, PyArrayObject *y, const void *beta, PyArrayObject *z)
+static int multiply_skinny(int type, const void *alpha, PyArrayObject *x, PyArrayObject *y, const void *beta,
+                           PyArrayObject *z)
 {
     if (type > TYPE_D || !HAS_SKINNY || !PyArray_ISBEHAVED_RO(x) || !PyArray_ISBEHAVED_RO(y) || !PyArray_ISBEHAVED(z))
         return 0;
@@ -177,8 +180,8 @@ static int multiply_skinny(int type, const void *alpha, PyArrayObject *x, PyArra
 /* Compute y <- beta y + alpha A x with the loops of gemv.h, and return 1. Return 0 if BLAS must compute the product: if
  * the loops do not support the type or the layout, if the matrix is large and BLAS has several threads, or if alpha =
  * 0, because A and x must not be read then. */
-static int multiply_vector(int type, npy_intp m, npy_intp n, const void *alpha, const BlasMatrix *a, const BlasVector *x, const void *beta,
-                           const BlasVector *y)
+static int multiply_vector(int type, npy_intp m, npy_intp n, const void *alpha, const BlasMatrix *a,
+                           const BlasVector *x, const void *beta, const BlasVector *y)
 {
     if (type > TYPE_D || !HAS_SKINNY || (blas_threads > 1 && m * n > 131072) || is_zero_factor(type, alpha))
         return 0;
@@ -278,7 +281,8 @@ static int tng_gemm(int nin, int nout, PyObject **in, PyObject **out, const stru
         || check_rank(in[4], 0, "b") < 0 || check_product(x, y) < 0)
         return -1;
     if (PyArray_DIM(z, 0) != PyArray_DIM(x, 0) || PyArray_DIM(z, 1) != PyArray_DIM(y, 1)) {
-        PyErr_Format(PyExc_ValueError, "Shape mismatch: z has shape (%zd, %zd) but the product of x and y has shape (%zd, %zd)",
+        PyErr_Format(PyExc_ValueError,
+                     "Shape mismatch: z has shape (%zd, %zd) but the product of x and y has shape (%zd, %zd)",
                      (Py_ssize_t)PyArray_DIM(z, 0), (Py_ssize_t)PyArray_DIM(z, 1), (Py_ssize_t)PyArray_DIM(x, 0),
                      (Py_ssize_t)PyArray_DIM(y, 1));
         return -1;
@@ -306,18 +310,21 @@ static int gemv_into(int type, void *alpha, PyArrayObject *a, PyArrayObject *x, 
     int m = (int)PyArray_DIM(a, 0), n = (int)PyArray_DIM(a, 1), status = 0;
     char no = 'N', yes = 'T';
     if (m > 0) {
-        if (n == 0) {       /* BLAS would not change y, but an empty product is zero */
+        if (n == 0) { /* BLAS would not change y, but an empty product is zero */
             /* scale y by beta: gemm reads y as a matrix with one row, and adds an empty product */
             int none = 0, unit = 1, ld = vy.inc > 0 ? vy.inc : -vy.inc;
             char *start = (char *)vy.data;
-            ((gemm_fn)table[FN_GEMM][type])(&no, &no, &unit, &m, &none, alpha, start, &unit, start, &unit, beta, start, &ld);
+            ((gemm_fn)table[FN_GEMM][type])(&no, &no, &unit, &m, &none, alpha, start, &unit, start, &unit, beta, start,
+                                            &ld);
         }
         else if (multiply_vector(type, m, n, alpha, &ma, &vx, beta, &vy))
             ;
         else if (!ma.transposed)
-            ((gemv_fn)table[FN_GEMV][type])(&yes, &n, &m, alpha, ma.data, &ma.ld, vx.data, &vx.inc, beta, vy.data, &vy.inc);
+            ((gemv_fn)table[FN_GEMV][type])(&yes, &n, &m, alpha, ma.data, &ma.ld, vx.data, &vx.inc, beta, vy.data,
+                                            &vy.inc);
         else
-            ((gemv_fn)table[FN_GEMV][type])(&no, &m, &n, alpha, ma.data, &ma.ld, vx.data, &vx.inc, beta, vy.data, &vy.inc);
+            ((gemv_fn)table[FN_GEMV][type])(&no, &m, &n, alpha, ma.data, &ma.ld, vx.data, &vx.inc, beta, vy.data,
+                                            &vy.inc);
     }
     if (vy.owned != NULL)
         status = PyArray_CopyInto(y, vy.owned);
@@ -338,13 +345,13 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const stru
         || check_rank(in[4], 0, "beta") < 0)
         return -1;
     if (PyArray_DIM(a, 0) != PyArray_DIM(y, 0)) {
-        PyErr_Format(PyExc_ValueError, "Shape mismatch: A.shape[0] != y.shape[0] (%zd, %zd)", (Py_ssize_t)PyArray_DIM(a, 0),
-                     (Py_ssize_t)PyArray_DIM(y, 0));
+        PyErr_Format(PyExc_ValueError, "Shape mismatch: A.shape[0] != y.shape[0] (%zd, %zd)",
+                     (Py_ssize_t)PyArray_DIM(a, 0), (Py_ssize_t)PyArray_DIM(y, 0));
         return -1;
     }
     if (PyArray_DIM(a, 1) != PyArray_DIM(x, 0)) {
-        PyErr_Format(PyExc_ValueError, "Shape mismatch: A.shape[1] != x.shape[0] (%zd, %zd)", (Py_ssize_t)PyArray_DIM(a, 1),
-                     (Py_ssize_t)PyArray_DIM(x, 0));
+        PyErr_Format(PyExc_ValueError, "Shape mismatch: A.shape[1] != x.shape[0] (%zd, %zd)",
+                     (Py_ssize_t)PyArray_DIM(a, 1), (Py_ssize_t)PyArray_DIM(x, 0));
         return -1;
     }
     PyArrayObject *b = (PyArrayObject *)in[4];
@@ -401,7 +408,8 @@ static PyArrayObject *as_row(PyArrayObject *v)
     npy_intp dims[2] = {1, PyArray_DIM(v, 0)}, strides[2] = {PyArray_ITEMSIZE(v), PyArray_STRIDE(v, 0)};
     Py_INCREF(PyArray_DESCR(v));
     return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(v), 2, dims, strides, PyArray_DATA(v),
-                                                 PyArray_FLAGS(v) & ~(NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS), NULL);
+                                                 PyArray_FLAGS(v) & ~(NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS),
+                                                 NULL);
 }
 
 static PyArrayObject *as_transposed(PyArrayObject *a)
@@ -441,7 +449,7 @@ static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const int64
         matrix = ny == 2 ? as_transposed(y) : as_row(y);
     if (matrix == NULL)
         return -1;
-    if (nx == 1 && ny == 1) {       /* gemv writes a vector: wrap the 0-d result as a vector */
+    if (nx == 1 && ny == 1) { /* gemv writes a vector: wrap the 0-d result as a vector */
         npy_intp length = 1;
         target = (PyArrayObject *)PyArray_SimpleNewFromData(1, &length, PyArray_TYPE(z), PyArray_DATA(z));
         if (target == NULL) {
@@ -460,8 +468,9 @@ static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const int64
 static PyArrayObject *first_matrix(PyArrayObject *stack)
 {
     Py_INCREF(PyArray_DESCR(stack));
-    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(stack), 2, PyArray_DIMS(stack) + 1, PyArray_STRIDES(stack) + 1,
-                                                 PyArray_DATA(stack), PyArray_FLAGS(stack) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE), NULL);
+    return (PyArrayObject *)PyArray_NewFromDescr(
+        &PyArray_Type, PyArray_DESCR(stack), 2, PyArray_DIMS(stack) + 1, PyArray_STRIDES(stack) + 1,
+        PyArray_DATA(stack), PyArray_FLAGS(stack) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE), NULL);
 }
 
 /* A stack of matrices in the form that BLAS reads: its first matrix, and the bytes from one matrix to the next. */
@@ -494,33 +503,33 @@ static int as_blas_stack(PyArrayObject *stack, BlasStack *s)
 
 /* Compute products of small matrices, for which a call of BLAS costs more than the product: z[b] = x[b] y[b]. z is
  * contiguous; the rows of y have unit stride. Strides are in elements. */
-#define SMALL_PRODUCTS(name, real)                                                                                                    \
-    static inline __attribute__((always_inline)) void name##_of(npy_intp batch, npy_intp m, npy_intp k, const npy_intp n, const real *x,   \
-                                                                npy_intp x_step, npy_intp x_row, npy_intp x_col, const real *y,           \
-                                                                npy_intp y_step, npy_intp y_row, real *z)                                 \
-    {                                                                                                                                 \
-        for (npy_intp b = 0; b < batch; ++b, x += x_step, y += y_step)                                                                \
-            for (npy_intp i = 0; i < m; ++i, z += n) {                                                                                \
-                real sums[SMALL] = {0};                                                                                               \
-                for (npy_intp p = 0; p < k; ++p) {                                                                                    \
-                    real factor = x[i * x_row + p * x_col];                                                                           \
-                    for (npy_intp j = 0; j < n; ++j)                                                                                  \
-                        sums[j] += factor * y[p * y_row + j];                                                                         \
-                }                                                                                                                     \
-                memcpy(z, sums, n * sizeof(real));                                                                                    \
-            }                                                                                                                         \
-    }                                                                                                                                 \
-    static void name(npy_intp batch, npy_intp m, npy_intp k, npy_intp n, const void *x, npy_intp x_step, npy_intp x_row, npy_intp x_col, \
-                     const void *y, npy_intp y_step, npy_intp y_row, void *z)                                                          \
-    {                                                                                                                                 \
-        switch (n) {                                                                                                                  \
-        case 1: name##_of(batch, m, k, 1, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                                       \
-        case 2: name##_of(batch, m, k, 2, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                                       \
-        case 3: name##_of(batch, m, k, 3, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                                       \
-        case 4: name##_of(batch, m, k, 4, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                                       \
-        case 8: name##_of(batch, m, k, 8, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                                       \
-        default: name##_of(batch, m, k, n, x, x_step, x_row, x_col, y, y_step, y_row, z);                                             \
-        }                                                                                                                             \
+#define SMALL_PRODUCTS(name, real)                                                                                \
+    static inline __attribute__((always_inline)) void name##_of(                                                  \
+        npy_intp batch, npy_intp m, npy_intp k, const npy_intp n, const real *x, npy_intp x_step, npy_intp x_row, \
+        npy_intp x_col, const real *y, npy_intp y_step, npy_intp y_row, real *z)                                  \
+    {                                                                                                             \
+        for (npy_intp b = 0; b < batch; ++b, x += x_step, y += y_step)                                            \
+            for (npy_intp i = 0; i < m; ++i, z += n) {                                                            \
+                real sums[SMALL] = {0};                                                                           \
+                for (npy_intp p = 0; p < k; ++p) {                                                                \
+                    real factor = x[i * x_row + p * x_col];                                                       \
+                    for (npy_intp j = 0; j < n; ++j)                                                              \
+                        sums[j] += factor * y[p * y_row + j];                                                     \
+                }                                                                                                 \
+                memcpy(z, sums, n * sizeof(real));                                                                \
+            }                                                                                                     \
+    }                                                                                                             \
+    static void name(npy_intp batch, npy_intp m, npy_intp k, npy_intp n, const void *x, npy_intp x_step,          \
+                     npy_intp x_row, npy_intp x_col, const void *y, npy_intp y_step, npy_intp y_row, void *z)     \
+    {                                                                                                             \
+        switch (n) {                                                                                              \
+        case 1: name##_of(batch, m, k, 1, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                   \
+        case 2: name##_of(batch, m, k, 2, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                   \
+        case 3: name##_of(batch, m, k, 3, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                   \
+        case 4: name##_of(batch, m, k, 4, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                   \
+        case 8: name##_of(batch, m, k, 8, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                   \
+        default: name##_of(batch, m, k, n, x, x_step, x_row, x_col, y, y_step, y_row, z);                         \
+        }                                                                                                         \
     }
 #define SMALL 8
 SMALL_PRODUCTS(small_products_f32, npy_float32)
@@ -540,8 +549,9 @@ static PyArrayObject *as_matrices(PyArrayObject *a, int rows)
     strides[along] = PyArray_STRIDE(a, 1);
     strides[3 - along] = PyArray_ITEMSIZE(a);
     Py_INCREF(PyArray_DESCR(a));
-    PyArrayObject *view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), 3, dims, strides, PyArray_DATA(a),
-                                                                PyArray_FLAGS(a) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE), NULL);
+    PyArrayObject *view =
+        (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), 3, dims, strides, PyArray_DATA(a),
+                                              PyArray_FLAGS(a) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE), NULL);
     if (view == NULL)
         return NULL;
     Py_INCREF(a);
@@ -570,8 +580,8 @@ static int multiply_stacks(int type, PyArrayObject *x, PyArrayObject *y, PyArray
     npy_intp inner = PyArray_DIM(x, 2), size = PyArray_ITEMSIZE(x);
     if (status < 0)
         ;
-    else if (type <= TYPE_D && !sy.first.transposed && dims[1] <= SMALL && dims[2] <= SMALL && inner <= SMALL && sx.step % size == 0
-             && sy.step % size == 0)
+    else if (type <= TYPE_D && !sy.first.transposed && dims[1] <= SMALL && dims[2] <= SMALL && inner <= SMALL
+             && sx.step % size == 0 && sy.step % size == 0)
         (type == TYPE_S ? small_products_f32 : small_products_f64)(
             dims[0], dims[1], inner, dims[2], sx.first.data, sx.step / size, sx.first.transposed ? 1 : sx.first.ld,
             sx.first.transposed ? sx.first.ld : 1, sy.first.data, sy.step / size, sy.first.ld, PyArray_DATA(z));
@@ -589,7 +599,8 @@ static int multiply_stacks(int type, PyArrayObject *x, PyArrayObject *y, PyArray
 
 static int mismatch(const char *what, PyArrayObject *x, PyArrayObject *y)
 {
-    PyObject *xs = PyArray_IntTupleFromIntp(PyArray_NDIM(x), PyArray_DIMS(x)), *ys = PyArray_IntTupleFromIntp(PyArray_NDIM(y), PyArray_DIMS(y));
+    PyObject *xs = PyArray_IntTupleFromIntp(PyArray_NDIM(x), PyArray_DIMS(x)),
+             *ys = PyArray_IntTupleFromIntp(PyArray_NDIM(y), PyArray_DIMS(y));
     if (xs != NULL && ys != NULL)
         PyErr_Format(PyExc_TypeError, "Shape mismatch: %s unequal. x.shape is %R, y.shape is %R.", what, xs, ys);
     Py_XDECREF(xs);
@@ -625,7 +636,8 @@ static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, con
         return -1;
     npy_intp stack[3] = {dims[0], x_nd == 3 ? dims[1] : 1, y_nd == 3 ? dims[nd - 1] : 1};
     PyArray_Dims shape = {stack, 3};
-    PyArrayObject *xs = as_matrices(x, 1), *ys = as_matrices(y, 0), *zs = (PyArrayObject *)PyArray_Newshape(z, &shape, NPY_CORDER);
+    PyArrayObject *xs = as_matrices(x, 1), *ys = as_matrices(y, 0),
+                  *zs = (PyArrayObject *)PyArray_Newshape(z, &shape, NPY_CORDER);
     int status = xs == NULL || ys == NULL || zs == NULL ? -1 : multiply_stacks(type, xs, ys, zs);
     Py_XDECREF(xs);
     Py_XDECREF(ys);
@@ -633,8 +645,13 @@ static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, con
     return status;
 }
 
-static const NativeEntry entries[] = {
-    {"dot22", tng_dot22}, {"dot22scalar", tng_dot22scalar}, NATIVE_ENTRY(gemm), NATIVE_ENTRY(gemv), NATIVE_ENTRY(ger),
-    {"dot", tng_dot},     {"batched_dot", tng_batched_dot}, {NULL}};
+static const NativeEntry entries[] = {{"dot22", tng_dot22},
+                                      {"dot22scalar", tng_dot22scalar},
+                                      NATIVE_ENTRY(gemm),
+                                      NATIVE_ENTRY(gemv),
+                                      NATIVE_ENTRY(ger),
+                                      {"dot", tng_dot},
+                                      {"batched_dot", tng_batched_dot},
+                                      {NULL}};
 
 NATIVE_MODULE(blas, entries)

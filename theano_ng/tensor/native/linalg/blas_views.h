@@ -44,18 +44,16 @@ static inline int blas_type(PyArrayObject *a)
     case NPY_DOUBLE: return TYPE_D;
     case NPY_CFLOAT: return TYPE_C;
     case NPY_CDOUBLE: return TYPE_Z;
-    default:
-        PyErr_Format(PyExc_TypeError, "BLAS and LAPACK do not support type number %d", PyArray_TYPE(a));
-        return -1;
+    default: PyErr_Format(PyExc_TypeError, "BLAS and LAPACK do not support type number %d", PyArray_TYPE(a)); return -1;
     }
 }
 
 /* A matrix in the form that BLAS reads. */
 typedef struct {
     void *data;
-    int ld;             /* leading dimension, in elements */
-    int transposed;     /* 0: column-major BLAS reads the transpose of the array; 1: it reads the array itself */
-    PyArrayObject *owned;   /* the copy of the array, if one was necessary, or NULL */
+    int ld;               /* leading dimension, in elements */
+    int transposed;       /* 0: column-major BLAS reads the transpose of the array; 1: it reads the array itself */
+    PyArrayObject *owned; /* the copy of the array, if one was necessary, or NULL */
 } BlasMatrix;
 
 /* Return 1 and fill *m if BLAS can read the array without a copy: unit stride along one axis, and along the other axis
@@ -67,7 +65,7 @@ static inline int fits_blas(PyArrayObject *a, BlasMatrix *m)
     npy_intp size = PyArray_ITEMSIZE(a), rows = PyArray_DIM(a, 0), cols = PyArray_DIM(a, 1);
     npy_intp s0 = PyArray_STRIDE(a, 0), s1 = PyArray_STRIDE(a, 1);
     m->data = PyArray_DATA(a);
-    if (rows == 0 || cols == 0) {   /* NumPy's strides mean nothing then, but BLAS still checks the leading dimension */
+    if (rows == 0 || cols == 0) { /* NumPy's strides mean nothing then, but BLAS still checks the leading dimension */
         m->ld = cols > 1 ? (int)cols : 1;
         m->transposed = 0;
         return 1;

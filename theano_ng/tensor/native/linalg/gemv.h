@@ -17,8 +17,8 @@ static inline __attribute__((always_inline)) REAL NAME(sum_wide)(VEC v)
 }
 
 /* sums[i] = the dot product of row i of `a` with x, for `count` rows. */
-static inline __attribute__((always_inline)) void NAME(dot_rows)(npy_intp n, const REAL *a, npy_intp row, const REAL *x, const int count,
-                                                                 REAL *sums)
+static inline __attribute__((always_inline)) void NAME(dot_rows)(npy_intp n, const REAL *a, npy_intp row, const REAL *x,
+                                                                 const int count, REAL *sums)
 {
     VEC even[4] = {{0}}, odd[4] = {{0}};
     npy_intp k = 0;
@@ -43,8 +43,9 @@ static inline __attribute__((always_inline)) void NAME(dot_rows)(npy_intp n, con
 }
 
 /* y <- beta y + alpha a x. The rows of a (m, n) and x have unit stride; y is not read if beta is 0. */
-static inline __attribute__((always_inline)) void NAME(rows_by_vector)(npy_intp m, npy_intp n, REAL alpha, const REAL *a, npy_intp row,
-                                                                      const REAL *x, REAL beta, REAL *y, npy_intp y_step)
+static inline __attribute__((always_inline)) void NAME(rows_by_vector)(npy_intp m, npy_intp n, REAL alpha,
+                                                                       const REAL *a, npy_intp row, const REAL *x,
+                                                                       REAL beta, REAL *y, npy_intp y_step)
 {
     REAL sums[4];
     for (npy_intp r = 0; r < m; r += 4) {
@@ -62,8 +63,8 @@ static inline __attribute__((always_inline)) void NAME(rows_by_vector)(npy_intp 
 }
 
 /* y <- y + x a for `count` rows of a. The rows of a and y have unit stride. */
-static inline __attribute__((always_inline)) void NAME(add_rows)(npy_intp n, const REAL *a, npy_intp row, const REAL *x, const int count,
-                                                                 REAL *y)
+static inline __attribute__((always_inline)) void NAME(add_rows)(npy_intp n, const REAL *a, npy_intp row, const REAL *x,
+                                                                 const int count, REAL *y)
 {
     npy_intp k = 0;
     for (; k + LANES <= n; k += LANES) {
@@ -78,10 +79,11 @@ static inline __attribute__((always_inline)) void NAME(add_rows)(npy_intp n, con
 }
 
 /* y <- beta y + alpha x a. The rows of a (m, n) and y have unit stride. */
-static inline __attribute__((always_inline)) void NAME(vector_by_rows)(npy_intp m, npy_intp n, REAL alpha, const REAL *a, npy_intp row,
-                                                                      const REAL *x, npy_intp x_step, REAL beta, REAL *y)
+static inline __attribute__((always_inline)) void NAME(vector_by_rows)(npy_intp m, npy_intp n, REAL alpha,
+                                                                       const REAL *a, npy_intp row, const REAL *x,
+                                                                       npy_intp x_step, REAL beta, REAL *y)
 {
-    const npy_intp block = 16384 / sizeof(REAL);    /* this part of y stays in the first-level cache */
+    const npy_intp block = 16384 / sizeof(REAL); /* this part of y stays in the first-level cache */
     for (npy_intp from = 0; from < n; from += block) {
         npy_intp width = n - from < block ? n - from : block;
         for (npy_intp k = from; k < from + width; ++k)
@@ -100,16 +102,18 @@ static inline __attribute__((always_inline)) void NAME(vector_by_rows)(npy_intp 
     }
 }
 
-#define FOR_MACHINE(suffix, isa)                                                                                                      \
-    __attribute__((target(isa))) static void NAME(rows_by_vector_##suffix)(npy_intp m, npy_intp n, REAL alpha, const REAL *a, npy_intp row, \
-                                                                          const REAL *x, REAL beta, REAL *y, npy_intp y_step)            \
-    {                                                                                                                                 \
-        NAME(rows_by_vector)(m, n, alpha, a, row, x, beta, y, y_step);                                                                \
-    }                                                                                                                                 \
-    __attribute__((target(isa))) static void NAME(vector_by_rows_##suffix)(npy_intp m, npy_intp n, REAL alpha, const REAL *a, npy_intp row, \
-                                                                          const REAL *x, npy_intp x_step, REAL beta, REAL *y)            \
-    {                                                                                                                                 \
-        NAME(vector_by_rows)(m, n, alpha, a, row, x, x_step, beta, y);                                                                \
+#define FOR_MACHINE(suffix, isa)                                                                                       \
+    __attribute__((target(isa))) static void NAME(rows_by_vector_##suffix)(npy_intp m, npy_intp n, REAL alpha,         \
+                                                                           const REAL *a, npy_intp row, const REAL *x, \
+                                                                           REAL beta, REAL *y, npy_intp y_step)        \
+    {                                                                                                                  \
+        NAME(rows_by_vector)(m, n, alpha, a, row, x, beta, y, y_step);                                                 \
+    }                                                                                                                  \
+    __attribute__((target(isa))) static void NAME(vector_by_rows_##suffix)(npy_intp m, npy_intp n, REAL alpha,         \
+                                                                           const REAL *a, npy_intp row, const REAL *x, \
+                                                                           npy_intp x_step, REAL beta, REAL *y)        \
+    {                                                                                                                  \
+        NAME(vector_by_rows)(m, n, alpha, a, row, x, x_step, beta, y);                                                 \
     }
 FOR_MACHINE(avx2, "avx2,fma")
 FOR_MACHINE(avx512, "avx512f,fma")
@@ -117,20 +121,22 @@ FOR_MACHINE(avx512, "avx512f,fma")
 
 /* y <- beta y + alpha A x for a matrix in the form that BLAS reads. Return 1, or 0 if the loops of this file do not
  * support the layout. */
-static int NAME(multiply_vector)(npy_intp m, npy_intp n, const void *alpha_, const BlasMatrix *a, const BlasVector *x, const void *beta_,
-                                 const BlasVector *y)
+static int NAME(multiply_vector)(npy_intp m, npy_intp n, const void *alpha_, const BlasMatrix *a, const BlasVector *x,
+                                 const void *beta_, const BlasVector *y)
 {
     REAL alpha = *(const REAL *)alpha_, beta = *(const REAL *)beta_;
     int wide = __builtin_cpu_supports("avx512f");
     if (!a->transposed) {
         if (x->inc != 1 || y->inc < 0)
             return 0;
-        (wide ? NAME(rows_by_vector_avx512) : NAME(rows_by_vector_avx2))(m, n, alpha, a->data, a->ld, x->data, beta, y->data, y->inc);
+        (wide ? NAME(rows_by_vector_avx512) : NAME(rows_by_vector_avx2))(m, n, alpha, a->data, a->ld, x->data, beta,
+                                                                         y->data, y->inc);
     }
     else {
         if (y->inc != 1 || x->inc < 0)
             return 0;
-        (wide ? NAME(vector_by_rows_avx512) : NAME(vector_by_rows_avx2))(n, m, alpha, a->data, a->ld, x->data, x->inc, beta, y->data);
+        (wide ? NAME(vector_by_rows_avx512) : NAME(vector_by_rows_avx2))(n, m, alpha, a->data, a->ld, x->data, x->inc,
+                                                                         beta, y->data);
     }
     return 1;
 }

@@ -14,15 +14,17 @@ enum { FN_POTRF, FN_GETRF, FN_GETRI, FN_EVD, FN_GVD, FN_TRSV, FN_TRSM, N_FUNCTIO
 typedef void (*potrf_fn)(char *uplo, int *n, void *a, int *lda, int *info);
 typedef void (*getrf_fn)(int *m, int *n, void *a, int *lda, int *pivots, int *info);
 typedef void (*getri_fn)(int *n, void *a, int *lda, int *pivots, void *work, int *lwork, int *info);
-typedef void (*evd_fn)(char *job, char *uplo, int *n, void *a, int *lda, void *w, void *work, int *lwork, int *iwork, int *liwork, int *info);
-typedef void (*evd_complex_fn)(char *job, char *uplo, int *n, void *a, int *lda, void *w, void *work, int *lwork, void *rwork, int *lrwork,
-                               int *iwork, int *liwork, int *info);
-typedef void (*gvd_fn)(int *kind, char *job, char *uplo, int *n, void *a, int *lda, void *b, int *ldb, void *w, void *work, int *lwork,
-                       int *iwork, int *liwork, int *info);
-typedef void (*gvd_complex_fn)(int *kind, char *job, char *uplo, int *n, void *a, int *lda, void *b, int *ldb, void *w, void *work, int *lwork,
+typedef void (*evd_fn)(char *job, char *uplo, int *n, void *a, int *lda, void *w, void *work, int *lwork, int *iwork,
+                       int *liwork, int *info);
+typedef void (*evd_complex_fn)(char *job, char *uplo, int *n, void *a, int *lda, void *w, void *work, int *lwork,
                                void *rwork, int *lrwork, int *iwork, int *liwork, int *info);
+typedef void (*gvd_fn)(int *kind, char *job, char *uplo, int *n, void *a, int *lda, void *b, int *ldb, void *w,
+                       void *work, int *lwork, int *iwork, int *liwork, int *info);
+typedef void (*gvd_complex_fn)(int *kind, char *job, char *uplo, int *n, void *a, int *lda, void *b, int *ldb, void *w,
+                               void *work, int *lwork, void *rwork, int *lrwork, int *iwork, int *liwork, int *info);
 typedef void (*trsv_fn)(char *uplo, char *trans, char *diag, int *n, void *a, int *lda, void *x, int *incx);
-typedef void (*trsm_fn)(char *side, char *uplo, char *trans, char *diag, int *m, int *n, void *alpha, void *a, int *lda, void *b, int *ldb);
+typedef void (*trsm_fn)(char *side, char *uplo, char *trans, char *diag, int *m, int *n, void *alpha, void *a, int *lda,
+                        void *b, int *ldb);
 
 static void *table[N_FUNCTIONS][N_TYPES];
 static int table_is_filled = 0;
@@ -103,8 +105,8 @@ static void release_memory(Memory *memory)
     (size == 4 ? (void)memcpy(dst, src, 4) : size == 8 ? (void)memcpy(dst, src, 8) : (void)memcpy(dst, src, 16))
 
 /* Copy in tiles, because one side is walked along columns and the other along rows. */
-static inline __attribute__((always_inline)) void copy_tiled(char *dst, const char *src, npy_intp rows, npy_intp cols, npy_intp s0, npy_intp s1,
-                                                             const npy_intp size)
+static inline __attribute__((always_inline)) void copy_tiled(char *dst, const char *src, npy_intp rows, npy_intp cols,
+                                                             npy_intp s0, npy_intp s1, const npy_intp size)
 {
     enum { TILE = 16 };
     for (npy_intp i0 = 0; i0 < rows; i0 += TILE)
@@ -117,7 +119,8 @@ static inline __attribute__((always_inline)) void copy_tiled(char *dst, const ch
 }
 
 /* Copy rows x cols elements with any strides to a C-contiguous block. */
-static void copy_dense(char *dst, const char *src, npy_intp rows, npy_intp cols, npy_intp s0, npy_intp s1, npy_intp size)
+static void copy_dense(char *dst, const char *src, npy_intp rows, npy_intp cols, npy_intp s0, npy_intp s1,
+                       npy_intp size)
 {
     if (s1 == size || cols == 1) {
         if (s0 == cols * size || rows == 1)
@@ -139,7 +142,8 @@ static void copy_dense(char *dst, const char *src, npy_intp rows, npy_intp cols,
 
 static void copy_matrix(char *dst, PyArrayObject *a)
 {
-    copy_dense(dst, PyArray_BYTES(a), PyArray_DIM(a, 0), PyArray_DIM(a, 1), PyArray_STRIDE(a, 0), PyArray_STRIDE(a, 1), PyArray_ITEMSIZE(a));
+    copy_dense(dst, PyArray_BYTES(a), PyArray_DIM(a, 0), PyArray_DIM(a, 1), PyArray_STRIDE(a, 0), PyArray_STRIDE(a, 1),
+               PyArray_ITEMSIZE(a));
 }
 
 /* Copy a square matrix in the order of its memory, by rows or by columns. Return 1 if LAPACK then reads the matrix
@@ -168,7 +172,8 @@ static void clear_other_triangle(char *data, npy_intp n, npy_intp ld, int upper,
 
 /* Copy a matrix whose rows are `line` bytes apart. If its rows are contiguous, copy only the triangle that is read
  * later. */
-static void copy_triangle(char *dst, const char *src, npy_intp n, npy_intp line, npy_intp step, npy_intp size, int upper)
+static void copy_triangle(char *dst, const char *src, npy_intp n, npy_intp line, npy_intp step, npy_intp size,
+                          int upper)
 {
     if (step != size) {
         copy_dense(dst, src, n, n, line, step, size);
@@ -231,7 +236,8 @@ static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, const 
     }
     if (info > 0) {
         if (!params->nan_for_error)
-            return linalg_error("Matrix is not positive definite: of the %d leading minors, that of order %d is not positive", n, info);
+            return linalg_error(
+                "Matrix is not positive definite: of the %d leading minors, that of order %d is not positive", n, info);
         for (npy_intp i = 0; i < n; ++i)
             fill_nan(data + i * ld * size, n, type);
         return 0;
@@ -287,7 +293,7 @@ static void substitute(int type, int upper, int transpose, int unit, int n, int 
         release_memory(&memory);
     }
     else {
-        PyErr_Clear();      /* if there was no memory for the copy */
+        PyErr_Clear(); /* if there was no memory for the copy */
         ((trsm_fn)table[FN_TRSM][type])("R", uplo, transpose ? "N" : "T", diagonal, &k, &n, one, a, &ld, x, &k);
     }
 }
@@ -378,8 +384,9 @@ static int is_symmetric(int type, npy_intp n, const char *data)
         for (npy_intp j0 = 0; j0 <= i0; j0 += TILE)
             for (npy_intp i = i0; i < i0 + TILE && i < n; ++i)
                 for (npy_intp j = j0; j < j0 + TILE && j < i; ++j)
-                    if (type == TYPE_S ? ((const npy_float32 *)data)[i * n + j] != ((const npy_float32 *)data)[j * n + i]
-                                       : ((const npy_float64 *)data)[i * n + j] != ((const npy_float64 *)data)[j * n + i])
+                    if (type == TYPE_S
+                            ? ((const npy_float32 *)data)[i * n + j] != ((const npy_float32 *)data)[j * n + i]
+                            : ((const npy_float64 *)data)[i * n + j] != ((const npy_float64 *)data)[j * n + i])
                         return 0;
     return 1;
 }
@@ -429,7 +436,8 @@ static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const str
         return -1;
     }
     if (k > INT_MAX) {
-        PyErr_Format(PyExc_ValueError, "solve: %zd right-hand sides are too many for the index type of LAPACK", (Py_ssize_t)k);
+        PyErr_Format(PyExc_ValueError, "solve: %zd right-hand sides are too many for the index type of LAPACK",
+                     (Py_ssize_t)k);
         return -1;
     }
     if (params->overwrite_b && PyArray_FailUnlessWriteable(b, "the right-hand side that solve overwrites") < 0)
@@ -444,7 +452,8 @@ static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const str
         if (x == NULL)
             return -1;
         if (n > 0 && k > 0)
-            copy_dense(PyArray_BYTES(x), PyArray_BYTES(b), n, k, PyArray_STRIDE(b, 0), PyArray_NDIM(b) == 1 ? size : PyArray_STRIDE(b, 1), size);
+            copy_dense(PyArray_BYTES(x), PyArray_BYTES(b), n, k, PyArray_STRIDE(b, 0),
+                       PyArray_NDIM(b) == 1 ? size : PyArray_STRIDE(b, 1), size);
     }
     if (n == 0)
         return 0;
@@ -507,7 +516,7 @@ static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64
             release_memory(&pivot_memory);
             return -1;
         }
-        copy_as_it_lies(lu, a);     /* the transpose has the same determinant */
+        copy_as_it_lies(lu, a); /* the transpose has the same determinant */
         /* If a pivot is zero, the determinant is zero. The product of the diagonal would be NaN if a later pivot is
          * infinite or NaN. */
         if (factor(type, n, lu, n, pivots) > 0)
@@ -519,8 +528,11 @@ static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64
                 switch (type) {
                 case TYPE_S: multiply(&p, sign * *(const npy_float32 *)element, 0); break;
                 case TYPE_D: multiply(&p, sign * *(const npy_float64 *)element, 0); break;
-                case TYPE_C: multiply(&p, sign * ((const npy_float32 *)element)[0], sign * ((const npy_float32 *)element)[1]); break;
-                default: multiply(&p, sign * ((const npy_float64 *)element)[0], sign * ((const npy_float64 *)element)[1]);
+                case TYPE_C:
+                    multiply(&p, sign * ((const npy_float32 *)element)[0], sign * ((const npy_float32 *)element)[1]);
+                    break;
+                default:
+                    multiply(&p, sign * ((const npy_float64 *)element)[0], sign * ((const npy_float64 *)element)[1]);
                 }
             }
         release_memory(&memory);
@@ -556,7 +568,7 @@ static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const i
     /* The inverse of the transpose is the transpose of the inverse, so neither matrix needs a transposition. */
     char *data = PyArray_BYTES(inverse);
     copy_matrix(data, a);
-    enum { BLOCK = 64 };    /* LAPACK's block size for getri, or near it */
+    enum { BLOCK = 64 }; /* LAPACK's block size for getri, or near it */
     int block = n < INT_MAX / BLOCK ? BLOCK : 1, work_size = n * block, info = 0;
     Memory pivot_memory, work_memory;
     int *pivots = (int *)acquire_memory(&pivot_memory, n, 1, sizeof(int));
@@ -607,23 +619,29 @@ static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const 
     memories[1].large = NULL;
     if (nin > 1)
         b = acquire_memory(&memories[1], n, n, size);
-    char *work = acquire_memory(&memories[2], BLOCK, n, size), *real_work = acquire_memory(&memories[3], n, 1, real_size);
+    char *work = acquire_memory(&memories[2], BLOCK, n, size),
+         *real_work = acquire_memory(&memories[3], n, 1, real_size);
     int status = a == NULL || b == NULL || work == NULL || real_work == NULL ? -1 : 0;
     if (status == 0) {
         for (int i = 0; i < nin; ++i)
-            copy_triangle(i ? b : a, PyArray_BYTES(matrices[i]), n, PyArray_STRIDE(matrices[i], 0), PyArray_STRIDE(matrices[i], 1), size, upper);
+            copy_triangle(i ? b : a, PyArray_BYTES(matrices[i]), n, PyArray_STRIDE(matrices[i], 0),
+                          PyArray_STRIDE(matrices[i], 1), size, upper);
         if (nin == 1 && is_complex)
-            ((evd_complex_fn)table[FN_EVD][type])("N", uplo, &n, a, &n, values, work, &work_size, real_work, &real_work_size, &int_work,
-                                                  &int_work_size, &info);
+            ((evd_complex_fn)table[FN_EVD][type])("N", uplo, &n, a, &n, values, work, &work_size, real_work,
+                                                  &real_work_size, &int_work, &int_work_size, &info);
         else if (nin == 1)
-            ((evd_fn)table[FN_EVD][type])("N", uplo, &n, a, &n, values, work, &work_size, &int_work, &int_work_size, &info);
+            ((evd_fn)table[FN_EVD][type])("N", uplo, &n, a, &n, values, work, &work_size, &int_work, &int_work_size,
+                                          &info);
         else if (is_complex)
-            ((gvd_complex_fn)table[FN_GVD][type])(&kind, "N", uplo, &n, a, &n, b, &n, values, work, &work_size, real_work, &real_work_size,
-                                                  &int_work, &int_work_size, &info);
+            ((gvd_complex_fn)table[FN_GVD][type])(&kind, "N", uplo, &n, a, &n, b, &n, values, work, &work_size,
+                                                  real_work, &real_work_size, &int_work, &int_work_size, &info);
         else
-            ((gvd_fn)table[FN_GVD][type])(&kind, "N", uplo, &n, a, &n, b, &n, values, work, &work_size, &int_work, &int_work_size, &info);
+            ((gvd_fn)table[FN_GVD][type])(&kind, "N", uplo, &n, a, &n, b, &n, values, work, &work_size, &int_work,
+                                          &int_work_size, &info);
         if (info > n)
-            status = linalg_error("Matrix b is not positive definite: of its %d leading minors, that of order %d is not positive", n, info - n);
+            status = linalg_error(
+                "Matrix b is not positive definite: of its %d leading minors, that of order %d is not positive", n,
+                info - n);
         else if (info != 0)
             status = linalg_error("Eigenvalues did not converge");
     }
@@ -632,8 +650,7 @@ static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const 
     return status;
 }
 
-static const NativeEntry entries[] = {
-    NATIVE_ENTRY(cholesky), NATIVE_ENTRY(solve), {"det", tng_det}, {"inverse", tng_inverse},
-    NATIVE_ENTRY(eigvalsh), {NULL}};
+static const NativeEntry entries[] = {NATIVE_ENTRY(cholesky),   NATIVE_ENTRY(solve),    {"det", tng_det},
+                                      {"inverse", tng_inverse}, NATIVE_ENTRY(eigvalsh), {NULL}};
 
 NATIVE_MODULE(lapack, entries)

@@ -4,7 +4,6 @@
  * functions. */
 #include "native.h"
 
-
 /* Return one type number for all C types of equal size: NumPy has different numbers for long and long long. */
 static int canonical_type(int type_num)
 {
@@ -33,8 +32,8 @@ static PyArrayObject *as_array(PyObject *value, int type_num)
 NATIVE_FUNCTION(searchsorted, right)
 static int tng_searchsorted(int nin, int nout, PyObject **in, PyObject **out, const struct searchsorted_params *params)
 {
-    PyObject *found = PyArray_SearchSorted((PyArrayObject *)in[0], in[1], params->right ? NPY_SEARCHRIGHT : NPY_SEARCHLEFT,
-                                           nin > 2 ? in[2] : NULL);
+    PyObject *found = PyArray_SearchSorted((PyArrayObject *)in[0], in[1],
+                                           params->right ? NPY_SEARCHRIGHT : NPY_SEARCHLEFT, nin > 2 ? in[2] : NULL);
     if (found == NULL)
         return -1;
     /* PyArray_SearchSorted returns a 0-d result as a NumPy scalar. */
@@ -63,9 +62,10 @@ static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const struc
         dims[nd++] = PyArray_DIM(y, 1);
     npy_intp left = PyArray_DIM(x, x_nd - 1), right = PyArray_DIM(y, 0);
     if (left != right) {
-        PyErr_Format(PyExc_ValueError,
-                     "Shape mismatch: x has %zd columns but y has %zd rows (last dimension of input[0], first of input[1])",
-                     (Py_ssize_t)left, (Py_ssize_t)right);
+        PyErr_Format(
+            PyExc_ValueError,
+            "Shape mismatch: x has %zd columns but y has %zd rows (last dimension of input[0], first of input[1])",
+            (Py_ssize_t)left, (Py_ssize_t)right);
         goto finish;
     }
     PyArrayObject *z = native_alloc(out, nd, dims, type_num);

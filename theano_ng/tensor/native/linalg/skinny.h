@@ -24,9 +24,9 @@ static inline __attribute__((always_inline)) void NAME(accumulate)(REAL *z, REAL
 }
 
 /* Compute the dot products of two rows of x with `count` rows of yt: 2 x count sums in registers. */
-static inline __attribute__((always_inline)) void NAME(row_pair)(npy_intp inner, const REAL *x0, const REAL *x1, const REAL *yt,
-                                                                 const int count, REAL alpha, REAL beta, REAL *z0, REAL *z1,
-                                                                 npy_intp z_col)
+static inline __attribute__((always_inline)) void NAME(row_pair)(npy_intp inner, const REAL *x0, const REAL *x1,
+                                                                 const REAL *yt, const int count, REAL alpha, REAL beta,
+                                                                 REAL *z0, REAL *z1, npy_intp z_col)
 {
     VEC a[5] = {{0}}, b[5] = {{0}};
     REAL tail_a[5] = {0}, tail_b[5] = {0};
@@ -52,8 +52,8 @@ static inline __attribute__((always_inline)) void NAME(row_pair)(npy_intp inner,
 }
 
 /* z <- beta z + alpha x y. The rows of x have unit stride; yt is the contiguous transpose of y. */
-WIDEST static void NAME(few_columns)(npy_intp rows, npy_intp inner, npy_intp cols, REAL alpha, const REAL *x, npy_intp x_row,
-                                     const REAL *yt, REAL beta, REAL *z, npy_intp z_row, npy_intp z_col)
+WIDEST static void NAME(few_columns)(npy_intp rows, npy_intp inner, npy_intp cols, REAL alpha, const REAL *x,
+                                     npy_intp x_row, const REAL *yt, REAL beta, REAL *z, npy_intp z_row, npy_intp z_col)
 {
     for (npy_intp r = 0; r < rows; r += 2) {
         const REAL *x0 = x + r * x_row, *x1 = r + 1 < rows ? x0 + x_row : x0;
@@ -74,8 +74,9 @@ WIDEST static void NAME(few_columns)(npy_intp rows, npy_intp inner, npy_intp col
 
 /* zt <- zt + x' d for up to eight rows of x. zt (cols, rows of x') is contiguous; the rows of x (8, rows) have unit
  * stride. */
-static inline __attribute__((always_inline)) void NAME(outer_rows)(npy_intp rows, npy_intp cols, const REAL *x, npy_intp x_row,
-                                                                   const REAL *d, const int count, REAL *zt)
+static inline __attribute__((always_inline)) void NAME(outer_rows)(npy_intp rows, npy_intp cols, const REAL *x,
+                                                                   npy_intp x_row, const REAL *d, const int count,
+                                                                   REAL *zt)
 {
     npy_intp k = 0;
     for (; k + LANES <= rows; k += LANES) {
@@ -97,8 +98,9 @@ static inline __attribute__((always_inline)) void NAME(outer_rows)(npy_intp rows
 
 /* z <- beta z + alpha x' d. The rows of x (inner, rows) have unit stride; d (inner, cols) is contiguous; zt has room
  * for cols * rows elements. */
-WIDEST static void NAME(few_columns_of_transposed)(npy_intp rows, npy_intp inner, npy_intp cols, REAL alpha, const REAL *x, npy_intp x_row,
-                                                   const REAL *d, REAL beta, REAL *z, npy_intp z_row, npy_intp z_col, REAL *zt)
+WIDEST static void NAME(few_columns_of_transposed)(npy_intp rows, npy_intp inner, npy_intp cols, REAL alpha,
+                                                   const REAL *x, npy_intp x_row, const REAL *d, REAL beta, REAL *z,
+                                                   npy_intp z_row, npy_intp z_col, REAL *zt)
 {
     npy_intp r = 0;
     memset(zt, 0, rows * cols * sizeof(REAL));
@@ -112,7 +114,8 @@ WIDEST static void NAME(few_columns_of_transposed)(npy_intp rows, npy_intp inner
 }
 
 /* Copy a (rows, cols) array with strides in bytes to a contiguous array, transposed if `transpose`. */
-static void NAME(pack)(npy_intp rows, npy_intp cols, const char *a, npy_intp row, npy_intp col, int transpose, REAL *out)
+static void NAME(pack)(npy_intp rows, npy_intp cols, const char *a, npy_intp row, npy_intp col, int transpose,
+                       REAL *out)
 {
     if (transpose)
         for (npy_intp c = 0; c < cols; ++c)
@@ -126,7 +129,8 @@ static void NAME(pack)(npy_intp rows, npy_intp cols, const char *a, npy_intp row
 
 /* Compute z <- beta z + alpha x y, if the loops of this file suit the shapes and layouts. Return 1 after the product, 0
  * if the loops do not suit, -1 with an exception set. */
-static int NAME(multiply_skinny)(const void *alpha_, PyArrayObject *x, PyArrayObject *y, const void *beta_, PyArrayObject *z)
+static int NAME(multiply_skinny)(const void *alpha_, PyArrayObject *x, PyArrayObject *y, const void *beta_,
+                                 PyArrayObject *z)
 {
     const npy_intp size = sizeof(REAL);
     npy_intp rows = PyArray_DIM(x, 0), inner = PyArray_DIM(x, 1), cols = PyArray_DIM(y, 1);
@@ -145,10 +149,11 @@ static int NAME(multiply_skinny)(const void *alpha_, PyArrayObject *x, PyArrayOb
     REAL alpha = *(const REAL *)alpha_, beta = *(const REAL *)beta_;
     NAME(pack)(inner, cols, PyArray_BYTES(y), PyArray_STRIDE(y, 0), PyArray_STRIDE(y, 1), straight, work);
     if (straight)
-        NAME(few_columns)(rows, inner, cols, alpha, PyArray_DATA(x), x0 / size, work, beta, PyArray_DATA(z), z0 / size, z1 / size);
+        NAME(few_columns)(rows, inner, cols, alpha, PyArray_DATA(x), x0 / size, work, beta, PyArray_DATA(z), z0 / size,
+                          z1 / size);
     else
-        NAME(few_columns_of_transposed)(rows, inner, cols, alpha, PyArray_DATA(x), x1 / size, work, beta, PyArray_DATA(z), z0 / size,
-                                        z1 / size, work + cols * inner);
+        NAME(few_columns_of_transposed)(rows, inner, cols, alpha, PyArray_DATA(x), x1 / size, work, beta,
+                                        PyArray_DATA(z), z0 / size, z1 / size, work + cols * inner);
     PyMem_Free(work);
     return 1;
 }

@@ -31,7 +31,8 @@ typedef struct {
 } Layout;
 
 /* Loop over all positions in `dimensions`, none of which has length 0. `at` is the offset of the position. */
-#define FOR_EACH(dimensions, index, at) for (at = first_place(&(dimensions), index); at >= 0; at = next_place(&(dimensions), index, at))
+#define FOR_EACH(dimensions, index, at) \
+    for (at = first_place(&(dimensions), index); at >= 0; at = next_place(&(dimensions), index, at))
 
 INLINE npy_intp first_place(const Dimensions *d, npy_intp *index)
 {
@@ -116,8 +117,8 @@ static int read_axes(PyArrayObject *x, const char *who, int64_t n_axes, const in
     memset(averaged, 0, NPY_MAXDIMS);
     for (int64_t i = 0; i < n_axes; ++i) {
         if (axes[i] < 0 || axes[i] >= PyArray_NDIM(x)) {
-            PyErr_Format(PyExc_ValueError, "%s: there is no axis %lld in an input with %d dimensions", who, (long long)axes[i],
-                         PyArray_NDIM(x));
+            PyErr_Format(PyExc_ValueError, "%s: there is no axis %lld in an input with %d dimensions", who,
+                         (long long)axes[i], PyArray_NDIM(x));
             return -1;
         }
         averaged[axes[i]] = 1;
@@ -138,7 +139,8 @@ static int check_statistic(PyArrayObject *x, PyObject *value, const char *who, c
     for (int d = 0; expected != NULL && d < PyArray_NDIM(x); ++d)
         PyTuple_SET_ITEM(expected, d, PyLong_FromSsize_t(averaged[d] ? 1 : PyArray_DIM(x, d)));
     if (shape != NULL && expected != NULL)
-        PyErr_Format(PyExc_ValueError, "%s: Input dimension mis-match. %s has shape %R, expected %R", who, name, shape, expected);
+        PyErr_Format(PyExc_ValueError, "%s: Input dimension mis-match. %s has shape %R, expected %R", who, name, shape,
+                     expected);
     Py_XDECREF(shape);
     Py_XDECREF(expected);
     return -1;
@@ -201,7 +203,8 @@ static int tng_train(int nin, int nout, PyObject **in, PyObject **out, const str
     (void)nin;
     (void)nout;
     if ((epsilon == -1 && PyErr_Occurred()) || read_axes(x, who, params->n_axes, params->axes, averaged) < 0
-        || check_statistic(x, in[1], who, "scale", averaged) < 0 || check_statistic(x, in[2], who, "bias", averaged) < 0)
+        || check_statistic(x, in[1], who, "scale", averaged) < 0
+        || check_statistic(x, in[2], who, "bias", averaged) < 0)
         return -1;
     for (int d = 0; d < nd; ++d)
         dims[d] = averaged[d] ? 1 : PyArray_DIM(x, d);
@@ -214,9 +217,9 @@ static int tng_train(int nin, int nout, PyObject **in, PyObject **out, const str
     if (bring(&a, 3, in, type) < 0)
         goto done;
     if (PyArray_SIZE(x) > 0)
-        (working_type(type) == NPY_FLOAT32 ? train_f32 : train_f64)(&layout, epsilon, PyArray_DATA(a.in[0]), PyArray_DATA(a.in[1]),
-                                                                    PyArray_DATA(a.in[2]), PyArray_DATA(a.out[0]), PyArray_DATA(a.out[1]),
-                                                                    PyArray_DATA(a.out[2]), PyArray_DATA(a.out[3]));
+        (working_type(type) == NPY_FLOAT32 ? train_f32 : train_f64)(
+            &layout, epsilon, PyArray_DATA(a.in[0]), PyArray_DATA(a.in[1]), PyArray_DATA(a.in[2]),
+            PyArray_DATA(a.out[0]), PyArray_DATA(a.out[1]), PyArray_DATA(a.out[2]), PyArray_DATA(a.out[3]));
     else {
         /* The mean of no elements is NaN. */
         PyObject *nan = PyFloat_FromDouble(NAN);
@@ -269,8 +272,8 @@ static int tng_train_grad(int nin, int nout, PyObject **in, PyObject **out, cons
         goto done;
     if (PyArray_SIZE(x) > 0)
         (working_type(type) == NPY_FLOAT32 ? train_grad_f32 : train_grad_f64)(
-            &layout, PyArray_DATA(a.in[0]), PyArray_DATA(a.in[1]), PyArray_DATA(a.in[2]), PyArray_DATA(a.in[3]), PyArray_DATA(a.in[4]),
-            PyArray_DATA(a.out[0]), PyArray_DATA(a.out[1]), PyArray_DATA(a.out[2]));
+            &layout, PyArray_DATA(a.in[0]), PyArray_DATA(a.in[1]), PyArray_DATA(a.in[2]), PyArray_DATA(a.in[3]),
+            PyArray_DATA(a.in[4]), PyArray_DATA(a.out[0]), PyArray_DATA(a.out[1]), PyArray_DATA(a.out[2]));
     else
         for (int j = 1; j < 3; ++j)
             memset(PyArray_DATA(a.out[j]), 0, (size_t)PyArray_NBYTES(a.out[j]));

@@ -6,53 +6,54 @@
 #define LANES 16
 
 /* Strides are in elements. */
-#define DEFINE_BLOCKS(T)                                                                                                          \
-    VECTORISED static void add_multiple_##T(npy_intp n, T factor, const T *restrict x, T *restrict y)                             \
-    {                                                                                                                             \
-        for (npy_intp i = 0; i < n; ++i)                                                                                          \
-            y[i] += factor * x[i];                                                                                                \
-    }                                                                                                                             \
-    VECTORISED static T dot_##T(npy_intp n, const T *restrict x, const T *restrict y)                                             \
-    {                                                                                                                             \
-        T sums[LANES] = {0}, total = 0;                                                                                           \
-        npy_intp i = 0;                                                                                                           \
-        for (; i + LANES <= n; i += LANES)                                                                                        \
-            for (int k = 0; k < LANES; ++k)                                                                                       \
-                sums[k] += x[i + k] * y[i + k];                                                                                   \
-        for (; i < n; ++i)                                                                                                        \
-            total += x[i] * y[i];                                                                                                 \
-        for (int k = 0; k < LANES; ++k)                                                                                           \
-            total += sums[k];                                                                                                     \
-        return total;                                                                                                             \
-    }                                                                                                                             \
-    /* y (n) += x (m) W (m, n); x and y are contiguous */                                                                         \
-    static void multiply_##T(npy_intp m, npy_intp n, const void *x_, const char *w_, npy_intp row, npy_intp column, void *y_)     \
-    {                                                                                                                             \
-        const T *x = x_, *w = (const T *)w_;                                                                                      \
-        T *y = y_;                                                                                                                \
-        if (column == 1)                                                                                                          \
-            for (npy_intp i = 0; i < m; ++i)                                                                                      \
-                add_multiple_##T(n, x[i], w + i * row, y);                                                                        \
-        else if (row == 1)                                                                                                        \
-            for (npy_intp j = 0; j < n; ++j)                                                                                      \
-                y[j] += dot_##T(m, x, w + j * column);                                                                            \
-        else                                                                                                                      \
-            for (npy_intp i = 0; i < m; ++i)                                                                                      \
-                for (npy_intp j = 0; j < n; ++j)                                                                                  \
-                    y[j] += x[i] * w[i * row + j * column];                                                                       \
-    }                                                                                                                             \
-    /* W (m, n) += alpha x (m) y (n) */                                                                                           \
-    static void add_outer_##T(npy_intp m, npy_intp n, double alpha, const void *x_, const void *y_, char *w_, npy_intp row,       \
-                              npy_intp column)                                                                                    \
-    {                                                                                                                             \
-        const T *x = x_, *y = y_;                                                                                                 \
-        T *w = (T *)w_, factor = (T)alpha;                                                                                        \
-        for (npy_intp i = 0; i < m; ++i)                                                                                          \
-            if (column == 1)                                                                                                      \
-                add_multiple_##T(n, factor * x[i], y, w + i * row);                                                               \
-            else                                                                                                                  \
-                for (npy_intp j = 0; j < n; ++j)                                                                                  \
-                    w[i * row + j * column] += factor * x[i] * y[j];                                                              \
+#define DEFINE_BLOCKS(T)                                                                                            \
+    VECTORISED static void add_multiple_##T(npy_intp n, T factor, const T *restrict x, T *restrict y)               \
+    {                                                                                                               \
+        for (npy_intp i = 0; i < n; ++i)                                                                            \
+            y[i] += factor * x[i];                                                                                  \
+    }                                                                                                               \
+    VECTORISED static T dot_##T(npy_intp n, const T *restrict x, const T *restrict y)                               \
+    {                                                                                                               \
+        T sums[LANES] = {0}, total = 0;                                                                             \
+        npy_intp i = 0;                                                                                             \
+        for (; i + LANES <= n; i += LANES)                                                                          \
+            for (int k = 0; k < LANES; ++k)                                                                         \
+                sums[k] += x[i + k] * y[i + k];                                                                     \
+        for (; i < n; ++i)                                                                                          \
+            total += x[i] * y[i];                                                                                   \
+        for (int k = 0; k < LANES; ++k)                                                                             \
+            total += sums[k];                                                                                       \
+        return total;                                                                                               \
+    }                                                                                                               \
+    /* y (n) += x (m) W (m, n); x and y are contiguous */                                                           \
+    static void multiply_##T(npy_intp m, npy_intp n, const void *x_, const char *w_, npy_intp row, npy_intp column, \
+                             void *y_)                                                                              \
+    {                                                                                                               \
+        const T *x = x_, *w = (const T *)w_;                                                                        \
+        T *y = y_;                                                                                                  \
+        if (column == 1)                                                                                            \
+            for (npy_intp i = 0; i < m; ++i)                                                                        \
+                add_multiple_##T(n, x[i], w + i * row, y);                                                          \
+        else if (row == 1)                                                                                          \
+            for (npy_intp j = 0; j < n; ++j)                                                                        \
+                y[j] += dot_##T(m, x, w + j * column);                                                              \
+        else                                                                                                        \
+            for (npy_intp i = 0; i < m; ++i)                                                                        \
+                for (npy_intp j = 0; j < n; ++j)                                                                    \
+                    y[j] += x[i] * w[i * row + j * column];                                                         \
+    }                                                                                                               \
+    /* W (m, n) += alpha x (m) y (n) */                                                                             \
+    static void add_outer_##T(npy_intp m, npy_intp n, double alpha, const void *x_, const void *y_, char *w_,       \
+                              npy_intp row, npy_intp column)                                                        \
+    {                                                                                                               \
+        const T *x = x_, *y = y_;                                                                                   \
+        T *w = (T *)w_, factor = (T)alpha;                                                                          \
+        for (npy_intp i = 0; i < m; ++i)                                                                            \
+            if (column == 1)                                                                                        \
+                add_multiple_##T(n, factor * x[i], y, w + i * row);                                                 \
+            else                                                                                                    \
+                for (npy_intp j = 0; j < n; ++j)                                                                    \
+                    w[i * row + j * column] += factor * x[i] * y[j];                                                \
     }
 typedef npy_float32 f32;
 typedef npy_float64 f64;
@@ -70,28 +71,32 @@ static PyArrayObject *target(PyObject *first, PyObject **out, int in_place)
         native_set(out, first);
         return (PyArrayObject *)first;
     }
-    PyArrayObject *a = (PyArrayObject *)first, *z = native_alloc(out, PyArray_NDIM(a), PyArray_DIMS(a), PyArray_TYPE(a));
+    PyArrayObject *a = (PyArrayObject *)first,
+                  *z = native_alloc(out, PyArray_NDIM(a), PyArray_DIMS(a), PyArray_TYPE(a));
     return z == NULL || PyArray_CopyInto(z, a) < 0 ? NULL : z;
 }
 
 /* Return a new reference to a contiguous matrix of indices below n. Negative indices count from the end; they are made
  * positive. */
-static PyArrayObject *read_indices(PyObject *value, const char *who, const char *name, npy_intp batch, npy_intp window, npy_intp n)
+static PyArrayObject *read_indices(PyObject *value, const char *who, const char *name, npy_intp batch, npy_intp window,
+                                   npy_intp n)
 {
     PyArrayObject *given = (PyArrayObject *)value;
     if (PyArray_NDIM(given) != 2 || PyArray_DIM(given, 0) != batch || PyArray_DIM(given, 1) != window) {
-        PyErr_Format(PyExc_ValueError, "%s: %s has shape (%zd, %zd), expected (%zd, %zd)", who, name, (Py_ssize_t)PyArray_DIM(given, 0),
-                     (Py_ssize_t)PyArray_DIM(given, 1), (Py_ssize_t)batch, (Py_ssize_t)window);
+        PyErr_Format(PyExc_ValueError, "%s: %s has shape (%zd, %zd), expected (%zd, %zd)", who, name,
+                     (Py_ssize_t)PyArray_DIM(given, 0), (Py_ssize_t)PyArray_DIM(given, 1), (Py_ssize_t)batch,
+                     (Py_ssize_t)window);
         return NULL;
     }
-    PyArrayObject *a = (PyArrayObject *)PyArray_FROM_OTF(value, NPY_INT64, NPY_ARRAY_CARRAY | NPY_ARRAY_ENSURECOPY | NPY_ARRAY_FORCECAST);
+    PyArrayObject *a = (PyArrayObject *)PyArray_FROM_OTF(value, NPY_INT64,
+                                                         NPY_ARRAY_CARRAY | NPY_ARRAY_ENSURECOPY | NPY_ARRAY_FORCECAST);
     if (a == NULL)
         return NULL;
     npy_int64 *index = PyArray_DATA(a);
     for (npy_intp i = 0; i < batch * window; ++i) {
         if (index[i] < -n || index[i] >= n) {
-            PyErr_Format(PyExc_IndexError, "%s: in %s, index %lld is out of bounds for %zd blocks", who, name, (long long)index[i],
-                         (Py_ssize_t)n);
+            PyErr_Format(PyExc_IndexError, "%s: in %s, index %lld is out of bounds for %zd blocks", who, name,
+                         (long long)index[i], (Py_ssize_t)n);
             Py_DECREF(a);
             return NULL;
         }
@@ -104,8 +109,8 @@ static int check_length(const char *who, const char *name, int axis, npy_intp go
 {
     if (got == expected)
         return 0;
-    PyErr_Format(PyExc_ValueError, "%s: %s has length %zd along axis %d, expected %zd", who, name, (Py_ssize_t)got, axis,
-                 (Py_ssize_t)expected);
+    PyErr_Format(PyExc_ValueError, "%s: %s has length %zd along axis %d, expected %zd", who, name, (Py_ssize_t)got,
+                 axis, (Py_ssize_t)expected);
     return -1;
 }
 
@@ -135,7 +140,8 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const stru
     if (check_length(who, "h", 0, PyArray_DIM(h, 0), batch) < 0 || check_length(who, "h", 2, PyArray_DIM(h, 2), m) < 0
         || check_length(who, "o", 2, PyArray_DIM(o, 2), n) < 0)
         return -1;
-    PyArrayObject *from = read_indices(in[3], who, "inputIdx", batch, inputs, PyArray_DIM(w, 0)), *to = NULL, *x = NULL, *work = NULL;
+    PyArrayObject *from = read_indices(in[3], who, "inputIdx", batch, inputs, PyArray_DIM(w, 0)), *to = NULL, *x = NULL,
+                  *work = NULL;
     if (from == NULL || (to = read_indices(in[4], who, "outputIdx", batch, windows, PyArray_DIM(w, 1))) == NULL)
         goto done;
     x = (PyArrayObject *)PyArray_FROM_OTF(in[2], type, NPY_ARRAY_CARRAY_RO);
@@ -151,10 +157,9 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const stru
     for (npy_intp b = 0; b < batch; ++b)
         for (npy_intp j = 0; j < windows; ++j)
             for (npy_intp i = 0; i < inputs; ++i)
-                (type == NPY_FLOAT32 ? multiply_f32 : multiply_f64)(m, n, vector(x, b, i),
-                                                                    block(w, rows[b * inputs + i], columns[b * windows + j]),
-                                                                    PyArray_STRIDE(w, 2) / item, PyArray_STRIDE(w, 3) / item,
-                                                                    vector(work, b, j));
+                (type == NPY_FLOAT32 ? multiply_f32 : multiply_f64)(
+                    m, n, vector(x, b, i), block(w, rows[b * inputs + i], columns[b * windows + j]),
+                    PyArray_STRIDE(w, 2) / item, PyArray_STRIDE(w, 3) / item, vector(work, b, j));
     failed = straight || PyArray_CopyInto(z, work) == 0 ? 0 : -1;
 done:
     Py_XDECREF(from);
@@ -179,7 +184,8 @@ static int tng_outer(int nin, int nout, PyObject **in, PyObject **out, const str
     if ((alpha == -1 && PyErr_Occurred()) || check_length(who, "y", 0, PyArray_DIM(y, 0), batch) < 0
         || check_length(who, "x", 2, PyArray_DIM(x, 2), m) < 0 || check_length(who, "y", 2, PyArray_DIM(y, 2), n) < 0)
         return -1;
-    PyArrayObject *rows = read_indices(in[3], who, "xIdx", batch, xs, PyArray_DIM(o, 0)), *columns = NULL, *left = NULL, *right = NULL;
+    PyArrayObject *rows = read_indices(in[3], who, "xIdx", batch, xs, PyArray_DIM(o, 0)), *columns = NULL, *left = NULL,
+                  *right = NULL;
     if (rows == NULL || (columns = read_indices(in[4], who, "yIdx", batch, ys, PyArray_DIM(o, 1))) == NULL)
         goto done;
     left = (PyArrayObject *)PyArray_FROM_OTF(in[1], type, NPY_ARRAY_CARRAY_RO);
@@ -191,9 +197,9 @@ static int tng_outer(int nin, int nout, PyObject **in, PyObject **out, const str
     for (npy_intp b = 0; b < batch; ++b)
         for (npy_intp i = 0; i < xs; ++i)
             for (npy_intp j = 0; j < ys; ++j)
-                (type == NPY_FLOAT32 ? add_outer_f32 : add_outer_f64)(m, n, alpha, vector(left, b, i), vector(right, b, j),
-                                                                      block(z, row[b * xs + i], column[b * ys + j]),
-                                                                      PyArray_STRIDE(z, 2) / item, PyArray_STRIDE(z, 3) / item);
+                (type == NPY_FLOAT32 ? add_outer_f32 : add_outer_f64)(
+                    m, n, alpha, vector(left, b, i), vector(right, b, j), block(z, row[b * xs + i], column[b * ys + j]),
+                    PyArray_STRIDE(z, 2) / item, PyArray_STRIDE(z, 3) / item);
     failed = 0;
 done:
     Py_XDECREF(rows);

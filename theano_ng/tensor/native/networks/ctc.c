@@ -10,9 +10,9 @@
 typedef struct {
     npy_intp steps, symbols, n_labels;
     const npy_int64 *labels;
-    const char *activations;    /* activations of step 0; contiguous along the symbols */
-    npy_intp step_stride;       /* in bytes */
-    char *gradient;             /* gradient of step 0 in the output, with the same stride; NULL: not requested */
+    const char *activations; /* activations of step 0; contiguous along the symbols */
+    npy_intp step_stride;    /* in bytes */
+    char *gradient;          /* gradient of step 0 in the output, with the same stride; NULL: not requested */
 } Example;
 
 static inline double log_sum(double a, double b)
@@ -33,29 +33,29 @@ static inline int skips(const Example *e, npy_intp state)
     return state % 2 && state >= 3 && e->labels[state / 2] != e->labels[state / 2 - 1];
 }
 
-#define DEFINE_READ(T)                                                                                   \
-    /* Compute log softmax of one step. */                                                               \
-    static void log_softmax_##T(npy_intp n, const char *from, double *out)                               \
-    {                                                                                                    \
-        const T *x = (const T *)from;                                                                    \
-        double most = -INFINITY, sum = 0;                                                                \
-        for (npy_intp k = 0; k < n; ++k)                                                                 \
-            most = (double)x[k] > most ? (double)x[k] : most;                                            \
-        for (npy_intp k = 0; k < n; ++k)                                                                 \
-            sum += exp((double)x[k] - most);                                                             \
-        sum = log(sum);                                                                                  \
-        for (npy_intp k = 0; k < n; ++k)                                                                 \
-            out[k] = ((double)x[k] - most) - sum;                                                        \
-    }                                                                                                    \
-    /* Store the gradient: softmax minus the probability that the paths give to each symbol. */          \
-    static void put_gradient_##T(npy_intp n, const double *log_softmax, const double *spent, char *to)   \
-    {                                                                                                    \
-        for (npy_intp k = 0; k < n; ++k)                                                                 \
-            ((T *)to)[k] = (T)(exp(log_softmax[k]) - spent[k]);                                          \
-    }                                                                                                    \
-    static void put_zeros_##T(npy_intp n, char *to)                                                      \
-    {                                                                                                    \
-        memset(to, 0, (size_t)n * sizeof(T));                                                            \
+#define DEFINE_READ(T)                                                                                 \
+    /* Compute log softmax of one step. */                                                             \
+    static void log_softmax_##T(npy_intp n, const char *from, double *out)                             \
+    {                                                                                                  \
+        const T *x = (const T *)from;                                                                  \
+        double most = -INFINITY, sum = 0;                                                              \
+        for (npy_intp k = 0; k < n; ++k)                                                               \
+            most = (double)x[k] > most ? (double)x[k] : most;                                          \
+        for (npy_intp k = 0; k < n; ++k)                                                               \
+            sum += exp((double)x[k] - most);                                                           \
+        sum = log(sum);                                                                                \
+        for (npy_intp k = 0; k < n; ++k)                                                               \
+            out[k] = ((double)x[k] - most) - sum;                                                      \
+    }                                                                                                  \
+    /* Store the gradient: softmax minus the probability that the paths give to each symbol. */        \
+    static void put_gradient_##T(npy_intp n, const double *log_softmax, const double *spent, char *to) \
+    {                                                                                                  \
+        for (npy_intp k = 0; k < n; ++k)                                                               \
+            ((T *)to)[k] = (T)(exp(log_softmax[k]) - spent[k]);                                        \
+    }                                                                                                  \
+    static void put_zeros_##T(npy_intp n, char *to)                                                    \
+    {                                                                                                  \
+        memset(to, 0, (size_t)n * sizeof(T));                                                          \
     }
 typedef npy_float32 f32;
 typedef npy_float64 f64;
@@ -71,9 +71,11 @@ static int solve(const Example *e, int type, double *cost)
     double *memory = malloc((room + 1) * sizeof(double));
     if (memory == NULL)
         return -1;
-    double *frames = memory, *forward = frames + steps * n, *now = forward + steps * states, *next = now + states, *spent = next + states;
+    double *frames = memory, *forward = frames + steps * n, *now = forward + steps * states, *next = now + states,
+           *spent = next + states;
     for (npy_intp t = 0; t < steps; ++t)
-        (type == NPY_FLOAT32 ? log_softmax_f32 : log_softmax_f64)(n, e->activations + t * e->step_stride, frames + t * n);
+        (type == NPY_FLOAT32 ? log_softmax_f32 : log_softmax_f64)(n, e->activations + t * e->step_stride,
+                                                                  frames + t * n);
     for (npy_intp t = 0; t < steps; ++t) {
         double *here = forward + t * states, *before = here - states;
         for (npy_intp s = 0; s < states; ++s) {
@@ -124,7 +126,8 @@ static int solve(const Example *e, int type, double *cost)
             memset(spent, 0, (size_t)n * sizeof(double));
             for (npy_intp s = 0; s < states; ++s)
                 spent[symbol_of(e, s)] += exp(forward[t * states + s] + now[s] - total);
-            (type == NPY_FLOAT32 ? put_gradient_f32 : put_gradient_f64)(n, frames + t * n, spent, e->gradient + t * e->step_stride);
+            (type == NPY_FLOAT32 ? put_gradient_f32 : put_gradient_f64)(n, frames + t * n, spent,
+                                                                        e->gradient + t * e->step_stride);
         }
     free(memory);
     return 0;
@@ -149,7 +152,8 @@ static npy_int64 *read_labels(PyArrayObject *a, npy_intp batch, npy_intp symbols
                 continue;
             if (label == 0 || label >= symbols) {
                 PyErr_Format(PyExc_ValueError,
-                             "ctc: labels[%zd, %zd] is %lld, but labels must be from 1 to %zd: 0 is the blank, negative numbers are padding",
+                             "ctc: labels[%zd, %zd] is %lld, but labels must be from 1 to %zd: 0 is the blank, "
+                             "negative numbers are padding",
                              (Py_ssize_t)i, (Py_ssize_t)j, (long long)label, (Py_ssize_t)(symbols - 1));
                 PyMem_Free(labels);
                 return NULL;
@@ -166,13 +170,15 @@ NATIVE_FUNCTION(ctc, openmp)
 static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struct ctc_params *params)
 {
     PyArrayObject *given = (PyArrayObject *)in[0], *x = NULL, *label_array = NULL, *length_array = NULL;
-    npy_intp time = PyArray_DIM(given, 0), batch = PyArray_DIM(given, 1), symbols = PyArray_DIM(given, 2), *counts = NULL;
+    npy_intp time = PyArray_DIM(given, 0), batch = PyArray_DIM(given, 1), symbols = PyArray_DIM(given, 2),
+             *counts = NULL;
     npy_int64 *labels = NULL;
     int type = PyArray_TYPE(given), status = -1, lacking = 0;
     double *costs = NULL;
     (void)nin;
     if (PyArray_DIM((PyArrayObject *)in[1], 0) != batch || PyArray_DIM((PyArrayObject *)in[2], 0) != batch) {
-        PyErr_Format(PyExc_ValueError, "ctc: the numbers of examples differ: %zd in activations, %zd in labels, %zd in input_lengths",
+        PyErr_Format(PyExc_ValueError,
+                     "ctc: the numbers of examples differ: %zd in activations, %zd in labels, %zd in input_lengths",
                      (Py_ssize_t)batch, (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[1], 0),
                      (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[2], 0));
         return -1;
@@ -189,7 +195,8 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
     const npy_int64 *lengths = PyArray_DATA(length_array);
     for (npy_intp i = 0; i < batch; ++i)
         if (lengths[i] < 0 || lengths[i] > time) {
-            PyErr_Format(PyExc_ValueError, "ctc: input_lengths[%zd] is %lld, but there are activations for %zd time steps", (Py_ssize_t)i,
+            PyErr_Format(PyExc_ValueError,
+                         "ctc: input_lengths[%zd] is %lld, but there are activations for %zd time steps", (Py_ssize_t)i,
                          (long long)lengths[i], (Py_ssize_t)time);
             goto done;
         }
@@ -215,8 +222,13 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1) reduction(|| : lacking)
 #endif
     for (npy_intp i = 0; i < batch; ++i) {
-        Example e = {(npy_intp)lengths[i], symbols, counts[i], labels + i * width, PyArray_BYTES(x) + i * symbols * item,
-                     batch * symbols * item, gradient == NULL ? NULL : PyArray_BYTES(gradient) + i * symbols * item};
+        Example e = {(npy_intp)lengths[i],
+                     symbols,
+                     counts[i],
+                     labels + i * width,
+                     PyArray_BYTES(x) + i * symbols * item,
+                     batch * symbols * item,
+                     gradient == NULL ? NULL : PyArray_BYTES(gradient) + i * symbols * item};
         lacking = lacking || solve(&e, type, costs + i) < 0;
     }
     if (lacking) {

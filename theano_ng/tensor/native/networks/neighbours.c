@@ -58,8 +58,8 @@ static int lay_out(Line *line, int i, int64_t mode)
         line->grid = size < line->neib ? 0 : (size - line->neib) / line->step + 1;
     else {
         if (size < line->neib || (size - line->neib) % line->step != 0) {
-            PyErr_Format(PyExc_TypeError, "neib_shape[%d]=%zd, neib_step[%d]=%zd and ten4.shape[%d]=%zd not consistent", i,
-                         (Py_ssize_t)line->neib, i, (Py_ssize_t)line->step, i + 2, (Py_ssize_t)line->size);
+            PyErr_Format(PyExc_TypeError, "neib_shape[%d]=%zd, neib_step[%d]=%zd and ten4.shape[%d]=%zd not consistent",
+                         i, (Py_ssize_t)line->neib, i, (Py_ssize_t)line->step, i + 2, (Py_ssize_t)line->size);
             return -1;
         }
         line->grid = (size - line->neib) / line->step + 1;
@@ -70,8 +70,8 @@ static int lay_out(Line *line, int i, int64_t mode)
 static int lay_out_both(Line *rows, Line *columns, PyObject *neib_shape, PyObject *neib_step, int64_t mode)
 {
     npy_intp neib[2], step[2];
-    if (read_pair(neib_shape, "neib_shape", "shape", "neib_shape", neib) < 0 ||
-        read_pair(neib_step, "neib_step", "step", "neib_step wrong step ;", step) < 0)
+    if (read_pair(neib_shape, "neib_shape", "shape", "neib_shape", neib) < 0
+        || read_pair(neib_step, "neib_step", "step", "neib_step wrong step ;", step) < 0)
         return -1;
     rows->neib = neib[0];
     rows->step = step[0];
@@ -83,7 +83,8 @@ static int lay_out_both(Line *rows, Line *columns, PyObject *neib_shape, PyObjec
         PyErr_Format(PyExc_TypeError,
                      "Images2Neibs: in wrap_centered mode, don't support image shapes smaller then the patch shapes: "
                      "neib_shape=(%zd,%zd), ten4[2:]=[%zd,%zd]",
-                     (Py_ssize_t)rows->neib, (Py_ssize_t)columns->neib, (Py_ssize_t)rows->size, (Py_ssize_t)columns->size);
+                     (Py_ssize_t)rows->neib, (Py_ssize_t)columns->neib, (Py_ssize_t)rows->size,
+                     (Py_ssize_t)columns->size);
         return -1;
     }
     return 0;
@@ -99,27 +100,28 @@ static inline npy_intp place(const Line *line, npy_intp at, int wraps)
 }
 
 /* Copy the patches of one image (strides in bytes) to rows. */
-#define DEFINE_GATHER(T)                                                                                                          \
-    static void gather_##T(const char *image, npy_intp row_stride, npy_intp stride, const Line *rows, const Line *columns, int wraps, \
-                           char *out_)                                                                                            \
-    {                                                                                                                             \
-        T *out = (T *)out_;                                                                                                       \
-        for (npy_intp i = 0; i < rows->grid; ++i)                                                                                 \
-            for (npy_intp j = 0; j < columns->grid; ++j)                                                                          \
-                for (npy_intp r = 0; r < rows->neib; ++r) {                                                                       \
-                    npy_intp y = place(rows, rows->first + i * rows->step + r, wraps), x = columns->first + j * columns->step;    \
-                    const char *line = image + y * row_stride;                                                                    \
-                    if (y >= 0 && x >= 0 && x + columns->neib <= columns->size) {                                                 \
-                        line += x * stride;                                                                                       \
-                        for (npy_intp c = 0; c < columns->neib; ++c)                                                              \
-                            *out++ = *(const T *)(line + c * stride);                                                             \
-                        continue;                                                                                                 \
-                    }                                                                                                             \
-                    for (npy_intp c = 0; c < columns->neib; ++c) {                                                                \
-                        npy_intp at = y < 0 ? -1 : place(columns, x + c, wraps);                                                  \
-                        *out++ = at < 0 ? (T)0 : *(const T *)(line + at * stride);                                                \
-                    }                                                                                                             \
-                }                                                                                                                 \
+#define DEFINE_GATHER(T)                                                                              \
+    static void gather_##T(const char *image, npy_intp row_stride, npy_intp stride, const Line *rows, \
+                           const Line *columns, int wraps, char *out_)                                \
+    {                                                                                                 \
+        T *out = (T *)out_;                                                                           \
+        for (npy_intp i = 0; i < rows->grid; ++i)                                                     \
+            for (npy_intp j = 0; j < columns->grid; ++j)                                              \
+                for (npy_intp r = 0; r < rows->neib; ++r) {                                           \
+                    npy_intp y = place(rows, rows->first + i * rows->step + r, wraps),                \
+                             x = columns->first + j * columns->step;                                  \
+                    const char *line = image + y * row_stride;                                        \
+                    if (y >= 0 && x >= 0 && x + columns->neib <= columns->size) {                     \
+                        line += x * stride;                                                           \
+                        for (npy_intp c = 0; c < columns->neib; ++c)                                  \
+                            *out++ = *(const T *)(line + c * stride);                                 \
+                        continue;                                                                     \
+                    }                                                                                 \
+                    for (npy_intp c = 0; c < columns->neib; ++c) {                                    \
+                        npy_intp at = y < 0 ? -1 : place(columns, x + c, wraps);                      \
+                        *out++ = at < 0 ? (T)0 : *(const T *)(line + at * stride);                    \
+                    }                                                                                 \
+                }                                                                                     \
     }
 typedef double complex item16;
 DEFINE_GATHER(npy_uint8)
@@ -158,34 +160,35 @@ static int tng_images2neibs(int nin, int nout, PyObject **in, PyObject **out, co
              : item == 2 ? gather_npy_uint16
              : item == 4 ? gather_npy_uint32
              : item == 8 ? gather_npy_uint64
-                         : gather_item16)(PyArray_BYTES(x) + n * PyArray_STRIDE(x, 0) + c * PyArray_STRIDE(x, 1), PyArray_STRIDE(x, 2),
-                                          PyArray_STRIDE(x, 3), &rows, &columns, wraps, to);
+                         : gather_item16)(PyArray_BYTES(x) + n * PyArray_STRIDE(x, 0) + c * PyArray_STRIDE(x, 1),
+                                          PyArray_STRIDE(x, 2), PyArray_STRIDE(x, 3), &rows, &columns, wraps, to);
     return 0;
 }
 
 /* Add rows to their patches in one image. */
-#define DEFINE_SCATTER(T)                                                                                                          \
-    static void scatter_##T(const char *from_, const Line *rows, const Line *columns, int wraps, char *image)                     \
-    {                                                                                                                             \
-        const T *from = (const T *)from_;                                                                                         \
-        for (npy_intp i = 0; i < rows->grid; ++i)                                                                                 \
-            for (npy_intp j = 0; j < columns->grid; ++j)                                                                          \
-                for (npy_intp r = 0; r < rows->neib; ++r, from += columns->neib) {                                                \
-                    npy_intp y = place(rows, rows->first + i * rows->step + r, wraps), x = columns->first + j * columns->step;    \
-                    if (y < 0)                                                                                                    \
-                        continue;                                                                                                 \
-                    T *line = (T *)image + y * columns->size;                                                                     \
-                    if (x >= 0 && x + columns->neib <= columns->size) {                                                           \
-                        for (npy_intp c = 0; c < columns->neib; ++c)                                                              \
-                            line[x + c] += from[c];                                                                               \
-                        continue;                                                                                                 \
-                    }                                                                                                             \
-                    for (npy_intp c = 0; c < columns->neib; ++c) {                                                                \
-                        npy_intp at = place(columns, x + c, wraps);                                                               \
-                        if (at >= 0)                                                                                              \
-                            line[at] += from[c];                                                                                  \
-                    }                                                                                                             \
-                }                                                                                                                 \
+#define DEFINE_SCATTER(T)                                                                                     \
+    static void scatter_##T(const char *from_, const Line *rows, const Line *columns, int wraps, char *image) \
+    {                                                                                                         \
+        const T *from = (const T *)from_;                                                                     \
+        for (npy_intp i = 0; i < rows->grid; ++i)                                                             \
+            for (npy_intp j = 0; j < columns->grid; ++j)                                                      \
+                for (npy_intp r = 0; r < rows->neib; ++r, from += columns->neib) {                            \
+                    npy_intp y = place(rows, rows->first + i * rows->step + r, wraps),                        \
+                             x = columns->first + j * columns->step;                                          \
+                    if (y < 0)                                                                                \
+                        continue;                                                                             \
+                    T *line = (T *)image + y * columns->size;                                                 \
+                    if (x >= 0 && x + columns->neib <= columns->size) {                                       \
+                        for (npy_intp c = 0; c < columns->neib; ++c)                                          \
+                            line[x + c] += from[c];                                                           \
+                        continue;                                                                             \
+                    }                                                                                         \
+                    for (npy_intp c = 0; c < columns->neib; ++c) {                                            \
+                        npy_intp at = place(columns, x + c, wraps);                                           \
+                        if (at >= 0)                                                                          \
+                            line[at] += from[c];                                                              \
+                    }                                                                                         \
+                }                                                                                             \
     }
 typedef float complex complex64;
 typedef double complex complex128;
@@ -211,7 +214,10 @@ static scatter_fn find_scatter(int type, npy_intp item)
         /* Sums of signed and unsigned integers have the same bits. */
         if (!PyTypeNum_ISINTEGER(type))
             return NULL;
-        return item == 1 ? scatter_npy_uint8 : item == 2 ? scatter_npy_uint16 : item == 4 ? scatter_npy_uint32 : scatter_npy_uint64;
+        return item == 1   ? scatter_npy_uint8
+               : item == 2 ? scatter_npy_uint16
+               : item == 4 ? scatter_npy_uint32
+                           : scatter_npy_uint64;
     }
 }
 
@@ -228,7 +234,8 @@ static int tng_neibs_sum(int nin, int nout, PyObject **in, PyObject **out, const
         if (native_as_int64(in[1 + i], &length) < 0)
             return -1;
         if (length < 0) {
-            PyErr_Format(PyExc_ValueError, "Images2NeibsGrad: the images cannot have length %lld along axis %d", (long long)length, i);
+            PyErr_Format(PyExc_ValueError, "Images2NeibsGrad: the images cannot have length %lld along axis %d",
+                         (long long)length, i);
             return -1;
         }
         dims[i] = (npy_intp)length;
@@ -240,10 +247,11 @@ static int tng_neibs_sum(int nin, int nout, PyObject **in, PyObject **out, const
     if (PyArray_NDIM(x) != 2 || PyArray_DIM(x, 0) != high || PyArray_DIM(x, 1) != wide) {
         PyObject *shape = PyObject_GetAttrString(in[0], "shape");
         if (shape != NULL)
-            PyErr_Format(PyExc_ValueError,
-                         "Images2NeibsGrad: neibs has shape %R, expected (%zd, %zd) for images of shape (%zd, %zd, %zd, %zd)", shape,
-                         (Py_ssize_t)high, (Py_ssize_t)wide, (Py_ssize_t)dims[0], (Py_ssize_t)dims[1], (Py_ssize_t)dims[2],
-                         (Py_ssize_t)dims[3]);
+            PyErr_Format(
+                PyExc_ValueError,
+                "Images2NeibsGrad: neibs has shape %R, expected (%zd, %zd) for images of shape (%zd, %zd, %zd, %zd)",
+                shape, (Py_ssize_t)high, (Py_ssize_t)wide, (Py_ssize_t)dims[0], (Py_ssize_t)dims[1],
+                (Py_ssize_t)dims[2], (Py_ssize_t)dims[3]);
         Py_XDECREF(shape);
         return -1;
     }
@@ -253,14 +261,15 @@ static int tng_neibs_sum(int nin, int nout, PyObject **in, PyObject **out, const
         return -1;
     }
     PyArrayObject *z = native_alloc(out, 4, dims, PyArray_TYPE(x));
-    PyArrayObject *from = z == NULL ? NULL : (PyArrayObject *)PyArray_FROM_OTF(in[0], PyArray_TYPE(x), NPY_ARRAY_CARRAY_RO);
+    PyArrayObject *from =
+        z == NULL ? NULL : (PyArrayObject *)PyArray_FROM_OTF(in[0], PyArray_TYPE(x), NPY_ARRAY_CARRAY_RO);
     if (from == NULL)
         return -1;
     memset(PyArray_DATA(z), 0, (size_t)PyArray_NBYTES(z));
     npy_intp item = PyArray_ITEMSIZE(z), images = dims[0] * dims[1];
     for (npy_intp i = 0; i < images; ++i)
-        scatter(PyArray_BYTES(from) + i * rows.grid * columns.grid * wide * item, &rows, &columns, params->mode == WRAP_CENTERED,
-                PyArray_BYTES(z) + i * rows.size * columns.size * item);
+        scatter(PyArray_BYTES(from) + i * rows.grid * columns.grid * wide * item, &rows, &columns,
+                params->mode == WRAP_CENTERED, PyArray_BYTES(z) + i * rows.size * columns.size * item);
     Py_DECREF(from);
     return 0;
 }

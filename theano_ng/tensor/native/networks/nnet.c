@@ -8,8 +8,8 @@
 static inline __attribute__((always_inline)) float exp_f32(float x)
 {
     x = x < -104.f ? -104.f : x;
-    float shifted = x * 1.44269504f + 12582912.f, n = shifted - 12582912.f;     /* the last bits of `shifted` are n */
-    float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;                      /* log(2) in two parts */
+    float shifted = x * 1.44269504f + 12582912.f, n = shifted - 12582912.f; /* the last bits of `shifted` are n */
+    float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;                  /* log(2) in two parts */
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
     p = p * r + 8.3334519073e-3f;
@@ -120,8 +120,8 @@ static int same_type(PyObject *value, int type, const char *name)
 
 static int bad_label(npy_intp row, PyArrayObject *y, npy_intp n)
 {
-    PyErr_Format(PyExc_ValueError, "y_i value out of bounds: y[%zd] is %lld, but there are %zd classes", (Py_ssize_t)row,
-                 (long long)((npy_int64 *)PyArray_DATA(y))[row], (Py_ssize_t)n);
+    PyErr_Format(PyExc_ValueError, "y_i value out of bounds: y[%zd] is %lld, but there are %zd classes",
+                 (Py_ssize_t)row, (long long)((npy_int64 *)PyArray_DATA(y))[row], (Py_ssize_t)n);
     return -1;
 }
 
@@ -135,8 +135,8 @@ static int mismatch(const char *text, npy_intp a, npy_intp b)
 static PyArrayObject *strided_rows_of(PyObject *value, const char *name)
 {
     PyArrayObject *a = (PyArrayObject *)value;
-    if (PyArray_Check(value) && PyArray_NDIM(a) == 2 && PyArray_ISBEHAVED_RO(a) && PyArray_STRIDE(a, 0) % PyArray_ITEMSIZE(a) == 0
-        && PyArray_STRIDE(a, 1) % PyArray_ITEMSIZE(a) == 0) {
+    if (PyArray_Check(value) && PyArray_NDIM(a) == 2 && PyArray_ISBEHAVED_RO(a)
+        && PyArray_STRIDE(a, 0) % PyArray_ITEMSIZE(a) == 0 && PyArray_STRIDE(a, 1) % PyArray_ITEMSIZE(a) == 0) {
         Py_INCREF(a);
         return a;
     }
@@ -163,8 +163,9 @@ static int softmax_of(int nin, PyObject **in, PyObject **out, int log)
     if (sm == NULL)
         goto done;
     npy_intp item = PyArray_ITEMSIZE(x);
-    (type == NPY_FLOAT32 ? softmax_f32 : softmax_f64)(PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DATA(x), PyArray_STRIDE(x, 0) / item,
-                                                      PyArray_STRIDE(x, 1) / item, b == NULL ? NULL : PyArray_DATA(b), PyArray_DATA(sm), log);
+    (type == NPY_FLOAT32 ? softmax_f32 : softmax_f64)(PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DATA(x),
+                                                      PyArray_STRIDE(x, 0) / item, PyArray_STRIDE(x, 1) / item,
+                                                      b == NULL ? NULL : PyArray_DATA(b), PyArray_DATA(sm), log);
     status = 0;
 done:
     Py_DECREF(x);
@@ -197,8 +198,8 @@ static int tng_softmax_grad(int nin, int nout, PyObject **in, PyObject **out, co
     PyArrayObject *dx = native_alloc(out, 2, PyArray_DIMS(sm), type);
     if (dx == NULL)
         goto done;
-    (type == NPY_FLOAT32 ? softmax_grad_f32 : softmax_grad_f64)(PyArray_DIM(sm, 0), PyArray_DIM(sm, 1), PyArray_DATA(dy),
-                                                                PyArray_DATA(sm), PyArray_DATA(dx));
+    (type == NPY_FLOAT32 ? softmax_grad_f32 : softmax_grad_f64)(PyArray_DIM(sm, 0), PyArray_DIM(sm, 1),
+                                                                PyArray_DATA(dy), PyArray_DATA(sm), PyArray_DATA(dx));
     status = 0;
 done:
     Py_XDECREF(dy);
@@ -226,8 +227,8 @@ static int tng_crossentropy(int nin, int nout, PyObject **in, PyObject **out, co
 {
     int type = float_type(in[0]), status = -1;
     PyArrayObject *x = NULL, *b = NULL, *y = NULL, *am = NULL;
-    if (type < 0 || same_type(in[1], type, "b") < 0 || (x = rows_of(in[0], 2, "x")) == NULL || (b = rows_of(in[1], 1, "b")) == NULL
-        || (y = labels_of(in[2])) == NULL)
+    if (type < 0 || same_type(in[1], type, "b") < 0 || (x = rows_of(in[0], 2, "x")) == NULL
+        || (b = rows_of(in[1], 1, "b")) == NULL || (y = labels_of(in[2])) == NULL)
         goto done;
     npy_intp rows = PyArray_DIM(x, 0), n = PyArray_DIM(x, 1);
     if (PyArray_DIM(b, 0) != n) {
@@ -243,8 +244,9 @@ static int tng_crossentropy(int nin, int nout, PyObject **in, PyObject **out, co
     am = sm == NULL ? NULL : (PyArrayObject *)PyArray_SimpleNew(1, &rows, NPY_INT64);
     if (am == NULL)
         goto done;
-    npy_intp bad = (type == NPY_FLOAT32 ? crossentropy_f32 : crossentropy_f64)(
-        rows, n, PyArray_DATA(x), PyArray_DATA(b), PyArray_DATA(y), PyArray_DATA(nll), PyArray_DATA(sm), PyArray_DATA(am));
+    npy_intp bad = (type == NPY_FLOAT32 ? crossentropy_f32
+                                        : crossentropy_f64)(rows, n, PyArray_DATA(x), PyArray_DATA(b), PyArray_DATA(y),
+                                                            PyArray_DATA(nll), PyArray_DATA(sm), PyArray_DATA(am));
     if (bad >= 0)
         bad_label(bad, y, n);
     else {
@@ -264,8 +266,8 @@ static int tng_crossentropy_dx(int nin, int nout, PyObject **in, PyObject **out,
 {
     int type = float_type(in[1]), status = -1;
     PyArrayObject *dy = NULL, *sm = NULL, *y = NULL;
-    if (type < 0 || same_type(in[0], type, "dy") < 0 || (sm = rows_of(in[1], 2, "sm")) == NULL || (y = labels_of(in[2])) == NULL
-        || (dy = rows_of(in[0], PyArray_NDIM((PyArrayObject *)in[0]), "dy")) == NULL)
+    if (type < 0 || same_type(in[0], type, "dy") < 0 || (sm = rows_of(in[1], 2, "sm")) == NULL
+        || (y = labels_of(in[2])) == NULL || (dy = rows_of(in[0], PyArray_NDIM((PyArrayObject *)in[0]), "dy")) == NULL)
         goto done;
     npy_intp rows = PyArray_DIM(sm, 0), n = PyArray_DIM(sm, 1);
     if (PyArray_NDIM(dy) > 1 || (PyArray_SIZE(dy) != 1 && PyArray_DIM(dy, 0) != rows)) {

@@ -83,8 +83,8 @@ VECTORISED static void NAME(row_log)(npy_intp n, const REAL *x, REAL max, REAL l
 /* Compute the softmax of short rows (n <= SHORT_ROWS), LANES rows at a time, element by element. Strides are in
  * elements. If `log_sums` is not NULL, `maxima` and `log_sums` each receive one value for each row: the largest element
  * (NaN ignored), and the logarithm of the sum of exp(x + b - max). */
-VECTORISED static void NAME(short_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp row_stride, npy_intp stride, const REAL *b,
-                                        REAL *out, int logarithm, REAL *maxima, REAL *log_sums)
+VECTORISED static void NAME(short_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp row_stride, npy_intp stride,
+                                        const REAL *b, REAL *out, int logarithm, REAL *maxima, REAL *log_sums)
 {
     REAL v[SHORT_ROWS * LANES], max[LANES], sum[LANES], rest[LANES];
     for (npy_intp r = 0; r < rows; r += LANES, out += LANES * n) {
@@ -130,7 +130,8 @@ VECTORISED static void NAME(short_rows)(npy_intp rows, npy_intp n, const REAL *x
 }
 
 /* Copy rows with any strides to contiguous rows. */
-static void NAME(bring_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp row_stride, npy_intp stride, REAL *restrict out)
+static void NAME(bring_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp row_stride, npy_intp stride,
+                             REAL *restrict out)
 {
     for (npy_intp j = 0; j < n; j += 16)
         for (npy_intp r = 0; r < rows; ++r)
@@ -139,8 +140,8 @@ static void NAME(bring_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp 
 }
 
 /* out = softmax(x + b), or its logarithm (`logarithm`), row by row; b may be NULL. Strides of x are in elements. */
-static void NAME(softmax)(npy_intp rows, npy_intp n, const void *x_, npy_intp row_stride, npy_intp stride, const void *b_, void *out_,
-                          int logarithm)
+static void NAME(softmax)(npy_intp rows, npy_intp n, const void *x_, npy_intp row_stride, npy_intp stride,
+                          const void *b_, void *out_, int logarithm)
 {
     const REAL *x = x_, *b = b_;
     REAL *out = out_;
@@ -194,8 +195,8 @@ static npy_intp NAME(place_of)(npy_intp n, const REAL *x, const REAL *b, REAL ma
 
 /* Compute for each row nll = -log softmax(x + b)[y], softmax, and the position of the largest element. Return the first
  * row with a bad label, or -1. */
-static npy_intp NAME(crossentropy)(npy_intp rows, npy_intp n, const void *x_, const void *b_, const npy_int64 *y, void *nll_,
-                                   void *sm_, npy_int64 *am)
+static npy_intp NAME(crossentropy)(npy_intp rows, npy_intp n, const void *x_, const void *b_, const npy_int64 *y,
+                                   void *nll_, void *sm_, npy_int64 *am)
 {
     const REAL *x = x_, *b = b_;
     REAL *nll = nll_, *sm = sm_;
@@ -231,7 +232,7 @@ static npy_intp NAME(crossentropy_dx)(npy_intp rows, npy_intp n, const void *dy_
         if (y[r] < 0 || y[r] >= n)
             return r;
         REAL d = *dy;
-        if (d == 0) {       /* also if sm is NaN or infinite: a zero gradient stays zero */
+        if (d == 0) { /* also if sm is NaN or infinite: a zero gradient stays zero */
             memset(dx, 0, n * sizeof(REAL));
             continue;
         }
@@ -256,8 +257,8 @@ static npy_intp NAME(onehot_crossentropy)(npy_intp rows, npy_intp n, const void 
 }
 
 /* g = 0 except g[y] = -dy / q[y], row by row. */
-static npy_intp NAME(onehot_crossentropy_grad)(npy_intp rows, npy_intp n, const void *dy_, const void *q_, const npy_int64 *y,
-                                               void *g_)
+static npy_intp NAME(onehot_crossentropy_grad)(npy_intp rows, npy_intp n, const void *dy_, const void *q_,
+                                               const npy_int64 *y, void *g_)
 {
     const REAL *dy = dy_, *q = q_;
     REAL *g = g_;

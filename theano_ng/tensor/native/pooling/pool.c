@@ -19,7 +19,8 @@ typedef struct {
 /* -Wpsabi warns about the way in which vectors are passed to functions; inlined functions pass no vectors. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-typedef void (*planes_fn)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch);
+typedef void (*planes_fn)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
+                          char *scratch);
 
 /* Return the length of a spread line (pool_gradients.h). It has three parts: the entries before element 0; the elements
  * of the line, or the blocks of all windows if these are longer; room for the blocks of `layers` more windows. */
@@ -133,7 +134,8 @@ static inline npy_intp layer_length(const Windows *w)
 
 static planes_fn pool_of(int type, npy_intp item, const Windows *w)
 {
-    static const planes_fn with_sign[] = {pool_i8, pool_i16, pool_i32, pool_i64}, without[] = {pool_u8, pool_u16, pool_u32, pool_u64};
+    static const planes_fn with_sign[] = {pool_i8, pool_i16, pool_i32, pool_i64},
+                           without[] = {pool_u8, pool_u16, pool_u32, pool_u64};
     if (type == NPY_FLOAT32 || type == NPY_FLOAT64)
         return type == NPY_FLOAT32 ? pool_for_f32(w) : pool_for_f64(w);
     if (!PyTypeNum_ISINTEGER(type))
@@ -148,19 +150,21 @@ NATIVE_PARAMS(pooling, ndim, ignore_border, mode, openmp);
 /* Read ws, stride or pad into values[d * 3 + which]. Return 0, or -1 with an exception set. */
 static int read_vector(PyObject *vector, const char *name, int nd, int which, int64_t *values)
 {
-    PyArrayObject *v = (PyArrayObject *)PyArray_FROMANY(vector, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    PyArrayObject *v =
+        (PyArrayObject *)PyArray_FROMANY(vector, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
     if (v == NULL)
         return -1;
     int status = 0;
     if (PyArray_NDIM(v) != 1 || PyArray_DIM(v, 0) != nd) {
-        PyErr_Format(PyExc_ValueError, "%s must be a vector of size %d, got %zd elements", name, nd, (Py_ssize_t)PyArray_SIZE(v));
+        PyErr_Format(PyExc_ValueError, "%s must be a vector of size %d, got %zd elements", name, nd,
+                     (Py_ssize_t)PyArray_SIZE(v));
         status = -1;
     }
     for (int d = 0; d < nd && status == 0; ++d) {
         int64_t value = ((const int64_t *)PyArray_DATA(v))[d];
         if (value < (which == 2 ? 0 : 1)) {
-            PyErr_Format(PyExc_ValueError, "Pool: %s must be at least %d for every axis, got %lld for axis %d", name, which == 2 ? 0 : 1,
-                         (long long)value, d);
+            PyErr_Format(PyExc_ValueError, "Pool: %s must be at least %d for every axis, got %lld for axis %d", name,
+                         which == 2 ? 0 : 1, (long long)value, d);
             status = -1;
         }
         values[d * 3 + which] = value;
@@ -176,7 +180,8 @@ static npy_intp output_length(npy_intp n, int64_t window, int64_t stride, int64_
     if (n == 0)
         return 0;
     if (!ignore_border)
-        return stride >= window ? (n - 1) / stride + 1 : (n - 1 < window - stride ? 0 : (n - 1 - window + stride) / stride) + 1;
+        return stride >= window ? (n - 1) / stride + 1
+                                : (n - 1 < window - stride ? 0 : (n - 1 - window + stride) / stride) + 1;
     __int128 room = (__int128)n + 2 * (__int128)pad - window;
     if (room < 0)
         return 0;
@@ -194,14 +199,16 @@ static void free_windows(Windows *w)
 
 /* Read the inputs ws, stride and pad. Fill in *w, except for the tables. Store the shape of the output in out_shape.
  * Return 0, or -1 with an exception set. */
-static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const struct pooling_params *params, npy_intp *out_shape)
+static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const struct pooling_params *params,
+                        npy_intp *out_shape)
 {
     static const char *const names[] = {"ws", "stride", "pad"};
     int nd = (int)params->ndim, before = PyArray_NDIM(x) - nd;
     int64_t values[3 * NPY_MAXDIMS];
     *w = (Windows){.nd = nd};
     if (nd < 1 || before < 0) {
-        PyErr_Format(PyExc_ValueError, "Pool: %d axes of an array of %d dimensions cannot be pooled", nd, PyArray_NDIM(x));
+        PyErr_Format(PyExc_ValueError, "Pool: %d axes of an array of %d dimensions cannot be pooled", nd,
+                     PyArray_NDIM(x));
         return -1;
     }
     for (int which = 0; which < 3; ++which)
@@ -220,12 +227,13 @@ static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const 
         Axis *a = &w->axes[d];
         int64_t window = values[3 * d], stride = values[3 * d + 1], pad = values[3 * d + 2];
         if (pad > 0 && !params->ignore_border) {
-            PyErr_Format(PyExc_ValueError, "Pool: pad works only with ignore_border=True, got pad=%lld", (long long)pad);
+            PyErr_Format(PyExc_ValueError, "Pool: pad works only with ignore_border=True, got pad=%lld",
+                         (long long)pad);
             return -1;
         }
         if (pad >= window) {
-            PyErr_Format(PyExc_ValueError, "Pool: pad must be smaller than ws, got pad=%lld and ws=%lld for axis %d", (long long)pad,
-                         (long long)window, d);
+            PyErr_Format(PyExc_ValueError, "Pool: pad must be smaller than ws, got pad=%lld and ws=%lld for axis %d",
+                         (long long)pad, (long long)window, d);
             return -1;
         }
         a->n = PyArray_DIM(x, before + d);
@@ -312,12 +320,14 @@ static int make_tables(Windows *w)
 
 /* Run the loops over all planes, with several threads if `openmp`. Each thread needs scratch memory for `numbers`
  * values of `item` bytes. Return 0, or -1 with an exception set. */
-static int run_planes(const Windows *w, planes_fn loops, const PoolArrays *arrays, size_t numbers, size_t item, int openmp)
+static int run_planes(const Windows *w, planes_fn loops, const PoolArrays *arrays, size_t numbers, size_t item,
+                      int openmp)
 {
     int threads = openmp && w->planes > 1 && w->planes * w->in_size >= 1 << 15 ? native_threads() : 1;
     if (threads > w->planes)
         threads = (int)w->planes;
-    size_t scratch = (numbers * item + 127) & ~(size_t)63, rows = ((size_t)w->most_rows * sizeof(npy_intp) + 127) & ~(size_t)63;
+    size_t scratch = (numbers * item + 127) & ~(size_t)63,
+           rows = ((size_t)w->most_rows * sizeof(npy_intp) + 127) & ~(size_t)63;
     char *memory = PyMem_Malloc((size_t)threads * (scratch + rows));
     if (memory == NULL) {
         PyErr_NoMemory();
@@ -369,7 +379,8 @@ static int check_shape(PyArrayObject *a, int nd, const npy_intp *shape, const ch
 {
     if (PyArray_NDIM(a) == nd && PyArray_CompareLists(PyArray_DIMS(a), shape, nd))
         return 0;
-    PyObject *expected = PyArray_IntTupleFromIntp(nd, shape), *given = PyArray_IntTupleFromIntp(PyArray_NDIM(a), PyArray_DIMS(a));
+    PyObject *expected = PyArray_IntTupleFromIntp(nd, shape),
+             *given = PyArray_IntTupleFromIntp(PyArray_NDIM(a), PyArray_DIMS(a));
     if (expected != NULL && given != NULL)
         PyErr_Format(PyExc_ValueError, "Pool: %s has shape %R, but these windows need shape %R", what, given, expected);
     Py_XDECREF(expected);
@@ -408,7 +419,9 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
             goto done;
     if (which != POOL) {
         int like_image = which == MAX_SUMS || which == MAX_ROP;
-        if (check_shape(arrays[tensors - 1], nd, like_image ? shape : out_shape, like_image ? "the direction" : "the gradient") < 0)
+        if (check_shape(arrays[tensors - 1], nd, like_image ? shape : out_shape,
+                        like_image ? "the direction" : "the gradient")
+            < 0)
             goto done;
     }
     int makes_image = which == MAX_GRAD || which == AVERAGE_GRAD;
@@ -437,7 +450,8 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
         .result = PyArray_DATA(result),
         .mode = (int)params->mode,
     };
-    size_t n = (size_t)last_axis(&w)->n, outputs = (size_t)last_axis(&w)->out, length = (size_t)layer_length(&w), numbers, item = 8;
+    size_t n = (size_t)last_axis(&w)->n, outputs = (size_t)last_axis(&w)->out, length = (size_t)layer_length(&w),
+           numbers, item = 8;
     planes_fn loops;
     switch (which) {
     case POOL:
@@ -452,9 +466,7 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
         loops = single ? average_grad_f32 : average_grad_f64;
         numbers = 3 * length + 2 * outputs;
         break;
-    default:
-        loops = single ? sums_at_maxima_f32 : sums_at_maxima_f64;
-        numbers = (1 + (size_t)w.layers) * length;
+    default: loops = single ? sums_at_maxima_f32 : sums_at_maxima_f64; numbers = (1 + (size_t)w.layers) * length;
     }
     if (loops == NULL) {
         PyErr_Format(PyExc_TypeError, "Pool: no code for NumPy type number %d", type);
@@ -465,7 +477,8 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
         status = (maxima = native_new(nd, out_shape, type, 0)) == NULL ? -1 : 0;
         if (status == 0) {
             data.maxima = first.result = PyArray_DATA(maxima);
-            status = run_planes(&w, pool_of(type, PyArray_ITEMSIZE(result), &w), &first, n + 2 * outputs, item, params->openmp != 0);
+            status = run_planes(&w, pool_of(type, PyArray_ITEMSIZE(result), &w), &first, n + 2 * outputs, item,
+                                params->openmp != 0);
         }
     }
     if (status == 0)
@@ -483,12 +496,12 @@ done:
     return status;
 }
 
-#define POOLING(name, which)                                                                          \
-    NATIVE_FUNCTION(name, ndim, ignore_border, mode, openmp)                                          \
+#define POOLING(name, which)                                                                                    \
+    NATIVE_FUNCTION(name, ndim, ignore_border, mode, openmp)                                                    \
     static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_params *params) \
-    {                                                                                                 \
-        (void)nout;                                                                                   \
-        return pooling(which, nin, in, out, (const struct pooling_params *)params);                   \
+    {                                                                                                           \
+        (void)nout;                                                                                             \
+        return pooling(which, nin, in, out, (const struct pooling_params *)params);                             \
     }
 POOLING(pool, POOL)
 POOLING(max_grad, MAX_GRAD)

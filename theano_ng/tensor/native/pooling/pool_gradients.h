@@ -51,8 +51,8 @@ static void NAME(spread_rest)(const Windows *w, const REAL *restrict from, REAL 
 
 /* Compute the gradients of the elements of a line that equal a maximum. The values of layer l are `stride` entries
  * before the values of layer l - 1. */
-INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL *restrict x, const REAL *maxima, const REAL *g,
-                                     const REAL *g_rest, REAL *restrict gx)
+INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL *restrict x, const REAL *maxima,
+                                     const REAL *g, const REAL *g_rest, REAL *restrict gx)
 {
     npy_intp n = last_axis(w)->n, s = last_axis(w)->stride;
     const REAL *z = maxima + w->before;
@@ -95,7 +95,7 @@ INLINE NAME(Spread) NAME(spread_in)(const Windows *w, REAL *memory)
     return (NAME(Spread)){memory, g, w->rest == last_axis(w)->stride ? g : g + length};
 }
 
-INLINE void NAME(spread_all)(const Windows *w, const REAL *z, const REAL *gz, const NAME(Spread) *s)
+INLINE void NAME(spread_all)(const Windows *w, const REAL *z, const REAL *gz, const NAME(Spread) * s)
 {
     NAME(spread)(w, z, s->maxima);
     if (s->g != s->g_rest)
@@ -107,7 +107,8 @@ INLINE void NAME(spread_all)(const Windows *w, const REAL *z, const REAL *gz, co
 /* Compute the gradients of a plane with overlapping windows, one image line at a time. The spread output lines that are
  * still needed are kept. The next output line is spread in advance, so that no data is read just after it was written
  * in pieces of another size. */
-INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL *z, const REAL *gz, REAL *gx, REAL *memory)
+INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL *z, const REAL *gz, REAL *gx,
+                                    REAL *memory)
 {
     const Axis *a = &w->axes[0];
     npy_intp n = last_axis(w)->n, out = last_axis(w)->out, length = layer_length(w), ready = 0, low = 0, high = 0;
@@ -130,8 +131,8 @@ INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL 
 
 /* Compute the gradients of the columns of a line that belong to no pair. `pairs`: the first pair of columns inside the
  * image, and the pair after the last; see pool_stride2.h. */
-INLINE void NAME(single_columns)(const Axis *a, const int window, const int two, const npy_intp *pairs, const REAL *x, const REAL *z, const REAL *g,
-                                 const REAL *z2, const REAL *g2, REAL *gx)
+INLINE void NAME(single_columns)(const Axis *a, const int window, const int two, const npy_intp *pairs, const REAL *x,
+                                 const REAL *z, const REAL *g, const REAL *z2, const REAL *g2, REAL *gx)
 {
     npy_intp from = 2 * pairs[0] - a->pad, to = 2 * pairs[1] - a->pad;
     for (npy_intp i = from > 0 ? 0 : to; i < a->n; ++i) {
@@ -155,8 +156,8 @@ INLINE void NAME(single_columns)(const Axis *a, const int window, const int two,
 
 /* Compute the gradients of a plane with windows of width 2 and stride 2, if each image line belongs to exactly one
  * window. */
-INLINE void NAME(max_grad_apart)(const Windows *w, const int lanes, const npy_intp *pairs, const REAL *x, const REAL *z, const REAL *gz, REAL *gx,
-                                 npy_intp *rows)
+INLINE void NAME(max_grad_apart)(const Windows *w, const int lanes, const npy_intp *pairs, const REAL *x, const REAL *z,
+                                 const REAL *gz, REAL *gx, npy_intp *rows)
 {
     const Axis *a = last_axis(w);
     npy_intp index[NPY_MAXDIMS], begin = pairs[0], count = pairs[1] - begin, from = 2 * begin - a->pad, n = a->n;
@@ -184,8 +185,8 @@ INLINE void NAME(max_grad_apart)(const Windows *w, const int lanes, const npy_in
 
 /* Compute the gradients of a line whose windows have stride 2. If `two`, windows of two output lines contain the line,
  * otherwise windows of one output line. */
-INLINE void NAME(line_by_twos)(const Axis *a, const int lanes, const int window, const int two, const npy_intp *pairs, const REAL *x, const REAL *z,
-                               const REAL *g, const REAL *z2, const REAL *g2, REAL *gx)
+INLINE void NAME(line_by_twos)(const Axis *a, const int lanes, const int window, const int two, const npy_intp *pairs,
+                               const REAL *x, const REAL *z, const REAL *g, const REAL *z2, const REAL *g2, REAL *gx)
 {
     npy_intp begin = pairs[0], count = pairs[1] - begin, from = 2 * begin - a->pad;
     if (lanes == MAX_LANES)
@@ -210,8 +211,8 @@ INLINE void NAME(copy_line)(npy_intp n, const int lanes, const REAL *from, REAL 
 /* Compute the gradients of a plane with windows of stride 2, one image line at a time. The output lines that are still
  * needed are kept, with a zero on each side for windows that overlap. The next line is copied in advance, so that no
  * data is read just after it was written in pieces of another size. */
-INLINE void NAME(max_grad_overlapping)(const Windows *w, const int lanes, const int window, const npy_intp *pairs, const REAL *x, const REAL *z,
-                                       const REAL *gz, REAL *gx, REAL *memory)
+INLINE void NAME(max_grad_overlapping)(const Windows *w, const int lanes, const int window, const npy_intp *pairs,
+                                       const REAL *x, const REAL *z, const REAL *gz, REAL *gx, REAL *memory)
 {
     const Axis *a = &w->axes[0], *b = last_axis(w);
     npy_intp n = b->n, out = b->out, length = out + 2, last = w->kept > 1 ? 3 : 1, ready = 0, low = 0, high = 0;
@@ -249,8 +250,8 @@ static int NAME(is_apart)(const Windows *w)
 }
 
 /* Compute the gradients of the planes begin..end, for windows with stride 2. scratch: as for max_grad. */
-ONLY_V3 static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
-                                              char *scratch)
+ONLY_V3 static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end,
+                                           npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     REAL *memory = (REAL *)scratch;
@@ -260,7 +261,8 @@ ONLY_V3 static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays *a
     memset(scratch, 0, (size_t)w->kept * 3 * (size_t)layer_length(w) * sizeof(REAL));
     for (npy_intp plane = begin; plane < end; ++plane) {
         const REAL *x = (const REAL *)arrays->x + plane * w->in_size;
-        const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size, *gz = (const REAL *)arrays->gradient + plane * w->out_size;
+        const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size,
+                   *gz = (const REAL *)arrays->gradient + plane * w->out_size;
         REAL *gx = (REAL *)arrays->result + plane * w->in_size;
         if (apart && lanes == MAX_LANES)
             NAME(max_grad_apart)(w, MAX_LANES, pairs, x, z, gz, gx, rows);
@@ -279,7 +281,8 @@ ONLY_V3 static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays *a
 
 /* Compute the gradients of the planes begin..end. scratch: three lines of layer_length elements for each line that is
  * kept. */
-VECTORISED_V3 static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+VECTORISED_V3 static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end,
+                                         npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     npy_intp out = a->out;
@@ -288,7 +291,8 @@ VECTORISED_V3 static void NAME(max_grad)(const Windows *w, const PoolArrays *arr
     memset(scratch, 0, (size_t)w->kept * 3 * (size_t)layer_length(w) * sizeof(REAL));
     for (npy_intp plane = begin; plane < end; ++plane) {
         const REAL *x = (const REAL *)arrays->x + plane * w->in_size;
-        const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size, *gz = (const REAL *)arrays->gradient + plane * w->out_size;
+        const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size,
+                   *gz = (const REAL *)arrays->gradient + plane * w->out_size;
         REAL *gx = (REAL *)arrays->result + plane * w->in_size;
         npy_intp index[NPY_MAXDIMS];
         first_row(w, index);
@@ -330,7 +334,8 @@ static planes_fn NAME(max_grad_for)(const Windows *w)
 }
 
 /* Return the gradient of an image line, given the gradients `shares` of an output line of sums or averages. */
-INLINE const REAL *NAME(shares_of_line)(const Windows *w, const REAL *shares, REAL *g, REAL *g_rest, REAL *restrict total)
+INLINE const REAL *NAME(shares_of_line)(const Windows *w, const REAL *shares, REAL *g, REAL *g_rest,
+                                        REAL *restrict total)
 {
     const Axis *a = last_axis(w);
     npy_intp n = a->n, s = a->stride;
@@ -358,8 +363,8 @@ INLINE const REAL *NAME(shares_of_line)(const Windows *w, const REAL *shares, RE
 
 /* Compute the gradients of sums or averages. scratch: three lines of layer_length elements and two lines of `out`
  * elements. */
-VECTORISED_V3 static void NAME(average_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
-                                          char *scratch)
+VECTORISED_V3 static void NAME(average_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end,
+                                             npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     npy_intp n = a->n, out = a->out, length = layer_length(w);
@@ -400,15 +405,16 @@ VECTORISED_V3 static void NAME(average_grad)(const Windows *w, const PoolArrays 
 
 /* Sum the direction over the elements of x that equal the maxima. scratch: 1 + layers lines of layer_length
  * elements. */
-VECTORISED_V3 static void NAME(sums_at_maxima)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
-                                            char *scratch)
+VECTORISED_V3 static void NAME(sums_at_maxima)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end,
+                                               npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     npy_intp n = a->n, out = a->out, s = a->stride, length = layer_length(w);
     REAL *maxima = (REAL *)scratch, *sums = maxima + length;
     memset(scratch, 0, (1 + (size_t)w->layers) * (size_t)length * sizeof(REAL));
     for (npy_intp plane = begin; plane < end; ++plane) {
-        const REAL *x = (const REAL *)arrays->x + plane * w->in_size, *e = (const REAL *)arrays->gradient + plane * w->in_size;
+        const REAL *x = (const REAL *)arrays->x + plane * w->in_size,
+                   *e = (const REAL *)arrays->gradient + plane * w->in_size;
         const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size;
         REAL *result = (REAL *)arrays->result + plane * w->out_size;
         npy_intp index[NPY_MAXDIMS];

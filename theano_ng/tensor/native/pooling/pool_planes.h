@@ -5,9 +5,9 @@
  * that line are reduced. NaN is greater than all numbers. */
 #define GREATER(m, v) ((v) > (m) || (v) != (v) ? (v) : (m))
 
-
 /* Return the maximum of `count` lines; a single line is not copied. */
-INLINE const REAL *NAME(greatest_lines)(npy_intp n, const REAL *x, const npy_intp *rows, npy_intp count, REAL *restrict line)
+INLINE const REAL *NAME(greatest_lines)(npy_intp n, const REAL *x, const npy_intp *rows, npy_intp count,
+                                        REAL *restrict line)
 {
     const REAL *a = x + rows[0];
     if (count == 1)
@@ -56,7 +56,8 @@ INLINE void NAME(sum_lines)(npy_intp n, const REAL *x, const npy_intp *rows, npy
 }
 
 /* Compute the maxima of windows of constant size, which are all inside the line. */
-INLINE void NAME(greatest_of)(npy_intp count, const int window, const int stride, const REAL *restrict line, REAL *restrict z)
+INLINE void NAME(greatest_of)(npy_intp count, const int window, const int stride, const REAL *restrict line,
+                              REAL *restrict z)
 {
     for (npy_intp o = 0; o < count; ++o) {
         REAL m = line[o * stride];
@@ -115,13 +116,13 @@ INLINE void NAME(greatest_in_windows)(const Axis *a, const REAL *restrict line, 
     REAL *to = z + a->whole_begin;
     npy_intp count = a->whole_end - a->whole_begin, stride = a->stride, window = a->window;
     USUAL_SIZES(greatest, count, window, stride, from, to)
-    else
-        for (npy_intp o = 0; o < count; ++o) {
-            REAL m = from[o * stride];
-            for (npy_intp k = 1; k < window; ++k)
-                m = GREATER(m, from[o * stride + k]);
-            to[o] = m;
-        }
+    else for (npy_intp o = 0; o < count; ++o)
+    {
+        REAL m = from[o * stride];
+        for (npy_intp k = 1; k < window; ++k)
+            m = GREATER(m, from[o * stride + k]);
+        to[o] = m;
+    }
     for (npy_intp o = 0; o < a->out; ++o) {
         if (o == a->whole_begin && count > 0)
             o = a->whole_end;
@@ -140,13 +141,13 @@ INLINE void NAME(sum_in_windows)(const Axis *a, const ACC *restrict line, ACC *r
     ACC *to = z + a->whole_begin;
     npy_intp count = a->whole_end - a->whole_begin, stride = a->stride, window = a->window;
     USUAL_SIZES(sum, count, window, stride, from, to)
-    else
-        for (npy_intp o = 0; o < count; ++o) {
-            ACC total = from[o * stride];
-            for (npy_intp k = 1; k < window; ++k)
-                total += from[o * stride + k];
-            to[o] = total;
-        }
+    else for (npy_intp o = 0; o < count; ++o)
+    {
+        ACC total = from[o * stride];
+        for (npy_intp k = 1; k < window; ++k)
+            total += from[o * stride + k];
+        to[o] = total;
+    }
     for (npy_intp o = 0; o < a->out; ++o) {
         if (o == a->whole_begin && count > 0)
             o = a->whole_end;
@@ -170,7 +171,8 @@ INLINE int NAME(lanes)(const Axis *a, npy_intp count)
 }
 
 /* Compute the windows of a line that extend beyond the ends of the image. Each column of a window is reduced first. */
-INLINE void NAME(cut_windows)(const Axis *a, const int adds, npy_intp lines, const npy_intp *rows, const REAL *x, REAL *z)
+INLINE void NAME(cut_windows)(const Axis *a, const int adds, npy_intp lines, const npy_intp *rows, const REAL *x,
+                              REAL *z)
 {
     for (npy_intp o = a->whole_begin > 0 ? 0 : a->whole_end; o < a->out; ++o) {
         if (o == a->whole_begin)
@@ -189,8 +191,8 @@ INLINE void NAME(cut_windows)(const Axis *a, const int adds, npy_intp lines, con
 }
 
 /* Compute a line of windows with stride 2. `flat`: the image lines are adjacent. */
-INLINE void NAME(windows_by_twos)(const Axis *a, const int adds, const int lanes, const int window, const int flat, npy_intp lines,
-                                  const npy_intp *rows, const REAL *x, REAL *z)
+INLINE void NAME(windows_by_twos)(const Axis *a, const int adds, const int lanes, const int window, const int flat,
+                                  npy_intp lines, const npy_intp *rows, const REAL *x, REAL *z)
 {
     npy_intp count = a->whole_end - a->whole_begin, n = a->n;
     const REAL *from = x + 2 * a->whole_begin - a->pad, *first = from + rows[0];
@@ -220,7 +222,8 @@ INLINE void NAME(divisors_of)(const Axis *a, int mode, ACC *divisors)
 }
 
 /* Turn a line of sums into the result: sums or averages. */
-INLINE void NAME(divide_line)(const Windows *w, const npy_intp *index, int mode, const ACC *totals, const ACC *divisors, REAL *z)
+INLINE void NAME(divide_line)(const Windows *w, const npy_intp *index, int mode, const ACC *totals, const ACC *divisors,
+                              REAL *z)
 {
     npy_intp out = last_axis(w)->out;
     ACC lines = mode == POOL_SUM ? 1 : (ACC)outer_count(w, index, mode == POOL_INC_PAD);
@@ -233,7 +236,8 @@ INLINE void NAME(divide_line)(const Windows *w, const npy_intp *index, int mode,
 }
 
 /* Pool the planes begin..end. scratch: a line of n elements, and two lines of `out` elements. */
-VECTORISED_V3 static void NAME(pool)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+VECTORISED_V3 static void NAME(pool)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end,
+                                     npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     npy_intp n = a->n, out = a->out;
@@ -260,8 +264,8 @@ VECTORISED_V3 static void NAME(pool)(const Windows *w, const PoolArrays *arrays,
 }
 
 #ifdef WORD
-INLINE void NAME(pool_plane)(const Windows *w, const int adds, const int lanes, const int window, int mode, const REAL *x, REAL *z, npy_intp *rows,
-                             ACC *totals, const ACC *divisors)
+INLINE void NAME(pool_plane)(const Windows *w, const int adds, const int lanes, const int window, int mode,
+                             const REAL *x, REAL *z, npy_intp *rows, ACC *totals, const ACC *divisors)
 {
     const Axis *a = last_axis(w);
     npy_intp index[NPY_MAXDIMS];
@@ -275,7 +279,8 @@ INLINE void NAME(pool_plane)(const Windows *w, const int adds, const int lanes, 
 }
 
 /* Pool the planes begin..end, for windows with stride 2. */
-ONLY_V3 static void NAME(pool_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+ONLY_V3 static void NAME(pool_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end,
+                                       npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     ACC *totals = (ACC *)scratch, *divisors = totals + a->out;

@@ -20,12 +20,12 @@ typedef struct {
  * (i + pad) / stride - l; in the last layer this holds only if the remainder of the division is less than `rest`. If
  * there are many layers, or margins wider than the image (`direct`), lines are walked window by window. */
 typedef struct {
-    int nd;                  /* number of pooled axes */
+    int nd; /* number of pooled axes */
     npy_intp planes, in_size, out_size, out_rows, most_rows;
-    int all_rows_once;       /* whether each line of the image belongs to exactly one window */
+    int all_rows_once; /* whether each line of the image belongs to exactly one window */
     int direct;
     npy_intp layers, rest, before;
-    npy_intp kept;           /* number of output lines that are kept while an image is processed line by line, else 1 */
+    npy_intp kept; /* number of output lines that are kept while an image is processed line by line, else 1 */
     Axis *axes;
 } Windows;
 

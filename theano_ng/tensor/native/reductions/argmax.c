@@ -2,8 +2,8 @@
 #include "reduce_folds.h"
 
 #define MAX_ND 32
-#define BLOCK 16384  /* bytes of a block, which is searched again for the position of its extreme */
-#define COLUMNS 512  /* adjacent groups that are searched together */
+#define BLOCK 16384 /* bytes of a block, which is searched again for the position of its extreme */
+#define COLUMNS 512 /* adjacent groups that are searched together */
 /* number of parallel extremes of a row, as many as compilers keep in registers */
 #define LANES_OF(T) (sizeof(T) > 4 ? 32 : (int)(128 / sizeof(T)))
 
@@ -17,141 +17,140 @@ static const uint64_t bits_64[32] = EACH_BIT;
  * than any number, and the first NaN is found. No element is more extreme than LAST, so the search for the extreme ends
  * there. Elements that are not contiguous are copied to a buffer. P: an integer of the size of T. M: an integer of at
  * least 32 bits, whose table is bits_##W. */
-#define STRETCH(name, T, S, P, M, W, FOLD, BARE, BETTER, GATHER, LAST)                                               \
-    static inline __attribute__((always_inline)) int64_t name##_first(const T *p, int64_t n, T best)                 \
-    {                                                                                                                \
-        int64_t i = 0;                                                                                               \
-        if (n < 32 || best != best) {                                                                                \
-            while (i < n - 1 && p[i] != best && p[i] == p[i])                                                        \
-                ++i;                                                                                                 \
-            return i;                                                                                                \
-        }                                                                                                            \
-        /* The last 32 elements overlap earlier elements, which differ from `best`. */                               \
-        for (;; i = n - i >= 64 ? i + 32 : n - 32) {                                                                 \
-            M found = 0;                                                                                             \
-            for (int k = 0; k < 32; ++k)                                                                             \
-                found |= p[i + k] == best ? bits_##W[k] : 0;                                                         \
-            if (found)                                                                                               \
-                return i + __builtin_ctzll(found);                                                                   \
-        }                                                                                                            \
-    }                                                                                                                \
-    VECTORISED static int64_t name##_in_block(const T *p, int64_t n, T best)                                             \
-    {                                                                                                                \
-        return name##_first(p, n, best);                                                                             \
-    }                                                                                                                \
-    /* Find the extreme and its position in a contiguous run of at least LANES elements that fits the cache. */      \
-    VECTORISED static int64_t name##_row(const T *p, int64_t n)                                                          \
-    {                                                                                                                \
-        enum { LANES = LANES_OF(T) };                                                                                \
-        T lane[LANES];                                                                                               \
-        P odd[LANES];                                                                                                \
-        for (int l = 0; l < (int)LANES; ++l) {                                                                       \
-            lane[l] = p[l];                                                                                          \
-            odd[l] = p[l] != p[l];                                                                                   \
-        }                                                                                                            \
-        for (int64_t i = LANES; i < n; i += LANES) {                                                                 \
-            const T *q = p + (i + LANES <= n ? i : n - LANES);                                                       \
-            _Pragma("GCC ivdep") for (int l = 0; l < (int)LANES; ++l)                                                \
-            {                                                                                                        \
-                T b = q[l];                                                                                          \
-                lane[l] = BARE(lane[l], b);                                                                          \
-                odd[l] |= b != b;                                                                                    \
-            }                                                                                                        \
-        }                                                                                                            \
-        P any = 0;                                                                                                   \
-        for (int l = 0; l < (int)LANES; ++l)                                                                         \
-            any |= odd[l];                                                                                           \
-        _Pragma("GCC unroll 8") for (int half = LANES / 2; half > 0; half /= 2)                                      \
-            for (int l = 0; l < half; ++l)                                                                           \
-                lane[l] = BARE(lane[l], lane[l + half]);                                                             \
-        return name##_first(p, n, any ? (T)((LAST) != (LAST) ? (LAST) : 0) : lane[0]);                                                          \
-    }                                                                                                                \
-    static int64_t name##_stretch(const char *x, int64_t n, int64_t stride)                                          \
-    {                                                                                                                \
-        enum { COUNT = BLOCK / sizeof(T) };                                                                          \
-        T room[COUNT] __attribute__((aligned(64))), best = 0;                                                        \
-        int64_t at = -1, held = -1;                                                                                  \
-        int direct = sizeof(T) == sizeof(S) && stride == (int64_t)sizeof(S);                                         \
-        if (direct && n <= COUNT && n >= LANES_OF(T))                                                                \
-            return name##_row((const T *)x, n);                                                                      \
-        for (int64_t from = 0; from < n; from += COUNT) {                                                            \
-            int64_t count = n - from < COUNT ? n - from : COUNT;                                                     \
-            const T *p = direct ? (const T *)(x + from * stride) : room;                                             \
-            if (!direct)                                                                                             \
-                GATHER(room, count, x + from * stride, stride);                                                      \
-            held = from;                                                                                             \
-            T value = p[0];                                                                                          \
-            FOLD(count, (char *)&value, 0, (const char *)p, sizeof(T));                                              \
-            if (at < 0 || BETTER(value, best) || value != value) {                                                   \
-                best = value;                                                                                        \
-                at = from;                                                                                           \
-                if (value != value || value == (T)(LAST))                                                            \
-                    break;                                                                                           \
-            }                                                                                                        \
-        }                                                                                                            \
-        int64_t count = n - at < COUNT ? n - at : COUNT;                                                             \
-        const T *p = direct ? (const T *)(x + at * stride) : room;                                                   \
-        if (!direct && held != at)                                                                                   \
-            GATHER(room, count, x + at * stride, stride);                                                            \
-        return at + name##_in_block(p, count, best);                                                                 \
+#define STRETCH(name, T, S, P, M, W, FOLD, BARE, BETTER, GATHER, LAST)                                          \
+    static inline __attribute__((always_inline)) int64_t name##_first(const T *p, int64_t n, T best)            \
+    {                                                                                                           \
+        int64_t i = 0;                                                                                          \
+        if (n < 32 || best != best) {                                                                           \
+            while (i < n - 1 && p[i] != best && p[i] == p[i])                                                   \
+                ++i;                                                                                            \
+            return i;                                                                                           \
+        }                                                                                                       \
+        /* The last 32 elements overlap earlier elements, which differ from `best`. */                          \
+        for (;; i = n - i >= 64 ? i + 32 : n - 32) {                                                            \
+            M found = 0;                                                                                        \
+            for (int k = 0; k < 32; ++k)                                                                        \
+                found |= p[i + k] == best ? bits_##W[k] : 0;                                                    \
+            if (found)                                                                                          \
+                return i + __builtin_ctzll(found);                                                              \
+        }                                                                                                       \
+    }                                                                                                           \
+    VECTORISED static int64_t name##_in_block(const T *p, int64_t n, T best)                                    \
+    {                                                                                                           \
+        return name##_first(p, n, best);                                                                        \
+    }                                                                                                           \
+    /* Find the extreme and its position in a contiguous run of at least LANES elements that fits the cache. */ \
+    VECTORISED static int64_t name##_row(const T *p, int64_t n)                                                 \
+    {                                                                                                           \
+        enum { LANES = LANES_OF(T) };                                                                           \
+        T lane[LANES];                                                                                          \
+        P odd[LANES];                                                                                           \
+        for (int l = 0; l < (int)LANES; ++l) {                                                                  \
+            lane[l] = p[l];                                                                                     \
+            odd[l] = p[l] != p[l];                                                                              \
+        }                                                                                                       \
+        for (int64_t i = LANES; i < n; i += LANES) {                                                            \
+            const T *q = p + (i + LANES <= n ? i : n - LANES);                                                  \
+            _Pragma("GCC ivdep") for (int l = 0; l < (int)LANES; ++l)                                           \
+            {                                                                                                   \
+                T b = q[l];                                                                                     \
+                lane[l] = BARE(lane[l], b);                                                                     \
+                odd[l] |= b != b;                                                                               \
+            }                                                                                                   \
+        }                                                                                                       \
+        P any = 0;                                                                                              \
+        for (int l = 0; l < (int)LANES; ++l)                                                                    \
+            any |= odd[l];                                                                                      \
+        _Pragma("GCC unroll 8") for (int half = LANES / 2; half > 0; half /= 2) for (int l = 0; l < half; ++l)  \
+            lane[l] = BARE(lane[l], lane[l + half]);                                                            \
+        return name##_first(p, n, any ? (T)((LAST) != (LAST) ? (LAST) : 0) : lane[0]);                          \
+    }                                                                                                           \
+    static int64_t name##_stretch(const char *x, int64_t n, int64_t stride)                                     \
+    {                                                                                                           \
+        enum { COUNT = BLOCK / sizeof(T) };                                                                     \
+        T room[COUNT] __attribute__((aligned(64))), best = 0;                                                   \
+        int64_t at = -1, held = -1;                                                                             \
+        int direct = sizeof(T) == sizeof(S) && stride == (int64_t)sizeof(S);                                    \
+        if (direct && n <= COUNT && n >= LANES_OF(T))                                                           \
+            return name##_row((const T *)x, n);                                                                 \
+        for (int64_t from = 0; from < n; from += COUNT) {                                                       \
+            int64_t count = n - from < COUNT ? n - from : COUNT;                                                \
+            const T *p = direct ? (const T *)(x + from * stride) : room;                                        \
+            if (!direct)                                                                                        \
+                GATHER(room, count, x + from * stride, stride);                                                 \
+            held = from;                                                                                        \
+            T value = p[0];                                                                                     \
+            FOLD(count, (char *)&value, 0, (const char *)p, sizeof(T));                                         \
+            if (at < 0 || BETTER(value, best) || value != value) {                                              \
+                best = value;                                                                                   \
+                at = from;                                                                                      \
+                if (value != value || value == (T)(LAST))                                                       \
+                    break;                                                                                      \
+            }                                                                                                   \
+        }                                                                                                       \
+        int64_t count = n - at < COUNT ? n - at : COUNT;                                                        \
+        const T *p = direct ? (const T *)(x + at * stride) : room;                                              \
+        if (!direct && held != at)                                                                              \
+            GATHER(room, count, x + at * stride, stride);                                                       \
+        return at + name##_in_block(p, count, best);                                                            \
     }
 
-#define DEFINE_GATHER(name, T)                                                                \
-    VECTORISED static void name(T *restrict to, int64_t n, const char *from, int64_t stride)      \
-    {                                                                                         \
-        if (stride == sizeof(T))                                                              \
-            memcpy(to, from, (size_t)n * sizeof(T));                                          \
-        else if (stride == 2 * sizeof(T))                                                     \
-            for (int64_t i = 0; i < n; ++i)                                                   \
-                to[i] = ((const T *)from)[2 * i];                                             \
-        else                                                                                  \
-            for (int64_t i = 0; i < n; ++i)                                                   \
-                to[i] = *(const T *)(from + i * stride);                                      \
+#define DEFINE_GATHER(name, T)                                                               \
+    VECTORISED static void name(T *restrict to, int64_t n, const char *from, int64_t stride) \
+    {                                                                                        \
+        if (stride == sizeof(T))                                                             \
+            memcpy(to, from, (size_t)n * sizeof(T));                                         \
+        else if (stride == 2 * sizeof(T))                                                    \
+            for (int64_t i = 0; i < n; ++i)                                                  \
+                to[i] = ((const T *)from)[2 * i];                                            \
+        else                                                                                 \
+            for (int64_t i = 0; i < n; ++i)                                                  \
+                to[i] = *(const T *)(from + i * stride);                                     \
     }
 #define GATHER_HALVES(to, n, from, stride) halves_as_floats(n, from, stride, to)
 
 /* Search adjacent groups: element r of group i is at x + i * x_stride + r * row_stride. Positions are counted in P, an
  * integer of the size of T that can count LIMIT rows. */
-#define SIDE_BY_SIDE(name, T, SAME_SIZE, P, LIMIT, BETTER, GATHER)                                                         \
-    VECTORISED static void name##_step(int64_t n, const T *restrict p, T *restrict best, P *restrict place, P row)       \
-    {                                                                                                                \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i)                                                         \
-        {                                                                                                            \
-            T value = p[i], old = best[i];                                                                           \
-            int better = (BETTER(value, old) | (value != value)) & (old == old);                                     \
-            best[i] = better ? value : old;                                                                          \
-            place[i] = better ? row : place[i];                                                                      \
-        }                                                                                                            \
-    }                                                                                                                \
-    static void name##_columns(int64_t n, const char *x, int64_t x_stride, int64_t rows, int64_t row_stride,         \
-                               int64_t *index)                                                                       \
-    {                                                                                                                \
-        T best[COLUMNS], room[COLUMNS];                                                                              \
-        P place[COLUMNS];                                                                                            \
-        GATHER(best, n, x, x_stride);                                                                                \
-        memset(index, 0, (size_t)n * sizeof(int64_t));                                                               \
-        for (int64_t from = 1; from < rows; from += LIMIT) {                                                         \
-            int64_t end = rows - from < LIMIT ? rows : from + LIMIT;                                                 \
-            memset(place, 0, sizeof place);                                                                          \
-            for (int64_t r = from; r < end; ++r) {                                                                   \
-                const char *row = x + r * row_stride;                                                                \
-                int direct = SAME_SIZE && x_stride == (int64_t)sizeof(T);                                           \
-                if (!direct)                                                                                         \
-                    GATHER(room, n, row, x_stride);                                                                  \
-                name##_step(n, direct ? (const T *)row : room, best, place, (P)(r - from + 1));                      \
-            }                                                                                                        \
-            for (int64_t i = 0; i < n; ++i)                                                                          \
-                if (place[i] != 0)                                                                                   \
-                    index[i] = from - 1 + (int64_t)place[i];                                                         \
-        }                                                                                                            \
+#define SIDE_BY_SIDE(name, T, SAME_SIZE, P, LIMIT, BETTER, GATHER)                                                 \
+    VECTORISED static void name##_step(int64_t n, const T *restrict p, T *restrict best, P *restrict place, P row) \
+    {                                                                                                              \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i)                                                       \
+        {                                                                                                          \
+            T value = p[i], old = best[i];                                                                         \
+            int better = (BETTER(value, old) | (value != value)) & (old == old);                                   \
+            best[i] = better ? value : old;                                                                        \
+            place[i] = better ? row : place[i];                                                                    \
+        }                                                                                                          \
+    }                                                                                                              \
+    static void name##_columns(int64_t n, const char *x, int64_t x_stride, int64_t rows, int64_t row_stride,       \
+                               int64_t *index)                                                                     \
+    {                                                                                                              \
+        T best[COLUMNS], room[COLUMNS];                                                                            \
+        P place[COLUMNS];                                                                                          \
+        GATHER(best, n, x, x_stride);                                                                              \
+        memset(index, 0, (size_t)n * sizeof(int64_t));                                                             \
+        for (int64_t from = 1; from < rows; from += LIMIT) {                                                       \
+            int64_t end = rows - from < LIMIT ? rows : from + LIMIT;                                               \
+            memset(place, 0, sizeof place);                                                                        \
+            for (int64_t r = from; r < end; ++r) {                                                                 \
+                const char *row = x + r * row_stride;                                                              \
+                int direct = SAME_SIZE && x_stride == (int64_t)sizeof(T);                                          \
+                if (!direct)                                                                                       \
+                    GATHER(room, n, row, x_stride);                                                                \
+                name##_step(n, direct ? (const T *)row : room, best, place, (P)(r - from + 1));                    \
+            }                                                                                                      \
+            for (int64_t i = 0; i < n; ++i)                                                                        \
+                if (place[i] != 0)                                                                                 \
+                    index[i] = from - 1 + (int64_t)place[i];                                                       \
+        }                                                                                                          \
     }
 
 #define MORE(a, b) ((a) > (b))
 #define LESS(a, b) ((a) < (b))
-#define BOTH_WAYS(suffix, T, S, P, M, W, LIMIT, GATHER, LEAST, MOST)                                   \
-    STRETCH(max_at_##suffix, T, S, P, M, W, max_##suffix, BARE_MAX, MORE, GATHER, MOST)                \
-    STRETCH(min_at_##suffix, T, S, P, M, W, min_##suffix, BARE_MIN, LESS, GATHER, LEAST)               \
-    SIDE_BY_SIDE(max_at_##suffix, T, (sizeof(T) == sizeof(S)), P, LIMIT, MORE, GATHER)                 \
+#define BOTH_WAYS(suffix, T, S, P, M, W, LIMIT, GATHER, LEAST, MOST)                     \
+    STRETCH(max_at_##suffix, T, S, P, M, W, max_##suffix, BARE_MAX, MORE, GATHER, MOST)  \
+    STRETCH(min_at_##suffix, T, S, P, M, W, min_##suffix, BARE_MIN, LESS, GATHER, LEAST) \
+    SIDE_BY_SIDE(max_at_##suffix, T, (sizeof(T) == sizeof(S)), P, LIMIT, MORE, GATHER)   \
     SIDE_BY_SIDE(min_at_##suffix, T, (sizeof(T) == sizeof(S)), P, LIMIT, LESS, GATHER)
 #define PLACES(suffix, T, P, W, LIMIT, LEAST, MOST) \
     DEFINE_GATHER(gather_##suffix, T)               \
@@ -178,8 +177,11 @@ typedef struct {
     void (*columns)(int64_t n, const char *x, int64_t x_stride, int64_t rows, int64_t row_stride, int64_t *index);
 } Find;
 
-#define FIND(suffix) return smallest ? (Find){min_at_##suffix##_stretch, min_at_##suffix##_columns} \
-                                     : (Find){max_at_##suffix##_stretch, max_at_##suffix##_columns}
+#define FIND(suffix)                                                                        \
+    return smallest ? (Find){min_at_##suffix##_stretch, min_at_##suffix##_columns} : (Find) \
+    {                                                                                       \
+        max_at_##suffix##_stretch, max_at_##suffix##_columns                                \
+    }
 static Find find_find(int type, int smallest)
 {
     switch (dtype_key(type)) {
@@ -256,7 +258,8 @@ static int search(PyObject *input, PyObject **best, PyObject **place, int64_t ax
         return -1;
     }
     /* Copy the array only if it is misaligned or byte-swapped. */
-    x = (PyArrayObject *)PyArray_FromArray(x, PyArray_DescrFromType(PyArray_TYPE(x)), NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
+    x = (PyArrayObject *)PyArray_FromArray(x, PyArray_DescrFromType(PyArray_TYPE(x)),
+                                           NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
     if (x == NULL)
         return -1;
     Find find = find_find(PyArray_TYPE(x), smallest);
@@ -286,7 +289,9 @@ static int search(PyObject *input, PyObject **best, PyObject **place, int64_t ax
     }
     npy_intp count = PyArray_SIZE(index);
     if (first >= 0 && count > 0) {
-        PyErr_Format(PyExc_ValueError, "Max and argmax of an empty dimension have no value: the input has length 0 in dimension %d", first);
+        PyErr_Format(PyExc_ValueError,
+                     "Max and argmax of an empty dimension have no value: the input has length 0 in dimension %d",
+                     first);
         goto done;
     }
     if (count == 0) {
@@ -314,7 +319,8 @@ done:
 }
 
 NATIVE_FUNCTION(max_and_argmax, axes)
-static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct max_and_argmax_params *params)
+static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out,
+                              const struct max_and_argmax_params *params)
 {
     (void)nin;
     (void)nout;

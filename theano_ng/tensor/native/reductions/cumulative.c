@@ -12,59 +12,58 @@ typedef double _Complex c128;
 /* Each running total depends on the previous total. Therefore, four rows are processed at the same time. In a single
  * row (if GROUPS), four elements are combined with each other, and then with the total. Products of floats must not be
  * grouped: a product may overflow, and 0 times infinity is NaN. */
-#define DEFINE(name, T, OP, ONE, GROUPS)                                                                             \
-    static inline void name##_four(int64_t n, int64_t apart, const T *x, T *z, T *total)                             \
-    {                                                                                                                \
-        T a = total[0], b = total[1], c = total[2], d = total[3];                                                    \
-        for (int64_t k = 0; k < n; ++k) {                                                                            \
-            z[k] = a = OP(a, x[k]);                                                                                  \
-            z[apart + k] = b = OP(b, x[apart + k]);                                                                  \
-            z[2 * apart + k] = c = OP(c, x[2 * apart + k]);                                                          \
-            z[3 * apart + k] = d = OP(d, x[3 * apart + k]);                                                          \
-        }                                                                                                            \
-        total[0] = a, total[1] = b, total[2] = c, total[3] = d;                                                      \
-    }                                                                                                                \
-    static void name##_row(int64_t n, const T *x, T *z)                                                              \
-    {                                                                                                                \
-        T total = ONE;                                                                                               \
-        int64_t k = 0;                                                                                               \
-        for (; GROUPS && k + 4 <= n; k += 4) {                                                                       \
-            T a = x[k], b = OP(a, x[k + 1]), c = OP(b, x[k + 2]), d = OP(c, x[k + 3]);                               \
-            z[k] = OP(total, a);                                                                                     \
-            z[k + 1] = OP(total, b);                                                                                 \
-            z[k + 2] = OP(total, c);                                                                                 \
-            z[k + 3] = total = OP(total, d);                                                                         \
-        }                                                                                                            \
-        for (; k < n; ++k)                                                                                           \
-            z[k] = total = OP(total, x[k]);                                                                          \
-    }                                                                                                                \
-    /* Scan along the middle dimension of (outer, n, inner), C-contiguous; z may be x. */                            \
-    static void name(int64_t outer, int64_t n, int64_t inner, const void *x_, void *z_)                              \
-    {                                                                                                                \
-        const T *x = x_;                                                                                             \
-        T *z = z_, total[COLUMNS];                                                                                   \
-        if (inner == 1) {                                                                                            \
-            int64_t o = 0;                                                                                           \
-            for (; o + 4 <= outer; o += 4) {                                                                         \
-                T four[4] = {ONE, ONE, ONE, ONE};                                                                    \
-                name##_four(n, n, x + o * n, z + o * n, four);                                                       \
-            }                                                                                                        \
-            for (; o < outer; ++o)                                                                                   \
-                name##_row(n, x + o * n, z + o * n);                                                                 \
-            return;                                                                                                  \
-        }                                                                                                            \
-        for (int64_t o = 0; o < outer; ++o, x += n * inner, z += n * inner)                                          \
-            for (int64_t from = 0; from < inner; from += COLUMNS) {                                                  \
-                int64_t width = inner - from < COLUMNS ? inner - from : COLUMNS;                                     \
-                for (int64_t i = 0; i < width; ++i)                                                                  \
-                    total[i] = ONE;                                                                                  \
-                for (int64_t k = 0; k < n; ++k) {                                                                    \
-                    const T *p = x + k * inner + from;                                                               \
-                    T *q = z + k * inner + from;                                                                     \
-                    _Pragma("GCC ivdep") for (int64_t i = 0; i < width; ++i)                                         \
-                        q[i] = total[i] = OP(total[i], p[i]);                                                        \
-                }                                                                                                    \
-            }                                                                                                        \
+#define DEFINE(name, T, OP, ONE, GROUPS)                                                                           \
+    static inline void name##_four(int64_t n, int64_t apart, const T *x, T *z, T *total)                           \
+    {                                                                                                              \
+        T a = total[0], b = total[1], c = total[2], d = total[3];                                                  \
+        for (int64_t k = 0; k < n; ++k) {                                                                          \
+            z[k] = a = OP(a, x[k]);                                                                                \
+            z[apart + k] = b = OP(b, x[apart + k]);                                                                \
+            z[2 * apart + k] = c = OP(c, x[2 * apart + k]);                                                        \
+            z[3 * apart + k] = d = OP(d, x[3 * apart + k]);                                                        \
+        }                                                                                                          \
+        total[0] = a, total[1] = b, total[2] = c, total[3] = d;                                                    \
+    }                                                                                                              \
+    static void name##_row(int64_t n, const T *x, T *z)                                                            \
+    {                                                                                                              \
+        T total = ONE;                                                                                             \
+        int64_t k = 0;                                                                                             \
+        for (; GROUPS && k + 4 <= n; k += 4) {                                                                     \
+            T a = x[k], b = OP(a, x[k + 1]), c = OP(b, x[k + 2]), d = OP(c, x[k + 3]);                             \
+            z[k] = OP(total, a);                                                                                   \
+            z[k + 1] = OP(total, b);                                                                               \
+            z[k + 2] = OP(total, c);                                                                               \
+            z[k + 3] = total = OP(total, d);                                                                       \
+        }                                                                                                          \
+        for (; k < n; ++k)                                                                                         \
+            z[k] = total = OP(total, x[k]);                                                                        \
+    }                                                                                                              \
+    /* Scan along the middle dimension of (outer, n, inner), C-contiguous; z may be x. */                          \
+    static void name(int64_t outer, int64_t n, int64_t inner, const void *x_, void *z_)                            \
+    {                                                                                                              \
+        const T *x = x_;                                                                                           \
+        T *z = z_, total[COLUMNS];                                                                                 \
+        if (inner == 1) {                                                                                          \
+            int64_t o = 0;                                                                                         \
+            for (; o + 4 <= outer; o += 4) {                                                                       \
+                T four[4] = {ONE, ONE, ONE, ONE};                                                                  \
+                name##_four(n, n, x + o * n, z + o * n, four);                                                     \
+            }                                                                                                      \
+            for (; o < outer; ++o)                                                                                 \
+                name##_row(n, x + o * n, z + o * n);                                                               \
+            return;                                                                                                \
+        }                                                                                                          \
+        for (int64_t o = 0; o < outer; ++o, x += n * inner, z += n * inner)                                        \
+            for (int64_t from = 0; from < inner; from += COLUMNS) {                                                \
+                int64_t width = inner - from < COLUMNS ? inner - from : COLUMNS;                                   \
+                for (int64_t i = 0; i < width; ++i)                                                                \
+                    total[i] = ONE;                                                                                \
+                for (int64_t k = 0; k < n; ++k) {                                                                  \
+                    const T *p = x + k * inner + from;                                                             \
+                    T *q = z + k * inner + from;                                                                   \
+                    _Pragma("GCC ivdep") for (int64_t i = 0; i < width; ++i) q[i] = total[i] = OP(total[i], p[i]); \
+                }                                                                                                  \
+            }                                                                                                      \
     }
 #define SUM_AND_PRODUCT(suffix, T, EXACT) DEFINE(sum_##suffix, T, ADD, 0, 1) DEFINE(product_##suffix, T, MUL, 1, EXACT)
 SUM_AND_PRODUCT(8, uint8_t, 1)
@@ -103,8 +102,8 @@ static scan_fn find_scan(int type, int64_t item, int product)
 static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims, int type)
 {
     PyArrayObject *old = (PyArrayObject *)*out;
-    if (old != NULL && PyArray_CheckExact(*out) && PyArray_NDIM(old) == nd && PyArray_TYPE(old) == type && PyArray_IS_F_CONTIGUOUS(old)
-        && PyArray_ISBEHAVED(old) && PyArray_CompareLists(PyArray_DIMS(old), dims, nd))
+    if (old != NULL && PyArray_CheckExact(*out) && PyArray_NDIM(old) == nd && PyArray_TYPE(old) == type
+        && PyArray_IS_F_CONTIGUOUS(old) && PyArray_ISBEHAVED(old) && PyArray_CompareLists(PyArray_DIMS(old), dims, nd))
         return old;
     Py_CLEAR(*out);
     *out = (PyObject *)native_new(nd, dims, type, 1);
@@ -122,12 +121,13 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, cons
     (void)nin;
     (void)nout;
     if (!PyArray_Check(in[0]) || axis >= PyArray_NDIM(x)) {
-        PyErr_Format(PyExc_TypeError, "Cumulative sum or product: expected an array with more than %d dimensions", axis);
+        PyErr_Format(PyExc_TypeError, "Cumulative sum or product: expected an array with more than %d dimensions",
+                     axis);
         return -1;
     }
     npy_intp outer = 1, n = PyArray_SIZE(x), inner = 1;
     int fortran = axis >= 0 && PyArray_IS_F_CONTIGUOUS(x) && !PyArray_IS_C_CONTIGUOUS(x);
-    PyArrayObject *z = axis < 0 ? native_alloc(out, 1, &n, type)
+    PyArrayObject *z = axis < 0  ? native_alloc(out, 1, &n, type)
                        : fortran ? alloc_fortran(out, PyArray_NDIM(x), PyArray_DIMS(x), type)
                                  : native_alloc(out, PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (z == NULL)
@@ -147,7 +147,8 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, cons
             *(fortran ? &outer : &inner) *= PyArray_DIM(x, d);
     }
     const void *from = PyArray_DATA(x);
-    if (!(PyArray_IS_C_CONTIGUOUS(x) || fortran) || !PyArray_ISBEHAVED_RO(x) || !PyArray_EquivTypenums(PyArray_TYPE(x), type)) {
+    if (!(PyArray_IS_C_CONTIGUOUS(x) || fortran) || !PyArray_ISBEHAVED_RO(x)
+        || !PyArray_EquivTypenums(PyArray_TYPE(x), type)) {
         /* Copy to the result, and scan in place. */
         if ((axis < 0 ? PyArray_CopyAnyInto(z, x) : PyArray_CopyInto(z, x)) < 0)
             return -1;
@@ -158,18 +159,18 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, cons
 }
 
 /* z[0] = b[0], z[k] = b[k] + a[k] * z[k - 1] along the middle of (outer, n, inner), C-contiguous. */
-#define DEFINE_RECURRENCE(suffix, T)                                                                                 \
+#define DEFINE_RECURRENCE(suffix, T)                                                                                   \
     static void recurrence_##suffix(int64_t outer, int64_t n, int64_t inner, const void *a_, const void *b_, void *z_) \
-    {                                                                                                                \
-        const T *a = a_, *b = b_;                                                                                    \
-        T *z = z_;                                                                                                   \
-        for (int64_t o = 0; o < outer; ++o, a += n * inner, b += n * inner, z += n * inner) {                        \
-            for (int64_t i = 0; i < inner; ++i)                                                                      \
-                z[i] = b[i];                                                                                         \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < inner; ++i)                                                 \
-                for (int64_t k = inner + i; k < n * inner; k += inner)                                               \
-                    z[k] = b[k] + a[k] * z[k - inner];                                                               \
-        }                                                                                                            \
+    {                                                                                                                  \
+        const T *a = a_, *b = b_;                                                                                      \
+        T *z = z_;                                                                                                     \
+        for (int64_t o = 0; o < outer; ++o, a += n * inner, b += n * inner, z += n * inner) {                          \
+            for (int64_t i = 0; i < inner; ++i)                                                                        \
+                z[i] = b[i];                                                                                           \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < inner; ++i) for (int64_t k = inner + i; k < n * inner;        \
+                                                                          k += inner) z[k] =                           \
+                b[k] + a[k] * z[k - inner];                                                                            \
+        }                                                                                                              \
     }
 DEFINE_RECURRENCE(f32, float)
 DEFINE_RECURRENCE(f64, double)
@@ -180,7 +181,8 @@ DEFINE_RECURRENCE(c128, c128)
 NATIVE_FUNCTION(recurrence, axis)
 static int tng_recurrence(int nin, int nout, PyObject **in, PyObject **out, const struct recurrence_params *params)
 {
-    int axis = (int)params->axis, type = PyArray_TYPE((PyArrayObject *)in[1]), nd = PyArray_NDIM((PyArrayObject *)in[1]);
+    int axis = (int)params->axis, type = PyArray_TYPE((PyArrayObject *)in[1]),
+        nd = PyArray_NDIM((PyArrayObject *)in[1]);
     npy_intp *dims = PyArray_DIMS((PyArrayObject *)in[1]);
     (void)nin;
     (void)nout;

@@ -10,20 +10,20 @@
 #include <stdlib.h>
 
 #define MAX_ND 32
-#define PAIRWISE_MIN 2048  /* shorter runs are summed directly, in 4 vectors of accumulators */
-#define TILE 2048          /* accumulators that are used at a time when rows are combined */
-#define WIDE 2048          /* shorter rows are joined to rows of nearly this many elements */
-#define PIECE 256          /* strided elements of a row that are copied to a buffer at once */
-#define PIECES 4           /* rows that are copied to the buffer at once */
-#define CACHED (4 << 20)   /* bytes; extremes of larger arrays are faster row by row than several rows at a time */
-#define SHORT 16           /* elements; for shorter runs a call of the fold costs more than strided access */
+#define PAIRWISE_MIN 2048 /* shorter runs are summed directly, in 4 vectors of accumulators */
+#define TILE 2048         /* accumulators that are used at a time when rows are combined */
+#define WIDE 2048         /* shorter rows are joined to rows of nearly this many elements */
+#define PIECE 256         /* strided elements of a row that are copied to a buffer at once */
+#define PIECES 4          /* rows that are copied to the buffer at once */
+#define CACHED (4 << 20)  /* bytes; extremes of larger arrays are faster row by row than several rows at a time */
+#define SHORT 16          /* elements; for shorter runs a call of the fold costs more than strided access */
 
 /* The operation that combines elements. */
 typedef struct {
     Fold fold;
-    fold_fn combine;       /* combines accumulators with accumulators; NULL for generated folds */
+    fold_fn combine; /* combines accumulators with accumulators; NULL for generated folds */
     int op, pairwise, idempotent, has_identity;
-    int pairs;             /* whether complex numbers are summed as pairs of real numbers */
+    int pairs; /* whether complex numbers are summed as pairs of real numbers */
     int64_t x_item, acc_item;
     char identity[16];
 } FoldPlan;
@@ -73,17 +73,18 @@ VECTORISED static void gather(char *restrict to, int64_t n, const char *restrict
 }
 
 /* Write `times` copies of each of `count` values. The values are `step` bytes apart. */
-VECTORISED static void repeat_each(char *restrict to, const char *restrict from, int64_t step, int64_t count, int64_t times, int64_t item)
+VECTORISED static void repeat_each(char *restrict to, const char *restrict from, int64_t step, int64_t count,
+                                   int64_t times, int64_t item)
 {
-#define REPEAT(T)                                                          \
-    {                                                                      \
-        T *out = (T *)to;                                                  \
-        for (int64_t k = 0; k < count; ++k, out += times, from += step) {  \
-            const T value = *(const T *)from;                              \
-            for (int64_t i = 0; i < times; ++i)                            \
-                out[i] = value;                                            \
-        }                                                                  \
-        break;                                                             \
+#define REPEAT(T)                                                         \
+    {                                                                     \
+        T *out = (T *)to;                                                 \
+        for (int64_t k = 0; k < count; ++k, out += times, from += step) { \
+            const T value = *(const T *)from;                             \
+            for (int64_t i = 0; i < times; ++i)                           \
+                out[i] = value;                                           \
+        }                                                                 \
+        break;                                                            \
     }
     switch (item) {
     case 1: REPEAT(uint8_t)
@@ -95,7 +96,8 @@ VECTORISED static void repeat_each(char *restrict to, const char *restrict from,
 }
 
 /* Fold rows of n elements each into the same n accumulators. */
-static void fold_rows(const FoldPlan *plan, int64_t n, char *acc, int64_t as, const char *x, int64_t xs, int64_t rows, int64_t row_stride)
+static void fold_rows(const FoldPlan *plan, int64_t n, char *acc, int64_t as, const char *x, int64_t xs, int64_t rows,
+                      int64_t row_stride)
 {
     int contiguous = as == plan->acc_item && xs == plan->x_item;
     if (contiguous && n * 2 <= WIDE && row_stride == n * xs && rows > 4 * WIDE / n && plan->combine != NULL
@@ -129,9 +131,11 @@ static void fold_rows(const FoldPlan *plan, int64_t n, char *acc, int64_t as, co
         else if (gathers)
             for (int64_t r = 0; r < rows; r += PIECES)
                 for (int64_t at = 0; at < count; at += PIECE) {
-                    int64_t some = count - at < PIECE ? count - at : PIECE, several = rows - r < PIECES ? rows - r : PIECES;
+                    int64_t some = count - at < PIECE ? count - at : PIECE,
+                            several = rows - r < PIECES ? rows - r : PIECES;
                     for (int64_t k = 0; k < several; ++k)
-                        gather(piece + k * PIECE * plan->x_item, some, x + (r + k) * row_stride + at * xs, xs, plan->x_item);
+                        gather(piece + k * PIECE * plan->x_item, some, x + (r + k) * row_stride + at * xs, xs,
+                               plan->x_item);
                     plan->fold.rows(some, acc + at * as, piece, PIECE * plan->x_item, several);
                 }
         else
@@ -150,7 +154,8 @@ static void swap_loops(Loops *l, int a, int b)
 
 /* Turn dimensions into loops: dimensions of length 1 are dropped, and adjacent dimensions are merged. Move the pointers
  * so that all strides of x are positive. Return 1 if there is anything to fold. */
-static int make_loops(Loops *l, int nd, const int64_t *dims, char **acc, const int64_t *as, const char **x, const int64_t *xs)
+static int make_loops(Loops *l, int nd, const int64_t *dims, char **acc, const int64_t *as, const char **x,
+                      const int64_t *xs)
 {
     l->count = 0;
     for (int d = nd - 1; d >= 0; --d) {
@@ -195,7 +200,8 @@ static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, cons
         return;
     }
     /* A call for every few elements would cost more than strided access. */
-    if (l.count == 2 && l.as[0] == 0 && l.as[1] == plan->acc_item && l.xs[0] == plan->x_item && l.len[0] < SHORT && plan->fold.brief != NULL) {
+    if (l.count == 2 && l.as[0] == 0 && l.as[1] == plan->acc_item && l.xs[0] == plan->x_item && l.len[0] < SHORT
+        && plan->fold.brief != NULL) {
         plan->fold.brief(l.len[1], acc, x, l.xs[1], l.len[0]);
         return;
     }
@@ -234,7 +240,8 @@ static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, cons
 }
 
 /* Fold the part begin..end of loop k. */
-static void fold_share(const FoldPlan *plan, const Loops *l, int k, int64_t begin, int64_t end, char *acc, const char *x)
+static void fold_share(const FoldPlan *plan, const Loops *l, int k, int64_t begin, int64_t end, char *acc,
+                       const char *x)
 {
     Loops part = *l;
     part.len[k] = end - begin;
@@ -279,7 +286,8 @@ static int fold_in_threads(const FoldPlan *plan, const Loops *l, char *acc, int6
 #pragma omp parallel num_threads(threads)
     {
         int64_t n = omp_get_num_threads(), me = omp_get_thread_num();
-        fold_share(plan, l, reduced, l->len[reduced] * me / n, l->len[reduced] * (me + 1) / n, own + (size_t)me * room, x);
+        fold_share(plan, l, reduced, l->len[reduced] * me / n, l->len[reduced] * (me + 1) / n, own + (size_t)me * room,
+                   x);
     }
     for (int t = 0; t < threads; ++t)
         plan->combine(acc_count, acc, plan->acc_item, own + (size_t)t * room, plan->acc_item);
@@ -308,9 +316,9 @@ typedef struct {
     int64_t strides[MAX_ND];      /* strides of the accumulators, by dimension; 0: reduced */
     char *acc;                    /* the accumulator of the first element */
     npy_intp count;
-    PyArrayObject *own;           /* the array that holds the accumulators; NULL if the result holds them */
-    int type;                     /* type number of the accumulators */
-    int64_t axes;                 /* the reduced dimensions (bits) */
+    PyArrayObject *own; /* the array that holds the accumulators; NULL if the result holds them */
+    int type;           /* type number of the accumulators */
+    int64_t axes;       /* the reduced dimensions (bits) */
 } Reduction;
 
 static int real_of(int type)
@@ -321,11 +329,11 @@ static int real_of(int type)
 /* Set the identity of an extreme: the lowest value for a maximum, the highest value for a minimum. */
 static void set_lowest(FoldPlan *plan, int type, int highest)
 {
-#define LOWEST(number, T, least, most)                      \
-    case number: {                                          \
-        T value = highest ? (T)(most) : (T)(least);         \
-        memcpy(plan->identity, &value, sizeof value);       \
-        break;                                              \
+#define LOWEST(number, T, least, most)                \
+    case number: {                                    \
+        T value = highest ? (T)(most) : (T)(least);   \
+        memcpy(plan->identity, &value, sizeof value); \
+        break;                                        \
     }
     switch (dtype_key(type)) {
         LOWEST(KEY('b', 1), uint8_t, 0, 1)
@@ -407,15 +415,16 @@ static int share_memory(PyArrayObject *a, PyArrayObject *b)
 static int refuse_empty(int d)
 {
     PyErr_Format(PyExc_ValueError,
-                 "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity, so that it has no result for zero elements",
+                 "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity, so "
+                 "that it has no result for zero elements",
                  d);
     return -1;
 }
 
 /* Put an array for the result into *out, for elements of the shape `dims`. The array shares no memory with the inputs.
  * Return the array, or NULL with an exception set. */
-static PyArrayObject *provide_result(Reduction *r, const struct reduction_params *params, const int64_t *dims, PyObject **inputs, int n_inputs,
-                                     PyObject **out)
+static PyArrayObject *provide_result(Reduction *r, const struct reduction_params *params, const int64_t *dims,
+                                     PyObject **inputs, int n_inputs, PyObject **out)
 {
     int type = (int)params->result_type, empty = -1;
     r->kept = 0;
@@ -448,7 +457,9 @@ static int64_t order_accumulators(Reduction *r, const int64_t *dims, const int64
     for (int d = r->nd - 1; d >= 0; --d)
         if (!(r->axes >> d & 1)) {
             int at = n++;
-            for (; at > 0 && dims[d] != 1 && (dims[by_stride[at - 1]] == 1 || llabs(x_strides[by_stride[at - 1]]) > llabs(x_strides[d])); --at)
+            for (; at > 0 && dims[d] != 1
+                   && (dims[by_stride[at - 1]] == 1 || llabs(x_strides[by_stride[at - 1]]) > llabs(x_strides[d]));
+                 --at)
                 by_stride[at] = by_stride[at - 1];
             by_stride[at] = d;
         }
@@ -465,8 +476,8 @@ static int64_t order_accumulators(Reduction *r, const int64_t *dims, const int64
 
 /* Begin a reduction of elements with the shape `dims` and the memory order of `x_strides`: put an array for the result
  * into *out, and initialize the accumulators. Return 0, or -1 with an exception set. */
-static int begin(Reduction *r, const struct reduction_params *params, fold_fn fold, const int64_t *dims, const int64_t *x_strides,
-                 PyObject **inputs, int n_inputs, PyObject **out)
+static int begin(Reduction *r, const struct reduction_params *params, fold_fn fold, const int64_t *dims,
+                 const int64_t *x_strides, PyObject **inputs, int n_inputs, PyObject **out)
 {
     static const char zeros[16] = {0};
     r->own = NULL;
@@ -505,8 +516,8 @@ static int begin(Reduction *r, const struct reduction_params *params, fold_fn fo
 }
 
 /* Fold a box of elements; acc is the accumulator of the first element. */
-static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const char *x, const int64_t *x_strides, int64_t x_item,
-                       int64_t openmp)
+static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const char *x, const int64_t *x_strides,
+                       int64_t x_item, int64_t openmp)
 {
     Loops l;
     FoldPlan plan = r->plan;
@@ -544,8 +555,8 @@ static int finish(Reduction *r, PyObject *out, int status)
     if (r->own == NULL)
         return status;
     if (status == 0) {
-        PyArrayObject *view = (PyArrayObject *)PyArray_New(&PyArray_Type, r->kept, r->out_dims, r->type, r->out_strides, r->acc, 0,
-                                                           NPY_ARRAY_ALIGNED, NULL);
+        PyArrayObject *view = (PyArrayObject *)PyArray_New(&PyArray_Type, r->kept, r->out_dims, r->type, r->out_strides,
+                                                           r->acc, 0, NPY_ARRAY_ALIGNED, NULL);
         status = view == NULL ? -1 : PyArray_CopyInto((PyArrayObject *)out, view);
         Py_XDECREF(view);
     }
@@ -575,11 +586,12 @@ static int fold_from_first(Reduction *r, const int64_t *dims, PyArrayObject *x, 
     }
     if (r->count == 0)
         return 0;
-    PyArrayObject *head = (PyArrayObject *)PyArray_New(&PyArray_Type, r->kept, r->out_dims, PyArray_TYPE(x), head_strides, PyArray_DATA(x), 0,
-                                                       NPY_ARRAY_ALIGNED, NULL);
-    PyArrayObject *first = head == NULL ? NULL
-                                        : (PyArrayObject *)PyArray_New(&PyArray_Type, r->kept, r->out_dims, r->type, r->out_strides, r->acc, 0,
-                                                                       NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE, NULL);
+    PyArrayObject *head = (PyArrayObject *)PyArray_New(&PyArray_Type, r->kept, r->out_dims, PyArray_TYPE(x),
+                                                       head_strides, PyArray_DATA(x), 0, NPY_ARRAY_ALIGNED, NULL);
+    PyArrayObject *first =
+        head == NULL ? NULL
+                     : (PyArrayObject *)PyArray_New(&PyArray_Type, r->kept, r->out_dims, r->type, r->out_strides,
+                                                    r->acc, 0, NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE, NULL);
     int status = first == NULL ? -1 : PyArray_CopyInto(first, head);
     Py_XDECREF(head);
     Py_XDECREF(first);
@@ -598,11 +610,13 @@ static int check_input(PyObject *value, int nd, int type, PyArrayObject **x)
 {
     if (!PyArray_Check(value) || PyArray_NDIM((PyArrayObject *)value) != nd
         || !PyArray_EquivTypenums(PyArray_TYPE((PyArrayObject *)value), type)) {
-        PyErr_Format(PyExc_TypeError, "Reduction: the input must be an ndarray with %d dimensions and type number %d", nd, type);
+        PyErr_Format(PyExc_TypeError, "Reduction: the input must be an ndarray with %d dimensions and type number %d",
+                     nd, type);
         return -1;
     }
     /* Return a new reference; copy the array only if it is misaligned or byte-swapped. */
-    *x = (PyArrayObject *)PyArray_FromArray((PyArrayObject *)value, PyArray_DescrFromType(PyArray_TYPE((PyArrayObject *)value)),
+    *x = (PyArrayObject *)PyArray_FromArray((PyArrayObject *)value,
+                                            PyArray_DescrFromType(PyArray_TYPE((PyArrayObject *)value)),
                                             NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
     return *x == NULL ? -1 : 0;
 }
@@ -614,7 +628,8 @@ static int reduce_few(const struct reduction_params *params, fold_fn fold, PyArr
     int64_t n = PyArray_DIM(x, 0);
     FoldPlan plan;
     int single = params->accumulator_type == NPY_DOUBLE && params->result_type == NPY_FLOAT;
-    if (params->axes != 1 || !params->has_identity || (params->accumulator_type != params->result_type && !single) || n > PAIRWISE_MIN)
+    if (params->axes != 1 || !params->has_identity || (params->accumulator_type != params->result_type && !single)
+        || n > PAIRWISE_MIN)
         return 0;
     if (set_plan(&plan, params, fold) < 0)
         return -1;
@@ -730,7 +745,8 @@ static PyObject *fold_of(PyObject *self, PyObject *args)
     params.operation = op, params.element_type = x_type, params.accumulator_type = acc_type;
     if (set_plan(&plan, &params, NULL) < 0)
         return NULL;
-    return Py_BuildValue("Ny#", PyLong_FromVoidPtr((void *)plan.fold.fold), plan.identity, (Py_ssize_t)sizeof plan.identity);
+    return Py_BuildValue("Ny#", PyLong_FromVoidPtr((void *)plan.fold.fold), plan.identity,
+                         (Py_ssize_t)sizeof plan.identity);
 }
 
 static PyObject *address_of_fold_box(PyObject *self, PyObject *args)
@@ -742,21 +758,21 @@ static PyObject *address_of_fold_box(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"fold_of", fold_of, METH_VARARGS,
-     "fold_of(operation, element type number, accumulator type number): the address of a fold_fn (reduce_folds.h), and 16 bytes that begin "
+     "fold_of(operation, element type number, accumulator type number): the address of a fold_fn (reduce_folds.h), and "
+     "16 bytes that begin "
      "with the lowest value for a maximum, the highest one for a minimum."},
     {"address_of_fold_box", address_of_fold_box, METH_NOARGS,
-     "address_of_fold_box(): of a reduction of C-contiguous elements, int (const int64_t *params, const int64_t *dims, const char *x, char *out)."},
-    {"has_fold", has_fold, METH_VARARGS, "has_fold(operation, element type number, accumulator type number): True if no kernel is needed."},
+     "address_of_fold_box(): of a reduction of C-contiguous elements, int (const int64_t *params, const int64_t *dims, "
+     "const char *x, char *out)."},
+    {"has_fold", has_fold, METH_VARARGS,
+     "has_fold(operation, element type number, accumulator type number): True if no kernel is needed."},
     {NULL, NULL, 0, NULL},
 };
 
 static const NativeEntry entries[] = {
-    NATIVE_ENTRY(reduce),
-    NATIVE_ENTRY_WITH_SCRATCH(reduce_elemwise),
-    NATIVE_ROW(operand),
-    NATIVE_ENTRY(row_program),
-    NATIVE_ROW(entry),
-    {NULL},
+    NATIVE_ENTRY(reduce), NATIVE_ENTRY_WITH_SCRATCH(reduce_elemwise),
+    NATIVE_ROW(operand),  NATIVE_ENTRY(row_program),
+    NATIVE_ROW(entry),    {NULL},
 };
 
 static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "reduce", NULL, -1, methods, NULL, NULL, NULL, NULL};

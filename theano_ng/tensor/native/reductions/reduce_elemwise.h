@@ -19,7 +19,8 @@
  *   computed_divisor: DIVISION or MODULO if the kernel divides by a value that it computes (divisors.h)
  *   has_divisors: the kernel reports zeros among its divisors
  *   operands: the inputs of the elementwise operation, then its result */
-NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, program, folds, scratch, has_maybe_broadcast, computed_divisor, has_divisors);
+NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, program, folds, scratch, has_maybe_broadcast,
+             computed_divisor, has_divisors);
 NATIVE_READER(reduce_elemwise)
 enum { NO_SUM, ONE_SUM, SEPARATE_SUMS };
 
@@ -84,8 +85,8 @@ static int next_block(Blocks *b, int nd)
 
 /* Set `views` to the parts of the inputs at `start`. Dimension k of a view is dimension rank[k] of `start`. If `same`,
  * the block has the same lengths as the previous block, whose views are reused. */
-static int set_views(int nd, int nin, PyObject **in, const struct operand_params *operands, const int *rank, const int64_t *start,
-                     const int64_t *lens, int same, PyObject **views)
+static int set_views(int nd, int nin, PyObject **in, const struct operand_params *operands, const int *rank,
+                     const int64_t *start, const int64_t *lens, int same, PyObject **views)
 {
     for (int i = 0; i < nin; ++i) {
         PyArrayObject *a = (PyArrayObject *)in[i];
@@ -104,8 +105,8 @@ static int set_views(int nd, int nin, PyObject **in, const struct operand_params
         }
         PyArray_Descr *descr = PyArray_DESCR(a);
         Py_INCREF(descr);
-        PyObject *view = PyArray_NewFromDescr(&PyArray_Type, descr, nd, dims, strides, data, PyArray_FLAGS(a) & NPY_ARRAY_ALIGNED,
-                                              NULL);
+        PyObject *view = PyArray_NewFromDescr(&PyArray_Type, descr, nd, dims, strides, data,
+                                              PyArray_FLAGS(a) & NPY_ARRAY_ALIGNED, NULL);
         if (view == NULL)
             return -1;
         Py_XSETREF(views[i], view);
@@ -115,8 +116,8 @@ static int set_views(int nd, int nin, PyObject **in, const struct operand_params
 
 /* Compute and fold one block after the other. In `inner` and in r->strides, dimensions are counted by rank. Return 0,
  * or -1 with an exception set. */
-static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native_fn elemwise, struct elemwise_params *inner, int64_t item,
-                         int has_divisors)
+static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native_fn elemwise,
+                         struct elemwise_params *inner, int64_t item, int has_divisors)
 {
     PyObject *views[nin + 1], *piece = NULL;
     int64_t lens[MAX_ND], before[MAX_ND];
@@ -145,11 +146,13 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
             }
             break;
         }
-        accumulate(r, lens, r->acc + offset, PyArray_BYTES((PyArrayObject *)piece), PyArray_STRIDES((PyArrayObject *)piece), item, 0);
+        accumulate(r, lens, r->acc + offset, PyArray_BYTES((PyArrayObject *)piece),
+                   PyArray_STRIDES((PyArrayObject *)piece), item, 0);
         /* Stop early if the result of `all` or `any` is decided, unless the remaining divisors must be checked for
          * zeros. */
         more = next_block(b, nd)
-               && !(r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->plan.op == OP_OR) && r->plan.op != OP_XOR && !has_divisors);
+               && !(r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->plan.op == OP_OR) && r->plan.op != OP_XOR
+                    && !has_divisors);
     }
     for (int i = 0; i < nin; ++i)
         Py_XDECREF(views[i]);
@@ -180,9 +183,9 @@ static int leading_input(int nd, int nin, PyObject **in, const struct operand_pa
 
 /* -- the kernel sums ---------------------------------------------------------------------------------------------- */
 
-#define LEAF 4096      /* elements that one call adds to one accumulator; the sums of longer runs are pairwise */
-#define GATHERED 2048  /* elements of strided operands that are copied to a buffer at once */
-#define LONG 128       /* elements; for shorter runs, several rows are passed to the kernel at once */
+#define LEAF 4096        /* elements that one call adds to one accumulator; the sums of longer runs are pairwise */
+#define GATHERED 2048    /* elements of strided operands that are copied to a buffer at once */
+#define LONG 128         /* elements; for shorter runs, several rows are passed to the kernel at once */
 #define LONG_REPEATED 32 /* the same if an operand is a single value along each run, which would have to be copied */
 
 /* A kernel of loops/kernel.py that sums: the pointer of its output is the address of the accumulator. The stride of its
@@ -194,12 +197,12 @@ typedef struct {
     const FoldPlan *plan;
     int nin;
     const struct operand_params *operands;
-    int64_t *stride;       /* the strides for the kernel, of inputs and of the accumulators; stride[-1] is the program */
+    int64_t *stride; /* the strides for the kernel, of inputs and of the accumulators; stride[-1] is the program */
     const int64_t *item;
-    char *room;            /* `gathered` elements of each operand, one operand after the other */
-    int64_t gathered;      /* GATHERED, or the number of all elements if there are fewer */
-    int64_t *filled;       /* number of rows in the room of each operand that need not be copied again */
-    int *zeros;            /* set to 1 by the kernel if a divisor is zero */
+    char *room;       /* `gathered` elements of each operand, one operand after the other */
+    int64_t gathered; /* GATHERED, or the number of all elements if there are fewer */
+    int64_t *filled;  /* number of rows in the room of each operand that need not be copied again */
+    int *zeros;       /* set to 1 by the kernel if a divisor is zero */
 } Summing;
 
 /* Nested loops over all operands and the accumulators, innermost first. Loop k has the strides `steps[k * nin + i]` of
@@ -213,8 +216,8 @@ typedef struct {
 /* Turn dimensions into loops, in the order of `rank`. Dimensions of length 1 are dropped, and dimensions that are
  * adjacent in all operands are merged. Move the pointers so that no accumulator has a negative stride. Return 0 if
  * there are no elements. */
-static int make_nest(Nest *nest, int nd, const int *rank, const int64_t *dims, const int64_t *as, int nin, PyObject **in,
-                     const struct operand_params *operands, char **data, char **acc)
+static int make_nest(Nest *nest, int nd, const int *rank, const int64_t *dims, const int64_t *as, int nin,
+                     PyObject **in, const struct operand_params *operands, char **data, char **acc)
 {
     int n = 0;
     for (int k = nd - 1; k >= 0; --k) {
@@ -335,7 +338,8 @@ static void add_run(const Summing *s, int64_t n, char *const *data, const int64_
 /* Add each element of several rows of n elements to a separate accumulator. There are at most GATHERED elements. The
  * strides in s->stride are the item sizes, except for HOISTED operands. Operands that are the same in all rows are
  * copied only for the rows from s->filled on. */
-static void add_rows(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps, const int64_t *row_steps, char *acc)
+static void add_rows(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps,
+                     const int64_t *row_steps, char *acc)
 {
     char *ptr[s->nin + 2], *room = s->room;
     ptr[s->nin] = acc;
@@ -346,7 +350,8 @@ static void add_rows(const Summing *s, int64_t n, int64_t rows, char *const *dat
         if (s->stride[i] == 0 || (steps[i] == item && row_steps[i] == n * item))
             continue;
         if (done < rows) {
-            copy_rows(room + done * n * item, n, rows - done, data[i] + done * row_steps[i], steps[i], row_steps[i], item);
+            copy_rows(room + done * n * item, n, rows - done, data[i] + done * row_steps[i], steps[i], row_steps[i],
+                      item);
             s->filled[i] = rows;
         }
         ptr[i] = room;
@@ -377,7 +382,8 @@ static int is_wide(const Summing *s, const Nest *nest, int rows)
 
 /* Add rows of few elements to the same accumulators: several rows are treated as one wide row, whose pieces are combined
  * at the end. */
-static void sum_wide(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps, const int64_t *row_steps, char *acc)
+static void sum_wide(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps,
+                     const int64_t *row_steps, char *acc)
 {
     int64_t m = WIDE / n, item = s->plan->acc_item;
     char wide[WIDE * sizeof(int64_t)] __attribute__((aligned(64)));
@@ -397,7 +403,8 @@ static void sum_wide(const Summing *s, int64_t n, int64_t rows, char *const *dat
 }
 
 /* Add rows of n elements each to the same accumulators. A tile of accumulators stays in the cache. */
-static void sum_rows(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps, const int64_t *row_steps, char *acc)
+static void sum_rows(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps,
+                     const int64_t *row_steps, char *acc)
 {
     int64_t tile = rows > 4 && n > 2 * TILE ? TILE : n;
     char *here[s->nin];
@@ -542,7 +549,8 @@ static void sum_blocks(Reduction *r, Blocks *b, const Summing *s, PyObject **in,
         for (int i = 0; i < s->nin; ++i) {
             data[i] = PyArray_BYTES((PyArrayObject *)in[i]);
             for (int d = 0; d < r->nd; ++d)
-                data[i] += is_broadcast(&s->operands[i], d) ? 0 : b->start[d] * PyArray_STRIDE((PyArrayObject *)in[i], d);
+                data[i] +=
+                    is_broadcast(&s->operands[i], d) ? 0 : b->start[d] * PyArray_STRIDE((PyArrayObject *)in[i], d);
         }
         memset(block, 0, (size_t)step);
         make_nest(nest, r->nd, b->rank, lens, strides, s->nin, in, s->operands, data, &to);
@@ -554,7 +562,8 @@ static void sum_blocks(Reduction *r, Blocks *b, const Summing *s, PyObject **in,
 }
 
 /* Sum with memory for copied operands and for a block. Return 0, or -1 with an exception set. */
-static int sum_with_room(Reduction *r, Blocks *b, int64_t x_item, Summing *s, PyObject **in, Nest *nest, int separate, char **data, char *acc)
+static int sum_with_room(Reduction *r, Blocks *b, int64_t x_item, Summing *s, PyObject **in, Nest *nest, int separate,
+                         char **data, char *acc)
 {
     int small = separate && is_small(b, r->nd, x_item);
     int rows = order_loops(nest, s->nin), blocks = separate && in_blocks(s, nest, rows, small);
@@ -588,7 +597,8 @@ static int sum_with_room(Reduction *r, Blocks *b, int64_t x_item, Summing *s, Py
 }
 
 /* Sum with a kernel that sums. `x_item`: the size of the values that are summed. Return 0, or -1 with an exception set. */
-static int sum_elemwise(Reduction *r, Blocks *b, int64_t x_item, int nin, PyObject **in, const struct reduce_elemwise_params *params)
+static int sum_elemwise(Reduction *r, Blocks *b, int64_t x_item, int nin, PyObject **in,
+                        const struct reduce_elemwise_params *params)
 {
     int64_t steps[(MAX_ND + 1) * nin], behind_program[nin + 2], item[nin], filled[nin];
     char *data[nin], *acc = r->acc;
@@ -599,8 +609,14 @@ static int sum_elemwise(Reduction *r, Blocks *b, int64_t x_item, int nin, PyObje
         item[i] = PyArray_ITEMSIZE((PyArrayObject *)in[i]);
     }
     Nest nest = {.steps = steps};
-    Summing s = {.kernel = (summing_fn)(intptr_t)params->kernel, .plan = &r->plan, .nin = nin, .operands = params->operands,
-                 .stride = behind_program + 1, .item = item, .filled = filled, .zeros = &zeros};
+    Summing s = {.kernel = (summing_fn)(intptr_t)params->kernel,
+                 .plan = &r->plan,
+                 .nin = nin,
+                 .operands = params->operands,
+                 .stride = behind_program + 1,
+                 .item = item,
+                 .filled = filled,
+                 .zeros = &zeros};
     if (!make_nest(&nest, r->nd, b->rank, b->dims, r->strides, nin, in, params->operands, data, &acc))
         return 0;
     if (nest.count == 0)
@@ -625,15 +641,20 @@ static const NativeEntry *elemwise_entry(void)
     return entry;
 }
 
-#define INNER_WORDS(n_operands) ((sizeof(struct elemwise_params) + (size_t)(n_operands) * sizeof(struct operand_params)) / sizeof(int64_t))
+#define INNER_WORDS(n_operands) \
+    ((sizeof(struct elemwise_params) + (size_t)(n_operands) * sizeof(struct operand_params)) / sizeof(int64_t))
 
 /* Write the packed parameters of tng_elemwise to INNER_WORDS words of memory. */
 static struct elemwise_params *inner_params(const struct reduce_elemwise_params *params, int64_t *room)
 {
     struct elemwise_params *inner = (struct elemwise_params *)room;
-    *inner = (struct elemwise_params){.kernel = params->kernel, .program = params->program, .scratch = params->scratch, .ndim = params->ndim,
-                                     .has_maybe_broadcast = params->has_maybe_broadcast, .computed_divisor = params->computed_divisor,
-                                     .n_operands = params->n_operands};
+    *inner = (struct elemwise_params){.kernel = params->kernel,
+                                      .program = params->program,
+                                      .scratch = params->scratch,
+                                      .ndim = params->ndim,
+                                      .has_maybe_broadcast = params->has_maybe_broadcast,
+                                      .computed_divisor = params->computed_divisor,
+                                      .n_operands = params->n_operands};
     memcpy(inner->operands, params->operands, (size_t)params->n_operands * sizeof *inner->operands);
     return inner;
 }
@@ -646,7 +667,8 @@ static int64_t reduce_elemwise_scratch(int nin, int nout, const int64_t *given)
     return elemwise == NULL ? -1 : elemwise->scratch(nin, nout, (int64_t *)inner_params(params, room));
 }
 
-static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct reduce_elemwise_params *params)
+static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out,
+                               const struct reduce_elemwise_params *params)
 {
     const NativeEntry *elemwise = elemwise_entry();
     int64_t item = item_size((int)params->element_type), strides[MAX_ND], room[INNER_WORDS(nin + nout)];
@@ -657,7 +679,8 @@ static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out,
         return -1;
     /* Dimensions along which the leading input is repeated count as the outermost. */
     for (int d = 0; d < nd; ++d)
-        strides[d] = is_broadcast(&params->operands[lead], d) ? INT64_MAX : llabs(PyArray_STRIDE((PyArrayObject *)in[lead], d));
+        strides[d] =
+            is_broadcast(&params->operands[lead], d) ? INT64_MAX : llabs(PyArray_STRIDE((PyArrayObject *)in[lead], d));
     order_dimensions(&b, nd, strides);
     if (begin(&r, (const struct reduction_params *)params, NULL, b.dims, strides, in, nin, out) < 0)
         return -1;

@@ -19,8 +19,8 @@
  *   buffer: number of the buffer of a value that only one block needs; -1: the value has its own memory
  *   kernel, program: of a MAP, as for tng_elemwise
  *   operation, has_identity, identity: of a FOLD, as for tng_reduce */
-NATIVE_PARAMS(entry, entry, level, number, type, input, output, ndim, broadcastable, buffer, kernel, program, operation, has_identity,
-             identity[2]);
+NATIVE_PARAMS(entry, entry, level, number, type, input, output, ndim, broadcastable, buffer, kernel, program, operation,
+              has_identity, identity[2]);
 enum { VALUE, MAP, FOLD, ARGUMENT };
 enum { ONE, ROW, ELEMENT };
 
@@ -31,7 +31,7 @@ NATIVE_READER(row_program)
 
 #define TILE_ELEMENTS 1024 /* elements of a tile of short rows */
 #define ACROSS_ROWS 16     /* rows of a tile whose elements are not adjacent */
-#define SPREAD_BELOW 112 /* elements of a row; a kernel processes several shorter rows at once */
+#define SPREAD_BELOW 112   /* elements of a row; a kernel processes several shorter rows at once */
 
 /* A value and its memory.
  *   base, strides: the data of an input or output, or the value's own memory
@@ -51,9 +51,9 @@ typedef void (*map_fn)(int64_t n, char **ptr, const int64_t *stride);
 typedef struct {
     const struct entry_params *params; /* the operation; its arguments follow */
     int n_args;
-    FoldPlan plan;           /* of a FOLD */
+    FoldPlan plan; /* of a FOLD */
     char *accumulators;
-    char lowest[16];   /* the first value of an accumulator */
+    char lowest[16]; /* the first value of an accumulator */
 } RowStep;
 
 typedef struct {
@@ -132,15 +132,15 @@ static void copy_row(const RowRun *run, const RowValue *v, char *to, const char 
 }
 
 /* Copy the elements of `count` rows of a matrix whose columns may be adjacent in memory. */
-VECTORISED static void copy_across(char *restrict to, const char *restrict from, int64_t count, int64_t columns, int64_t every,
-                                   int64_t step, int64_t item)
+VECTORISED static void copy_across(char *restrict to, const char *restrict from, int64_t count, int64_t columns,
+                                   int64_t every, int64_t step, int64_t item)
 {
-#define ACROSS(T)                                                                       \
-    {                                                                                   \
-        for (int64_t i = 0; i < columns; ++i, from += step)                             \
-            for (int64_t t = 0; t < count; ++t)                                         \
-                ((T *)to)[t * columns + i] = *(const T *)(from + t * every);            \
-        break;                                                                          \
+#define ACROSS(T)                                                            \
+    {                                                                        \
+        for (int64_t i = 0; i < columns; ++i, from += step)                  \
+            for (int64_t t = 0; t < count; ++t)                              \
+                ((T *)to)[t * columns + i] = *(const T *)(from + t * every); \
+        break;                                                               \
     }
     switch (item) {
     case 1: ACROSS(uint8_t)
@@ -161,8 +161,8 @@ static void load_tile(RowRun *run, int n_values)
         if (v->params->input < 0 || !v->copied || (v->every == 0 && run->row > 0))
             continue;
         if (v->params->level == ELEMENT && !v->flat && run->nd == 2) {
-            copy_across(v->own, row_address(run, v, run->row), run->count, run->columns, v->every == 0 ? 0 : v->strides[0], v->strides[1],
-                        v->item);
+            copy_across(v->own, row_address(run, v, run->row), run->count, run->columns,
+                        v->every == 0 ? 0 : v->strides[0], v->strides[1], v->item);
             continue;
         }
         for (int64_t t = 0; t < run->count; ++t) {
@@ -210,7 +210,8 @@ static int64_t distance(const RowRun *run, const RowValue *v)
     int64_t level = v->params->level;
     if (level == ELEMENT)
         return v->own == NULL ? v->every : run->columns * v->item;
-    return level == ONE ? 0 : v->item;
+    return level == ONE
+    ? 0 : v->item;
 }
 
 /* Apply an elementwise operation to elements from..from+n of each row of the tile, or to the values of the rows. */
@@ -227,7 +228,8 @@ static void run_map(const RowRun *run, const RowStep *step, int64_t from, int64_
         RowValue *v = argument(run, step, k);
         int repeats = !of_rows && v->params->level == ROW;
         ptr[k] = repeats && together && run->count > 1 ? spread(run, v) : value_at(run, v, 0, from);
-        stride[k] = v->params->level == ONE || (repeats && (!together || run->count == 1)) ? 0 : v->item;
+        stride[k] = v->params->level == ONE
+        || (repeats && (!together || run->count == 1)) ? 0 : v->item;
         next[k] = distance(run, v);
         irregular |= next[k] < 0;
     }
@@ -313,8 +315,8 @@ static void run_tile(RowRun *run)
 {
     for (int begin = 0, end; begin < run->n_steps; begin = end) {
         int64_t pass = run->steps[begin].params->number;
-        while (begin < run->n_steps && run->steps[begin].params->number == pass && run->steps[begin].params->entry == MAP
-               && run->steps[begin].params->level == ROW)
+        while (begin < run->n_steps && run->steps[begin].params->number == pass
+               && run->steps[begin].params->entry == MAP && run->steps[begin].params->level == ROW)
             run_map(run, run->steps + begin++, 0, 1);
         for (end = begin; end < run->n_steps && run->steps[end].params->number == pass; ++end)
             if (run->steps[end].params->entry == FOLD)
@@ -392,10 +394,10 @@ static int provide_outputs(RowRun *run, int n_values, int nin, PyObject **in, Py
 static int64_t distribute(RowRun *run, int n_values, int64_t n_buffers, char *room)
 {
     int64_t size = 0, block = run->wide ? PAIRWISE_MIN : run->tile * run->columns, whole = run->tile * run->columns;
-#define TAKE(place, bytes)                                        \
-    {                                                             \
-        (place) = (char *)((intptr_t)room + size);                \
-        size += ((bytes) + 63) / 64 * 64 + 320;                   \
+#define TAKE(place, bytes)                         \
+    {                                              \
+        (place) = (char *)((intptr_t)room + size); \
+        size += ((bytes) + 63) / 64 * 64 + 320;    \
     }
     char *buffers[n_buffers + 1];
     for (int64_t b = 0; b < n_buffers; ++b)
@@ -424,8 +426,10 @@ static int prepare_folds(RowRun *run)
         RowStep *step = run->steps + k;
         if (step->params->entry != FOLD)
             continue;
-        struct reduction_params params = {.operation = step->params->operation, .element_type = argument(run, step, 0)->params->type,
-                                        .accumulator_type = step->params->type, .has_identity = step->params->has_identity};
+        struct reduction_params params = {.operation = step->params->operation,
+                                          .element_type = argument(run, step, 0)->params->type,
+                                          .accumulator_type = step->params->type,
+                                          .has_identity = step->params->has_identity};
         memcpy(params.identity, step->params->identity, sizeof params.identity);
         if (run->columns == 0 && run->rows > 0 && !step->params->has_identity) {
             int empty = run->outer;
@@ -449,7 +453,11 @@ static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, con
     }
     RowValue values[n_values];
     RowStep steps[n_steps];
-    RowRun run = {.nd = (int)params->rank, .outer = (int)(params->rank - params->row_rank), .n_steps = n_steps, .values = values, .steps = steps};
+    RowRun run = {.nd = (int)params->rank,
+                  .outer = (int)(params->rank - params->row_rank),
+                  .n_steps = n_steps,
+                  .values = values,
+                  .steps = steps};
     (void)nout;
     memset(values, 0, sizeof values);
     memset(steps, 0, sizeof steps);
@@ -467,12 +475,14 @@ static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, con
     }
     for (int i = 0; i < n_values; ++i)
         if (values[i].params->input >= 0
-            && (!PyArray_Check(in[values[i].params->input]) || PyArray_NDIM((PyArrayObject *)in[values[i].params->input]) != values[i].params->ndim)) {
-            PyErr_Format(PyExc_TypeError, "RowProgram: input[%d] must be an ndarray with %d dimensions", (int)values[i].params->input,
-                         (int)values[i].params->ndim);
+            && (!PyArray_Check(in[values[i].params->input])
+                || PyArray_NDIM((PyArrayObject *)in[values[i].params->input]) != values[i].params->ndim)) {
+            PyErr_Format(PyExc_TypeError, "RowProgram: input[%d] must be an ndarray with %d dimensions",
+                         (int)values[i].params->input, (int)values[i].params->ndim);
             return -1;
         }
-    if (common_shape(&run, n_values, in) < 0 || prepare_folds(&run) < 0 || provide_outputs(&run, n_values, nin, in, out) < 0)
+    if (common_shape(&run, n_values, in) < 0 || prepare_folds(&run) < 0
+        || provide_outputs(&run, n_values, nin, in, out) < 0)
         return -1;
     if (run.rows == 0)
         return 0;

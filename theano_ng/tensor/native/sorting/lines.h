@@ -10,11 +10,12 @@
 #include "native.h"
 
 #define LINES_OUTPUTS 2
-#define LINES_BUFFER ((npy_intp)256 << 10)   /* bytes of a buffer, if LINES_GROUP lines fit */
+#define LINES_BUFFER ((npy_intp)256 << 10) /* bytes of a buffer, if LINES_GROUP lines fit */
 #define LINES_GROUP 16
 
 /* Process `rows` lines of the input and of each output; pitches are in bytes. Return 0, or -1 with an exception set. */
-typedef int (*lines_fn)(void *context, npy_intp rows, const char *in, npy_intp in_pitch, char *const *out, const npy_intp *out_pitch);
+typedef int (*lines_fn)(void *context, npy_intp rows, const char *in, npy_intp in_pitch, char *const *out,
+                        const npy_intp *out_pitch);
 
 static inline npy_intp lines_abs(npy_intp x)
 {
@@ -23,16 +24,16 @@ static inline npy_intp lines_abs(npy_intp x)
 
 /* dst[r][i] = src[r][i] for any strides (in bytes). If in both arrays the elements of a line are closer together than
  * the lines, whole lines are copied. Otherwise tiles of 8 elements of every line are copied. */
-#define LINES_MOVE_AS(T)                                                                                          \
-    for (npy_intp i0 = 0; i0 < n; i0 += tile) {                                                                   \
-        npy_intp end = tile < n - i0 ? i0 + tile : n;                                                             \
-        for (npy_intp r = 0; r < rows; ++r) {                                                                     \
-            const char *s = src + r * src_row + i0 * src_step;                                                    \
-            char *d = dst + r * dst_row + i0 * dst_step;                                                          \
-            for (npy_intp i = i0; i < end; ++i, s += src_step, d += dst_step)                                     \
-                *(T *)d = *(const T *)s;                                                                          \
-        }                                                                                                         \
-    }                                                                                                             \
+#define LINES_MOVE_AS(T)                                                      \
+    for (npy_intp i0 = 0; i0 < n; i0 += tile) {                               \
+        npy_intp end = tile < n - i0 ? i0 + tile : n;                         \
+        for (npy_intp r = 0; r < rows; ++r) {                                 \
+            const char *s = src + r * src_row + i0 * src_step;                \
+            char *d = dst + r * dst_row + i0 * dst_step;                      \
+            for (npy_intp i = i0; i < end; ++i, s += src_step, d += dst_step) \
+                *(T *)d = *(const T *)s;                                      \
+        }                                                                     \
+    }                                                                         \
     break;
 
 static inline void lines_move(npy_intp item, npy_intp rows, npy_intp n, char *dst, npy_intp dst_row, npy_intp dst_step,
@@ -62,8 +63,8 @@ typedef struct {
     /* item: bytes of an element; length, step: elements and stride (bytes) along the axis; pitch: bytes from one
      * buffered line to the next */
     npy_intp item, length, step, pitch;
-    npy_intp row;                            /* stride (bytes) of the dimension `group` of Lines */
-    int direct;                              /* whether the lines are contiguous and need no buffer */
+    npy_intp row; /* stride (bytes) of the dimension `group` of Lines */
+    int direct;   /* whether the lines are contiguous and need no buffer */
 } LinesOperand;
 
 /* The walk. The lines along the dimension `group` are handled together.
@@ -74,7 +75,7 @@ typedef struct {
  *   together: length of the dimension `group`
  *   block: number of lines in one call */
 typedef struct {
-    LinesOperand op[1 + LINES_OUTPUTS];      /* the input, then the outputs */
+    LinesOperand op[1 + LINES_OUTPUTS]; /* the input, then the outputs */
     int count, group, outers, outer[NPY_MAXDIMS];
     npy_intp lines, together, block;
 } Lines;
@@ -108,7 +109,8 @@ static inline void lines_describe(Lines *l, PyArrayObject *x, int axis, int nout
             continue;
         npy_intp dim = PyArray_DIM(x, i);
         l->lines *= dim;
-        if (dim > 1 && (l->group < 0 || lines_abs(PyArray_STRIDE(leader, i)) <= lines_abs(PyArray_STRIDE(leader, l->group))))
+        if (dim > 1
+            && (l->group < 0 || lines_abs(PyArray_STRIDE(leader, i)) <= lines_abs(PyArray_STRIDE(leader, l->group))))
             l->group = i;
     }
     for (int i = 0; i < PyArray_NDIM(x); ++i)
@@ -153,14 +155,14 @@ static inline int lines_call(const Lines *l, npy_intp first, npy_intp rows, line
         pitch[j] = op[j].direct ? op[j].row : op[j].pitch;
     }
     if (!op[0].direct)
-        lines_move(op[0].item, rows, op[0].length, op[0].buffer, op[0].pitch, op[0].item, op[0].data + first * op[0].row, op[0].row,
-                   op[0].step);
+        lines_move(op[0].item, rows, op[0].length, op[0].buffer, op[0].pitch, op[0].item,
+                   op[0].data + first * op[0].row, op[0].row, op[0].step);
     if (fn(context, rows, data[0], pitch[0], data + 1, pitch + 1) < 0)
         return -1;
     for (int j = 1; j < l->count; ++j)
         if (!op[j].direct)
-            lines_move(op[j].item, rows, op[j].length, op[j].data + first * op[j].row, op[j].row, op[j].step, op[j].buffer, op[j].pitch,
-                       op[j].item);
+            lines_move(op[j].item, rows, op[j].length, op[j].data + first * op[j].row, op[j].row, op[j].step,
+                       op[j].buffer, op[j].pitch, op[j].item);
     return 0;
 }
 
@@ -183,7 +185,8 @@ static inline int lines_next(Lines *l, npy_intp *at)
 
 /* Call fn for all lines of x and of the outputs along an axis. If there are no lines, fn is not called. Return 0, or -1
  * with an exception set. */
-static __attribute__((unused)) int lines_run(PyArrayObject *x, int axis, int nout, PyArrayObject *const *outs, lines_fn fn, void *context)
+static __attribute__((unused)) int lines_run(PyArrayObject *x, int axis, int nout, PyArrayObject *const *outs,
+                                             lines_fn fn, void *context)
 {
     Lines l;
     npy_intp at[NPY_MAXDIMS] = {0};

@@ -9,7 +9,7 @@
 
 #define DIGIT_BITS 11
 #define DIGIT_BITS_FEW 8
-#define RADIX_FEW 6000                      /* below this number of elements: fewer counters */
+#define RADIX_FEW 6000 /* below this number of elements: fewer counters */
 #define RADIX_PASSES 8
 /* The number of counters of all passes. */
 #define RADIX_COUNTERS (((64 + DIGIT_BITS - 1) / DIGIT_BITS) << DIGIT_BITS)
@@ -49,81 +49,84 @@ static inline int radix_positions(npy_intp *count, int bits, npy_intp n)
  * If there are more than three digits, elements are first sorted by the upper three digits. Usually little work then
  * remains for an insertion sort. If the elements are concentrated in few parts of their range, much work remains, and
  * all digits are used instead. */
-#define DEFINE_RADIX(name, bits_t, KEY)                                                                           \
-    static inline __attribute__((always_inline)) void counts_##name(const bits_t *x, npy_intp n, bits_t low, int shift, \
-                                                                    const int passes, int bits, npy_intp *count)  \
-    {                                                                                                             \
-        const uint64_t mask = ((uint64_t)1 << bits) - 1;                                                          \
-        for (npy_intp i = 0; i < n; ++i) {                                                                        \
-            uint64_t key = (uint64_t)(bits_t)(KEY(x[i]) - low) >> shift;                                          \
-            for (int p = 0; p < passes; ++p) {                                                                    \
-                ++count[((npy_intp)p << bits) + (npy_intp)(key & mask)];                                          \
-                key >>= bits;                                                                                     \
-            }                                                                                                     \
-        }                                                                                                         \
-    }                                                                                                             \
-    static void passes_##name(const bits_t *x, npy_intp n, bits_t low, int skip, Digits d, bits_t *z, bits_t *tmp, npy_intp *count) \
-    {                                                                                                             \
-        const uint64_t mask = ((uint64_t)1 << d.bits) - 1;                                                        \
-        int todo[RADIX_PASSES], left = 0;                                                                         \
-        memset(count, 0, ((size_t)d.passes << d.bits) * sizeof *count);                                           \
-        switch (d.passes) {                                                                                       \
-        case 0: break;                                                                                            \
-        case 1: counts_##name(x, n, low, skip, 1, d.bits, count); break;                                          \
-        case 2: counts_##name(x, n, low, skip, 2, d.bits, count); break;                                          \
-        case 3: counts_##name(x, n, low, skip, 3, d.bits, count); break;                                          \
-        default: counts_##name(x, n, low, skip, d.passes, d.bits, count);                                         \
-        }                                                                                                         \
-        for (int p = 0; p < d.passes; ++p)                                                                        \
-            if (radix_positions(count + ((npy_intp)p << d.bits), d.bits, n))                                      \
-                todo[left++] = p;                                                                                 \
-        if (left == 0)                                                                                            \
-            memcpy(z, x, (size_t)n * sizeof *x);                                                                  \
-        for (int k = 0; k < left; ++k) {                                                                          \
-            npy_intp *restrict place = count + ((npy_intp)todo[k] << d.bits);                                     \
-            const int shift = skip + todo[k] * d.bits;                                                            \
-            bits_t *restrict to = (left - k) % 2 ? z : tmp;                                                       \
-            for (npy_intp i = 0; i < n; ++i) {                                                                    \
-                bits_t element = x[i];                                                                            \
-                to[place[((uint64_t)(bits_t)(KEY(element) - low) >> shift) & mask]++] = element;                  \
-            }                                                                                                     \
-            x = to;                                                                                               \
-        }                                                                                                         \
-    }                                                                                                             \
-    /* Insertion sort; return 0 if it takes too many moves. */                                                    \
-    static int settle_##name(bits_t *z, npy_intp n)                                                               \
-    {                                                                                                             \
-        npy_intp moves = 4 * n + 64;                                                                              \
-        for (npy_intp i = 1; i < n; ++i) {                                                                        \
-            bits_t element = z[i], key = KEY(element);                                                            \
-            npy_intp j = i;                                                                                       \
-            for (; j > 0 && KEY(z[j - 1]) > key; --j)                                                             \
-                z[j] = z[j - 1];                                                                                  \
-            z[j] = element;                                                                                       \
-            moves -= i - j;                                                                                       \
-            if (i - j > 1000 || moves < 0)                                                                        \
-                return 0;                                                                                         \
-        }                                                                                                         \
-        return 1;                                                                                                 \
-    }                                                                                                             \
-    static void radix_##name(const bits_t *x, npy_intp n, bits_t low, bits_t high, bits_t *z, bits_t *tmp, npy_intp *count) \
-    {                                                                                                             \
-        uint64_t range = (uint64_t)(bits_t)(high - low);                                                          \
-        Digits d = radix_digits(range, n);                                                                        \
-        if (d.passes > 3) {                                                                                       \
-            const Digits upper = {3, n < RADIX_FEW ? DIGIT_BITS_FEW : DIGIT_BITS};                                \
-            passes_##name(x, n, low, bit_length(range) - 3 * upper.bits, upper, z, tmp, count);                   \
-            if (settle_##name(z, n))                                                                              \
-                return;                                                                                           \
-        }                                                                                                         \
-        passes_##name(x, n, low, 0, d, z, tmp, count);                                                            \
+#define DEFINE_RADIX(name, bits_t, KEY)                                                                            \
+    static inline __attribute__((always_inline)) void counts_##name(                                               \
+        const bits_t *x, npy_intp n, bits_t low, int shift, const int passes, int bits, npy_intp *count)           \
+    {                                                                                                              \
+        const uint64_t mask = ((uint64_t)1 << bits) - 1;                                                           \
+        for (npy_intp i = 0; i < n; ++i) {                                                                         \
+            uint64_t key = (uint64_t)(bits_t)(KEY(x[i]) - low) >> shift;                                           \
+            for (int p = 0; p < passes; ++p) {                                                                     \
+                ++count[((npy_intp)p << bits) + (npy_intp)(key & mask)];                                           \
+                key >>= bits;                                                                                      \
+            }                                                                                                      \
+        }                                                                                                          \
+    }                                                                                                              \
+    static void passes_##name(const bits_t *x, npy_intp n, bits_t low, int skip, Digits d, bits_t *z, bits_t *tmp, \
+                              npy_intp *count)                                                                     \
+    {                                                                                                              \
+        const uint64_t mask = ((uint64_t)1 << d.bits) - 1;                                                         \
+        int todo[RADIX_PASSES], left = 0;                                                                          \
+        memset(count, 0, ((size_t)d.passes << d.bits) * sizeof *count);                                            \
+        switch (d.passes) {                                                                                        \
+        case 0: break;                                                                                             \
+        case 1: counts_##name(x, n, low, skip, 1, d.bits, count); break;                                           \
+        case 2: counts_##name(x, n, low, skip, 2, d.bits, count); break;                                           \
+        case 3: counts_##name(x, n, low, skip, 3, d.bits, count); break;                                           \
+        default: counts_##name(x, n, low, skip, d.passes, d.bits, count);                                          \
+        }                                                                                                          \
+        for (int p = 0; p < d.passes; ++p)                                                                         \
+            if (radix_positions(count + ((npy_intp)p << d.bits), d.bits, n))                                       \
+                todo[left++] = p;                                                                                  \
+        if (left == 0)                                                                                             \
+            memcpy(z, x, (size_t)n * sizeof *x);                                                                   \
+        for (int k = 0; k < left; ++k) {                                                                           \
+            npy_intp *restrict place = count + ((npy_intp)todo[k] << d.bits);                                      \
+            const int shift = skip + todo[k] * d.bits;                                                             \
+            bits_t *restrict to = (left - k) % 2 ? z : tmp;                                                        \
+            for (npy_intp i = 0; i < n; ++i) {                                                                     \
+                bits_t element = x[i];                                                                             \
+                to[place[((uint64_t)(bits_t)(KEY(element) - low) >> shift) & mask]++] = element;                   \
+            }                                                                                                      \
+            x = to;                                                                                                \
+        }                                                                                                          \
+    }                                                                                                              \
+    /* Insertion sort; return 0 if it takes too many moves. */                                                     \
+    static int settle_##name(bits_t *z, npy_intp n)                                                                \
+    {                                                                                                              \
+        npy_intp moves = 4 * n + 64;                                                                               \
+        for (npy_intp i = 1; i < n; ++i) {                                                                         \
+            bits_t element = z[i], key = KEY(element);                                                             \
+            npy_intp j = i;                                                                                        \
+            for (; j > 0 && KEY(z[j - 1]) > key; --j)                                                              \
+                z[j] = z[j - 1];                                                                                   \
+            z[j] = element;                                                                                        \
+            moves -= i - j;                                                                                        \
+            if (i - j > 1000 || moves < 0)                                                                         \
+                return 0;                                                                                          \
+        }                                                                                                          \
+        return 1;                                                                                                  \
+    }                                                                                                              \
+    static void radix_##name(const bits_t *x, npy_intp n, bits_t low, bits_t high, bits_t *z, bits_t *tmp,         \
+                             npy_intp *count)                                                                      \
+    {                                                                                                              \
+        uint64_t range = (uint64_t)(bits_t)(high - low);                                                           \
+        Digits d = radix_digits(range, n);                                                                         \
+        if (d.passes > 3) {                                                                                        \
+            const Digits upper = {3, n < RADIX_FEW ? DIGIT_BITS_FEW : DIGIT_BITS};                                 \
+            passes_##name(x, n, low, bit_length(range) - 3 * upper.bits, upper, z, tmp, count);                    \
+            if (settle_##name(z, n))                                                                               \
+                return;                                                                                            \
+        }                                                                                                          \
+        passes_##name(x, n, low, 0, d, z, tmp, count);                                                             \
     }
 
 /* A record is a 32-bit key above a 32-bit position; it is sorted by the key alone. */
 #define HIGH_HALF(record) ((record) & 0xffffffff00000000u)
 
 /* Sort records in two alternating buffers. Return the buffer with the result. `range`: the largest key. */
-static MAYBE_UNUSED uint64_t *radix_records(uint64_t *records, uint64_t *other, npy_intp n, uint64_t range, npy_intp *count)
+static MAYBE_UNUSED uint64_t *radix_records(uint64_t *records, uint64_t *other, npy_intp n, uint64_t range,
+                                            npy_intp *count)
 {
     Digits d = radix_digits(range, n);
     const uint64_t mask = ((uint64_t)1 << d.bits) - 1;
@@ -174,7 +177,8 @@ static MAYBE_UNUSED void sort_few(Keyed *records, Keyed *other, npy_intp n)
     Keyed *from = records, *to = other;
     for (npy_intp width = RUN; width < n; width *= 2) {
         for (npy_intp start = 0; start < n; start += 2 * width) {
-            npy_intp middle = start + width < n ? start + width : n, end = start + 2 * width < n ? start + 2 * width : n;
+            npy_intp middle = start + width < n ? start + width : n,
+                     end = start + 2 * width < n ? start + 2 * width : n;
             npy_intp a = start, b = middle, k = start;
             while (a < middle && b < end) {
                 int second = from[b].key < from[a].key;
@@ -222,7 +226,8 @@ static MAYBE_UNUSED int settle_records(uint64_t *sorted, npy_intp n, const uint6
 
 /* order <- the positions that sort the keys, stable. `work`: room for n words; count: RADIX_COUNTERS. The keys are not
  * changed. */
-static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t *order, uint64_t *work, npy_intp *count)
+static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t *order, uint64_t *work,
+                                       npy_intp *count)
 {
     uint64_t low, high, *sorted;
     if (n <= FEW_EQUAL) {
@@ -258,7 +263,8 @@ static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t
     }
     /* The upper part of long keys nearly always decides the order: four bytes, or three if there are few keys. */
     uint64_t range = high - low;
-    int length = bit_length(range), most = n < RADIX_FEW ? 3 * DIGIT_BITS_FEW : 32, drop = length > most ? length - most : 0;
+    int length = bit_length(range), most = n < RADIX_FEW ? 3 * DIGIT_BITS_FEW : 32,
+        drop = length > most ? length - most : 0;
     for (npy_intp i = 0; i < n; ++i)
         work[i] = ((keys[i] - low) >> drop) << 32 | (uint64_t)i;
     sorted = radix_records(work, (uint64_t *)order, n, range >> drop, count);
@@ -280,8 +286,8 @@ static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t
 /* order <- the positions that sort n rows of m keys, stable. first[i] <- whether the i-th row in this order differs
  * from the previous row. The leftmost column decides first; later columns are compared only for rows that are equal so
  * far. `work`: room for 3 n words. */
-static MAYBE_UNUSED void order_of_rows(const uint64_t *keys, npy_intp n, npy_intp m, int64_t *order, npy_uint8 *first, uint64_t *work,
-                                       npy_intp *count)
+static MAYBE_UNUSED void order_of_rows(const uint64_t *keys, npy_intp n, npy_intp m, int64_t *order, npy_uint8 *first,
+                                       uint64_t *work, npy_intp *count)
 {
     uint64_t *column = work + n;
     int64_t *local = (int64_t *)(work + 2 * n);
@@ -316,7 +322,8 @@ static MAYBE_UNUSED void order_of_rows(const uint64_t *keys, npy_intp n, npy_int
 
 /* Return the k-th smallest key (k from 1), by histograms of ever smaller ranges. *below: the number of smaller keys.
  * `work`: room for n words. */
-static MAYBE_UNUSED uint64_t select_key(const uint64_t *keys, npy_intp n, npy_intp k, npy_intp *below, uint64_t *work, npy_intp *count)
+static MAYBE_UNUSED uint64_t select_key(const uint64_t *keys, npy_intp n, npy_intp k, npy_intp *below, uint64_t *work,
+                                        npy_intp *count)
 {
     const npy_intp buckets = (npy_intp)1 << DIGIT_BITS;
     *below = 0;

@@ -26,7 +26,8 @@ static int read_axis(PyObject *value, PyArrayObject *x, int *axis)
         return -1;
     int nd = PyArray_NDIM(x);
     if (given < -nd || given >= nd) {
-        PyErr_Format(PyExc_ValueError, "axis %lld is out of bounds for an array with %d dimension(s), expected one from %d to %d",
+        PyErr_Format(PyExc_ValueError,
+                     "axis %lld is out of bounds for an array with %d dimension(s), expected one from %d to %d",
                      (long long)given, nd, -nd, nd - 1);
         return -1;
     }
@@ -58,7 +59,8 @@ static int tng_sort(int nin, int nout, PyObject **in, PyObject **out, const stru
 
 /* ------------------------------------------------------------------ argsort: (x, axis) */
 
-static int order_lines(void *context, npy_intp rows, const char *in, npy_intp in_pitch, char *const *out, const npy_intp *out_pitch)
+static int order_lines(void *context, npy_intp rows, const char *in, npy_intp in_pitch, char *const *out,
+                       const npy_intp *out_pitch)
 {
     for (npy_intp r = 0; r < rows; ++r)
         order_line(context, in + r * in_pitch, 0, (int64_t *)(out[0] + r * out_pitch[0]));
@@ -86,17 +88,17 @@ static int tng_argsort(int nin, int nout, PyObject **in, PyObject **out, const i
 
 /* ------------------------------------------------------------------ topk: (x, k); outputs: values, indices, or both */
 
-#define FEW_BEST 192             /* largest k for a pool that is kept during one scan: 2 * FEW_BEST + 64 <= FEW_KEYED */
+#define FEW_BEST 192 /* largest k for a pool that is kept during one scan: 2 * FEW_BEST + 64 <= FEW_KEYED */
 #define FEW_INSERTED 24
-#define STRETCH 256                  /* elements that are compared at once with the k-th best element so far */
+#define STRETCH 256 /* elements that are compared at once with the k-th best element so far */
 
 typedef struct {
-    Ordering by;                     /* work space for lines of n elements */
+    Ordering by; /* work space for lines of n elements */
     npy_intp k;
     uint64_t flip;
     int sorted, values, indices, index_type;
-    int64_t *chosen, *order;         /* k words each; for complex numbers, `order` has n words */
-    uint64_t *best;                  /* k keys, and k words of work space */
+    int64_t *chosen, *order; /* k words each; for complex numbers, `order` has n words */
+    uint64_t *best;          /* k keys, and k words of work space */
 } Choice;
 
 /* Choose the k best elements of a line in one scan: each element better than the k-th best so far joins the pool.
@@ -198,14 +200,19 @@ static void choose_pairs(Choice *c, const char *x)
 
 static void store_indices(const Choice *c, char *out)
 {
-#define STORE_AS(number, type)                                                                                    \
-    case number:                                                                                                  \
-        for (npy_intp i = 0; i < c->k; ++i)                                                                       \
-            ((type *)out)[i] = (type)c->chosen[i];                                                                \
+#define STORE_AS(number, type)                     \
+    case number:                                   \
+        for (npy_intp i = 0; i < c->k; ++i)        \
+            ((type *)out)[i] = (type)c->chosen[i]; \
         return;
     switch (c->index_type) {
-        STORE_AS(NPY_INT8, npy_int8) STORE_AS(NPY_INT16, npy_int16) STORE_AS(NPY_INT32, npy_int32) STORE_AS(NPY_INT64, npy_int64)
-        STORE_AS(NPY_UINT8, npy_uint8) STORE_AS(NPY_UINT16, npy_uint16) STORE_AS(NPY_UINT32, npy_uint32)
+        STORE_AS(NPY_INT8, npy_int8)
+        STORE_AS(NPY_INT16, npy_int16)
+        STORE_AS(NPY_INT32, npy_int32)
+        STORE_AS(NPY_INT64, npy_int64)
+        STORE_AS(NPY_UINT8, npy_uint8)
+        STORE_AS(NPY_UINT16, npy_uint16)
+        STORE_AS(NPY_UINT32, npy_uint32)
         STORE_AS(NPY_UINT64, npy_uint64)
     }
 #undef STORE_AS
@@ -213,18 +220,23 @@ static void store_indices(const Choice *c, char *out)
 
 static void store_values(const Choice *c, const char *x, char *out)
 {
-#define STORE_AS(size, type)                                                                                      \
-    case size:                                                                                                    \
-        for (npy_intp i = 0; i < c->k; ++i)                                                                       \
-            ((type *)out)[i] = ((const type *)x)[c->chosen[i]];                                                   \
+#define STORE_AS(size, type)                                    \
+    case size:                                                  \
+        for (npy_intp i = 0; i < c->k; ++i)                     \
+            ((type *)out)[i] = ((const type *)x)[c->chosen[i]]; \
         return;
     switch (c->by.item) {
-        STORE_AS(1, npy_uint8) STORE_AS(2, npy_uint16) STORE_AS(4, npy_uint32) STORE_AS(8, npy_uint64) STORE_AS(16, npy_cdouble)
+        STORE_AS(1, npy_uint8)
+        STORE_AS(2, npy_uint16)
+        STORE_AS(4, npy_uint32)
+        STORE_AS(8, npy_uint64)
+        STORE_AS(16, npy_cdouble)
     }
 #undef STORE_AS
 }
 
-static int choose_lines(void *context, npy_intp rows, const char *in, npy_intp in_pitch, char *const *out, const npy_intp *out_pitch)
+static int choose_lines(void *context, npy_intp rows, const char *in, npy_intp in_pitch, char *const *out,
+                        const npy_intp *out_pitch)
 {
     Choice *c = context;
     for (npy_intp r = 0; r < rows; ++r) {
@@ -258,8 +270,10 @@ static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, const stru
         goto finish;
     npy_intp n = PyArray_DIM(x, axis), dims[NPY_MAXDIMS];
     if (k == 0 || k > n || k < -n) {
-        PyErr_Format(PyExc_ValueError, "topk: k must be between 1 and the length of the axis (%zd), or the negative of such a number; got %lld", (Py_ssize_t)n,
-                     (long long)k);
+        PyErr_Format(
+            PyExc_ValueError,
+            "topk: k must be between 1 and the length of the axis (%zd), or the negative of such a number; got %lld",
+            (Py_ssize_t)n, (long long)k);
         goto finish;
     }
     c.k = (npy_intp)(k < 0 ? -k : k);

@@ -18,20 +18,29 @@
 
 /* Call DO(name, type of the bits, NumPy type number) for every dtype with keys. key_<name> returns the key, which has
  * the type of the bits. */
-#define FOR_KEYED_INTEGERS(DO)                                                                                    \
-    DO(u8, uint8_t, NPY_UINT8) DO(i8, uint8_t, NPY_INT8) DO(u16, uint16_t, NPY_UINT16) DO(i16, uint16_t, NPY_INT16) \
-    DO(u32, uint32_t, NPY_UINT32) DO(i32, uint32_t, NPY_INT32) DO(u64, uint64_t, NPY_UINT64) DO(i64, uint64_t, NPY_INT64)
-#define FOR_KEYED_FLOATS(DO) DO(f16, uint16_t, NPY_FLOAT16) DO(f32, uint32_t, NPY_FLOAT32) DO(f64, uint64_t, NPY_FLOAT64)
+#define FOR_KEYED_INTEGERS(DO)    \
+    DO(u8, uint8_t, NPY_UINT8)    \
+    DO(i8, uint8_t, NPY_INT8)     \
+    DO(u16, uint16_t, NPY_UINT16) \
+    DO(i16, uint16_t, NPY_INT16)  \
+    DO(u32, uint32_t, NPY_UINT32) \
+    DO(i32, uint32_t, NPY_INT32)  \
+    DO(u64, uint64_t, NPY_UINT64) \
+    DO(i64, uint64_t, NPY_INT64)
+#define FOR_KEYED_FLOATS(DO)       \
+    DO(f16, uint16_t, NPY_FLOAT16) \
+    DO(f32, uint32_t, NPY_FLOAT32) \
+    DO(f64, uint64_t, NPY_FLOAT64)
 #define FOR_KEYED(DO) FOR_KEYED_INTEGERS(DO) FOR_KEYED_FLOATS(DO)
 
-#define DEFINE_INTEGER_KEYS(bits)                                                                                 \
-    static inline uint##bits##_t key_u##bits(uint##bits##_t b)                                                    \
-    {                                                                                                             \
-        return b;                                                                                                 \
-    }                                                                                                             \
-    static inline uint##bits##_t key_i##bits(uint##bits##_t b)                                                    \
-    {                                                                                                             \
-        return (uint##bits##_t)(b ^ ((uint##bits##_t)1 << (bits - 1)));                                           \
+#define DEFINE_INTEGER_KEYS(bits)                                       \
+    static inline uint##bits##_t key_u##bits(uint##bits##_t b)          \
+    {                                                                   \
+        return b;                                                       \
+    }                                                                   \
+    static inline uint##bits##_t key_i##bits(uint##bits##_t b)          \
+    {                                                                   \
+        return (uint##bits##_t)(b ^ ((uint##bits##_t)1 << (bits - 1))); \
     }
 DEFINE_INTEGER_KEYS(8)
 DEFINE_INTEGER_KEYS(16)
@@ -39,26 +48,26 @@ DEFINE_INTEGER_KEYS(32)
 DEFINE_INTEGER_KEYS(64)
 
 /* Negative numbers come first, in reverse order of their bits. `infinity`: the bits of positive infinity. */
-#define DEFINE_FLOAT_KEY(bits, infinity)                                                                          \
-    static inline uint##bits##_t key_f##bits(uint##bits##_t b)                                                    \
-    {                                                                                                             \
-        const uint##bits##_t sign = (uint##bits##_t)1 << (bits - 1);                                              \
-        uint##bits##_t magnitude = b & (uint##bits##_t)~sign;                                                     \
-        uint##bits##_t key = (uint##bits##_t)(b ^ ((uint##bits##_t)((int##bits##_t)b >> (bits - 1)) | sign));     \
-        key = magnitude == 0 ? sign : key;                                                                        \
-        return magnitude > infinity ? (uint##bits##_t)~(uint##bits##_t)0 : key;                                   \
+#define DEFINE_FLOAT_KEY(bits, infinity)                                                                      \
+    static inline uint##bits##_t key_f##bits(uint##bits##_t b)                                                \
+    {                                                                                                         \
+        const uint##bits##_t sign = (uint##bits##_t)1 << (bits - 1);                                          \
+        uint##bits##_t magnitude = b & (uint##bits##_t) ~sign;                                                \
+        uint##bits##_t key = (uint##bits##_t)(b ^ ((uint##bits##_t)((int##bits##_t)b >> (bits - 1)) | sign)); \
+        key = magnitude == 0 ? sign : key;                                                                    \
+        return magnitude > infinity ? (uint##bits##_t) ~(uint##bits##_t)0 : key;                              \
     }
 DEFINE_FLOAT_KEY(16, 0x7c00u)
 DEFINE_FLOAT_KEY(32, 0x7f800000u)
 DEFINE_FLOAT_KEY(64, 0x7ff0000000000000u)
 
 /* keys[i] = (key of x[i]) ^ flip. A flip of all ones reverses the order. */
-#define DEFINE_LOAD(name, bits_t, number)                                                                         \
-    KEYS_CLONES static void load_##name(const void *x_, npy_intp n, uint64_t flip, uint64_t *restrict keys)       \
-    {                                                                                                             \
-        const bits_t *x = x_;                                                                                     \
-        for (npy_intp i = 0; i < n; ++i)                                                                          \
-            keys[i] = (uint64_t)key_##name(x[i]) ^ flip;                                                          \
+#define DEFINE_LOAD(name, bits_t, number)                                                                   \
+    KEYS_CLONES static void load_##name(const void *x_, npy_intp n, uint64_t flip, uint64_t *restrict keys) \
+    {                                                                                                       \
+        const bits_t *x = x_;                                                                               \
+        for (npy_intp i = 0; i < n; ++i)                                                                    \
+            keys[i] = (uint64_t)key_##name(x[i]) ^ flip;                                                    \
     }
 FOR_KEYED(DEFINE_LOAD)
 
@@ -81,7 +90,8 @@ static inline int keys_type(int type_num)
 /* Return the function that loads the keys of a dtype, or NULL if the dtype has no keys. */
 static inline load_fn keys_loader(int type_num)
 {
-#define LOADER(name, bits_t, number) case number: return load_##name;
+#define LOADER(name, bits_t, number) \
+    case number: return load_##name;
     switch (keys_type(type_num)) {
         FOR_KEYED(LOADER)
     default: return NULL;

@@ -33,7 +33,8 @@ static PyArrayObject *wrapped(int type_num, npy_intp rows, npy_intp n, npy_intp 
     if (dtype == NULL)
         return NULL;
     npy_intp strides[2] = {pitch, PyDataType_ELSIZE(dtype)};
-    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, 2, dims, strides, data, writeable ? NPY_ARRAY_WRITEABLE : 0, NULL);
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, 2, dims, strides, data,
+                                                 writeable ? NPY_ARRAY_WRITEABLE : 0, NULL);
 }
 
 /* ------------------------------------------------------------------ sorted positions */
@@ -41,9 +42,9 @@ static PyArrayObject *wrapped(int type_num, npy_intp rows, npy_intp n, npy_intp 
 /* Work space for the sorted positions of lines of n elements. */
 typedef struct {
     npy_intp n, item;
-    load_fn load;            /* NULL: complex numbers */
+    load_fn load; /* NULL: complex numbers */
     uint64_t *keys, *work;
-    npy_uint8 *first;        /* for complex numbers: see order_of_rows */
+    npy_uint8 *first; /* for complex numbers: see order_of_rows */
     npy_intp *count;
     PyArrayObject *memory[2];
 } Ordering;
@@ -105,25 +106,25 @@ static void order_line(Ordering *s, const char *x, uint64_t flip, int64_t *order
 typedef struct {
     int type_num, kind;
     npy_intp n;
-    char *work;              /* as long as a line; NULL: NumPy sorts */
-    npy_intp *count;         /* RADIX_COUNTERS elements */
-    Ordering by;             /* for complex numbers */
+    char *work;      /* as long as a line; NULL: NumPy sorts */
+    npy_intp *count; /* RADIX_COUNTERS elements */
+    Ordering by;     /* for complex numbers */
     int64_t *order;
     PyArrayObject *memory[2];
 } Sorting;
 
 /* Find the smallest and the largest key of a line. */
-#define DEFINE_RANGE(name, bits_t, number)                                                                        \
-    KEYS_CLONES static void range_##name(const bits_t *x, npy_intp n, bits_t *low, bits_t *high)                  \
-    {                                                                                                             \
-        bits_t least = (bits_t)~(bits_t)0, most = 0;                                                              \
-        for (npy_intp i = 0; i < n; ++i) {                                                                        \
-            bits_t key = key_##name(x[i]);                                                                        \
-            least = key < least ? key : least;                                                                    \
-            most = key > most ? key : most;                                                                       \
-        }                                                                                                         \
-        *low = least;                                                                                             \
-        *high = most;                                                                                             \
+#define DEFINE_RANGE(name, bits_t, number)                                                       \
+    KEYS_CLONES static void range_##name(const bits_t *x, npy_intp n, bits_t *low, bits_t *high) \
+    {                                                                                            \
+        bits_t least = (bits_t) ~(bits_t)0, most = 0;                                            \
+        for (npy_intp i = 0; i < n; ++i) {                                                       \
+            bits_t key = key_##name(x[i]);                                                       \
+            least = key < least ? key : least;                                                   \
+            most = key > most ? key : most;                                                      \
+        }                                                                                        \
+        *low = least;                                                                            \
+        *high = most;                                                                            \
     }
 FOR_KEYED(DEFINE_RANGE)
 
@@ -131,62 +132,62 @@ FOR_KEYED(DEFINE_RANGE)
 FOR_KEYED(DEFINE_SORT)
 
 /* Lines of floats without NaN and -0 have simpler keys. This matters because every pass computes the keys again. */
-#define DEFINE_ORDINARY(name, bits_t, number)                                                                     \
-    static inline bits_t ordinary_key_##name(bits_t b)                                                            \
-    {                                                                                                             \
-        const int last = 8 * (int)sizeof b - 1;                                                                   \
-        return (bits_t)(b ^ ((bits_t)-(bits_t)(b >> last) | (bits_t)((bits_t)1 << last)));                        \
-    }                                                                                                             \
-    KEYS_CLONES static int ordinary_##name(const bits_t *x, npy_intp n)                                           \
-    {                                                                                                             \
-        bits_t odd = 0;                                                                                           \
-        for (npy_intp i = 0; i < n; ++i)                                                                          \
-            odd |= (bits_t)(ordinary_key_##name(x[i]) ^ key_##name(x[i]));                                        \
-        return odd == 0;                                                                                          \
-    }                                                                                                             \
+#define DEFINE_ORDINARY(name, bits_t, number)                                                \
+    static inline bits_t ordinary_key_##name(bits_t b)                                       \
+    {                                                                                        \
+        const int last = 8 * (int)sizeof b - 1;                                              \
+        return (bits_t)(b ^ ((bits_t) - (bits_t)(b >> last) | (bits_t)((bits_t)1 << last))); \
+    }                                                                                        \
+    KEYS_CLONES static int ordinary_##name(const bits_t *x, npy_intp n)                      \
+    {                                                                                        \
+        bits_t odd = 0;                                                                      \
+        for (npy_intp i = 0; i < n; ++i)                                                     \
+            odd |= (bits_t)(ordinary_key_##name(x[i]) ^ key_##name(x[i]));                   \
+        return odd == 0;                                                                     \
+    }                                                                                        \
     DEFINE_RADIX(ordinary_##name, bits_t, ordinary_key_##name)
 FOR_KEYED_FLOATS(DEFINE_ORDINARY)
 
 /* Sort integers by counting. Equal integers are identical, so no element has to be moved. Return 1, or 0 if the range
  * of keys is too large. */
-#define DEFINE_COUNTING(name, bits_t, number)                                                                     \
-    static int counting_##name(const bits_t *x, npy_intp n, bits_t low, bits_t high, bits_t *z, npy_intp *count)  \
-    {                                                                                                             \
-        uint64_t range = (uint64_t)(bits_t)(high - low);                                                          \
-        if (range >= RADIX_COUNTERS || range > (uint64_t)n)                                                       \
-            return 0;                                                                                             \
-        memset(count, 0, (range + 1) * sizeof *count);                                                            \
-        for (npy_intp i = 0; i < n; ++i)                                                                          \
-            ++count[(bits_t)(key_##name(x[i]) - low)];                                                            \
-        for (uint64_t v = 0; v <= range; ++v) {                                                                   \
-            bits_t element = key_##name((bits_t)(low + v));                                                       \
-            for (npy_intp left = count[v]; left > 0; --left)                                                      \
-                *z++ = element;                                                                                   \
-        }                                                                                                         \
-        return 1;                                                                                                 \
+#define DEFINE_COUNTING(name, bits_t, number)                                                                    \
+    static int counting_##name(const bits_t *x, npy_intp n, bits_t low, bits_t high, bits_t *z, npy_intp *count) \
+    {                                                                                                            \
+        uint64_t range = (uint64_t)(bits_t)(high - low);                                                         \
+        if (range >= RADIX_COUNTERS || range > (uint64_t)n)                                                      \
+            return 0;                                                                                            \
+        memset(count, 0, (range + 1) * sizeof *count);                                                           \
+        for (npy_intp i = 0; i < n; ++i)                                                                         \
+            ++count[(bits_t)(key_##name(x[i]) - low)];                                                           \
+        for (uint64_t v = 0; v <= range; ++v) {                                                                  \
+            bits_t element = key_##name((bits_t)(low + v));                                                      \
+            for (npy_intp left = count[v]; left > 0; --left)                                                     \
+                *z++ = element;                                                                                  \
+        }                                                                                                        \
+        return 1;                                                                                                \
     }
 FOR_KEYED_INTEGERS(DEFINE_COUNTING)
 
 /* Sort x into z. The memory of x and of z does not overlap. */
 static void sort_line(Sorting *s, const char *x_, char *z)
 {
-#define RANGE_OF(name, bits_t)                                                                                    \
-        const bits_t *x = (const bits_t *)x_;                                                                     \
-        bits_t low, high;                                                                                         \
-        range_##name(x, s->n, &low, &high);
-#define INTEGERS_AS(name, bits_t, number)                                                                         \
-    case number: {                                                                                                \
-        RANGE_OF(name, bits_t)                                                                                    \
-        if (!counting_##name(x, s->n, low, high, (bits_t *)z, s->count))                                          \
-            radix_##name(x, s->n, low, high, (bits_t *)z, (bits_t *)s->work, s->count);                           \
-        return;                                                                                                   \
+#define RANGE_OF(name, bits_t)            \
+    const bits_t *x = (const bits_t *)x_; \
+    bits_t low, high;                     \
+    range_##name(x, s->n, &low, &high);
+#define INTEGERS_AS(name, bits_t, number)                                               \
+    case number: {                                                                      \
+        RANGE_OF(name, bits_t)                                                          \
+        if (!counting_##name(x, s->n, low, high, (bits_t *)z, s->count))                \
+            radix_##name(x, s->n, low, high, (bits_t *)z, (bits_t *)s->work, s->count); \
+        return;                                                                         \
     }
-#define FLOATS_AS(name, bits_t, number)                                                                           \
-    case number: {                                                                                                \
-        RANGE_OF(name, bits_t)                                                                                    \
-        (ordinary_##name(x, s->n) ? radix_ordinary_##name : radix_##name)(x, s->n, low, high, (bits_t *)z,        \
-                                                                          (bits_t *)s->work, s->count);           \
-        return;                                                                                                   \
+#define FLOATS_AS(name, bits_t, number)                                                                    \
+    case number: {                                                                                         \
+        RANGE_OF(name, bits_t)                                                                             \
+        (ordinary_##name(x, s->n) ? radix_ordinary_##name : radix_##name)(x, s->n, low, high, (bits_t *)z, \
+                                                                          (bits_t *)s->work, s->count);    \
+        return;                                                                                            \
     }
     switch (s->type_num) {
         FOR_KEYED_INTEGERS(INTEGERS_AS)
@@ -205,7 +206,8 @@ static void sort_line(Sorting *s, const char *x_, char *z)
 }
 
 /* Sort several lines: a lines_fn whose context is a Sorting. */
-static int sort_lines(void *context, npy_intp rows, const char *in, npy_intp in_pitch, char *const *out, const npy_intp *out_pitch)
+static int sort_lines(void *context, npy_intp rows, const char *in, npy_intp in_pitch, char *const *out,
+                      const npy_intp *out_pitch)
 {
     Sorting *s = context;
     if (s->work != NULL) {

@@ -8,16 +8,19 @@
  * Input: x. Parameters: axis (-1: x is flattened); indices, inverse, counts: which outputs follow the values. */
 
 typedef struct {
-    npy_intp n, row;             /* number of slices (or elements), and bytes of a slice */
-    const char *data;            /* the slices, contiguous */
-    int64_t *order;              /* the positions of the slices in sorted order */
-    npy_uint8 *first;            /* whether the i-th slice in sorted order differs from the previous slice */
+    npy_intp n, row;  /* number of slices (or elements), and bytes of a slice */
+    const char *data; /* the slices, contiguous */
+    int64_t *order;   /* the positions of the slices in sorted order */
+    npy_uint8 *first; /* whether the i-th slice in sorted order differs from the previous slice */
 } Slices;
 
 /* Return the key of NaN, or 0 (which is the key of no number) for dtypes without NaN. */
 static uint64_t nan_key(int type_num)
 {
-    return type_num == NPY_FLOAT16 ? UINT16_MAX : type_num == NPY_FLOAT32 ? UINT32_MAX : type_num == NPY_FLOAT64 ? UINT64_MAX : 0;
+    return type_num == NPY_FLOAT16   ? UINT16_MAX
+           : type_num == NPY_FLOAT32 ? UINT32_MAX
+           : type_num == NPY_FLOAT64 ? UINT64_MAX
+                                     : 0;
 }
 
 /* Apply NumPy's rules for NaN. If elements are compared, all NaNs are equal (for real numbers, their keys are equal
@@ -44,7 +47,8 @@ static int order_slices(Slices *s, PyArrayObject *x, npy_intp each, int elements
         PyErr_NoMemory();
         return -1;
     }
-    PyArrayObject *keys_ = work_space(PyArray_SIZE(x) * parts, sizeof(uint64_t)), *work_ = work_space(3 * s->n, sizeof(uint64_t));
+    PyArrayObject *keys_ = work_space(PyArray_SIZE(x) * parts, sizeof(uint64_t)),
+                  *work_ = work_space(3 * s->n, sizeof(uint64_t));
     PyArrayObject *count_ = work_space(RADIX_COUNTERS, sizeof(npy_intp));
     if (keys_ != NULL && work_ != NULL && count_ != NULL) {
         uint64_t *keys = (uint64_t *)PyArray_DATA(keys_), *work = (uint64_t *)PyArray_DATA(work_);
@@ -72,21 +76,21 @@ static int order_slices(Slices *s, PyArrayObject *x, npy_intp each, int elements
 
 /* Keep the first of equal elements of a sorted line. starts[j]: position of the j-th kept element. Return the number of
  * kept elements. */
-#define DEFINE_COMPACT(name, bits_t, number)                                                                      \
-    static npy_intp compact_##name(bits_t *z, npy_intp n, int64_t *starts)                                        \
-    {                                                                                                             \
-        npy_intp kept = 0;                                                                                        \
-        bits_t last = 0;                                                                                          \
-        for (npy_intp i = 0; i < n; ++i) {                                                                        \
-            bits_t element = z[i], key = key_##name(element);                                                     \
-            int fresh = i == 0 || key != last;                                                                    \
-            z[kept] = fresh ? element : z[kept];                                                                  \
-            if (starts != NULL)                                                                                   \
-                starts[kept] = fresh ? i : starts[kept];                                                          \
-            kept += fresh;                                                                                        \
-            last = key;                                                                                           \
-        }                                                                                                         \
-        return kept;                                                                                              \
+#define DEFINE_COMPACT(name, bits_t, number)                               \
+    static npy_intp compact_##name(bits_t *z, npy_intp n, int64_t *starts) \
+    {                                                                      \
+        npy_intp kept = 0;                                                 \
+        bits_t last = 0;                                                   \
+        for (npy_intp i = 0; i < n; ++i) {                                 \
+            bits_t element = z[i], key = key_##name(element);              \
+            int fresh = i == 0 || key != last;                             \
+            z[kept] = fresh ? element : z[kept];                           \
+            if (starts != NULL)                                            \
+                starts[kept] = fresh ? i : starts[kept];                   \
+            kept += fresh;                                                 \
+            last = key;                                                    \
+        }                                                                  \
+        return kept;                                                       \
     }
 FOR_KEYED(DEFINE_COMPACT)
 
@@ -117,7 +121,8 @@ static int unique_values(PyArrayObject *x, PyObject **out, int counts)
     npy_intp pitch = n * item;
     if (n > 0 && sort_lines(&s, 1, PyArray_BYTES(x), pitch, &data, &pitch) < 0)
         goto finish;
-#define COMPACT_AS(name, bits_t, number) case number: unique = compact_##name((bits_t *)data, n, starts); break;
+#define COMPACT_AS(name, bits_t, number) \
+    case number: unique = compact_##name((bits_t *)data, n, starts); break;
     switch (s.type_num) {
         FOR_KEYED(COMPACT_AS)
     }
@@ -166,7 +171,8 @@ static int store_slices(const Slices *s, PyArrayObject *x, int axis, npy_intp un
 NATIVE_FUNCTION(unique, indices, inverse, counts, axis)
 static int tng_unique(int nin, int nout, PyObject **in, PyObject **out, const struct unique_params *params)
 {
-    const int indices = (int)params->indices, inverse = (int)params->inverse, counts = (int)params->counts, axis = (int)params->axis;
+    const int indices = (int)params->indices, inverse = (int)params->inverse, counts = (int)params->counts,
+              axis = (int)params->axis;
     PyArrayObject *given = (PyArrayObject *)in[0], *turned = NULL, *order = NULL, *first = NULL, *starts_ = NULL;
     int result = -1, at = 0;
     /* Move the axis to the front, so that slices are contiguous. */
@@ -248,32 +254,38 @@ finish:
 /* to[i] = x[i] as int64; a value that does not fit becomes negative. */
 static void read_integers(const char *x, npy_intp stride, int type_num, npy_intp n, int64_t *to)
 {
-#define READ_AS(number, type)                                                                                     \
-    case number:                                                                                                  \
-        if (stride == sizeof(type))                                                                               \
-            for (npy_intp i = 0; i < n; ++i)                                                                      \
-                to[i] = (int64_t)((const type *)x)[i];                                                            \
-        else                                                                                                      \
-            for (npy_intp i = 0; i < n; ++i)                                                                      \
-                to[i] = (int64_t) * (const type *)(x + i * stride);                                               \
+#define READ_AS(number, type)                                     \
+    case number:                                                  \
+        if (stride == sizeof(type))                               \
+            for (npy_intp i = 0; i < n; ++i)                      \
+                to[i] = (int64_t)((const type *)x)[i];            \
+        else                                                      \
+            for (npy_intp i = 0; i < n; ++i)                      \
+                to[i] = (int64_t)*(const type *)(x + i * stride); \
         return;
     switch (keys_type(type_num)) {
-        READ_AS(NPY_INT8, npy_int8) READ_AS(NPY_INT16, npy_int16) READ_AS(NPY_INT32, npy_int32) READ_AS(NPY_INT64, npy_int64)
-        READ_AS(NPY_UINT8, npy_uint8) READ_AS(NPY_UINT16, npy_uint16) READ_AS(NPY_UINT32, npy_uint32) READ_AS(NPY_UINT64, npy_uint64)
+        READ_AS(NPY_INT8, npy_int8)
+        READ_AS(NPY_INT16, npy_int16)
+        READ_AS(NPY_INT32, npy_int32)
+        READ_AS(NPY_INT64, npy_int64)
+        READ_AS(NPY_UINT8, npy_uint8)
+        READ_AS(NPY_UINT16, npy_uint16)
+        READ_AS(NPY_UINT32, npy_uint32)
+        READ_AS(NPY_UINT64, npy_uint64)
     }
 #undef READ_AS
 }
 
 /* Run BODY for every chunk: `chunk` has `length` integers, the elements from `start` on. */
-#define FOR_CHUNKS(BODY)                                                                                          \
-    for (npy_intp start = 0; start < n; start += CHUNK) {                                                         \
-        npy_intp length = n - start < CHUNK ? n - start : CHUNK;                                                  \
-        const int64_t *chunk = copied;                                                                            \
-        if (whole != NULL)                                                                                        \
-            chunk = whole + start;                                                                                \
-        else                                                                                                      \
-            read_integers(PyArray_BYTES(x) + start * stride, stride, PyArray_TYPE(x), length, copied);            \
-        BODY                                                                                                      \
+#define FOR_CHUNKS(BODY)                                                                               \
+    for (npy_intp start = 0; start < n; start += CHUNK) {                                              \
+        npy_intp length = n - start < CHUNK ? n - start : CHUNK;                                       \
+        const int64_t *chunk = copied;                                                                 \
+        if (whole != NULL)                                                                             \
+            chunk = whole + start;                                                                     \
+        else                                                                                           \
+            read_integers(PyArray_BYTES(x) + start * stride, stride, PyArray_TYPE(x), length, copied); \
+        BODY                                                                                           \
     }
 
 KEYS_CLONES static void bounds_of(const int64_t *x, npy_intp n, int64_t *low, int64_t *high)
@@ -330,13 +342,15 @@ static int tng_bincount(int nin, int nout, PyObject **in, PyObject **out, const 
         goto finish;
     }
     npy_intp n = PyArray_DIM(x, 0), stride = PyArray_STRIDE(x, 0);
-    const int64_t *whole = keys_type(PyArray_TYPE(x)) == NPY_INT64 && stride == 8 ? (const int64_t *)PyArray_DATA(x) : NULL;
+    const int64_t *whole =
+        keys_type(PyArray_TYPE(x)) == NPY_INT64 && stride == 8 ? (const int64_t *)PyArray_DATA(x) : NULL;
     if (nin > 2) {
         weights = behaved(in[2]);
         if (weights == NULL)
             goto finish;
         if (PyArray_DIM(weights, 0) != n) {
-            PyErr_Format(PyExc_ValueError, "bincount: the weights have length %zd, x has length %zd; they must be equal",
+            PyErr_Format(PyExc_ValueError,
+                         "bincount: the weights have length %zd, x has length %zd; they must be equal",
                          (Py_ssize_t)PyArray_DIM(weights, 0), (Py_ssize_t)n);
             goto finish;
         }
@@ -346,7 +360,8 @@ static int tng_bincount(int nin, int nout, PyObject **in, PyObject **out, const 
     result = -1;
     FOR_CHUNKS(bounds_of(chunk, length, &low, &high);)
     if (low < 0) {
-        PyErr_Format(PyExc_ValueError, "bincount: x must not be negative, nor larger than an int64, but has an element %lld",
+        PyErr_Format(PyExc_ValueError,
+                     "bincount: x must not be negative, nor larger than an int64, but has an element %lld",
                      (long long)low);
         goto finish;
     }
@@ -361,23 +376,25 @@ static int tng_bincount(int nin, int nout, PyObject **in, PyObject **out, const 
     memset(PyArray_DATA(z), 0, (size_t)(bins * PyArray_ITEMSIZE(z)));
     if (weights == NULL) {
         int64_t *counts = (int64_t *)PyArray_DATA(z);
-        FOR_CHUNKS(for (npy_intp i = 0; i < length; ++i) ++counts[chunk[i]];)
+        FOR_CHUNKS(for (npy_intp i = 0; i < length; ++i)++ counts[chunk[i]];)
         result = 0;
         goto finish;
     }
     const char *w = PyArray_BYTES(weights);
     npy_intp w_stride = PyArray_STRIDE(weights, 0), item = PyArray_ITEMSIZE(weights);
     char *sums = PyArray_BYTES(z);
-#define WEIGHTS_AS(number, type)                                                                                  \
-    case number:                                                                                                  \
-        FOR_CHUNKS(for (npy_intp i = 0; i < length; ++i)((type *)sums)[chunk[i]] += *(const type *)(w + (start + i) * w_stride);) \
+#define WEIGHTS_AS(number, type)                                                    \
+    case number:                                                                    \
+        FOR_CHUNKS(for (npy_intp i = 0; i < length; ++i)((type *)sums)[chunk[i]] += \
+                   *(const type *)(w + (start + i) * w_stride);)                    \
         break;
     switch (PyArray_TYPE(weights)) {
         WEIGHTS_AS(NPY_FLOAT32, float)
         WEIGHTS_AS(NPY_FLOAT64, double)
     default: {
         inc_row_fn add = inc_row_for(PyArray_DESCR(weights)->kind, (int)item);
-        FOR_CHUNKS(for (npy_intp i = 0; i < length; ++i) add(1, sums + chunk[i] * item, item, w + (start + i) * w_stride, item);)
+        FOR_CHUNKS(for (npy_intp i = 0; i < length; ++i)
+                       add(1, sums + chunk[i] * item, item, w + (start + i) * w_stride, item);)
     }
     }
 #undef WEIGHTS_AS

@@ -89,23 +89,23 @@ typedef struct {
  * arrays are passed as pointers to the C type t. */
 #define ONE_TYPE(number, suffix, type, f, C) \
     case number: f##_##suffix C(type); break;
-#define CALL(type_num, f, C)                                 \
-    switch (type_num) {                                      \
-        ONE_TYPE(NPY_FLOAT64, float64, npy_float64, f, C)    \
-        ONE_TYPE(NPY_FLOAT32, float32, npy_float32, f, C)    \
-        ONE_TYPE(NPY_INT8, int8, npy_int8, f, C)             \
-        ONE_TYPE(NPY_INT16, int16, npy_int16, f, C)          \
-        ONE_TYPE(NPY_INT32, int32, npy_int32, f, C)          \
-        ONE_TYPE(NPY_INT64, int64, npy_int64, f, C)          \
-        ONE_TYPE(NPY_UINT8, uint8, npy_uint8, f, C)          \
-        ONE_TYPE(NPY_UINT16, uint16, npy_uint16, f, C)       \
-        ONE_TYPE(NPY_UINT32, uint32, npy_uint32, f, C)       \
-        ONE_TYPE(NPY_UINT64, uint64, npy_uint64, f, C)       \
-        ONE_TYPE(NPY_COMPLEX64, complex64, pair32, f, C)     \
-        ONE_TYPE(NPY_COMPLEX128, complex128, pair64, f, C)   \
-    default:                                                 \
+#define CALL(type_num, f, C)                                                                                     \
+    switch (type_num) {                                                                                          \
+        ONE_TYPE(NPY_FLOAT64, float64, npy_float64, f, C)                                                        \
+        ONE_TYPE(NPY_FLOAT32, float32, npy_float32, f, C)                                                        \
+        ONE_TYPE(NPY_INT8, int8, npy_int8, f, C)                                                                 \
+        ONE_TYPE(NPY_INT16, int16, npy_int16, f, C)                                                              \
+        ONE_TYPE(NPY_INT32, int32, npy_int32, f, C)                                                              \
+        ONE_TYPE(NPY_INT64, int64, npy_int64, f, C)                                                              \
+        ONE_TYPE(NPY_UINT8, uint8, npy_uint8, f, C)                                                              \
+        ONE_TYPE(NPY_UINT16, uint16, npy_uint16, f, C)                                                           \
+        ONE_TYPE(NPY_UINT32, uint32, npy_uint32, f, C)                                                           \
+        ONE_TYPE(NPY_UINT64, uint64, npy_uint64, f, C)                                                           \
+        ONE_TYPE(NPY_COMPLEX64, complex64, pair32, f, C)                                                         \
+        ONE_TYPE(NPY_COMPLEX128, complex128, pair64, f, C)                                                       \
+    default:                                                                                                     \
         PyErr_Format(PyExc_TypeError, "sparse matrices do not support NumPy's type number %d", (int)(type_num)); \
-        status = -1;                                         \
+        status = -1;                                                                                             \
     }
 
 /* ------------------------------------------------------------------ patterns of sparse matrices */
@@ -149,7 +149,9 @@ static int read_pattern(Pattern *p, PyObject *indices, PyObject *indptr, PyObjec
     p->start = (const npy_int32 *)PyArray_DATA(p->start_array);
     p->lines = PyArray_SIZE(p->start_array) - 1;
     if (p->lines < 0) {
-        PyErr_SetString(PyExc_ValueError, "indptr of a sparse matrix is empty; it has one element more than there are rows (csr) or columns (csc)");
+        PyErr_SetString(
+            PyExc_ValueError,
+            "indptr of a sparse matrix is empty; it has one element more than there are rows (csr) or columns (csc)");
         return -1;
     }
     int ordered = p->start[0] == 0;
@@ -162,16 +164,21 @@ static int read_pattern(Pattern *p, PyObject *indices, PyObject *indptr, PyObjec
     }
     npy_intp length = PyArray_SIZE(p->index_array);
     if (p->entries > length || (values != NULL && p->entries > PyArray_SIZE((PyArrayObject *)values))) {
-        PyErr_Format(PyExc_ValueError, "Last value of index pointer should be less than the size of index and data arrays: it is %zd, and there are %zd "
-                     "indices and %zd elements", (Py_ssize_t)p->entries, (Py_ssize_t)length,
+        PyErr_Format(PyExc_ValueError,
+                     "Last value of index pointer should be less than the size of index and data arrays: it is %zd, "
+                     "and there are %zd "
+                     "indices and %zd elements",
+                     (Py_ssize_t)p->entries, (Py_ssize_t)length,
                      (Py_ssize_t)(values == NULL ? length : PyArray_SIZE((PyArrayObject *)values)));
         return -1;
     }
     if (p->entries > 0) {
         npy_uint32 worst = greatest(p->index, p->entries);
         if ((npy_intp)worst >= minor) {
-            PyErr_Format(PyExc_ValueError, "an index of a sparse matrix is %d, out of range for %zd place(s) in a row (csr) or column (csc)", (int)(npy_int32)worst,
-                         (Py_ssize_t)minor);
+            PyErr_Format(
+                PyExc_ValueError,
+                "an index of a sparse matrix is %d, out of range for %zd place(s) in a row (csr) or column (csc)",
+                (int)(npy_int32)worst, (Py_ssize_t)minor);
             return -1;
         }
     }
@@ -188,7 +195,8 @@ static int same_minor(int nin, PyObject **in, int which, npy_intp length, const 
     if (native_as_int64(in[which], &given) < 0)
         return -1;
     if (given != length) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %lld %s, but the dense operand has %zd", (long long)given, what, (Py_ssize_t)length);
+        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %lld %s, but the dense operand has %zd",
+                     (long long)given, what, (Py_ssize_t)length);
         return -1;
     }
     return 0;
@@ -199,7 +207,8 @@ static PyArrayObject *with_rows(PyObject *value, npy_intp *row)
 {
     PyArrayObject *a = (PyArrayObject *)value;
     npy_intp item = PyArray_ITEMSIZE(a);
-    if (PyArray_ISBEHAVED_RO(a) && (PyArray_DIM(a, 1) <= 1 || PyArray_STRIDE(a, 1) == item) && PyArray_STRIDE(a, 0) % item == 0)
+    if (PyArray_ISBEHAVED_RO(a) && (PyArray_DIM(a, 1) <= 1 || PyArray_STRIDE(a, 1) == item)
+        && PyArray_STRIDE(a, 0) % item == 0)
         Py_INCREF(a);
     else
         a = packed(value);
@@ -228,8 +237,11 @@ static int tng_csr_by_dense(int nin, int nout, PyObject **in, PyObject **out, co
     PyArrayObject *data = packed(in[0]), *b = NULL, *z;
     npy_intp row, rows = PyArray_DIM((PyArrayObject *)in[3], 0), n = PyArray_DIM((PyArrayObject *)in[3], 1);
     Pattern p = {0};
-    int status = data == NULL || same_minor(nin, in, 4, rows, "columns") < 0 || read_pattern(&p, in[1], in[2], (PyObject *)data, rows) < 0
-                 || (b = with_rows(in[3], &row)) == NULL ? -1 : 0;
+    int status = data == NULL || same_minor(nin, in, 4, rows, "columns") < 0
+                         || read_pattern(&p, in[1], in[2], (PyObject *)data, rows) < 0
+                         || (b = with_rows(in[3], &row)) == NULL
+                     ? -1
+                     : 0;
     if (status == 0) {
         npy_intp dims[2] = {p.lines, n};
         z = native_alloc(out, 2, dims, PyArray_TYPE(data));
@@ -255,10 +267,14 @@ static int tng_csc_by_dense(int nin, int nout, PyObject **in, PyObject **out, co
     npy_intp row, n = PyArray_DIM((PyArrayObject *)in[4], 1);
     int64_t rows;
     Pattern p = {0};
-    int status = data == NULL || native_as_int64(in[3], &rows) < 0 || read_pattern(&p, in[1], in[2], (PyObject *)data, rows) < 0 ? -1 : 0;
+    int status =
+        data == NULL || native_as_int64(in[3], &rows) < 0 || read_pattern(&p, in[1], in[2], (PyObject *)data, rows) < 0
+            ? -1
+            : 0;
     if (status == 0 && p.lines != PyArray_DIM((PyArrayObject *)in[4], 0)) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd columns, but the dense operand has %zd rows", (Py_ssize_t)p.lines,
-                     (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[4], 0));
+        PyErr_Format(PyExc_ValueError,
+                     "shape mismatch: the sparse matrix has %zd columns, but the dense operand has %zd rows",
+                     (Py_ssize_t)p.lines, (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[4], 0));
         status = -1;
     }
     if (status == 0 && ((b = with_rows(in[4], &row)) == NULL || (z = zeros(out, rows, n, PyArray_TYPE(data))) == NULL))
@@ -291,11 +307,13 @@ static PyArrayObject *accumulator(PyObject *z, PyObject **out, int in_place)
 }
 
 NATIVE_FUNCTION(usmm_csc_dense, in_place)
-static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out, const struct usmm_csc_dense_params *params)
+static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out,
+                              const struct usmm_csc_dense_params *params)
 {
     PyArrayObject *y = (PyArrayObject *)in[5], *given = (PyArrayObject *)in[6], *b = NULL, *z, *rest = NULL;
     if (PyArray_SIZE((PyArrayObject *)in[0]) != 1) {
-        PyErr_Format(PyExc_ValueError, "alpha must be one number, not %zd", (Py_ssize_t)PyArray_SIZE((PyArrayObject *)in[0]));
+        PyErr_Format(PyExc_ValueError, "alpha must be one number, not %zd",
+                     (Py_ssize_t)PyArray_SIZE((PyArrayObject *)in[0]));
         return -1;
     }
     /* Multiply each entry by alpha, instead of each element of the product. */
@@ -311,13 +329,16 @@ static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out, 
     if (data == NULL || native_as_int64(in[4], &rows) < 0 || read_pattern(&p, in[2], in[3], (PyObject *)data, rows) < 0)
         goto end;
     if (p.lines != PyArray_DIM(y, 0)) {
-        PyErr_Format(PyExc_ValueError, "x's number of columns doesn't match y's rows: they are %zd and %zd", (Py_ssize_t)p.lines,
-                     (Py_ssize_t)PyArray_DIM(y, 0));
+        PyErr_Format(PyExc_ValueError, "x's number of columns doesn't match y's rows: they are %zd and %zd",
+                     (Py_ssize_t)p.lines, (Py_ssize_t)PyArray_DIM(y, 0));
         goto end;
     }
     if (PyArray_DIM(given, 0) != rows || PyArray_DIM(given, 1) != n) {
-        PyErr_Format(PyExc_ValueError, "The dimension of the allocated output doesn't match the correct output size: z has shape (%zd, %zd), the product (%zd, %zd)",
-                     (Py_ssize_t)PyArray_DIM(given, 0), (Py_ssize_t)PyArray_DIM(given, 1), (Py_ssize_t)rows, (Py_ssize_t)n);
+        PyErr_Format(PyExc_ValueError,
+                     "The dimension of the allocated output doesn't match the correct output size: z has shape (%zd, "
+                     "%zd), the product (%zd, %zd)",
+                     (Py_ssize_t)PyArray_DIM(given, 0), (Py_ssize_t)PyArray_DIM(given, 1), (Py_ssize_t)rows,
+                     (Py_ssize_t)n);
         goto end;
     }
     b = with_rows(in[5], &row);
@@ -331,7 +352,8 @@ static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out, 
     if (direct && params->in_place && b == (PyArrayObject *)in[5]) {
         npy_intp low_b = 0, low_z = 0;
         const char *from = PyArray_BYTES(b), *to = PyArray_BYTES(z);
-        npy_intp high_b = item * n + PyArray_STRIDE(b, 0) * (PyArray_DIM(b, 0) - 1), high_z = item * n + PyArray_STRIDE(z, 0) * (rows - 1);
+        npy_intp high_b = item * n + PyArray_STRIDE(b, 0) * (PyArray_DIM(b, 0) - 1),
+                 high_z = item * n + PyArray_STRIDE(z, 0) * (rows - 1);
         if (PyArray_STRIDE(b, 0) < 0)
             low_b = PyArray_STRIDE(b, 0) * (PyArray_DIM(b, 0) - 1), high_b = item * n;
         if (PyArray_STRIDE(z, 0) < 0)
@@ -380,14 +402,17 @@ static int tng_dot_grad(int nin, int nout, PyObject **in, PyObject **out, const 
     int status = -1;
     if (n != PyArray_DIM((PyArrayObject *)by_place, 1)) {
         PyErr_Format(PyExc_ValueError, "shape mismatch: the dense operand has %zd columns, but the gradient has %zd",
-                     (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[2], 1), (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[3], 1));
+                     (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[2], 1),
+                     (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[3], 1));
         goto end;
     }
     if (read_pattern(&p, in[0], in[1], NULL, PyArray_DIM((PyArrayObject *)by_place, 0)) < 0)
         goto end;
     if (p.lines != PyArray_DIM((PyArrayObject *)by_line, 0)) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, but the dense matrix has %zd rows", (Py_ssize_t)p.lines,
-                     params->columns ? "columns" : "rows", (Py_ssize_t)PyArray_DIM((PyArrayObject *)by_line, 0));
+        PyErr_Format(PyExc_ValueError,
+                     "shape mismatch: the sparse matrix has %zd %s, but the dense matrix has %zd rows",
+                     (Py_ssize_t)p.lines, params->columns ? "columns" : "rows",
+                     (Py_ssize_t)PyArray_DIM((PyArrayObject *)by_line, 0));
         goto end;
     }
     npy_intp count = PyArray_SIZE(p.index_array);
@@ -416,21 +441,28 @@ static int tng_sampling_dot(int nin, int nout, PyObject **in, PyObject **out, co
     Pattern p = {0};
     int status = -1;
     if (PyArray_DIM(y, 1) != n) {
-        PyErr_Format(PyExc_ValueError, "x's number of columns doesn't match y's rows: they are %zd and %zd. Note: sampling_dot is different from dot because y "
-                     "is assumed to be transposed.", (Py_ssize_t)n, (Py_ssize_t)PyArray_DIM(y, 1));
+        PyErr_Format(PyExc_ValueError,
+                     "x's number of columns doesn't match y's rows: they are %zd and %zd. Note: sampling_dot is "
+                     "different from dot because y "
+                     "is assumed to be transposed.",
+                     (Py_ssize_t)n, (Py_ssize_t)PyArray_DIM(y, 1));
         goto end;
     }
-    if (native_as_int64(in[5], &columns) < 0 || (data = packed(in[2])) == NULL || read_pattern(&p, in[3], in[4], (PyObject *)data, columns) < 0)
+    if (native_as_int64(in[5], &columns) < 0 || (data = packed(in[2])) == NULL
+        || read_pattern(&p, in[3], in[4], (PyObject *)data, columns) < 0)
         goto end;
     if (p.lines != PyArray_DIM(x, 0) || columns != PyArray_DIM(y, 0)) {
-        PyErr_Format(PyExc_ValueError, "The dimension of the pattern and the output must match: they are (%zd, %lld) and (%zd, %zd)", (Py_ssize_t)p.lines,
-                     (long long)columns, (Py_ssize_t)PyArray_DIM(x, 0), (Py_ssize_t)PyArray_DIM(y, 0));
+        PyErr_Format(PyExc_ValueError,
+                     "The dimension of the pattern and the output must match: they are (%zd, %lld) and (%zd, %zd)",
+                     (Py_ssize_t)p.lines, (long long)columns, (Py_ssize_t)PyArray_DIM(x, 0),
+                     (Py_ssize_t)PyArray_DIM(y, 0));
         goto end;
     }
     npy_intp lengths[2] = {p.entries, p.lines + 1};
     PyArrayObject *index, *start;
     if ((a = with_rows(in[0], &a_row)) == NULL || (b = with_rows(in[1], &b_row)) == NULL
-        || (z = native_alloc(&out[0], 1, &lengths[0], PyArray_TYPE(x))) == NULL || (index = native_alloc(&out[1], 1, &lengths[0], NPY_INT32)) == NULL
+        || (z = native_alloc(&out[0], 1, &lengths[0], PyArray_TYPE(x))) == NULL
+        || (index = native_alloc(&out[1], 1, &lengths[0], NPY_INT32)) == NULL
         || (start = native_alloc(&out[2], 1, &lengths[1], NPY_INT32)) == NULL)
         goto end;
     memcpy(PyArray_DATA(index), p.index, p.entries * sizeof(npy_int32));
@@ -457,7 +489,8 @@ static int read_shape(PyObject *value, npy_intp *shape)
         return -1;
     int status = PyArray_SIZE(a) == 2 ? 0 : -1;
     if (status < 0)
-        PyErr_Format(PyExc_ValueError, "Shape should be an array of length 2; it has %zd elements", (Py_ssize_t)PyArray_SIZE(a));
+        PyErr_Format(PyExc_ValueError, "Shape should be an array of length 2; it has %zd elements",
+                     (Py_ssize_t)PyArray_SIZE(a));
     else
         for (int i = 0; i < 2; ++i)
             shape[i] = (npy_intp)READ(a, npy_int64)[i];
@@ -476,16 +509,19 @@ static int tng_csm_grad(int nin, int nout, PyObject **in, PyObject **out, const 
         goto end;
     npy_intp lines = PyArray_SIZE((PyArrayObject *)in[2]) - 1;
     if (shape[0] != g_shape[0] || shape[1] != g_shape[1] || (lines != shape[0] && lines != shape[1])) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: a sparse matrix of shape (%zd, %zd) has a gradient of shape (%zd, %zd)", (Py_ssize_t)shape[0],
-                     (Py_ssize_t)shape[1], (Py_ssize_t)g_shape[0], (Py_ssize_t)g_shape[1]);
+        PyErr_Format(PyExc_ValueError,
+                     "shape mismatch: a sparse matrix of shape (%zd, %zd) has a gradient of shape (%zd, %zd)",
+                     (Py_ssize_t)shape[0], (Py_ssize_t)shape[1], (Py_ssize_t)g_shape[0], (Py_ssize_t)g_shape[1]);
         goto end;
     }
     /* The length of indptr shows whether lines are rows or columns. In a square matrix, it fits both. */
     npy_intp minor = lines == shape[0] ? shape[1] : shape[0];
-    if (read_pattern(&x, in[1], in[2], in[0], minor) < 0 || read_pattern(&g, in[5], in[6], (PyObject *)values, minor) < 0)
+    if (read_pattern(&x, in[1], in[2], in[0], minor) < 0
+        || read_pattern(&g, in[5], in[6], (PyObject *)values, minor) < 0)
         goto end;
     if (g.lines != x.lines) {
-        PyErr_Format(PyExc_ValueError, "a sparse matrix and its gradient have different formats: indptr have %zd and %zd elements",
+        PyErr_Format(PyExc_ValueError,
+                     "a sparse matrix and its gradient have different formats: indptr have %zd and %zd elements",
                      (Py_ssize_t)(x.lines + 1), (Py_ssize_t)(g.lines + 1));
         goto end;
     }
@@ -534,14 +570,16 @@ static int tng_mul_s_d(int nin, int nout, PyObject **in, PyObject **out, const s
         || read_pattern(&p, in[1], in[2], (PyObject *)data, PyArray_DIM(b, 1 - major)) < 0)
         goto end;
     if (p.lines != PyArray_DIM(b, major)) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, but the dense operand has %zd", (Py_ssize_t)p.lines,
-                     major ? "columns" : "rows", (Py_ssize_t)PyArray_DIM(b, major));
+        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, but the dense operand has %zd",
+                     (Py_ssize_t)p.lines, major ? "columns" : "rows", (Py_ssize_t)PyArray_DIM(b, major));
         goto end;
     }
     if ((z = like_entries(out, &p, data)) == NULL)
         goto end;
     status = 0;
-#define ARGUMENTS(t) (p.lines, p.start, p.index, READ(data, t), PyArray_BYTES(b), PyArray_STRIDE(b, major), PyArray_STRIDE(b, 1 - major), WRITE(z, t))
+#define ARGUMENTS(t)                                                                       \
+    (p.lines, p.start, p.index, READ(data, t), PyArray_BYTES(b), PyArray_STRIDE(b, major), \
+     PyArray_STRIDE(b, 1 - major), WRITE(z, t))
     CALL(PyArray_TYPE(data), entries_by_matrix, ARGUMENTS)
 #undef ARGUMENTS
 end:
@@ -552,14 +590,15 @@ end:
 
 /* If `multiply`, multiply the entries by the vector, otherwise add the vector. */
 NATIVE_FUNCTION(entries_and_vector, multiply)
-static int tng_entries_and_vector(int nin, int nout, PyObject **in, PyObject **out, const struct entries_and_vector_params *params)
+static int tng_entries_and_vector(int nin, int nout, PyObject **in, PyObject **out,
+                                  const struct entries_and_vector_params *params)
 {
     PyArrayObject *data = packed(in[0]), *b = (PyArrayObject *)in[3], *z;
     npy_intp length = PyArray_DIM(b, 0), step = PyArray_STRIDE(b, 0);
     Pattern p = {0};
     int status = -1;
-    if (data == NULL || same_minor(nin, in, 4, length, "columns") < 0 || read_pattern(&p, in[1], in[2], (PyObject *)data, length) < 0
-        || (z = like_entries(out, &p, data)) == NULL)
+    if (data == NULL || same_minor(nin, in, 4, length, "columns") < 0
+        || read_pattern(&p, in[1], in[2], (PyObject *)data, length) < 0 || (z = like_entries(out, &p, data)) == NULL)
         goto end;
     status = 0;
     if (params->multiply) {
@@ -592,14 +631,15 @@ static int tng_add_s_d(int nin, int nout, PyObject **in, PyObject **out, const s
         || read_pattern(&p, in[1], in[2], (PyObject *)data, PyArray_DIM(y, 1 - major)) < 0)
         goto end;
     if (p.lines != PyArray_DIM(y, major)) {
-        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, but the dense operand has %zd", (Py_ssize_t)p.lines,
-                     major ? "columns" : "rows", (Py_ssize_t)PyArray_DIM(y, major));
+        PyErr_Format(PyExc_ValueError, "shape mismatch: the sparse matrix has %zd %s, but the dense operand has %zd",
+                     (Py_ssize_t)p.lines, major ? "columns" : "rows", (Py_ssize_t)PyArray_DIM(y, major));
         goto end;
     }
     if ((z = accumulator(in[3], out, params->in_place != 0)) == NULL)
         goto end;
     status = 0;
-#define ARGUMENTS(t) (p.lines, p.start, p.index, READ(data, t), PyArray_BYTES(z), PyArray_STRIDE(z, major), PyArray_STRIDE(z, 1 - major))
+#define ARGUMENTS(t) \
+    (p.lines, p.start, p.index, READ(data, t), PyArray_BYTES(z), PyArray_STRIDE(z, major), PyArray_STRIDE(z, 1 - major))
     CALL(PyArray_TYPE(data), matrix_plus_entries, ARGUMENTS)
 #undef ARGUMENTS
 end:

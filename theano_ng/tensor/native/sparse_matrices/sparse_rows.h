@@ -14,29 +14,29 @@ typedef T NAME(wide) __attribute__((vector_size(64), aligned(sizeof(T)), may_ali
 #define AHEAD 8
 
 /* Compute the columns c .. c + COUNT * LANES - 1 of one line's product; the sums stay in registers. */
-#define BLOCK(COUNT)                                                                                                                     \
-    for (; c + (COUNT) * LANES <= n; c += (COUNT) * LANES) {                                                                             \
-        VEC sum[COUNT];                                                                                                                  \
-        for (int v = 0; v < (COUNT); ++v)                                                                                                \
-            sum[v] = (VEC){0};                                                                                                           \
-        for (npy_int32 k = from; k < to; ++k) {                                                                                          \
-            const T *row = b + index[k] * b_row + c, factor = data[k];                                                                   \
-            if (k + AHEAD < total) {                                                                                                     \
-                const char *next = (const char *)(b + index[k + AHEAD] * b_row + c);                                                     \
-                for (int v = 0; v < (COUNT); ++v)                                                                                        \
-                    __builtin_prefetch(next + 64 * v);                                                                                   \
-            }                                                                                                                            \
-            for (int v = 0; v < (COUNT); ++v)                                                                                            \
-                sum[v] += factor * *(const VEC *)(row + v * LANES);                                                                      \
-        }                                                                                                                                \
-        for (int v = 0; v < (COUNT); ++v)                                                                                                \
-            *(VEC *)(z + c + v * LANES) = sum[v];                                                                                        \
+#define BLOCK(COUNT)                                                                 \
+    for (; c + (COUNT) * LANES <= n; c += (COUNT) * LANES) {                         \
+        VEC sum[COUNT];                                                              \
+        for (int v = 0; v < (COUNT); ++v)                                            \
+            sum[v] = (VEC){0};                                                       \
+        for (npy_int32 k = from; k < to; ++k) {                                      \
+            const T *row = b + index[k] * b_row + c, factor = data[k];               \
+            if (k + AHEAD < total) {                                                 \
+                const char *next = (const char *)(b + index[k + AHEAD] * b_row + c); \
+                for (int v = 0; v < (COUNT); ++v)                                    \
+                    __builtin_prefetch(next + 64 * v);                               \
+            }                                                                        \
+            for (int v = 0; v < (COUNT); ++v)                                        \
+                sum[v] += factor * *(const VEC *)(row + v * LANES);                  \
+        }                                                                            \
+        for (int v = 0; v < (COUNT); ++v)                                            \
+            *(VEC *)(z + c + v * LANES) = sum[v];                                    \
     }
 #endif
 
 /* z[i] = the sum of data * b[index] over the entries of line i. */
-VECTORISED static void NAME(lines_by_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *data, const T *b,
-                                       npy_intp b_row, T *z)
+VECTORISED static void NAME(lines_by_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index,
+                                           const T *data, const T *b, npy_intp b_row, T *z)
 {
     const npy_int32 total = start[lines];
     (void)total;
@@ -80,8 +80,8 @@ VECTORISED static void NAME(lines_by_rows)(npy_intp lines, npy_intp n, const npy
 }
 
 /* z[index] += data * b[i] for the entries of each line i. */
-VECTORISED static void NAME(rows_by_lines)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *data, const T *b,
-                                       npy_intp b_row, T *z, npy_intp z_row)
+VECTORISED static void NAME(rows_by_lines)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index,
+                                           const T *data, const T *b, npy_intp b_row, T *z, npy_intp z_row)
 {
     const npy_int32 total = start[lines];
     (void)total;
@@ -116,8 +116,8 @@ VECTORISED static void NAME(rows_by_lines)(npy_intp lines, npy_intp n, const npy
 
 /* z[k] = the dot product of row i of a and row index[k] of b, for the entries k of each line i. The dot product is
  * multiplied by scale[k] if `scale` is not NULL. */
-VECTORISED static void NAME(dots_of_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *scale, const T *a,
-                                      npy_intp a_row, const T *b, npy_intp b_row, T *z)
+VECTORISED static void NAME(dots_of_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index,
+                                          const T *scale, const T *a, npy_intp a_row, const T *b, npy_intp b_row, T *z)
 {
     const npy_int32 total = start[lines];
     (void)total;
@@ -160,8 +160,8 @@ VECTORISED static void NAME(dots_of_rows)(npy_intp lines, npy_intp n, const npy_
 }
 
 /* z[k] = data[k] * b[i, index[k]]; the strides of b are in bytes. */
-static void NAME(entries_by_matrix)(npy_intp lines, const npy_int32 *start, const npy_int32 *index, const T *data, const char *b,
-                                    npy_intp major, npy_intp minor, T *z)
+static void NAME(entries_by_matrix)(npy_intp lines, const npy_int32 *start, const npy_int32 *index, const T *data,
+                                    const char *b, npy_intp major, npy_intp minor, T *z)
 {
     for (npy_intp i = 0; i < lines; ++i, b += major)
         for (npy_int32 k = start[i]; k < start[i + 1]; ++k) {
@@ -173,7 +173,8 @@ static void NAME(entries_by_matrix)(npy_intp lines, const npy_int32 *start, cons
 }
 
 /* z[k] = data[k] + b[index[k]]. */
-static void NAME(entries_plus_vector)(npy_intp count, const npy_int32 *index, const T *data, const char *b, npy_intp step, T *z)
+static void NAME(entries_plus_vector)(npy_intp count, const npy_int32 *index, const T *data, const char *b,
+                                      npy_intp step, T *z)
 {
     for (npy_intp k = 0; k < count; ++k) {
         T total = data[k];
@@ -183,8 +184,8 @@ static void NAME(entries_plus_vector)(npy_intp count, const npy_int32 *index, co
 }
 
 /* z[i, index[k]] += data[k]; the strides of z are in bytes. */
-static void NAME(matrix_plus_entries)(npy_intp lines, const npy_int32 *start, const npy_int32 *index, const T *data, char *z, npy_intp major,
-                                      npy_intp minor)
+static void NAME(matrix_plus_entries)(npy_intp lines, const npy_int32 *start, const npy_int32 *index, const T *data,
+                                      char *z, npy_intp major, npy_intp minor)
 {
     for (npy_intp i = 0; i < lines; ++i, z += major)
         for (npy_int32 k = start[i]; k < start[i + 1]; ++k)
@@ -193,8 +194,9 @@ static void NAME(matrix_plus_entries)(npy_intp lines, const npy_int32 *start, co
 
 /* z[k] = the sum of the entries of the other matrix at the position of entry k. `line` has one element for each minor
  * position; all elements of `line` are zero before and after the call. */
-static void NAME(entries_of_other)(npy_intp lines, const npy_int32 *start, const npy_int32 *index, const npy_int32 *other_start,
-                                   const npy_int32 *other_index, const T *other, T *line, T *z)
+static void NAME(entries_of_other)(npy_intp lines, const npy_int32 *start, const npy_int32 *index,
+                                   const npy_int32 *other_start, const npy_int32 *other_index, const T *other, T *line,
+                                   T *z)
 {
     for (npy_intp i = 0; i < lines; ++i) {
         for (npy_int32 k = other_start[i]; k < other_start[i + 1]; ++k)

@@ -16,11 +16,11 @@
 
 struct fake_state {
     int devices, capability, driver;
-    int busy;      /* bit mask of devices that another process uses exclusively */
-    int compiler;  /* NVRTC's major version */
+    int busy;     /* bit mask of devices that another process uses exclusively */
+    int compiler; /* NVRTC's major version */
     uint64_t capacity, held;
     int contexts, streams, events, modules, graphs, pinned; /* numbers of existing objects */
-    int fault; /* the error that all waiting calls return */
+    int fault;                                              /* the error that all waiting calls return */
 };
 
 static struct fake_state state;
@@ -88,11 +88,11 @@ static int fails(const char *name)
     return failing.status;
 }
 
-#define CALL(name)                       \
-    do {                                 \
-        int status_ = fails(name);       \
-        if (status_)                     \
-            return status_;              \
+#define CALL(name)                 \
+    do {                           \
+        int status_ = fails(name); \
+        if (status_)               \
+            return status_;        \
     } while (0)
 
 /* ---- streams: work is queued until a caller waits ---- */
@@ -176,10 +176,10 @@ static void put(CUstream stream, struct work made)
     *end = &work->next;
 }
 
-#define NEEDS_CONTEXT      \
-    do {                   \
-        if (!current)      \
-            return 201;    \
+#define NEEDS_CONTEXT   \
+    do {                \
+        if (!current)   \
+            return 201; \
     } while (0)
 
 /* ---- the driver ---- */
@@ -192,7 +192,10 @@ CUresult cuDriverGetVersion(int *version)
 
 CUresult cuGetErrorName(CUresult status, const char **name)
 {
-    *name = status == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : status == 46 ? "CUDA_ERROR_DEVICE_UNAVAILABLE" : status == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : NULL;
+    *name = status == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : status == 46  ? "CUDA_ERROR_DEVICE_UNAVAILABLE"
+            : status == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                            : NULL;
     return 0;
 }
 
@@ -553,7 +556,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     if (!strstr(module->text, name))
         return CUDA_ERROR_NOT_FOUND;
     *function = &functions[n++ % 64];
-    snprintf((*function)->name, sizeof (*function)->name, "%s", name);
+    snprintf((*function)->name, sizeof(*function)->name, "%s", name);
     return 0;
 }
 
@@ -570,12 +573,13 @@ CUresult cuFuncSetAttribute(CUfunction function, int which, int value)
     return value > 200 << 10 ? CUDA_ERROR_INVALID_VALUE : 0;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream,
-                        void **values, void **extra)
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared, CUstream stream, void **values, void **extra)
 {
     (void)extra;
     NEEDS_CONTEXT;
-    note("cuLaunchKernel %s (%u %u %u) (%u %u %u) %u %g", function->name, gx, gy, gz, bx, by, bz, shared, values ? *(double *)values[0] : 0.);
+    note("cuLaunchKernel %s (%u %u %u) (%u %u %u) %u %g", function->name, gx, gy, gz, bx, by, bz, shared,
+         values ? *(double *)values[0] : 0.);
     CALL("cuLaunchKernel");
     if (bx * by * bz > 1024)
         return CUDA_ERROR_INVALID_VALUE;
@@ -611,7 +615,8 @@ nvrtcResult nvrtcGetSupportedArchs(int *numbers)
     return 0;
 }
 
-nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *text, const char *name, int count, const char *const *headers, const char *const *names)
+nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *text, const char *name, int count,
+                               const char *const *headers, const char *const *names)
 {
     note("nvrtcCreateProgram %s %d %s %d", name, count, names[0], *headers[0] != '\0');
     CALL("nvrtcCreateProgram");

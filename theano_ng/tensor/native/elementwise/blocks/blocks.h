@@ -27,7 +27,8 @@ __attribute__((visibility("hidden"))) void blocks_run(int64_t n, char **ptr, con
 
 /* The function that LoopThunk calls instead of a compiled loop of scan (scan/kernel.py); place[-1] is the address of
  * the program. */
-__attribute__((visibility("hidden"))) int64_t blocks_loop(int64_t steps, int64_t total, char **base, const int64_t *place);
+__attribute__((visibility("hidden"))) int64_t blocks_loop(int64_t steps, int64_t total, char **base,
+                                                          const int64_t *place);
 typedef int64_t (*blocks_loop_fn)(int64_t steps, int64_t total, char **base, const int64_t *place);
 
 typedef void (*blocks_fn)(int64_t n, char **ptr, const int64_t *stride);

@@ -20,66 +20,66 @@
 #define UNUSED(x) (void)(x)
 #define UNUSED_HERE __attribute__((unused))
 
-#define ROW1(NAME, T, T0, ...)                                      \
-    static void NAME(ARGUMENTS)                                     \
-    {                                                               \
-        UNUSED(b), UNUSED(c), UNUSED(d);                        \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) {      \
-            const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];                       \
-            T z;                                                    \
-            __VA_ARGS__                                             \
-            ((T *)out)[i] = z;                                      \
-        }                                                           \
+#define ROW1(NAME, T, T0, ...)                               \
+    static void NAME(ARGUMENTS)                              \
+    {                                                        \
+        UNUSED(b), UNUSED(c), UNUSED(d);                     \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) \
+        {                                                    \
+            const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];    \
+            T z;                                             \
+            __VA_ARGS__((T *)out)[i] = z;                    \
+        }                                                    \
     }
-#define LOOP2(T, T0, T1, ...)                                       \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) {      \
-            const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];                       \
-            const T1 x1 UNUSED_HERE = ((const T1 *)b)[i];                       \
-            T z;                                                    \
-            __VA_ARGS__                                             \
-            ((T *)out)[i] = z;                                      \
-        }
-#define ROW2(NAME, T, T0, T1, ...)                                  \
-    static void NAME(ARGUMENTS)                                     \
-    {                                                               \
-        UNUSED(c), UNUSED(d);                                   \
-        LOOP2(T, T0, T1, __VA_ARGS__)                               \
+#define LOOP2(T, T0, T1, ...)                            \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) \
+    {                                                    \
+        const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];    \
+        const T1 x1 UNUSED_HERE = ((const T1 *)b)[i];    \
+        T z;                                             \
+        __VA_ARGS__((T *)out)[i] = z;                    \
+    }
+#define ROW2(NAME, T, T0, T1, ...)    \
+    static void NAME(ARGUMENTS)       \
+    {                                 \
+        UNUSED(c), UNUSED(d);         \
+        LOOP2(T, T0, T1, __VA_ARGS__) \
     }
 /* zeros_ has the type of the divisors, so that SIMD vectors of zeros_ and of divisors have the same number of
  * elements. */
-#define ROW2Z(NAME, T, T0, T1, ...)                                 \
-    static void NAME(ARGUMENTS)                                     \
-    {                                                               \
-        T zeros_ = 0;                                               \
-        UNUSED(c);                                                  \
-        LOOP2(T, T0, T1, __VA_ARGS__)                               \
-        if (zeros_)                                                 \
-            *(int *)d = 1;                                          \
+#define ROW2Z(NAME, T, T0, T1, ...)   \
+    static void NAME(ARGUMENTS)       \
+    {                                 \
+        T zeros_ = 0;                 \
+        UNUSED(c);                    \
+        LOOP2(T, T0, T1, __VA_ARGS__) \
+        if (zeros_)                   \
+            *(int *)d = 1;            \
     }
-#define ROW3(NAME, T, T0, T1, T2, ...)                              \
-    static void NAME(ARGUMENTS)                                     \
-    {                                                               \
-        UNUSED(d);                                              \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) {      \
-            const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];                       \
-            const T1 x1 UNUSED_HERE = ((const T1 *)b)[i];                       \
-            const T2 x2 UNUSED_HERE = ((const T2 *)c)[i];                       \
-            T z;                                                    \
-            __VA_ARGS__                                             \
-            ((T *)out)[i] = z;                                      \
-        }                                                           \
+#define ROW3(NAME, T, T0, T1, T2, ...)                       \
+    static void NAME(ARGUMENTS)                              \
+    {                                                        \
+        UNUSED(d);                                           \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) \
+        {                                                    \
+            const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];    \
+            const T1 x1 UNUSED_HERE = ((const T1 *)b)[i];    \
+            const T2 x2 UNUSED_HERE = ((const T2 *)c)[i];    \
+            T z;                                             \
+            __VA_ARGS__((T *)out)[i] = z;                    \
+        }                                                    \
     }
 /* Several operations in one loop; BEFORE reads the values that are constant in the loop. */
-#define CHAIN(NAME, T, BEFORE, ...)                                 \
-    static void NAME(ARGUMENTS)                                     \
-    {                                                               \
-        UNUSED(c), UNUSED(d);                                       \
-        BEFORE                                                      \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) {      \
-            T z;                                                    \
-            __VA_ARGS__                                             \
-            ((T *)out)[i] = z;                                      \
-        }                                                           \
+#define CHAIN(NAME, T, BEFORE, ...)                          \
+    static void NAME(ARGUMENTS)                              \
+    {                                                        \
+        UNUSED(c), UNUSED(d);                                \
+        BEFORE                                               \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) \
+        {                                                    \
+            T z;                                             \
+            __VA_ARGS__((T *)out)[i] = z;                    \
+        }                                                    \
     }
 #include "instructions.h"
 #undef CHAIN
@@ -88,11 +88,11 @@
 #undef ROW2Z
 #undef ROW3
 
-#define COPY(BITS)                                                                                              \
-    static void copy_##BITS(ARGUMENTS)                                                                          \
-    {                                                                                                           \
-        UNUSED(b), UNUSED(c), UNUSED(d);                                                                    \
-        memmove(out, a, (size_t)n * (BITS / 8));                                                                \
+#define COPY(BITS)                               \
+    static void copy_##BITS(ARGUMENTS)           \
+    {                                            \
+        UNUSED(b), UNUSED(c), UNUSED(d);         \
+        memmove(out, a, (size_t)n * (BITS / 8)); \
     }
 COPY(8)
 COPY(16)
@@ -114,25 +114,25 @@ const Instruction block_instructions[] = {
 /* A value is an operand of the node (inputs, then outputs), a constant or a register. Its number is its position in the
  * list of all values, which has this order. The last value is the int that is set if a divisor is zero. */
 typedef struct {
-    int64_t run;           /* address of an instruction_fn */
+    int64_t run; /* address of an instruction_fn */
     /* numbers of values. If the instruction has fewer operands, the unused numbers are 0, and d is the int for zero
      * divisors */
     int64_t out, a, b, c, d;
 } Step;
 
 typedef struct {
-    int64_t compiled;      /* address of a compiled kernel that replaces the program; 0 if there is none yet */
-    int64_t block;         /* elements in a block */
+    int64_t compiled; /* address of a compiled kernel that replaces the program; 0 if there is none yet */
+    int64_t block;    /* elements in a block */
     int64_t n_inputs, n_outputs, n_constants, n_registers;
     int64_t register_item; /* bytes reserved for an element of a register */
     int64_t repeated_item; /* sum of the item sizes in bytes of the inputs that may be single values */
     int64_t n_steps;
-    int64_t alternate;     /* number of an input: if its stride is 0, the program `other` is run; -1: none */
-    int64_t other;         /* address of a program in which MAYBE_BROADCAST inputs are single values */
-    int64_t steps;         /* offset of the Steps, in words; the members below are offsets of lists: */
-    int64_t items;         /* item size of each operand in bytes */
-    int64_t repeated;      /* kind of each operand; 0: an array of elements */
-    int64_t constants;     /* addresses of blocks that are filled with a constant */
+    int64_t alternate; /* number of an input: if its stride is 0, the program `other` is run; -1: none */
+    int64_t other;     /* address of a program in which MAYBE_BROADCAST inputs are single values */
+    int64_t steps;     /* offset of the Steps, in words; the members below are offsets of lists: */
+    int64_t items;     /* item size of each operand in bytes */
+    int64_t repeated;  /* kind of each operand; 0: an array of elements */
+    int64_t constants; /* addresses of blocks that are filled with a constant */
     /* for loops over elements: the number of integer divisors that may have to be checked first, then their numbers;
      * for loops over steps: the number of the boolean value that ends the loop, or -1 */
     int64_t divisors;
@@ -147,13 +147,13 @@ typedef struct {
 
 static void fill(char *block, const char *value, int64_t n, int64_t item)
 {
-#define FILL(T)                             \
-    {                                       \
-        T one;                              \
-        memcpy(&one, value, sizeof one);    \
-        for (int64_t i = 0; i < n; ++i)     \
-            ((T *)block)[i] = one;          \
-        break;                              \
+#define FILL(T)                          \
+    {                                    \
+        T one;                           \
+        memcpy(&one, value, sizeof one); \
+        for (int64_t i = 0; i < n; ++i)  \
+            ((T *)block)[i] = one;       \
+        break;                           \
     }
     switch (item) {
     case 1: FILL(uint8_t)
@@ -188,7 +188,8 @@ static void begin(const Program *p, char **values, char **ptr, char *room, int64
     values[nop + p->n_constants + p->n_registers] = (char *)zeros;
 }
 
-static inline __attribute__((always_inline)) void run_steps(const Program *p, const Step *steps, int64_t n, char **values)
+static inline __attribute__((always_inline)) void run_steps(const Program *p, const Step *steps, int64_t n,
+                                                            char **values)
 {
     for (int64_t k = 0; k < p->n_steps; ++k) {
         const Step *s = steps + k;
@@ -237,19 +238,19 @@ static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves
 
 /* Call the compiled kernel if there is one. Otherwise reserve room for the registers and for the inputs that are single
  * values: a block of `length` elements each. */
-#define BEGIN                                                                                              \
-    const Program *p = (const Program *)(intptr_t)stride[-1];                                              \
-    const int64_t compiled = __atomic_load_n(&p->compiled, __ATOMIC_ACQUIRE);                              \
-    if (compiled) {                                                                                        \
-        ((blocks_fn)(intptr_t)compiled)(total, ptr, stride);                                               \
-        return;                                                                                            \
-    }                                                                                                      \
-    if (p->alternate >= 0 && stride[p->alternate] == 0)                                                    \
-        p = (const Program *)(intptr_t)p->other;                                                           \
-    const int64_t nop = p->n_inputs + p->n_outputs, n_values = nop + p->n_constants + p->n_registers + 1;      \
-    const int64_t length = total < p->block ? (total + 63) / 64 * 64 : p->block;                           \
+#define BEGIN                                                                                                     \
+    const Program *p = (const Program *)(intptr_t)stride[-1];                                                     \
+    const int64_t compiled = __atomic_load_n(&p->compiled, __ATOMIC_ACQUIRE);                                     \
+    if (compiled) {                                                                                               \
+        ((blocks_fn)(intptr_t)compiled)(total, ptr, stride);                                                      \
+        return;                                                                                                   \
+    }                                                                                                             \
+    if (p->alternate >= 0 && stride[p->alternate] == 0)                                                           \
+        p = (const Program *)(intptr_t)p->other;                                                                  \
+    const int64_t nop = p->n_inputs + p->n_outputs, n_values = nop + p->n_constants + p->n_registers + 1;         \
+    const int64_t length = total < p->block ? (total + 63) / 64 * 64 : p->block;                                  \
     char room[length * (p->n_registers * p->register_item + p->repeated_item) + 64] __attribute__((aligned(64))); \
-    char *values[n_values], moves[nop];                                                                    \
+    char *values[n_values], moves[nop];                                                                           \
     const Step *steps = (const Step *)((const int64_t *)p + p->steps);
 
 void blocks_run(int64_t total, char **ptr, const int64_t *stride)
@@ -268,34 +269,34 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
 
 /* The pointer of the output is the address of the accumulators. The stride of the output is 0 if there is only one
  * accumulator, as in compiled kernels that sum. */
-#define SUM(NAME, T)                                                                                       \
-    static void sum_##NAME(int64_t total, char **ptr, const int64_t *stride)                               \
-    {                                                                                                      \
-        BEGIN                                                                                              \
-        int *zeros = (int *)ptr[nop];                                                                      \
-        T *accumulator = (T *)ptr[nop - 1];                                                                \
-        const int64_t tng_total = total;                                                                   \
-        begin(p, values, ptr, room, length, moves, zeros);                                                \
-        if (stride[nop - 1] != 0) {                                                                        \
-            T block[length];                                                                               \
-            values[nop - 1] = (char *)block;                                                               \
-            for (int64_t at = 0; at < total; at += length) {                                               \
-                const int64_t n = total - at < length ? total - at : length;                               \
-                run_steps(p, steps, n, values);                                                            \
-                advance(p, values, moves, nop - 1, n);                                                     \
-                for (int64_t i = 0; i < n; ++i)                                                            \
-                    accumulator[at + i] += block[i];                                                       \
-            }                                                                                              \
-            return;                                                                                        \
-        }                                                                                                  \
-        TNG_SUM_BEGIN(T, computed)                                                                         \
-            for (int64_t at = 0; at < tng_n; at += length) {                                               \
-                const int64_t n = tng_n - at < length ? tng_n - at : length;                               \
-                values[nop - 1] = (char *)(computed + at);                                                 \
-                run_steps(p, steps, n, values);                                                   \
-                advance(p, values, moves, nop - 1, n);                                                     \
-            }                                                                                              \
-        TNG_SUM_END(T, computed, accumulator)                                                              \
+#define SUM(NAME, T)                                                         \
+    static void sum_##NAME(int64_t total, char **ptr, const int64_t *stride) \
+    {                                                                        \
+        BEGIN                                                                \
+        int *zeros = (int *)ptr[nop];                                        \
+        T *accumulator = (T *)ptr[nop - 1];                                  \
+        const int64_t tng_total = total;                                     \
+        begin(p, values, ptr, room, length, moves, zeros);                   \
+        if (stride[nop - 1] != 0) {                                          \
+            T block[length];                                                 \
+            values[nop - 1] = (char *)block;                                 \
+            for (int64_t at = 0; at < total; at += length) {                 \
+                const int64_t n = total - at < length ? total - at : length; \
+                run_steps(p, steps, n, values);                              \
+                advance(p, values, moves, nop - 1, n);                       \
+                for (int64_t i = 0; i < n; ++i)                              \
+                    accumulator[at + i] += block[i];                         \
+            }                                                                \
+            return;                                                          \
+        }                                                                    \
+        TNG_SUM_BEGIN(T, computed)                                           \
+        for (int64_t at = 0; at < tng_n; at += length) {                     \
+            const int64_t n = tng_n - at < length ? tng_n - at : length;     \
+            values[nop - 1] = (char *)(computed + at);                       \
+            run_steps(p, steps, n, values);                                  \
+            advance(p, values, moves, nop - 1, n);                           \
+        }                                                                    \
+        TNG_SUM_END(T, computed, accumulator)                                \
     }
 SUM(int64, npy_uint64)
 SUM(uint64, npy_uint64)
@@ -376,9 +377,11 @@ int64_t blocks_loop(int64_t steps, int64_t total, char **base, const int64_t *pl
             next += one ? length * items[o] : 0;
             if (kinds[o] & MOVES) {
                 const int64_t *where = place + 3 * o;
-                rows[n_rows++] = (Row){here + where[2] * where[0], here, where[1] - where[2], where[1], where[0], o, items[o],
-                                       one ? values[o] : NULL};
-            } else if (one)
+                rows[n_rows++] =
+                    (Row){here + where[2] * where[0], here, where[1] - where[2], where[1], where[0], o, items[o],
+                          one ? values[o] : NULL};
+            }
+            else if (one)
                 fill(values[o], base[o], n, items[o]);
         }
         done = run_loop(p, steps, n, values, rows, n_rows);
