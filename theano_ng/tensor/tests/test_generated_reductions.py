@@ -418,7 +418,7 @@ class TestFused(unittest.TestCase):
             tensor.TensorType(dtype, pattern)()
             for pattern in ((False, False, False), (False, True, True), (True, False, False), (False, False, True))
         ]
-        terms = [x & b | c, a & c | b] if dtype == "bool" else [x * b + c, a * c + b]
+        terms = self.terms(tensor, x, a, b, c)
         functions = [
             theano.function([x, a, b, c], tensor.sum(term, axis=axes), on_unused_input="ignore", mode="FAST_RUN")
             for term in terms
@@ -430,6 +430,14 @@ class TestFused(unittest.TestCase):
                 str(f.maker.fgraph),
             )
         return functions
+
+    @staticmethod
+    def terms(module, x, a, b, c):
+        """Return two expressions of variables or arrays."""
+        if x.dtype == "bool":
+            return [x & b | c, a & c | b]
+        terms = [x * b + c, a * c + b]
+        return [module.abs_(v) if module is tensor else abs(v) for v in terms] if x.dtype == "complex128" else terms
 
     def operands(self, shape, make):
         n, m, k = shape
@@ -444,13 +452,13 @@ class TestFused(unittest.TestCase):
             lambda a: np.repeat(a, 2, 2)[:, :, ::2],
             lambda a: np.ascontiguousarray(a.transpose(1, 2, 0)).transpose(2, 0, 1),
         )
-        for dtype in ("float64", "float32", "int8", "uint32", "int64", "bool"):
+        for dtype in ("float64", "float32", "int8", "uint32", "int64", "bool", "complex128"):
             functions, wide = self.sums(dtype), np.float64 if dtype.startswith("float") else None
             for shape in self.SHAPES:
                 given = self.operands(shape, lambda s: rng.randint(0, 2 if dtype == "bool" else 4, s).astype(dtype))
                 for layout in layouts:
                     x, a, b, c = map(layout, given)
-                    terms = [x & b | c, a & c | b] if dtype == "bool" else [x * b + c, a * c + b]
+                    terms = self.terms(np, x, a, b, c)
                     want = [np.sum(term, axes, dtype=wide) for term in terms for axes in self.SOME_AXES]
                     for f, expected in zip(functions, want):
                         # sums of small integers are exact

@@ -111,6 +111,44 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(total, value.sum(1))
             np.testing.assert_array_equal(found, (value == 3).any(1))
 
+    def test_complex_numbers(self):
+        """Elements of complex128 have 16 bytes; they are copied and repeated like smaller elements."""
+        rng = np.random.RandomState(8)
+        for dtype in ("complex128", "complex64"):
+            x, row, column = [
+                T.TensorType(dtype, pattern)() for pattern in ((False, False), (True, False), (False, True))
+            ]
+            y = abs(x * column + row)
+            f = theano.function(
+                [x, row, column], [y.sum(-1), T.exp(y - y.max(-1, keepdims=True)).sum(-1)], mode=FAST_RUN
+            )
+            self.assertGreaterEqual(len(programs_of(f)), 1)
+            for n, m in ((1, 1), (3, 5), (300, 7), (300, 40), (7, 300), (3, 5000), (0, 4), (4, 0)):
+                values = [rng.randint(-3, 4, shape).astype(dtype) * (1 + 2j) for shape in ((n, m), (1, m), (n, 1))]
+                for layout in LAYOUTS[: 5 if n else 4]:
+                    a, b, c = [layout(v).astype(dtype, copy=False) for v in values]
+                    want = abs(a * c + b).astype("float64")
+                    if m == 0:
+                        with self.assertRaisesRegex(ValueError, "length 0 in dimension 1"):
+                            f(a, b, c)
+                        continue
+                    for got, expected in zip(
+                        f(a, b, c), (want.sum(-1), np.exp(want - want.max(-1, keepdims=True)).sum(-1))
+                    ):
+                        np.testing.assert_allclose(got, expected, rtol=1e-12 if dtype == "complex128" else 1e-4)
+
+    def test_inner_dimensions_without_elements(self):
+        x, y = T.dtensor3(), T.dtensor3()
+        f = theano.function(
+            [x, y], [T.sum(x * y, axis=(1, 2)), T.sum(T.sqr(x - y.mean((1, 2), keepdims=True)), (1, 2))]
+        )
+        for shape in ((3, 0, 10000), (3, 10000, 0), (0, 3, 4), (2, 0, 0)):
+            for layout in LAYOUTS[: 5 if shape[0] else 4]:
+                value = layout(np.zeros(shape))
+                for _ in range(20):
+                    first, _ = f(value, value)
+                    np.testing.assert_array_equal(first, np.zeros(shape[0]))
+
     def test_rows_without_elements(self):
         """Reductions of nothing read nothing, also where the memory behind the array has other numbers."""
         x = T.dmatrix()

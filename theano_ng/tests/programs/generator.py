@@ -348,7 +348,7 @@ def generate(seed, index, names=None):
 DTYPES = (
     ("float64",) * 9
     + ("float32",) * 6
-    + ("float16", "int64", "int32", "int8", "uint8", "bool", "complex128", "complex64")
+    + ("float16", "int64", "int32", "int8", "uint8", "bool", "complex128", "complex128", "complex64")
 )
 
 
@@ -362,8 +362,9 @@ def _inputs(draw):
     shapes = [shape for chapter in draw.palette.chapters for shape in SHAPES.get(chapter, ())][:3]
     while len(shapes) < draw.integer(1, 3):
         shapes.append("".join([draw.choice("mmnnn1") for _ in range(draw.varied((0, 1, 1, 2, 2, 2, 3)))]))
-    if draw.detail.random() < 0.03:
-        shapes[0] = "e" + shapes[0][1:]
+    if draw.detail.random() < 0.04:
+        axis = draw.detail.randrange(max(1, len(shapes[0])))
+        shapes[0] = shapes[0][:axis] + "e" + shapes[0][axis + 1 :]
     main = draw.choice(DTYPES)
     found = []
     for shape in shapes:

@@ -62,13 +62,20 @@ static void fold_stretch(const FoldPlan *plan, int64_t n, char *acc, const char 
     plan->combine(1, acc, 0, (char *)left, plan->acc_item);
 }
 
+/* An element of complex128. */
+typedef struct {
+    uint64_t parts[2];
+} Sixteen;
+
+/* Copy strided elements to contiguous memory. */
 VECTORISED static void gather(char *restrict to, int64_t n, const char *restrict from, int64_t step, int64_t item)
 {
     switch (item) {
     case 1: GATHER((uint8_t *)to, uint8_t, n, from, step) break;
     case 2: GATHER((uint16_t *)to, uint16_t, n, from, step) break;
     case 4: GATHER((uint32_t *)to, uint32_t, n, from, step) break;
-    default: GATHER((uint64_t *)to, uint64_t, n, from, step)
+    case 8: GATHER((uint64_t *)to, uint64_t, n, from, step) break;
+    default: GATHER((Sixteen *)to, Sixteen, n, from, step)
     }
 }
 
@@ -90,7 +97,8 @@ VECTORISED static void repeat_each(char *restrict to, const char *restrict from,
     case 1: REPEAT(uint8_t)
     case 2: REPEAT(uint16_t)
     case 4: REPEAT(uint32_t)
-    default: REPEAT(uint64_t)
+    case 8: REPEAT(uint64_t)
+    default: REPEAT(Sixteen)
     }
 #undef REPEAT
 }

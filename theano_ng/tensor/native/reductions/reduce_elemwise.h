@@ -200,7 +200,7 @@ typedef struct {
     int64_t *stride; /* the strides for the kernel, of inputs and of the accumulators; stride[-1] is the program */
     const int64_t *item;
     char *room;       /* `gathered` elements of each operand, one operand after the other */
-    int64_t gathered; /* GATHERED, or the number of all elements if there are fewer */
+    int64_t gathered; /* GATHERED, or fewer if there are fewer elements; a multiple of 16, for alignment */
     int64_t *filled;  /* number of rows in the room of each operand that need not be copied again */
     int *zeros;       /* set to 1 by the kernel if a divisor is zero */
 } Summing;
@@ -275,17 +275,11 @@ static void single_element(Nest *nest, const Summing *s)
 /* Copy rows of n elements each to a contiguous array. */
 static void copy_rows(char *to, int64_t n, int64_t rows, const char *from, int64_t step, int64_t row_step, int64_t item)
 {
-    if (step == 0 && item <= 8) {
+    if (step == 0)
         repeat_each(to, from, row_step, rows, n, item);
-        return;
-    }
-    for (int64_t r = 0; r < rows; ++r, to += n * item, from += row_step) {
-        if (item <= 8)
+    else
+        for (int64_t r = 0; r < rows; ++r, to += n * item, from += row_step)
             gather(to, n, from, step, item);
-        else
-            for (int64_t k = 0; k < n; ++k)
-                memcpy(to + k * item, from + k * step, (size_t)item);
-    }
 }
 
 /* Call the kernel for a part of a run. */
@@ -568,7 +562,7 @@ static int sum_with_room(Reduction *r, Blocks *b, int64_t x_item, Summing *s, Py
     int small = separate && is_small(b, r->nd, x_item);
     int rows = order_loops(nest, s->nin), blocks = separate && in_blocks(s, nest, rows, small);
     int64_t most = 1, count = 1, item_sum = 0;
-    char stack[2048], *own = NULL;
+    char stack[2048] __attribute__((aligned(64))), *own = NULL;
     if (blocks)
         cut_blocks(b, r->nd, r->axes, x_item > r->plan.acc_item ? x_item : r->plan.acc_item);
     for (int d = 0; d < r->nd; ++d) {
@@ -580,7 +574,7 @@ static int sum_with_room(Reduction *r, Blocks *b, int64_t x_item, Summing *s, Py
     for (int i = 0; i < s->nin; ++i)
         item_sum += s->item[i];
     set_strides(s, nest->steps);
-    s->gathered = count < GATHERED ? count : GATHERED;
+    s->gathered = count < GATHERED ? (count + 15) / 16 * 16 : GATHERED;
     size_t copied = blocks || is_wide(s, nest, rows) || gathers(s, nest->steps) ? (size_t)(s->gathered * item_sum) : 0;
     size_t size = copied + (size_t)(most * r->plan.acc_item);
     if (size > sizeof stack && (own = malloc(size)) == NULL) {

@@ -146,7 +146,8 @@ VECTORISED static void copy_across(char *restrict to, const char *restrict from,
     case 1: ACROSS(uint8_t)
     case 2: ACROSS(uint16_t)
     case 4: ACROSS(uint32_t)
-    default: ACROSS(uint64_t)
+    case 8: ACROSS(uint64_t)
+    default: ACROSS(Sixteen)
     }
 #undef ACROSS
 }
@@ -159,6 +160,8 @@ static void load_tile(RowRun *run, int n_values)
         v->spread_rows = 0;
         /* if every == 0, all rows share one row, which the first tile has copied */
         if (v->params->input < 0 || !v->copied || (v->every == 0 && run->row > 0))
+            continue;
+        if (v->params->level == ELEMENT && run->columns == 0)
             continue;
         if (v->params->level == ELEMENT && !v->flat && run->nd == 2) {
             copy_across(v->own, row_address(run, v, run->row), run->count, run->columns,
