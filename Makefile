@@ -210,13 +210,13 @@ sanitize: $(STAMP)
 lint: $(RUFF)
 	$(RUFF) check $(PYTHON_FILES)
 	$(RUFF) format --check $(PYTHON_FILES)
-	$(CLANG_FORMAT) --dry-run --Werror $(C_FILES)
+	@$(CLANG_FORMAT) --dry-run --Werror $(C_FILES)
 	$(MYPY)
 
 format: $(RUFF)
 	$(RUFF) check --quiet --select I --fix $(PYTHON_FILES)
 	$(RUFF) format $(PYTHON_FILES)
-	$(CLANG_FORMAT) -i $(C_FILES)
+	@$(CLANG_FORMAT) -i $(C_FILES)
 
 $(RUFF): pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)

@@ -102,7 +102,8 @@ def block_extensions():
         blocks = extension("theano_ng.tensor.native.blocks_v%d" % level, os.path.join(folder, "interpreter.c"))
         blocks.sources += [os.path.join(folder, "module.c"), VECTOR_MATH]
         blocks.define_macros += [("BLOCKS_LEVEL", str(level)), ("TNG_OWN_VECTOR_MATH", "1"), *HAS_MVEC_MACRO]
-        # Compiled kernels have the same flags (gof/compiler/toolchain.py), so that both give the same bits.
+        # Use the flags of compiled kernels (gof/compiler/toolchain.py), so that the interpreter and kernels compute the
+        # same bits.
         builtins = ["-fno-builtin-%s" % name for name in ("sin", "cos", "sinf", "cosf")]
         blocks.extra_compile_args += ["-fno-tree-sink", "-ffp-contract=off", "-fno-strict-aliasing", *builtins, *flags]
         yield blocks
@@ -168,7 +169,7 @@ def included_files(extension):
     notices their changes.
     """
     folders = tuple(folder for folder in extension.include_dirs if not os.path.isabs(folder))
-    # OLD_SYMBOLS is included by an argument of the compiler (-include).
+    # The compiler argument -include includes OLD_SYMBOLS, so no source file names this header.
     found, todo = set(), [*extension.sources, *([OLD_SYMBOLS] if OLD_SYMBOLS in extension.extra_compile_args else [])]
     while todo:
         path = todo.pop()
@@ -271,8 +272,8 @@ class BuildExt(build_ext):
         # Slow modules come first, so that the build does not end with one slow module on a single processor.
         self.distribution.ext_modules.sort(key=lambda extension: -compile_time(extension.sources[0]))
         if self.editable_mode:
-            # `pip install --editable` would build in a temporary folder. Object files in the usual folders (build/...)
-            # make the next build in place an incremental one.
+            # `pip install --editable` would build in a temporary folder. If object files are in the
+            # usual folders (build/...), the next build in place is incremental.
             usual = build(Distribution())
             usual.finalize_options()
             self.build_lib, self.build_temp = usual.build_platlib, usual.build_temp

@@ -277,7 +277,7 @@ def seconds(libraries, row, limit):
 
 
 ROWS = (
-    # method, name of the row, number of arrays that are read or written
+    # Each entry: name of the method, name of the row, number of arrays that the method reads or writes.
     ("copy", "copy", 2),
     ("axpy", "y += a x", 3),
     ("exp_log", "log(1 + exp(x)) * y", 3),

@@ -30,7 +30,7 @@ MORE = 1.1
 STEPS = (3, 10)
 PATIENCE = 60
 """Limit in CPU seconds for a graph. For some families the time of Theano 1.0 doubles with each step."""
-# Name of a graph that has more nodes than in Theano 1.0 -> the reason.
+# Name of a graph -> the reason why it has more nodes than in Theano 1.0.
 REASONS = {
     "convolution, cost": "Without a compiler Theano 1.0 leaves the abstract convolution as it is.",
     "random 46, gradient": "Both lengths of a gradient that is given to rows in reversed order are checked; Theano 1.0 checks the first.",
@@ -257,7 +257,7 @@ class Families:
         sys.modules["theano_ng"] = theano
         for name in ("tensor", "compile.builders", "gof.graph", "ifelse"):
             sys.modules["theano_ng." + name] = importlib.import_module("theano." + name)
-        sys.modules["theano_ng.scan"] = theano  # programs import the function scan from it
+        sys.modules["theano_ng.scan"] = theano  # programs import the function `scan` from theano_ng.scan
 
     def __iter__(self):
         for family, make in self.module.FAMILIES.items():

@@ -26,7 +26,8 @@ SIZES = {
 }
 CASES = [(name, n) for name, sizes in SIZES.items() for n in sizes]
 
-# C by hand: plain loops, which the compiler may vectorize but not reorder.
+# Name of a case -> C code written by hand. It consists of plain loops, which the compiler may vectorize but not
+# reorder.
 C = {
     "normalized": """
         double total = 0;

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 RATE = 0.1
-# sizes of the layers, rows of a minibatch, dtype
+# Name of a model -> (sizes of the layers, number of rows of a minibatch, dtype).
 SHAPES = {
     "logistic regression 784-10": ([784, 10], 600, "float64"),
     "MLP 784-500-10": ([784, 500, 10], 64, "float64"),

@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass
 from collections.abc import Callable
 
-import measure  # first: it limits threads
+import measure  # import this first: BLAS must be limited to one thread before NumPy loads it
 import numpy as np
 
 #: The numbers of elements that are tried.
@@ -184,7 +184,8 @@ def main():
         for _ in range(2):
             ours, numpy, *peers = time_row(row, arguments.seconds)
             best = min(filter(None, [numpy, *peers]))
-            # Differences of less than a twentieth are noise.
+            # A row is behind if theano_ng takes longer than NumPy, or longer than 1 / 0.9 of the best time. Differences
+            # below 5 % count as noise.
             behind = ours > 1.05 * numpy or ours * 0.9 > 1.05 * best
             if not (behind and arguments.slow):
                 break

@@ -29,7 +29,7 @@ def _rows(rng):
             if n * length > 10**8:
                 continue
             table = rng.rand(max(1000, min(n, 10**7 // length)), length).astype("float32")
-            # With rows of one element the table is a vector, as in lookups of embeddings and tables.
+            # If a row has one element, use a vector as the table, as programs do that look up single values.
             table = table[:, 0].copy() if length == 1 else table
             for dtype in ("int32", "int64"):
                 index = rng.randint(0, len(table), n).astype(dtype)

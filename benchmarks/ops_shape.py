@@ -47,7 +47,7 @@ def _of_arrays(dtype, n):
         yield "roll axis %d" % axis, lambda a, k=axis: tensor.roll(a, 7, k), lambda a, k=axis: np.roll(a, 7, k), [x]
     yield "join vectors", lambda a, b: tensor.join(0, a, b), lambda a, b: np.concatenate([a, b]), [flat, flat]
     yield "roll vector", lambda a: tensor.roll(a, -5), lambda a: np.roll(a, -5), [flat]
-    # The outputs of compiled functions are never views, so the NumPy functions of views copy, too.
+    # Compiled functions return copies instead of views. For a fair comparison, the NumPy functions copy, too.
     yield "transpose copy", lambda a: a.T, lambda a: np.ascontiguousarray(a.T), [x]
     yield "flatten F", lambda a: a.flatten(), lambda a: a.flatten(), [np.asfortranarray(x)]
     cube = x[:, : columns // 4 * 4].reshape(rows, -1, 4)

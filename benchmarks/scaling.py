@@ -120,7 +120,7 @@ class Graphs:
         """Measure all sizes, and add a row to a table; return True if the largest exponent between two sizes is marked."""
         from theano_ng.tests.graph_families import count_nodes, count_operands
 
-        compiled(*self.at(4))  # so that the imports are not measured
+        compiled(*self.at(4))  # compile once, so that the imports are not measured
         nodes, operands, work = [], [], []
         for steps in self.steps:
             graph = self.at(steps)

@@ -139,7 +139,7 @@ def dot(l, r):
             try:
                 result = getattr(first, method)(second)
             except tensor.AsTensorError as failure:
-                reasons.append(failure)  # for example, the method of a tensor cannot convert a sparse matrix
+                reasons.append(failure)  # for example, a tensor's method cannot convert a sparse operand
                 continue
             if result is not NotImplemented:
                 return result

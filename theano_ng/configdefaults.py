@@ -13,8 +13,8 @@ from theano_ng.configparser import (
     IntParam,
     StrParam,
     TheanoConfigError,
-    TheanoConfigParser,  # noqa: F401, a name of this module
-    TheanoConfigWarning,  # noqa: F401, a name of this module
+    TheanoConfigParser,  # noqa: F401, users import it from here
+    TheanoConfigWarning,  # noqa: F401, users import it from here
     check_unknown_flags,
     config,
 )
@@ -258,8 +258,8 @@ def parent_with_gpu():
 def get_cuda_root():
     """Return the folder of the CUDA tools, or '' if it is not found.
 
-    It is the environment variable CUDA_ROOT. If this is not set, it is the parent of the folder on PATH that contains
-    nvcc.
+    The folder is the value of the environment variable CUDA_ROOT. If the variable is not set, the folder is the parent
+    of the folder on PATH that contains nvcc.
     """
     root = os.getenv("CUDA_ROOT")
     if root:
@@ -429,7 +429,7 @@ def filter_vm_lazy(val):
 
 
 def find_program(*names):
-    """Return the full path of the first of the given programs that is on PATH. Return '' if none is."""
+    """Return the full path of the first of the given programs that is on PATH. Return '' if there is none."""
     for name in names:
         for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
             path = os.path.join(folder, name)
@@ -767,7 +767,7 @@ def _platform_text():
 class _CompiledirKeys:
     """The values of the keys of compiledir_format. Each value is computed on access."""
 
-    find_compiler_version = None  # see `register_compiler_version`
+    find_compiler_version = None  # `register_compiler_version` sets this function
 
     def __getitem__(self, key):
         return getattr(self, key)()

@@ -198,7 +198,7 @@ class ConfigParam:
     Parameters
     ----------
     default : object or callable
-        The default value. A callable is called at the first read of a flag that has no setting.
+        The default value. If the flag has no setting, a callable is called when the flag is read for the first time.
     filter : callable, optional
         A function that converts a text or a value. It raises ValueError if the text or value is invalid.
     allow_override : bool
@@ -350,7 +350,7 @@ class TheanoConfigParser:
         self.__dict__["_sections"] = {}
 
     def __getattr__(self, name):
-        if name.startswith("_"):  # not a flag; an instance has no `_params` before `__init__` has run
+        if name.startswith("_"):  # no flag begins with _, and `self._params` does not exist before `__init__` has run
             raise AttributeError("there is no flag %r" % name)
         param = self._params.get(name)
         if param is None:

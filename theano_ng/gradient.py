@@ -99,7 +99,7 @@ def jacobian(
         )
 
     def row(i: TensorVariable, expr: TensorVariable, *args: Variable) -> Any:
-        # The first non-sequences that scan passes after `expr` correspond to wrt.
+        # `args` holds first the variables of wrt, and then other non-sequences that scan passes.
         return grad(
             expr[i],
             list(args[: len(wrt)]),

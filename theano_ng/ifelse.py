@@ -80,7 +80,7 @@ class IfElse(Op):
 
     __props__ = ("n_outs", "as_view", "gpu", "name")
     same_for_any_ndim = True
-    takes_undefined_gradients = True  # the condition has the gradient zero in any case
+    takes_undefined_gradients = True  # the condition's gradient is zero even if an output gradient is undefined
 
     def __init__(self, n_outs, as_view=False, gpu=False, name=None):
         self.n_outs = n_outs
@@ -140,8 +140,8 @@ class IfElse(Op):
         return node.inputs[1 : 1 + self.n_outs], node.inputs[1 + self.n_outs :]
 
     def _taken(self, value, first):
-        # The view_map declares the then branch as the viewed input, so return only values of the then branch without a
-        # copy.
+        # The view_map declares only the variables of the then branch as viewed inputs, so copy values of the else
+        # branch.
         return value if self.as_view and first == 1 else _copy(value)
 
     def perform(self, node, inputs, output_storage):
@@ -295,7 +295,7 @@ def ifelse(condition: TensorLike, then_branch: TensorLike, else_branch: TensorLi
         literal = not isinstance(t, Variable) or not isinstance(f, Variable)
         t, f = (x if isinstance(x, Variable) else as_tensor_variable(x) for x in (t, f))
         if isinstance(t.type, TensorType) != isinstance(f.type, TensorType):
-            # One branch may be on another device.
+            # One branch is not a tensor, for example a device array. Convert it to the type of the tensor.
             if isinstance(t.type, TensorType):
                 f = t.type.filter_variable(f)
             else:
@@ -333,7 +333,7 @@ class _Memory:
     def __init__(self, fgraph):
         self._parent = {}
         self._destroyed, self._given, self._output = set(), set(), set()
-        self._made_from = {}  # class -> variables that an in-place Op overwrote to make a member of the class
+        self._made_from = {}  # class -> variables that in-place Ops overwrote to compute members of the class
         nodes = fgraph.toposort()
         for node in nodes:
             for o, places in getattr(node.op, "view_map", {}).items():
@@ -377,7 +377,7 @@ class _Memory:
                 self._join(out, variable)
 
     def may_return_branch(self, node):
-        """Return True if a conditional may return the values of its branch themselves instead of copies."""
+        """Return True if a conditional may return the values of a branch without copying them."""
         results = list(map(self._find, node.outputs))
         branches = [self._find(r) for branch in node.op.branches(node) for r in branch]
         if any(c in self._destroyed for c in results + branches):
@@ -385,7 +385,7 @@ class _Memory:
         return not any(c in self._output for c in results) or not self._belongs_to_caller(branches)
 
     def _belongs_to_caller(self, classes):
-        """Return True if a class contains an input, a constant or an output, or was made from such memory in place."""
+        """Return True if a class contains an input, a constant or an output, or an in-place result in such memory."""
         todo, seen = list(classes), set()
         while todo:
             c = todo.pop()

@@ -3,9 +3,9 @@
 The documentation of Theano and its pickles name modules (``theano.tensor.subtensor``) whose code is in other modules
 here. Their paths are keys of `MOVED`. Importing a key returns the module of the value, or a module with the names of
 several modules. `MISSING` lists features that do not exist yet. Importing a name of such a feature raises an error that
-names the feature. Its row is deleted when the feature is added. Paths that were already deprecated in Theano 1.0 are
-also keys of `FORMER`: importing them shows a warning with the current path. The import system uses these tables only
-for modules that it does not find.
+names the feature. The row of a feature in `MISSING` is deleted when the feature is added. Paths that were already
+deprecated in Theano 1.0 are also keys of `FORMER`: importing them shows a warning with the current path. The import
+system uses these tables only for modules that it does not find.
 """
 
 import functools
@@ -169,7 +169,7 @@ class MovedModules:
             warn_of_former(module.__spec__.name)
         homes = [importlib.import_module("%s.%s" % (__package__, home)) for home in module.__spec__.origin.split()]
         if len(homes) == 1:
-            # The import system returns the module that sys.modules has afterwards.
+            # Replace the entry in sys.modules, because the import system returns the module from there.
             (sys.modules[module.__spec__.name],) = homes
         else:
             for home in reversed(homes):
@@ -208,7 +208,9 @@ def warn_of_former(name):
 
 
 def former_modules(package):
-    """Return the function ``__getattr__`` of a package. It makes modules that moved out of the package its attributes.
+    """Return a function ``__getattr__`` for a package.
+
+    Modules that moved out of the package become attributes of the package.
 
     Parameters
     ----------
@@ -297,8 +299,8 @@ def keep_names(package):
     for path, home in MOVED.items():
         parent, _, name = path.rpartition(".")
         if parent == inner and name in names and not isinstance(names[name], type(sys)):
-            # The import system sets the attribute of the package for modules that it loads, but not for modules that
-            # are already in sys.modules.
+            # Import the module now. A later import finds it in sys.modules, so the import system does not replace the
+            # function of the same name in the package.
             sys.modules["%s.%s" % (package, name)] = importlib.import_module("%s.%s" % (__package__, home))
 
 

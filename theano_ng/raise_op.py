@@ -6,7 +6,7 @@ from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.op import Op
 from theano_ng.lazy import lazy_names
 
-__all__ = ["Raise", "CheckAndRaise", "Assert", "assert_op"]  # noqa: F822, __getattr__ has the last two
+__all__ = ["Raise", "CheckAndRaise", "Assert", "assert_op"]  # noqa: F822, __getattr__ provides the last two
 
 
 class Raise(Op):

@@ -51,7 +51,7 @@ class OrderedUpdates(OrderedDict):
             return
         other = dict(other)  # an iterator can be read only once
         for variable, value in other.items():
-            # Compare identities: == of symbolic values does not compare them.
+            # Compare identities, because == of symbolic variables does not compare their values.
             if variable in self and self[variable] is not value:
                 raise KeyError("Collision", variable)
         for variable, value in other.items():
@@ -69,7 +69,7 @@ class OrderedUpdates(OrderedDict):
         joined.update(self)
         return joined
 
-    # The operators of OrderedDict do not detect different values for one variable.
+    # Replace OrderedDict's `|`, which does not detect different values for one variable.
     __or__, __ror__ = __add__, __radd__
 
     def __ior__(self, other: Any) -> OrderedUpdates:

@@ -9,8 +9,8 @@ from pymc3_nuts import model
 
 def main(report):
     with model() as hierarchy:
-        # This replaces `pm.ADVI(random_seed=25)`, which takes the variables in the order of a set. That order depends
-        # on their addresses, so each run would have other results.
+        # These lines replace `pm.ADVI(random_seed=25)`, which takes the variables in the order of a set. This order
+        # depends on the addresses of the variables, so that the results would differ between runs.
         group = pm.Group(hierarchy.free_RVs, vfam="mean_field", random_seed=25)
         inference = pm.KLqp(pm.Approximation([group]))
         # Compile the step and run it once.

@@ -37,7 +37,7 @@ class LSTM(object):
     def __init__(self, rng, letters, hidden):
         floatX = theano.config.floatX
         bias = np.zeros(4 * hidden, floatX)
-        bias[hidden : 2 * hidden] = 1  # the cells forget little at first
+        bias[hidden : 2 * hidden] = 1  # bias of the forget gate: at first, the cells forget little
         self.E = theano.shared(weights(rng, letters, 4 * hidden), "E")
         self.U = theano.shared(weights(rng, hidden, 4 * hidden), "U")
         self.b = theano.shared(bias, "b")

@@ -40,7 +40,7 @@ def main(report):
     predicted = mean + (rows[0] * rows[1]).sum(axis=1) + rows[2]
     error = T.mean(T.sqr(predicted - value))
     cost = error + PENALTY * sum(T.sqr(r).sum() for r in rows) / user.shape[0]
-    # A user with several ratings in the minibatch gets the sum of their gradients.
+    # If a user has several ratings in the minibatch, the increments of these ratings are added up.
     updates = [(p, T.inc_subtensor(r, -RATE * g)) for p, r, g in zip([U, F, bias], rows, T.grad(cost, rows))]
     step = theano.function([user, film, value], error, updates=updates)
     rmse = theano.function([user, film, value], T.sqrt(error))

@@ -12,11 +12,12 @@ from theano_ng.audit.context import copied
 
 #: The number of random changes of the inputs, for each size of the change.
 TRIALS = 6
-#: A difference is explained if it is at most this many times as large as the effect of changing the inputs by one unit
-#: in the last place. The factor is greater than 1, because each implementation rounds several times.
+#: Rounding errors explain a difference if it is at most this many times as large as the effect of changing the inputs
+#: by one unit in the last place. The factor is greater than 1, because each implementation rounds several times.
 ROUNDINGS = 16
 #: The inputs are also changed by this many units in the last place. The output of a smooth function then changes nearly
-#: LONGER times as much. Where the function jumps, its output changes as much as before, and nothing is explained.
+#: LONGER times as much. At a jump, the output changes by the same amount as before, so that rounding explains no
+#: difference there.
 LONGER = 64
 
 
@@ -37,8 +38,8 @@ def explained_by_rounding(run, values, k, one, other):
     Returns
     -------
     ndarray of bool or None
-        True for the elements whose difference is explained. None if no difference is: the values cannot be compared, or
-        the implementation refuses the changed inputs.
+        True for the elements whose difference is explained. None if the values cannot be compared, or if the
+        implementation refuses the changed inputs.
     """
     if not _inexact(one) or not _inexact(other) or one.dtype != other.dtype or one.shape != other.shape:
         return None
@@ -85,7 +86,7 @@ def _output_change(run, values, k, here, steps, rng):
 def _perturbed(value, steps, rng):
     """Return a copy whose elements are larger or smaller by `steps` units in the last place.
 
-    Zeros stay zero: they are regarded as exact. Values that are not arrays of floats are copied unchanged.
+    Zeros are regarded as exact and do not change. Values that are not arrays of floats are copied unchanged.
     """
     if not _inexact(value):
         return copied(value)

@@ -21,7 +21,7 @@ class Context:
     limit : float or None
         Time limit in seconds.
     apart : bool
-        If True, each example runs in a separate process, because one of the examples kills its process.
+        If True, each example runs in a separate process. This is necessary if an example kills its process.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class Context:
         Raises
         ------
         Problem
-            CompileError, BadCacheVersion: if the runner cannot be built.
+            If the runner cannot be built. Its name is CompileError, BadCacheVersion or BadThunkOutput.
         """
         from theano_ng.audit.runners import Unbuildable, make_runner  # not at the top: runners imports this module
 
@@ -187,7 +187,7 @@ def limited(function, room=1 << 29):
     would take longer than the rest of a check. If the system does not support the limit, none is set."""
     try:
         import resource
-    except ImportError:  # not on this system
+    except ImportError:  # the module does not exist on this system
         return function()
     try:
         with open("/proc/self/statm") as stream:

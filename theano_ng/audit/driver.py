@@ -201,8 +201,8 @@ def audit(
         Whether to run the check that builds the C code with sanitizers, and the checks of reference counts and memory
         use. These parameters have no effect if `checks` is given.
     progress : callable, optional
-        ``progress(case, check, index, total, verdict)`` is called before each check, with the verdict None, and after
-        it. `index` is the number of checks that have ended.
+        ``progress(case, check, index, total, verdict)`` is called before each check, with the verdict None, and
+        after each check, with its verdict. `index` is the number of checks that have ended.
     time_limit : float, optional
         Seconds for all checks of the case together. Each check gets an equal part of the remaining time.
     isolate : bool
@@ -228,7 +228,7 @@ def audit(
     case = as_case(op_or_case, inputs)
     start = time.perf_counter()
     chosen = select(checks, sanitize=sanitize, leaks=leaks)
-    select(case.skip)  # raises an error for a misspelled name; otherwise the check would run although it is skipped
+    select(case.skip)  # raises an error for a misspelled name, whose check would otherwise not be skipped
     target = Target(case, seed)
     load()  # load the rules once, not in the process of each check
     verdicts = []
@@ -256,7 +256,7 @@ def run(cases, **options):
 
 
 def assert_audit(op_or_case, *inputs, **options):
-    """Audit an Op, and raise an exception if an error is found. Test suites use it. For the parameters, see `audit`.
+    """Audit an Op in a test suite, and raise an exception if an error is found. For the parameters, see `audit`.
 
     Raises
     ------
@@ -277,8 +277,8 @@ def assert_audit(op_or_case, *inputs, **options):
 def run_check(check, target, max_examples, seed, limit, isolate):
     """Run one check on one case and return its verdict.
 
-    If the forked process of a check dies, the check runs again with a separate process for each example. This finds the
-    example that kills the process.
+    If the forked process of a check dies, the check runs again with a separate process for each example. The second run
+    finds the example that kills the process.
     """
     from theano_ng.audit.context import Context  # needs Hypothesis
 

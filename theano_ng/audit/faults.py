@@ -149,7 +149,7 @@ def shortened(text):
         frame = _FRAME.match(line)
         if frame is None:
             kept.append(line)
-        elif frame.group(2) not in (None, "filled_malloc"):  # other frames belong to Python, NumPy and the sanitizer
+        elif frame.group(2) not in (None, "filled_malloc"):  # skip the frames of Python, NumPy and the sanitizer
             if "_executor" in frame.group(2) and frame.group(1) == last:  # the executor only calls the run function
                 continue
             last = frame.group(1)

@@ -37,7 +37,7 @@ LAYOUTS = {
     "subclass": forms.subclass,
     "memmap": forms.memmap,
 }
-# Layouts with shared elements or write protection. An input that the Op overwrites cannot have such a layout.
+# Layouts in which elements are shared or read-only. An input that the Op overwrites cannot have such a layout.
 _NOT_WRITABLE = ("read-only", "repeated")
 
 #: Kinds of array contents; see `fill`.
@@ -105,7 +105,7 @@ class Example:
         values, layouts = list(self.values), list(self.layouts)
         for value in self.values:
             if hasattr(value, "indptr"):
-                # The key of a sparse matrix consists of its arrays.
+                # In the key, represent a sparse matrix by its arrays and its shape.
                 values += [value.data, value.indices, value.indptr, np.array(value.shape)]
                 layouts += ["C"] * 4
         for value, layout in zip(values, layouts):
@@ -257,7 +257,8 @@ def _draw_shapes(draw, st, target, built, modes, most):
     if mode == "given":
         return [None if g is None else tuple(1 if n is None else n for n in g) for g in groups]
     lengths = {n: draw(st.integers(0, most)) for n in known if n != 1}
-    # Dimensions of length 1 in the examples that are not broadcastable: draw 1, or the length of another group.
+    # Dimensions that have length 1 in the examples but are not broadcastable get length 1 or the length of another
+    # group.
     lengths[1] = draw(st.sampled_from([1] + [lengths[n] for n in known if n != 1]))
     shapes = []
     for g in groups:
@@ -355,7 +356,7 @@ def stages(target, max_examples, layouts=True, contents=True, mild=False):
     ]
     result.append(Stage(base, max_examples, **everything))
     if "tied" in lengths:
-        # Draw lengths that reach the unrolled and the blocked parts of loops.
+        # Draw lengths that are long enough for the unrolled and the blocked parts of loops.
         result.append(
             Stage(
                 base,
@@ -479,7 +480,7 @@ def _alias(kind, target, built, values):
                 if kind == "same" or not values[i].ndim:
                     values[j] = values[i]
                     return "same"
-                # Make both inputs views of one array, which differ by one row.
+                # Make both inputs views of one array. The second view begins one row after the first.
                 n = values[i].shape[0]
                 base = np.concatenate([values[i], values[j][:1]])
                 values[i], values[j] = base[:n], base[1 : n + 1] if len(base) > n else base[:n]

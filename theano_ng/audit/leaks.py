@@ -136,12 +136,12 @@ class _Calls:
             while getattr(self.thunk, "lazy", False) and missing:
                 missing = self.thunk()
         except Exception as failure:
-            failure.__traceback__ = None  # the frames hold references to the objects that they used
+            failure.__traceback__ = None  # drop the frames, which hold references to the objects that they used
             return type(failure).__name__
         return ""
 
     def end(self):
-        """Clear the cells, so that only a leak keeps the counted objects alive. Add references that are missing."""
+        """Clear the cells, so that only a leak keeps the counted objects alive. Restore missing references."""
         for cell in self.outputs:
             cell[0] = None
         for value, count in zip(self.values, self.counts):
@@ -151,7 +151,7 @@ class _Calls:
 
 
 def _restore_references(thing, missing):
-    """Add the references to an object that were released too often. Otherwise it would be freed while it is in use."""
+    """Add `missing` references to an object. Otherwise the object would be freed while it is in use."""
     import ctypes
 
     for _ in range(missing):
@@ -187,9 +187,9 @@ class _References:
 
 
 def _count_references(calls, node, name):
-    """Return the problems with references over `CALLS` calls. Too many releases come before leaks."""
+    """Return the problems with references in `CALLS` calls: first excessive releases, then leaks."""
     problems = [] if calls.fails else _count_output_references(calls, node, name)
-    if problems:  # a leaked output keeps references to its dtype, and perhaps to inputs
+    if problems:  # do not count further: a leaked output keeps references to its dtype, and perhaps to inputs
         calls.end()
         return problems
     watched = _watched(calls, node)
@@ -203,7 +203,7 @@ def _count_references(calls, node, name):
     gc.collect()
     changes = [sys.getrefcount(thing) - count for (_, thing), count in zip(watched, before)]
     suffix = " that fails (%s)" % calls.fails if calls.fails else ""
-    # If an output is an input or a view of an input, it keeps at most one reference to the input, not one per call.
+    # An output that is an input or a view of an input keeps at most one reference to the input, not one per call.
     for (what, _), change in zip(watched, changes):
         per_call = change / CALLS
         if abs(per_call) < 0.9:
@@ -281,7 +281,7 @@ def _count_output_references(calls, node, name):
     gc.collect()
     for i, values in enumerate(kept):
         if not isinstance(values[0], np.ndarray) or len({id(value) for value in values} - known) < len(values):
-            continue  # the output is always the same object, or an input
+            continue  # the output is no array, or is an input, or several calls return the same object
         elsewhere = sum(
             any(value is other for other in others) for k, others in enumerate(kept) if k != i for value in values
         )

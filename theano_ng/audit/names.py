@@ -2,7 +2,7 @@
 
 #: Name -> meaning. The names of the first group are exceptions of DebugMode.
 NAMES = {
-    # DebugMode; the check `sanitizer` uses the name AddressError, too
+    # Exceptions of DebugMode. The check `sanitizer` also uses the name AddressError.
     "BadThunkOutput": "two implementations of the Op (perform, C code, with or without preallocated outputs) give different "
     "values",
     "AddressError": "the C code accesses memory outside of its arrays",

@@ -51,7 +51,7 @@ def cases_of(target, inputs=None, seed=0):
     UsageError
     """
     place, colon, path = target.partition(":")
-    if os.name == "nt" and len(place) == 1 and path.startswith(("\\", "/")):  # the letter of a drive
+    if os.name == "nt" and len(place) == 1 and path.startswith(("\\", "/")):  # `place` is the letter of a drive
         place, colon, path = target.rpartition(":") if target.count(":") > 1 else (target, "", "")
     if place.endswith(".py"):
         module = _import_file(place)
@@ -228,8 +228,8 @@ def _cases_of_object(found, path, module, target, inputs, seed):
 def _cases_of_class(module, cls):
     """Return the cases for a class of Ops.
 
-    The function `audit_cases` of the given module returns the cases. If it returns none for this class, the function
-    `audit_cases` of the module of the class is used.
+    The function `audit_cases` of the given module returns the cases. If this function returns no case for the class,
+    the function `audit_cases` of the module that defines the class is used.
     """
     for where in dict.fromkeys((module, sys.modules.get(cls.__module__))):
         make = getattr(where, "audit_cases", None)

@@ -110,7 +110,7 @@ def make_runner(built, kind):
     built : Built
     kind : {'py', 'c', 'any'}
         'any' means the Python implementation, or C code if the Op has no `perform`. If the Op overrides `make_thunk`,
-        it means that thunk.
+        'any' means the thunk that this method makes.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def make_runner(built, kind):
     if not has_c_implementation(op):
         return None
     if reads_raw_float16(built.node) and not (hasattr(op, "native_code") and op.native_code(built.node) is not None):
-        return None  # make_c_thunk decides in the same way, and prints a message
+        return None  # make_c_thunk refuses these nodes, too, and prints a message
     try:
         return _built(built, "c")
     except (NotImplementedError, MethodNotDefined):

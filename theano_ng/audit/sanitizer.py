@@ -38,8 +38,8 @@ UNDEFINED_OPTIONS = dict(halt_on_error=0, print_stacktrace=1)
 #: Time limit in seconds for one answer, which may include two compilations.
 LIMIT = 120
 
-#: Number of failed examples after which no other examples are tried. Each failure costs a process, and most failures
-#: are alike.
+#: Number of failed examples after which no other examples are tried. Each failure ends a process that has to be
+#: replaced, and most failures are alike.
 MAX_FAULTS = 40
 
 
@@ -290,7 +290,7 @@ def check_sanitizer(context):
             reason = reason or one_line(failure)
     if not programs:
         return context.skipped("no C code for these types (%s)" % reason)
-    # The sanitizers work only for code of the C compiler, not for device code of other compilers.
+    # The sanitizers instrument only code of the C compiler, not device code of other compilers.
     if all(program.native is not None and not _compiled(program.native) for program in programs.values()):
         return context.skipped("the C code ships compiled; make sanitize checks it")
     try:
@@ -302,7 +302,7 @@ def check_sanitizer(context):
         )
     with process:
         stages = generate.stages(context.target, context.max_examples)
-        if context.target.varies("length"):  # begin with examples whose lengths can shrink
+        if context.target.varies("length"):  # begin with examples whose lengths Hypothesis can shrink
             stages.insert(0, generate.Stage(context.target.base, 5, lengths=("tied",)))
         return context.find(_Attempt(context, process, programs), stages)
 
@@ -379,7 +379,7 @@ class _Attempt:
             try:
                 self.process.load(built.index, program)
                 self.ready[built.index] = True
-            except ValueError:  # it does not compile, which the check c_code reports
+            except ValueError:  # the code does not compile, which the check c_code reports
                 self.ready[built.index] = False
             except WorkerDied as failure:
                 self.ready[built.index] = False

@@ -245,7 +245,7 @@ def _equals(context):
         try:
             yield way, function(op)
         except Exception:
-            continue  # check_pickle reports it
+            continue  # check_pickle reports that the copy fails
     if case.op is not op:
         from theano_ng.audit.targets import Built
 
@@ -256,7 +256,7 @@ def _equals(context):
 
 
 def _same_attributes(op, other):
-    """Return True if all attributes of two Ops have equal texts. They may differ if constructors convert arguments."""
+    """Return True if two Ops have attributes with equal texts. Texts may differ if constructors convert arguments."""
     return repr(sorted(vars(op).items(), key=str)) == repr(sorted(vars(other).items(), key=str))
 
 
@@ -438,7 +438,7 @@ def _function_problems(context, where):
             on_unused_input="ignore",
         )
     except Exception:
-        return []  # other checks report it
+        return []  # other checks report this exception
     values = [copied(v) for v in examples[0].node_values()]
     try:
         g = pickle.loads(pickle.dumps(f, pickle.HIGHEST_PROTOCOL))
@@ -598,7 +598,7 @@ def check_cache_version(context):
                     Problem("BadCacheVersion", "equal Ops have different versions", "version %r" % (version,), where)
                 )
         except Exception:
-            pass  # check_pickle reports it
+            pass  # check_pickle reports that the copy fails
     if not texts and not problems:
         return context.skipped("no C code for these types")
     return context.verdict(_first_of_each(problems), texts)

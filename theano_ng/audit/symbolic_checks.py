@@ -18,13 +18,14 @@ from theano_ng.gof.utils import MethodNotDefined
 
 #: The step of difference quotients: their points are x - STEP, x and x + STEP.
 STEP = 1e-5
-#: A second step is smaller by this factor. It distinguishes slopes from jumps of a function.
+#: The factor between STEP and a second, smaller step. The second step distinguishes a slope from a jump of the
+#: function.
 FINER = 1000
 #: Relative tolerance of derivatives.
 TOLERANCE = 1e-4
 #: Number of elements of each input whose derivatives are compared.
 MAX_ELEMENTS = 40
-# dtype -> tolerance of gradients of less precise dtypes.
+# dtype -> tolerance of gradients, for dtypes that are less precise than float64.
 _COARSE = {"float32": 1e-2, "float16": 2e-1}
 
 _NOT_THERE = (NotImplementedError, MethodNotDefined, NullTypeGradError, DisconnectedInputError)
@@ -339,7 +340,7 @@ class Gradients:
         weights = dict(zip(self.outs, self.weights))
         cotangents = [weights[k] if k in weights else disconnected_type() for k in range(len(node.outputs))]
         if not self.outs:
-            # The outputs are integers: gradients are not computed, but their types are checked.
+            # The outputs are integers. Do not compute the gradients, but check their types.
             cotangents = [
                 out.zeros_like(dtype="float64") if hasattr(out, "zeros_like") else disconnected_type()
                 for out in node.outputs
@@ -381,7 +382,7 @@ class Gradients:
                 and dtype != v.type.dtype
                 and (v.type.dtype, dtype) != ("float16", "float32")
             ):
-                # Constants may promote float16 to float32, which loses nothing.
+                # A promotion from float16 to float32 by a constant is permitted, because it loses no precision.
                 problem = "has dtype %s, but all inputs and outputs have dtype %s" % (dtype, v.type.dtype)
             if problem:
                 raise Problem(
@@ -393,7 +394,7 @@ class Gradients:
         return terms
 
     def __call__(self, values, weights):
-        """Compute the gradients of ``sum(weight * output)``, one per index in `places`."""
+        """Compute the gradients of ``sum(weight * output)`` with respect to the variables that have a gradient."""
         with np.errstate(all="ignore"):
             return self.function(*[copied(v) for v in values], *[copied(w) for w in weights])
 
@@ -520,7 +521,8 @@ def _compare_coarse(context, example, gradients, analytic, weights, tolerance, w
         expected = fine(values, [w.astype("float64") for w in weights])
     except Exception:
         return
-    # An intermediate value in the least precise dtype may overflow, although the gradient has another dtype.
+    # Use the least precise dtype as the limit: an intermediate value in it may overflow, although the gradient has
+    # another dtype.
     limit = min(
         [
             float(np.finfo(v.type.dtype).max)
@@ -622,7 +624,7 @@ def _compare_numeric(context, example, found, values, weights, outputs, analytic
                 finer = _slope(context, built, values, moved, found.outs, outputs, weights, STEP / FINER)
                 apart = abs(numeric - symbolic) if np.isfinite(symbolic) else tolerance * max(size, 1e-2) + noise
                 if finer is None or abs(numeric - finer[0]) > apart / 4:
-                    continue  # a jump of the function, a step too large for its curvature, or no limit
+                    continue  # the function jumps, the step is too large for its curvature, or the slope has no limit
                 at = [int(k) for k in np.unravel_index(place, np.shape(values[i]))]
                 raise Problem(
                     "BadGradient",
@@ -648,7 +650,7 @@ def _second(found, where):
         return None
     except AttributeError as failure:
         if "has no attribute 'grad'" in str(failure):
-            return None  # an Op in the gradient has no gradient
+            return None  # an Op in the graph of the gradient defines no gradient
         return Problem(
             "BadGradientType", "the gradient cannot be differentiated: %s" % one_line(failure), str(failure), where
         )
@@ -799,7 +801,8 @@ def _compare_tangents(context, built, values, outputs, directions, moving, outs,
         nearer = None if finer is None else _moved(outputs, finer, [k])
         if nearer is None:
             continue
-        # A larger step crosses more jumps of a function such as floor. So compare with the slope of a smaller step.
+        # A larger step crosses more jumps of a function such as floor. So compare the slope with the slope of a smaller
+        # step.
         smooth &= np.abs(nearer[0] * FINER / STEP - right) <= 1e-2 * np.maximum(1.0, np.abs(right))
         size = np.maximum((np.abs(right) + np.abs(left)) / 2, 1e-2)
         bound = (context.case.tolerance or TOLERANCE) * np.maximum(

@@ -10,7 +10,7 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.op import PureOp, has_c_implementation, has_perform
 from theano_ng.gof.type import PureType
 
-#: The maximum number of nodes of a target. Each node has other input types, for which C code is built.
+#: The maximum number of nodes of a target. The nodes have different input types, and C code is built for each node.
 MAX_SIGNATURES = 12
 
 _FLOATS = ("float64", "float32", "float16")
@@ -61,13 +61,13 @@ class Slot:
         elif isinstance(entry, PureType):
             self.type = entry
         elif callable(entry) and hasattr(entry, "__name__") and not isinstance(entry, type):
-            self.type = entry().type  # for instance tensor.dmatrix
+            self.type = entry().type  # a function that returns a variable, for instance tensor.matrix
         else:
             self.type, self.value = _typed(entry, index)
         if self.value is not None:
             self.value = self.type.filter(self.value, allow_downcast=True)
         self.tensor = isinstance(self.type, tensor.TensorType)
-        # Elements, shapes and dtypes of SciPy's sparse matrices are varied, as for arrays.
+        # For SciPy's sparse matrices, elements, shapes and dtypes are varied, as for arrays.
         self.sparse = hasattr(self.type, "format_cls") and self.value is not None
         self.varied = (self.tensor or self.sparse) and self.fixed is None
         if self.value is None and self.fixed is None and not self.tensor and not hasattr(self.type, "dtype"):
@@ -92,7 +92,7 @@ def _typed(value, index):
             return tensor.TensorType(str(array.dtype.newbyteorder("=")), [n == 1 for n in array.shape]), array
         except TypeError:
             pass  # the elements are not numbers
-    from theano_ng.compile import shared  # its constructors choose the types of other values
+    from theano_ng.compile import shared  # `shared` chooses the Types of all other values
 
     try:
         return shared(value).type, value
@@ -280,7 +280,7 @@ class Target:
     def _together(self, base):
         """Yield types in which all inputs of one dtype get another dtype.
 
-        Float inputs come first: most Ops are for floats.
+        Float inputs come first, because most Ops are for floats.
         """
         groups = sorted(self._groups(base).items(), key=lambda item: item[0] not in _FLOATS)
         for dtype in _DTYPES:

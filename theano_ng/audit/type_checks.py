@@ -64,7 +64,7 @@ def _wrong(t, values):
             except Exception as failure:
                 yield "%s raises %s" % (name, one_line(failure)), name
                 continue
-            # In `values_eq`, NaN may differ from itself, as with ==.
+            # With `values_eq`, a NaN may differ from itself, as with the operator ==.
             if not same and not (name == "values_eq" and _has_nan(value)):
                 yield "%s reports that a value differs from itself" % name, name
     for one, other in zip(valid, valid[1:]):

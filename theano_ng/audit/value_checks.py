@@ -17,7 +17,7 @@ from theano_ng.tensor.type import TensorType
 #: Examples with arrays of more elements are rejected. They occur if an Op uses the value of an input as a length.
 MAX_ELEMENTS = 1 << 13
 
-# The exceptions that mean that an example exceeds the limit of memory.
+# Exceptions which mean that an example needs too much memory.
 _TOO_LARGE = (MemoryError, RecursionError)
 
 
@@ -58,7 +58,7 @@ def run_or_error(context, kind, example, plain=False, keep=False):
     except Problem:
         if context.check == "c_code":
             raise
-        raise Reject() from None  # the check c_code reports it
+        raise Reject() from None  # the check c_code reports this problem
     if runner is None:
         return None
     try:
@@ -187,7 +187,7 @@ def wrong_type(kind, value):
     if value is None and not kind.is_valid_value(None):
         return "was never set"
     if hasattr(kind, "broadcastable") and hasattr(kind, "dtype"):
-        # For device arrays, which are not NumPy arrays, the Type decides.
+        # Device arrays are not NumPy arrays: their Type decides if they are valid.
         if not isinstance(value, np.ndarray) and (isinstance(kind, TensorType) or not kind.is_valid_value(value)):
             return "is %s, not an array" % type(value).__name__
         if str(value.dtype) != kind.dtype:
@@ -474,7 +474,7 @@ def snapshot(op):
 
 
 def _shape_of(node):
-    """Return the parts of a node that must not change."""
+    """Return the inputs, the outputs, the Op and the types of a node, none of which may change."""
     return list(node.inputs), list(node.outputs), node.op, [v.type for v in node.inputs + node.outputs]
 
 

@@ -305,7 +305,7 @@ def run_example(loaded, packed, set_fill):
     """Run a program on one example in several ways.
 
     Memory is filled with each of the two bytes of `FILLS`. Then the outputs have preallocated memory of several kinds.
-    At last, a thunk runs that has already computed earlier examples.
+    Finally, a thunk that has already computed earlier examples runs.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def run_example(loaded, packed, set_fill):
     record["uninitialized"] = _differences(first, second)
     if record["uninitialized"]:
         again, _ = _run("in fresh memory", loaded, packed, set_fill)
-        if _differences(first, again):  # the result differs in every call, which another check reports
+        if _differences(first, again):  # the result differs in every call; another check reports this
             record["uninitialized"] = []
     for kind, words in (
         ("same", "with an output of an earlier call as memory"),

@@ -148,9 +148,9 @@ cdef Py_ssize_t find_second_normal() except NOT_LOOKED_FOR:
 
 
 cdef bint is_where_expected(int k) except -1:
-    """Return True if a GeneratorBackup reads the state that was set with `set_state`, and can restore it.
+    """Return True if a GeneratorBackup reads the state that `set_state` has set, and can restore this state.
 
-    `k` selects the state.
+    `k` selects one of several test states.
     """
     generator = RandomState(0)
     key = [(k + 1) * 1000003 * i % 2**32 for i in range(624)]
@@ -207,8 +207,8 @@ cdef bint write_back(cnp.ndarray value, cnp.ndarray backup) noexcept:
 cdef void bring_back(list cell, value, backup) noexcept:
     """Restore the value that a cell held before the value was changed in place.
 
-    The object itself is restored, because with borrow=True the user may hold a reference to it. For objects other than
-    arrays this may fail, because changing them can allocate memory. The cell then gets the backup.
+    The contents of the object itself are restored, because with borrow=True the user may hold a reference to the
+    object. Restoring an object other than an array can allocate memory and may fail. The cell then gets the backup.
     """
     try:
         if cnp.PyArray_Check(value):

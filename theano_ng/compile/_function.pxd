@@ -65,8 +65,8 @@ cdef class FunctionBase:
     cdef CallGate gate
     cdef list in_cells, out_cells, types, defaults_, owned
     cdef list copied_defaults           # positions of inputs that get a copy of their default after a call, or None
-    cdef list next_defaults             # during a call: the copies of the defaults of these inputs
-    cdef list updates                   # (input cell, output cell, whether the output cell is emptied)
+    cdef list next_defaults             # during a call: the copies of the defaults of `copied_defaults`
+    cdef list updates                   # tuples (input cell, output cell, whether the output cell is emptied)
     cdef list fresh                     # preallocated space for the new values of the updated inputs
     cdef list saved                     # (cell, old value) of each state input for which the caller gave a value
     # Cells of state that the graph changes in place. An empty list is stored as None.

@@ -83,7 +83,8 @@ cdef inline void take(CallGate self, FunctionBase function, unsigned long me) no
 cdef class CallGate:
     """A lock that lets one thread at a time run a function, or functions that share memory.
 
-    C code may release the GIL while it runs. A second thread then waits here until the first thread has its results.
+    C code may release the GIL while it runs. A second thread then waits at the gate until the first thread has its
+    results.
 
     Without contention, entering and leaving take a few machine instructions. They run no Python code, so no signal
     handler can raise an exception between two instructions. Leaving allocates no memory.
@@ -127,7 +128,7 @@ cdef class CallGate:
                     status = PyThread_acquire_lock_timed(mine.lock, -1, 1)
                 if status == PY_LOCK_INTR:
                     PyErr_CheckSignals()
-                    if self.forks != forks:     # a signal handler has forked
+                    if self.forks != forks:     # a signal handler has forked the process
                         self.forget_other_threads()
                 else:
                     mine.offered = False
@@ -180,7 +181,7 @@ cdef class CallGate:
         If so, thread `me` must not wait for this gate: the threads would wait for each other in a cycle.
         """
         cdef CallGate gate = self
-        # a limit for the loop: other threads may form a cycle, until one of them leaves it
+        # Limit the number of iterations: other threads may wait for each other in a cycle for some time.
         cdef Py_ssize_t left = len(_waiting)
         while gate is not None and gate.busy and gate.owner != me and left >= 0:
             gate = _waiting.get(gate.owner)
@@ -266,16 +267,17 @@ cdef class FunctionBase:
         roles : list of str
             The treatment of each input's cell after a call: "emptied", "refed", "state" or "implicit".
         quick : list of (typenum, ndim, broadcast bits, scalar, held) or None
-            For each input, the fast test of arguments (see `Quick`); None if only the Type can check them.
+            For each input, the data of the fast test (see `Quick`), or None if only the Type can check its arguments.
         defaults : list
             For each input ``(value, copy)``: the value that the cell gets after a call, and whether it gets a copy.
         pairs : list of (int, int, int)
             Positions of two inputs that must not share memory, and of the input that is copied if they do:
             (the input that is changed in place, the other input, the input to copy).
         clear_output : list of bool
-            For each returned output, whether its cell is emptied after a call. The other outputs are updates.
+            For each returned output, whether its cell is emptied after a call. Outputs that are not returned are
+            updates.
         updates : list of (int, int, bool)
-            (input, output, whether that output's cell is emptied), for an `fn` that does not apply the updates itself.
+            The updates, if `fn` does not apply them itself: (input, output, whether the cell of the output is emptied).
         guarded : list of int
             Inputs that hold state which the graph changes in place.
         at_stake : Exposure
@@ -328,7 +330,9 @@ cdef class FunctionBase:
         self.owned = [self.in_cells, self.out_cells]
 
     def share_gate(self, FunctionBase other):
-        """Use the gate of another function, which shares memory with this function: only one of the two runs at a time.
+        """Use the gate of another function that shares memory with this function.
+
+        Only one of the two functions can then run at a time.
         """
         self.gate = other.gate
 
@@ -376,7 +380,11 @@ cdef class FunctionBase:
         return result
 
     cdef int set_input(self, int i, value) except -1:
-        """Put an argument into its cell: unchanged if it passes the fast test, otherwise after the Type's `filter`."""
+        """Put an argument into its cell.
+
+        An array that passes the fast test is stored unchanged, and a number that passes it becomes a 0-d array. The
+        Type's `filter` converts all other arguments.
+        """
         cdef Quick *quick = &self.quick[i]
         cdef cnp.ndarray array
         cdef Number number
@@ -405,7 +413,7 @@ cdef class FunctionBase:
         return self.filter_input(i, value)
 
     cdef bint may_round(self, int i, value, const Number *number) except -1:
-        """Return True if a float may be rounded to float32: the Type allows it, and the result is not infinite."""
+        """Return True if the Type permits rounding a float to float32, and if the rounded value is finite."""
         return (self.quick[i].typenum == cnp.NPY_FLOAT and number.kind == REAL and isfinite(<float>number.real)
                 and self._may_round(i, value))
 
@@ -582,7 +590,7 @@ cdef class FunctionBase:
         return [None] * (self.n_returned if subset is None else len(subset))
 
     cdef object commit(self, result, list subset):
-        """Return the results, and apply the updates to the state. No statement in here can fail."""
+        """Return the results, and apply the updates to the state. No statement of this method can fail."""
         cdef int i
         cdef Py_ssize_t k = 0
         if result is None:

@@ -1,7 +1,7 @@
 """Fast conversion of Python numbers, NumPy scalars and 0-d arrays of another dtype to 0-d arrays.
 
-These functions convert numbers that the dtype can represent exactly, and round floats to float32. For all other values
-the caller uses the Type's `filter`: for numbers that do not fit, and for other objects.
+These functions convert numbers that the dtype can represent exactly, and round floats to float32. For numbers that do
+not fit, and for all other objects, the caller uses the Type's `filter`.
 """
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject

@@ -168,7 +168,7 @@ class OpFromGraph(Op):
             state["inner_graph"] = InnerGraph.of_parts(
                 parts["local_inputs"], parts["local_outputs"], parts["shared_inputs"], parts["kwargs"]
             )
-        if "_lop_op" in state:  # a pickle of Theano
+        if "_lop_op" in state:  # a pickle that Theano wrote
             given, overrides = (
                 state,
                 {"lop_overrides": "default", "grad_overrides": "default", "rop_overrides": "default"},
@@ -215,31 +215,34 @@ class OpFromGraph(Op):
     # -- derivatives
 
     def set_grad_overrides(self, grad_overrides):
-        """Replace the override of the gradient; see the parameter of the constructor."""
+        """Replace the override of the gradient. See the parameter `grad_overrides` of the class."""
         self.grad_overrides = self._checked_overrides(grad_overrides, len(self.input_types), "grad_overrides")
         self.lop_overrides = "default"
         self._forget()
 
     def set_lop_overrides(self, lop_overrides):
-        """Replace the override of the L operator; see the parameter of the constructor."""
+        """Replace the override of the L operator. See the parameter `lop_overrides` of the class."""
         self.lop_overrides = self._checked_overrides(lop_overrides, len(self.input_types), "lop_overrides")
         self.grad_overrides = "default"
         self._forget()
 
     def set_rop_overrides(self, rop_overrides):
-        """Replace the override of the R operator; see the parameter of the constructor."""
+        """Replace the override of the R operator. See the parameter `rop_overrides` of the class."""
         self.rop_overrides = self._checked_overrides(rop_overrides, len(self.output_types), "rop_overrides")
         self._forget()
 
     def get_lop_op(self):
         """Return the Op that computes the gradients of the inputs.
 
-        Its inputs are inputs, outputs and output gradients.
+        The inputs of this Op are the inputs and outputs of the graph, and the gradients of the outputs.
         """
         return self._lop_op(self._default_gradient_types())[0]
 
     def get_rop_op(self):
-        """Return the Op that computes directional derivatives of the outputs from inputs and a direction for each."""
+        """Return the Op that computes directional derivatives of the outputs.
+
+        The inputs of this Op are the inputs of the graph, and a direction for each input.
+        """
         return self._rop_op([v.type for v in self.local_inputs])[0]
 
     def _default_gradient_types(self):
@@ -250,13 +253,13 @@ class OpFromGraph(Op):
         ]
 
     def _wrap(self, inputs, terms, what):
-        """Make an Op that computes derivatives, and a plan that locates each term among the outputs of the Op.
+        """Make an Op that computes the derivatives in `terms`, and a plan that maps each term to an output of the Op.
 
         Returns
         -------
         (OpFromGraph, list)
-            The plan has one entry for each term: the index of an output of the Op. The entry is the term itself if the
-            term is None, or has NullType or DisconnectedType.
+            The plan has one entry for each term: the index of the output that computes the term. If a term is None, or
+            has NullType or DisconnectedType, the Op does not compute it, and the entry is the term itself.
         """
         outputs, plan = [], []
         for term in terms:
@@ -270,7 +273,7 @@ class OpFromGraph(Op):
 
     @staticmethod
     def _fill(op, plan, arguments):
-        """Apply the Op to arguments, and return the terms of a plan."""
+        """Apply the Op to arguments. Return one derivative for each entry of a plan; see `_wrap`."""
         if any(isinstance(entry, int) for entry in plan):
             values = op(*arguments, return_list=True)
         return [values[entry] if isinstance(entry, int) else entry if entry is None else entry.type() for entry in plan]
@@ -311,7 +314,7 @@ class OpFromGraph(Op):
         elif not default or len(default) < len(wanted):
             terms[:n] = self._call(overrides, arguments, n)
         for i, term in enumerate(terms):
-            if term is None:  # a callable that returns None is connected, so its gradient is zero, not disconnected
+            if term is None:  # None from a callable means a zero gradient, not a disconnected input
                 terms[i] = disconnected_type() if wanted[i] is None else self._zero_gradient(self.local_inputs[i])
         return terms
 
@@ -334,7 +337,10 @@ class OpFromGraph(Op):
 
     @staticmethod
     def _call(override, arguments, count):
-        """Call an override with lists of variables. Return its result as a list of `count` variables or None."""
+        """Call an override with lists of variables. Return its `count` results as a list.
+
+        Each result is a variable or None.
+        """
         if override is None:
             return [None] * count
         if isinstance(override, Variable):

@@ -78,7 +78,7 @@ def _caller_name(depth=2):
 
 
 def _collected(pairs):
-    """Return pairs as a list if they are another iterable, because an iterator can be read only once."""
+    """Convert an iterable of pairs to a list, because an iterator can be read only once. Keep a list, tuple or dict."""
     return pairs if isinstance(pairs, (list, tuple, dict)) or not isinstance(pairs, Iterable) else list(pairs)
 
 

@@ -32,7 +32,7 @@ from theano_ng.gof.toolbox import PreserveVariableAttributes
 from theano_ng.gof.traversal import postorder
 
 MAGIC = b"theano_ng graph 2\n"
-DIGEST = 20  # bytes of checksums and fingerprints
+DIGEST = 20  # length in bytes of checksums and fingerprints
 MAX_CONSTANT_BYTES = 1 << 20  # graphs with larger constants are not cached
 
 _CODE_SUFFIXES = (b".py", b".so")
@@ -43,9 +43,9 @@ _fingerprint = None
 class Uncacheable(Exception):
     """Error: a part of a function cannot be described in a cache key.
 
-    By default, a key describes an object by its class and state. If this describes too much or too little, the object
-    has a method ``describe_for_cache(key, depth)``. It returns a text for the object, which it builds with
-    ``key.text(part, depth)`` and ``key.inner_graph(inputs, outputs)``.
+    By default, a key describes an object by its class and state. If this describes too much or too little, the class
+    defines a method ``describe_for_cache(key, depth)``. The method returns a text for the object. It calls
+    ``key.text(part, depth)`` and ``key.inner_graph(inputs, outputs)`` to build the text.
     """
 
 
@@ -208,7 +208,7 @@ class _Key:
             node = variable.owner
             if node is None:
                 if not isinstance(variable, Constant):
-                    raise Uncacheable(variable)  # a missing input: compilation raises an error for it
+                    raise Uncacheable(variable)  # a missing input, for which compilation raises an error
                 number(variable)
                 data = variable.data
                 constant_bytes += getattr(data, "nbytes", 0)

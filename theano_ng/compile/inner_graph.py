@@ -197,7 +197,7 @@ class InnerGraph:
         return len(self.inputs) - len(self.shared)
 
     def on(self, inputs):
-        """Return a copy of the outputs that depends on other input variables. Constants are copied, too.
+        """Return a copy of the outputs as functions of other input variables. Constants are copied, too.
 
         Parameters
         ----------

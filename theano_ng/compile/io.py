@@ -9,7 +9,10 @@ from theano_ng.gof.link import Container
 
 
 class InputError(TypeError, ValueError, AssertionError):
-    """Error: the specification of an input is contradictory. Programs catch any of the three base classes."""
+    """Error: the specification of an input is contradictory.
+
+    It has three base classes, because programs may catch any of them.
+    """
 
 
 class SymbolicInput:
@@ -91,8 +94,8 @@ class In(SymbolicInput):
     implicit : bool, optional
         If True, callers cannot give a value. By default, True if `value` is a Container.
     borrow : bool, optional
-        Whether the function may keep and overwrite the argument's memory instead of a copy. By default, the value of
-        `mutable`.
+        Whether the function may use the memory of the argument instead of a copy: keep it between calls, and overwrite
+        it. By default, the value of `mutable`.
     shared : bool
         Whether the value belongs to a shared variable.
 

@@ -23,7 +23,7 @@ _logger = logging.getLogger("theano_ng.compile.mode")
 
 # ------------------------------------------------------------------ linkers
 
-# The C linkers fall back to Python thunks if no C compiler is installed. This module does not look for a compiler.
+# Creating these linkers does not search for a C compiler. If none is installed, the C linkers make Python thunks.
 predefined_linkers = {
     "py": link.PerformLinker(),
     "c": cc.CLinker(),
@@ -300,7 +300,10 @@ class Mode:
         return self._optimizer
 
     def selects(self, name):
-        """Return True if the optimizer contains the optimization `name`. If possible, this builds no optimizer."""
+        """Return True if the optimizer contains the optimization `name`.
+
+        If the optimizer was given as a Query, do not build it.
+        """
         if isinstance(self._optimizer, Query):
             return optdb.selects(name, self._optimizer)
         steps = self._optimizer if isinstance(self._optimizer, list) else [self._optimizer]
@@ -498,7 +501,7 @@ def get_mode(orig_string):
         ):
             if tags:
                 ret = getattr(ret, method)(*tags.split(":"))
-        if string == "Mode" or string not in _lazy_modes:  # other lazy modes depend on more flags, which may change
+        if string == "Mode" or string not in _lazy_modes:  # other lazy modes depend on flags that are not in `key`
             _default_modes[key] = ret
     return ret
 

@@ -108,8 +108,8 @@ class NanGuardMode(Mode):
     nan_is_error : bool, optional
         Whether NaN is an error. By default, `config.NanGuardMode.nan_is_error`.
     inf_is_error : bool, optional
-        Whether infinities are errors. By default, `config.NanGuardMode.inf_is_error`. Use False for programs that begin
-        a maximum with ``-inf``.
+        Whether infinities are errors. By default, `config.NanGuardMode.inf_is_error`. Use False for programs in which
+        ``-inf`` is the initial value of a maximum.
     big_is_error : bool, optional
         Whether absolute values above 1e10 are errors. By default, `config.NanGuardMode.big_is_error`.
     optimizer : str, Query or Optimizer

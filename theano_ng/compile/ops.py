@@ -97,7 +97,7 @@ class _RegisteredCode(NativeOp):
         return (2, *versions) if all(versions) else ()
 
     def c_code_cache_version_apply(self, node):
-        # Only the text for the node's Type matters: the code of this node does not contain texts for other Types.
+        # Return the version of the text for the node's Type: the node's code contains no texts for other Types.
         if self._registered_text(node) is None:
             return (2,)
         version = self._version(type(node.inputs[0].type))
@@ -158,7 +158,7 @@ view_op = ViewOp()
 
 
 class OutputGuard(ViewOp):
-    """A ViewOp that declares that it destroys its input. So no in-place Op may overwrite an output of the function.
+    """A ViewOp that declares that it destroys its input, so that no other Op may overwrite an output of the function.
 
     This package does not insert the Op: the feature `Supervisor` protects outputs.
     """
@@ -177,7 +177,8 @@ def register_view_op_c_code(type, code, version=()):
     ----------
     type : Type class (not an instance)
     code : str
-        C code. ``%(iname)s`` and ``%(oname)s`` are the names of input and output, ``%(fail)s`` leaves after an error.
+        C code. ``%(iname)s`` and ``%(oname)s`` are the names of the input and the output. ``%(fail)s`` is the statement
+        that leaves the code after an error.
     version : int or tuple
         The version of the code. It is part of the keys of the compile cache. Without a version, every process compiles
         the code again.
@@ -353,7 +354,7 @@ class Shape_i(_RegisteredCode, Op):
     def params_type(self):
         """A ParamsType with the field `i`, for native code.
 
-        A text that is registered for a Type contains the number itself.
+        C code that is registered as text for a Type contains the value of `i` instead.
         """
         params_type = Shape_i._params_type
         if params_type is None:
@@ -426,7 +427,7 @@ def shape_i(var, i, fgraph=None):
     feature = getattr(fgraph, "shape_feature", None)
     if feature is not None:
         if var not in feature.shape_of and var.owner is not None:
-            # Register the nodes that are not in the graph yet in the feature, inputs first.
+            # The feature does not know new nodes yet. Register them in the feature, inputs first.
             stack = [(var.owner, False)]
             while stack:
                 node, ready = stack.pop()
@@ -474,8 +475,8 @@ class Rebroadcast(_RegisteredCode, Op):
     TypeError
         If the arguments are not pairs of an integer and a bool.
     ValueError
-        If two pairs contradict each other, or if the variable has no such axis. At run time, if the length of a
-        dimension that was made broadcastable is not 1.
+        If two pairs contradict each other, or if the variable has no such axis. It is raised at run time if a dimension
+        that was made broadcastable does not have length 1.
     """
 
     view_map = {0: [0]}
@@ -567,7 +568,8 @@ def rebroadcast(x, flags):
     if not changes:
         return x
     if x.owner is not None and type(x.owner.op) is Rebroadcast:
-        # Omit two changes of a flag that cancel. The check of the length at run time is then omitted, too.
+        # Combine both Rebroadcasts. If they change a flag and change it back, omit both changes. This also omits the
+        # check of the length at run time.
         source = x.owner.inputs[0]
         changes = {**x.owner.op.axis, **dict(changes)}
         changes = [(axis, flag) for axis, flag in changes.items() if source.broadcastable[axis] != flag]
@@ -599,8 +601,8 @@ class SpecifyShape(_RegisteredCode, Op):
     Raises
     ------
     AssertionError
-        If the number of sizes differs from the number of dimensions, or if the sizes are not integers. At run time, if
-        the input does not have the specified shape.
+        If the number of sizes differs from the number of dimensions, or if the sizes are not integers. It is raised at
+        run time if the input does not have the specified shape.
     """
 
     view_map = {0: [0]}

@@ -31,7 +31,7 @@ def iter_over_pairs(pairs):
     return pairs
 
 
-_warned: set[Any] = set()  # (Op, types, file, line) of the warnings that have been issued
+_warned: set[Any] = set()  # a tuple (Op, types, file, line) for each warning that was issued
 
 
 def _warn_of_changed_rank(node, inputs):
@@ -87,12 +87,12 @@ class _Rebuild:
         )
         self.clone_d = {}  # original variable -> its copy or replacement, for outputs and updates
         self.replacement_d = {}  # original variable -> its copy, for the expressions that replace variables
-        self.leaves = {}  # variable without an owner -> its copy, for both kinds of expressions
+        self.leaves = {}  # variable without an owner -> its copy, for `clone_d` and `replacement_d`
         self.update_d = {}
         self.update_expr = []
         self.shared_inputs = []
         self._seen_shared = set()
-        self.warned = False  # whether a node was found that computes another function after the replacements
+        self.warned = False  # True after a warning that replacements changed the function of a node
 
     def uses_default_update(self, variable):
         return self.without_default is False or (
@@ -331,7 +331,10 @@ def _clone_output(rebuild, output):
 
 
 def _free_input(rebuild, variable):
-    """Return the variable for an input that has an owner. In the copy it has no owner, so its value must be given."""
+    """Return the variable that represents an input with an owner in the copied graph.
+
+    The node that computes the input is not copied, so the caller must give the value of the input.
+    """
     free = variable.clone() if not rebuild.copy_inputs_over else variable
     rebuild.clone_d[variable] = free
     return free

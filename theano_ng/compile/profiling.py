@@ -168,7 +168,8 @@ class ProfileStats:
     flag_time_thunks : bool, optional
         Whether to measure each node. None: config.profiling.time_thunks.
     gpu_checks : bool
-        Whether to warn if functions do not wait for GPU kernels to finish, which makes the times of nodes meaningless.
+        Whether to warn if functions do not wait for GPU kernels to finish. The times of nodes are meaningless in this
+        case.
     **kwargs
         Initial values of attributes, e.g. ``message``.
 

@@ -12,7 +12,7 @@ def _aliased(node):
 
 
 def inplace_codes(node):
-    """Return for each output how it gets its memory, as the Op declares: "c" created, "i" in place, "v" view."""
+    """Return one code for each output, as the Op declares: "c" for new memory, "i" for in place, and "v" for a view."""
     views = set(getattr(node.op, "view_map", None) or ())
     inplace = set(getattr(node.op, "destroy_map", None) or ())
     return ["i" if i in inplace else "v" if i in views else "c" for i in range(len(node.outputs))]
@@ -42,7 +42,7 @@ class GraphMemory:
     def __init__(self, profile, nodes):
         self.nodes = nodes
         self.size = {}  # variable with separate memory -> bytes
-        self.memory_of = {}  # variable -> the variable whose memory it shares, or itself
+        self.memory_of = {}  # variable -> the variable that owns its memory (possibly the variable itself)
         computed = {out for node in nodes for out in node.outputs}
         fgraph = getattr(nodes[0], "fgraph", None) if nodes else None
         for node in nodes:
@@ -94,7 +94,7 @@ class GraphMemory:
         return found
 
     def alive_at(self, position):
-        """Return the variables with separate memory that are held when the node at `position` has its outputs."""
+        """Return the variables with separate memory that are held when node `position` has allocated its outputs."""
         alive, waiting = {}, dict(self.readers)
         for i, node in enumerate(self.nodes):
             alive.update(dict.fromkeys(out for out in node.outputs if out in self.size))

@@ -92,7 +92,10 @@ def _profiled(profile, graphs):
 
 
 def _orders(profile, graphs):
-    """Return, for each graph, its nodes in the order in which they ran. If it is not known, use a topological order."""
+    """Return a list of nodes for each graph, in the order in which they ran.
+
+    If this order is not known, use a topological order.
+    """
     orders = []
     for fgraph in graphs:
         ran = [node for node in profile.node_executed_order if getattr(node, "fgraph", None) is fgraph]

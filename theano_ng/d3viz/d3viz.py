@@ -38,7 +38,9 @@ def replace_patterns(x, replace):
 
 
 def safe_json(obj):
-    """Return JSON that can be inserted into a script of an HTML page. It cannot end the script or begin a comment.
+    """Return JSON that can be inserted into a script of an HTML page.
+
+    The JSON cannot end the script or begin a comment.
 
     Parameters
     ----------

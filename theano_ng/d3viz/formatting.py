@@ -196,7 +196,7 @@ def _quoted(text):
 
 
 def dict_to_pdnode(d):
-    """Return a pydot node with attributes from a dict. Values None are omitted, and items of lists are joined by tabs.
+    """Return a pydot node with attributes from a dict. None values are omitted, and items of lists are joined by tabs.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def apply_label(node):
 def apply_profile(node, profile):
     """Return the seconds spent in a node, and the seconds spent in all calls of the function.
 
-    Return None if there is no profile, or if it contains no call.
+    Return None if there is no profile, or if the profile contains no call.
 
     Parameters
     ----------

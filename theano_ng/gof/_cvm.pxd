@@ -18,7 +18,7 @@ cdef struct Step:
     int *ins                # variable numbers
     int *outs
     int *free               # variables to free after the node
-    bint borrows            # whether `discard` may have kept arrays that the thunk can write into
+    bint borrows            # whether `discard` may have kept output buffers for the thunk
 
 
 cdef struct Update:
@@ -48,7 +48,7 @@ cdef class CLazyLinker:
     cdef PyObject **fresh           # space for the updates' values
     cdef int *outputs               # variable numbers of the graph's outputs
     cdef int *output_order          # the indices of the outputs in the order in which they are requested
-    cdef char *is_update            # for each output
+    cdef char *is_update            # for each output, whether it is the new value of an updated input
     cdef int *first                 # variable numbers of the variables that are computed on demand before the outputs
     # The following tables are indexed by variable number.
     cdef PyObject **cells
@@ -57,7 +57,7 @@ cdef class CLazyLinker:
     cdef int *clients               # the number of steps that read the variable
     cdef char *keep                 # whether the variable is never freed: outputs, and variables that no step computes
     cdef char *computed
-    cdef PyObject **spare           # an array for the next run to write into, or NULL; owned
+    cdef PyObject **spare           # the output buffer for the next run, or NULL; owned
     cdef int *home                  # the index in `spare` where `discard` keeps the variable's array, or -1
     cdef int *waiting
     cdef int *stack

@@ -85,7 +85,7 @@ cdef inline void discard(CLazyLinker self, int r) noexcept:
     if home >= 0 and refcount(value) == 1 and is_exact_array(value) and self.spare[home] == NULL:
         base = array_base(<Array *>value)
         if base != NULL:
-            # the value is the last view of an array: keep the array itself
+            # the value may be the last view of `base`: keep `base` instead of the view
             incref(base)
             decref(value)
             value = base
@@ -124,7 +124,7 @@ def checked_request(node, needed, int n_inputs):
     Raises
     ------
     TypeError, IndexError
-        If these are not indices of inputs.
+        If `needed` is not an iterable of indices of inputs.
     """
     try:
         needed = list(dict.fromkeys([operator.index(j) for j in needed]))
@@ -162,9 +162,10 @@ cdef class CLazyLinker:
     Parameters
     ----------
     program : Program
-        See `gof.program`. Thunks of class `CThunk` run without Python. A thunk whose attribute `lazy` is true reads in
-        `compute_map` which values are computed. It returns the indices of the inputs that it still needs, or nothing
-        when it has finished. If values are not freed, thunks get the values of the previous run as output buffers.
+        See `gof.program`. Thunks of class `CThunk` run without Python. A thunk whose attribute `lazy` is true looks up
+        in `compute_map` which values have been computed. Such a thunk returns the indices of the inputs that it still
+        needs, or nothing when it has finished. If values are not freed, thunks get the values of the previous run as
+        output buffers.
 
     Attributes
     ----------
@@ -191,7 +192,7 @@ cdef class CLazyLinker:
         self.need_update_inputs = False
         self.allow_partial_eval = True
         self.owned = []
-        # the variables that a node needs before it runs: its inputs, then the outputs of its prerequisites
+        # for each node, the variables that must be computed first: its inputs, then the outputs of its prerequisites
         required = []
         for node in self.nodes:
             before = list(node.inputs)
@@ -237,7 +238,7 @@ cdef class CLazyLinker:
         self.home = <int *>allocate(&self.arena, n, integer)
         self.keep = <char *>allocate(&self.arena, n, 1)
         self.computed = <char *>allocate(&self.arena, n, 1)
-        # a node is expanded only once, and then pushes each of its edges at most once
+        # The stack is large enough: each node is expanded once and then pushes each of its edges at most once.
         self.stack = <int *>allocate(&self.arena, n + edges + 1, integer)
         self.outputs = <int *>allocate(&self.arena, self.n_outputs, integer)
         self.output_order = <int *>allocate(&self.arena, self.n_outputs, integer)
@@ -304,8 +305,8 @@ cdef class CLazyLinker:
     cdef int find_homes(self, dict numbers, program) except -1:
         """Find, for each variable that is freed, the first variable that was computed in the same memory.
 
-        A freed array is kept for this first variable (see `discard`), if a native thunk computes it. Otherwise, the
-        entry of `home` is -1.
+        A freed array is kept for this first variable (see `discard`), if a native thunk computes the variable.
+        Otherwise, the entry of `home` is -1.
         """
         cdef int i, o
         cdef Step *step
@@ -376,7 +377,7 @@ cdef class CLazyLinker:
         cdef Step *step = &self.steps[i]
         if bool(getattr(thunk, "lazy", False)) != bool(step.lazy):
             raise ValueError("a lazy thunk cannot replace one that is not lazy, nor the reverse")
-        old = self.running[i]       # kept alive until the step no longer points to it
+        old = self.running[i]       # keep the old thunk alive until the step no longer points to it
         self.thunks[i] = self.running[i] = thunk
         step.borrows = step.borrows and isinstance(thunk, NativeThunk)
         set_thunk(step, thunk)

@@ -26,13 +26,13 @@ cdef class DynamicOrder:
 cdef class AliasClass:
     cdef readonly object root
     cdef readonly Py_ssize_t size
-    cdef readonly dict destroyers       # keys (node, i): the node overwrites a member, which is its input i
+    cdef readonly dict destroyers       # keys (node, i): input i of the node is a member that the node overwrites
     cdef readonly bint cyclic           # True if views form a cycle: the graph is in a temporary, invalid state
 
 
 cdef class AliasClasses:
     cdef readonly dict view_i, view_o, destroyed
-    cdef dict classes                   # a variable that is missing here has no alias and is not destroyed
+    cdef dict classes                   # variable -> AliasClass; a missing variable has no alias and is not destroyed
 
     cpdef root(self, r)
     cpdef destroyers(self, r)

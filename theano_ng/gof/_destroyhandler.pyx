@@ -1,11 +1,11 @@
 """The time-critical classes of the destroy handler: the order of the nodes, and the classes of variables that share
 memory.
 
-When an edge contradicts the order, only the part of the order between the edge's ends is searched (D. J. Pearce and
-P. H. J. Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", ACM JEA 11, 2006). Two searches
-start at the two ends and advance at the same pace. The nodes that the first finished search found are moved to the
-other end. Thus, if a single node has to move past a long chain of nodes, the chain is not searched. Labels have gaps,
-so that nodes can be inserted at any position.
+When an edge contradicts the order, only the part of the order between the edge's ends is searched (D. J. Pearce and P.
+H. J. Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", ACM JEA 11, 2006). Two searches start
+at the two ends and advance at the same pace. As soon as one search is complete, the nodes that it found are moved to
+the other end. Thus, if a single node has to move past a long chain of nodes, the chain is not searched. Labels have
+gaps, so that nodes can be inserted at any position.
 """
 cimport cython
 from cpython.dict cimport PyDict_GetItem
@@ -168,8 +168,8 @@ cdef class DynamicOrder:
         for u, later in wrong.items():
             if u in later:
                 raise CycleError(u)
-            # Handle all nodes in `later` together: the path from one node back to `u` may be short, while the path from
-            # another node leads through half of the graph.
+            # Search from all nodes in `later` together: the path from one node back to `u` may be short, while the path
+            # from another node may lead through half of the graph.
             before = self.places[u]
             still = []
             for v in later:
@@ -190,7 +190,7 @@ cdef class DynamicOrder:
         cdef Place last = self.places[u], first = None, place
         cdef list forward = [], backward = [last]
         cdef set below = set(later), above = {u}
-        # The number of searched nodes, and the number of visited neighbors.
+        # For each direction, the number of expanded nodes (done) and the number of visited neighbors (cost).
         cdef Py_ssize_t forward_done = 0, backward_done = 0, forward_cost = 0, backward_cost = 0
         cdef PyObject *found
         for v in later:
@@ -412,7 +412,7 @@ cdef class AliasClasses:
         made.size = len(moved)
         whole.size -= made.size
         if root is not out:
-            # The views of `out` keep their class. Its new root is `out`.
+            # `out` and its views stay in the class `whole`, whose new root is `out`.
             whole.root = out
         for r in moved:
             self.classes[r] = made

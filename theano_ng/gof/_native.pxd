@@ -69,7 +69,7 @@ cdef class CThunk:
 
 cdef struct Operand:
     PyObject *cell          # borrowed; the thunk's lists own it
-    void *descr             # NumPy's own descriptor of the layout's type; NULL if any value is allowed
+    void *descr             # NumPy's built-in dtype for the layout; NULL if any value is allowed
     int ndim
     int layout              # required type and rank of the array, see NativeThunk; -1 if unknown
 

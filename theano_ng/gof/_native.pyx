@@ -45,7 +45,7 @@ cdef void count_live(int kind, int change) noexcept:
 
 
 def live_objects():
-    """Return how many objects of compiled functions are alive.
+    """Return the numbers of live objects of compiled functions.
 
     These objects have to be freed together with their function.
 
@@ -149,11 +149,12 @@ cdef inline bint fits_plainly(PyObject *value, const Operand *operand) noexcept:
 
 
 cdef int prepare(NativeCall *call, int i) noexcept:
-    """Replace input `i`, which C code cannot use directly, by a copy, and return 0. Or set an exception and return -1.
+    """Replace input `i`, which C code cannot use directly, by a copy. Return 0, or -1 with an exception set.
 
-    An array of the required type and rank is replaced by an aligned, contiguous copy in native byte order. Without this
-    check, C code that relies on rank, type, alignment and byte order would crash or compute wrong results. Invalid
-    arrays come from trust_input or from an Op's perform; other arguments are checked by their Type.
+    An array of the required type and rank is replaced by an aligned, contiguous copy in native byte order. For any
+    other value, an exception is set. Without this check, C code that relies on rank, type, alignment and byte order
+    would crash or compute wrong results. Invalid arrays come from trust_input or from an Op's perform; other arguments
+    are checked by their Type.
     """
     try:
         value = <object>call.values[i]
@@ -318,7 +319,7 @@ cdef class NativeThunk(CThunk):
             operand.layout = -1 if layouts is None else layouts[i]
             if operand.layout >= 0:
                 operand.ndim = operand.layout & 255
-                descr = cnp.PyArray_DescrFromType(operand.layout >> 8)      # NumPy never frees it
+                descr = cnp.PyArray_DescrFromType(operand.layout >> 8)      # NumPy never frees built-in dtypes
                 operand.descr = <void *>descr
         for i in range(n_words):
             self.call.params[i] = params[i]
@@ -450,7 +451,7 @@ cdef class LazyBranch(CThunk):
         for cell in (*inputs, *outputs, *input_flags, *output_flags):
             cell_of(cell)
         self.inputs, self.outputs, self.lazy, self.branch_size, self.view, self.copy = inputs, outputs, True, n, view, copy
-        # callers may change the lists of cells, but not these tuples
+        # keep the cells in tuples, because callers may change the lists
         self.owned = tuple(inputs), tuple(outputs), tuple(input_flags), tuple(output_flags)
         self.sides = <PyObject **>allocate(&self.arena, 3 * n, sizeof(PyObject *))
         self.movable = <char *>allocate(&self.arena, n, 1)
@@ -538,12 +539,13 @@ def dlopen_symbols(str path, names, bint partly=False):
     path : str
     names : iterable of str
     partly : bool
-        Whether symbols may be missing. Their addresses are 0.
+        Whether symbols may be missing. The address of a missing symbol is 0.
 
     Raises
     ------
     OSError
-        If the file cannot be loaded or a symbol is missing. The message is the message of the dynamic linker.
+        If the file cannot be loaded (the message is then the message of the dynamic linker), or if a symbol is missing
+        and `partly` is false.
     """
     cdef bytes encoded = path.encode("utf-8", "surrogateescape")
     cdef void *handle = dlopen(encoded, RTLD_NOW | RTLD_LOCAL)

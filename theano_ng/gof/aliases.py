@@ -10,11 +10,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from theano_ng.gof.graph import Apply, Variable
 
-# A place for a value: a list of one element. A thunk reads the cells of its inputs and fills the cells of its outputs.
+# Storage for a value: a list of one element. A thunk reads the cells of its inputs and fills the cells of its outputs.
 Cell: TypeAlias = list[Any]
 Cells: TypeAlias = list[Cell]
 
-# The cell for the value of each variable.
+# Variable -> the cell for its value.
 StorageMap: TypeAlias = dict[Variable, Cell]
 
 # Variable -> a list with one bool, which is True if the variable is computed.

@@ -407,7 +407,7 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
 
 
 def _shortcut_of(node, kept):
-    """Return the `Shortcut` that the Op of a node offers. Return None if it passes a variable in `kept`."""
+    """Return the `Shortcut` that the Op of a node offers. Return None if the shortcut skips a variable in `kept`."""
     shortcut = node.op.shortcut(node) if hasattr(node.op, "shortcut") else None
     return shortcut if shortcut is not None and not any(r in kept for r in shortcut.passed) else None
 
@@ -538,12 +538,13 @@ def input_gradients(node, output_grads):
     only_int = [not any(a and b and not n for a, b, n in zip(row, to_cost, is_int)) for row in pattern]
     undefined, known_grads = only_null, output_grads
     if not op.takes_undefined_gradients:
-        # A sum with an undefined term is undefined. Discrete outputs contribute zero, whatever their gradient.
+        # An input's gradient is undefined if a term of its sum is undefined. Discrete outputs contribute zero, even if
+        # their gradient is undefined.
         undefined = [
             any(a and n and not discrete for a, n, discrete in zip(row, is_null, is_int)) or null
             for row, null in zip(pattern, only_null)
         ]
-        # The gradients of the other inputs do not depend on undefined gradients of continuous outputs.
+        # The other inputs do not depend on outputs with undefined gradients, so pass these gradients as disconnected.
         known_grads = [disconnected_type() if n else g for g, n in zip(output_grads, is_null)]
     if all(u or not c for u, c in zip(undefined, connected)):
         null = next(g for g in output_grads if isinstance(g.type, NullType))
@@ -741,7 +742,7 @@ def Rop(
         depend on values of `wrt`. For other outputs that are constant, such as gradients of linear functions, the
         result is zeros.
     return_disconnected : {'zero', 'None', 'Disconnected'}
-        The result for such an output: zeros of its shape, None, or a variable of DisconnectedType.
+        The result for a disconnected output: zeros of the shape of the output, None, or a variable of DisconnectedType.
 
     Returns
     -------
@@ -769,7 +770,7 @@ def Rop(
                 % (i, r.type.ndim, point.type.ndim)
             )
         tangents[r] = point
-    unknown: set[Variable] = set()  # variables that depend on wrt, but have no tangent because an Op returned none
+    unknown: set[Variable] = set()  # variables that depend on wrt, but whose Op returned no tangent
     for node in _nodes_behind(f, tangents):
         inputs = [tangents.get(r) for r in node.inputs]
         if all(t is None for t in inputs):
@@ -818,7 +819,7 @@ def _tangent_by(shortcut, out, tangents):
     The shortcut's gradients are a linear function of the output's gradient. The tangent is the transpose of this
     function, applied to the tangents of the inputs.
     """
-    g = out.copy()  # any variable of this shape works if nothing else depends on it
+    g = out.copy()  # `Lop` needs a new variable of the shape of `out`; its value is not used
     terms = [
         Lop(gradient, g, _like(r, tangents[r]), disconnected_inputs="ignore")
         for r, gradient in zip(shortcut.inputs, shortcut.gradients(g))
@@ -834,7 +835,7 @@ def _reads_values(node, j, tangents):
 
 
 def _is_flat(out, wrt, unknown):
-    """Return True if the tangent of an output is zero, for an output for which no Op returned a tangent.
+    """Return True if an output for which no Op returned a tangent has a tangent of zero.
 
     This is the case for a computed float that does not depend on Ops without tangents, such as a gradient that turned
     out to be linear or constant. It is also the case for an integer that is computed from values of `wrt`, but not for
@@ -875,7 +876,7 @@ def _like(r, tangent):
     try:
         return r.type.filter_variable(tangent)
     except TypeError:
-        # The broadcast patterns differ. The Op accepts this or raises an error.
+        # The broadcast patterns differ. Let the R_op of the Op accept this or raise an error.
         return tangent
 
 

@@ -82,7 +82,7 @@ class FunctionGraph(Drawable, object2):
     MissingInputError
         If a required variable is not among the inputs.
     CachedConstantError
-        If the graph is not cloned and contains a cached constant.
+        If `clone` is False and the graph contains a cached constant.
     """
 
     inputs: list[Variable]
@@ -334,7 +334,7 @@ class FunctionGraph(Drawable, object2):
             If the types differ.
         """
         if getattr(new_r, "cached", False):
-            new_r = new_r.clone()  # other graphs share this constant, see __import__
+            new_r = new_r.clone()  # other graphs share this constant, so use a copy, as in __import__
         self.answers.clear()
         if node == "output":
             r = self.outputs[i]
@@ -355,7 +355,7 @@ class FunctionGraph(Drawable, object2):
         self._sorted = None
         new_r.clients.append((node, i))
         self.__remove_client__(r, (node, i), reason=reason)
-        self.answers.clear()  # the features called above may have filled it
+        self.answers.clear()  # features that were called above may have stored answers
         # The change may have introduced a cycle. A feature's `validate` then rejects the change, and History undoes it.
         self.execute_callbacks("on_change_input", node, i, r, new_r, reason=reason)
 

@@ -11,9 +11,9 @@ TIMEOUT = 2.0  # maximum seconds that a fork waits for a lock
 
 
 class ForkSafeLock:
-    """A lock that a fork acquires first, with a timeout.
+    """A lock that is acquired before each fork, with a timeout.
 
-    In the child, the lock is then free and the guarded data are consistent.
+    In the child process, the lock is therefore free, and the data that it guards are consistent.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __docformat__ = "restructuredtext en"
 
-# Attributes that a FunctionGraph sets on the nodes it owns. They are not part of a node's value.
+# Attributes that a FunctionGraph sets on its variables and nodes. Pickles leave them out.
 _ANNOTATIONS = ("clients", "fgraph", "deps")
 
 
@@ -248,7 +248,7 @@ class Variable(Node):
     owner : Apply, optional
         The node that computes the value. None for an input or a constant.
     index : int, optional
-        The position in ``owner.outputs``.
+        The position of the variable in ``owner.outputs``.
     name : str, optional
         A name for printing and debugging.
 
@@ -372,7 +372,7 @@ class Variable(Node):
             try:
                 return "\n" + self.__repr_test_value__()
             except Exception:
-                pass  # no test value, or one that its type refuses; the code that uses it reports this
+                pass  # the test value is missing or invalid; the code that uses it reports this
         return ""
 
     def __repr__(self, firstPass: bool = True) -> str:
@@ -419,7 +419,7 @@ class Variable(Node):
         if inputs not in cache:
             compile_function = (
                 ports.compile_function.function
-            )  # do not call the Port: it adds a frame, and functions are named after the calling line
+            )  # do not call the Port: its stack frame would change the function's default name
             cache[inputs] = compile_function(list(inputs), self)
         return cache[inputs](*[inputs_to_values[variable] for variable in inputs])
 
@@ -537,7 +537,7 @@ def nodes_constructed() -> Iterator[list[Variable]]:
         Variable.remove_construction_observer(observer)
 
 
-# The algorithms use only the attributes of nodes. They are documented as members of this module.
+# Import the algorithms of `traversal`, because the documentation lists them as members of this module.
 from theano_ng.gof.traversal import (  # noqa: E402, see above
     ancestors,
     as_string,

@@ -3,7 +3,7 @@
 The machine ships with the package, so nothing is compiled here.
 """
 
-from theano_ng.configdefaults import config  # noqa: F401, a name of this module
+from theano_ng.configdefaults import config  # noqa: F401, users import it from here
 from theano_ng.gof import _cvm
 from theano_ng.gof._cvm import CLazyLinker
 

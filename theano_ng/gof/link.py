@@ -40,7 +40,7 @@ class Container:
     Parameters
     ----------
     r : Variable or Type
-        The type is taken from it, and so is the name unless `name` is given.
+        A Type, or a variable that has this Type. Unless `name` is given, the name of `r` is used, too.
     storage : list
         The cell: a list of one element. Several containers and thunks may share it.
     readonly : bool
@@ -48,7 +48,7 @@ class Container:
     strict : bool
         If True, values are checked but never cast.
     allow_downcast : bool or None
-        The argument of the same name for `Type.filter`.
+        The value of the parameter `allow_downcast` of `Type.filter`.
     name : str, optional
 
     Attributes
@@ -131,8 +131,7 @@ class Container:
             deepcopy(self.name, memo),
         )
         result.required, result.implicit = self.required, self.implicit
-        # A deep copy may change the class of a value (a 0-d array can become a scalar). `filter` restores it, once for
-        # each cell.
+        # A deep copy may change the class of a value (a 0-d array can become a scalar). `filter` restores the class.
         if result.storage[0] is not None and not storage_known and not self.type.is_valid_value(result.storage[0]):
             result.storage[0] = self.type.filter(result.storage[0], strict=False, allow_downcast=False)
         memo[key] = result
@@ -148,7 +147,7 @@ class Linker:
     _allow_gc: bool | None = True  # None: read config.allow_gc when a function is compiled
     fgraph: FunctionGraph | None = None
     no_recycling: Any
-    calls_back = False  # True if user functions, which may raise, run between nodes: Function then copies state
+    calls_back = False  # True if user functions run between nodes. They may raise, so Function backs up state
 
     @property
     def allow_gc(self) -> bool:
@@ -185,7 +184,7 @@ class Linker:
         raise NotImplementedError("%s must define accept" % type(self).__name__)
 
     def _bound_to(self, fgraph: FunctionGraph, no_recycling: Recycling | None) -> Self:
-        """Return this linker, bound to `fgraph`. If it is bound to another graph, return a copy of it."""
+        """Return this linker, or a copy of it if it is bound to another graph. Bind the returned linker to `fgraph`."""
         linker = self if self.fgraph is None or self.fgraph is fgraph else self.clone()
         linker.fgraph = fgraph
         linker.no_recycling = [] if no_recycling is None else no_recycling
@@ -201,7 +200,7 @@ class Linker:
         Parameters
         ----------
         unpack_single : bool
-            If True, and if the graph has one output, the function returns its value instead of a list.
+            If True, and if the graph has one output, the function returns the value of this output instead of a list.
         **kwargs
             Passed to `make_thunk`.
         """
@@ -522,7 +521,7 @@ def make_node_thunk(
         if not callable(thunk):
             raise TypeError("make_thunk of %s has to return a callable without arguments, not %r" % (op, thunk))
     except CompileError as failure:
-        raise failure.name_node(node)  # noqa: B904, the same exception
+        raise failure.name_node(node)  # noqa: B904, name_node returns the same exception
     except Exception as failure:
         failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
         raise

@@ -44,7 +44,7 @@ typedef struct {
  *
  * and stores the list of parameters as a string, which Python reads: an Op passes the parameters by these names
  * (gof/native_params.py). An array at the end, `n_axes, axes[]`, has any length. NATIVE_TABLE(name, row, rows, params
- * ...) ends in a table `rows` of `n_rows` structs, which NATIVE_PARAMS(row, ...) declares.
+ * ...) declares a struct that ends in a table `rows` of `n_rows` structs. NATIVE_PARAMS(row, ...) declares their type.
  *
  * An Op does not pass the lengths `n_...` of arrays and tables; they follow from the arrays and tables. An Op does not
  * pass a parameter `scratch` either. It is the address of memory that belongs to one thunk, is zeroed once, and keeps
@@ -71,7 +71,7 @@ typedef struct {
         return tng_##name(nin, nout, in, out, (const struct name##_params *)params);                             \
     }
 
-/* Most functions use this macro. It expands to NATIVE_PARAMS and NATIVE_READER. */
+/* Declares the parameters and the reader of a native function, which most functions need both. */
 #define NATIVE_FUNCTION(name, ...)    \
     NATIVE_PARAMS(name, __VA_ARGS__); \
     NATIVE_READER(name)
@@ -156,7 +156,7 @@ static inline PyArrayObject *native_new(int nd, const npy_intp *dims, int type_n
     npy_intp size = 1;
     for (int i = 0; i < nd; ++i)
         size = dims[i] == 0 || size > NPY_MAX_INTP / dims[i] ? 0 : size * dims[i];
-    /* No element has more than 16 bytes, so an array with fewer elements than this is not big, whatever its type. */
+    /* An element has at most 16 bytes, so an array with fewer than NATIVE_BIG / 16 elements is never big. */
     if (size >= NATIVE_BIG / 16) {
         PyArray_Descr *dtype = PyArray_DescrFromType(type_num);
         if (dtype == NULL)

@@ -23,10 +23,10 @@ from theano_ng.gof.utils import MethodNotDefined
 
 _registered = {}
 
-# The parameter for the address of a program, which a kernel reads if it is an interpreter.
+# The name of the parameter that holds the address of a program. Only an interpreter reads this parameter.
 PROGRAM = "program"
 
-# The parameter for the address of a kernel, in the rows of a table. Rows without this parameter contain no kernels.
+# The name of the parameter for the address of a kernel in a row of a table. A row without it needs no kernel.
 KERNEL = "kernel"
 
 
@@ -89,10 +89,10 @@ class Kernel(NamedTuple):
 class ForeignKernel:
     """A kernel for a device, which the C compiler does not compile.
 
-    As for a `Kernel`, its address replaces it in the parameters.
+    In the parameters of native code, the address of the kernel replaces the kernel, as for a `Kernel`.
     """
 
-    interpreter = None  # it cannot run before it is built
+    interpreter = None  # no interpreter can run this code before it is built
     suffix = "txt"
 
     def text(self):
@@ -154,7 +154,7 @@ def obtain_kernels(kernels):
 def write_kernels(kernels, folder):
     """Write the source code of kernels to files of a folder, with the programs of their loops.
 
-    The names of the files are digests of their contents.
+    The name of each file is a digest of its content.
 
     Parameters
     ----------
@@ -203,9 +203,9 @@ class NativeCode:
         The path ``"package.module:name"`` of a native function.
     **params
         The parameters of the C code, under the names that the C code declares (`NATIVE_PARAMS` in native.h). A value is
-        an integer. For an array it is a sequence of integers or bytes, and for a table a sequence of dicts. A `Kernel`
-        stands for its address. The values are checked against the declaration when the code is bound to cells, or
-        becomes part of a module's source.
+        an integer. The value for an array is a sequence of integers or bytes, and the value for a table is a sequence
+        of dicts. The address of a `Kernel` is passed in place of the `Kernel`. The values are checked against the
+        declaration when the code is bound to cells, or becomes part of a module's source.
     """
 
     __slots__ = ("function", "params")
@@ -384,12 +384,12 @@ def registered_native_code(op, node):
             if make is not None:
                 return make(op, node)
         if "perform" in op_class.__dict__ and "c_code" not in op_class.__dict__:
-            return None  # a subclass defines another computation in Python
+            return None  # this class overrides perform, so the native code would not match
     return None
 
 
 def equivalent_to_native(c_code):
-    """Mark a `c_code` that is equivalent to native code, for use in modules of several nodes. This is a decorator.
+    """Mark a `c_code` as equivalent to native code, so that modules of several nodes use it. This is a decorator.
 
     Such a `c_code` does not override the native code, and does not read params.
     """
@@ -451,7 +451,7 @@ class NativeOp:
     # them.
     native_unchecked: tuple[int, ...] = ()
 
-    # True for a subclass of an Op with native code if the subclass defines a `c_code`, which is used instead.
+    # True if a subclass of an Op with native code defines `c_code`. The subclass then uses its `c_code`.
     own_c_code = False
 
     def __init_subclass__(cls, **kwargs):

@@ -47,7 +47,7 @@ class Record:
         self.name = name
         self.offsets = {}
         self.tail = self.row = None
-        self._lengths = {}  # lengths of the fields before `n_tail`. The length is None for a single word
+        self._lengths = {}  # field before `n_tail` -> its length, or None for a single word
         offset = 0
         for field in text.split(", ") if text else ():
             param, bracket, length = field.partition("[")
@@ -129,7 +129,7 @@ class Record:
         """Return the error for the first parameter that is not an integer of 64 bits."""
         for name, given in params.items():
             if name == self.tail and self.row is not None:
-                continue  # `pack` of the rows has checked them
+                continue  # `self.row.pack` has checked the rows
             for value in [given] if self._lengths.get(name, 0) is None else given:
                 try:
                     number = operator.index(value)

@@ -125,7 +125,7 @@ class DB:
     def __db__(self):
         """A dict: name or tag -> the objects that are registered under it.
 
-        Modules of `register_loader` are imported first.
+        An access first imports the modules that were passed to `register_loader`.
         """
         load()
         return self._table
@@ -146,8 +146,8 @@ class DB:
         *tags : str
             Tags for queries. The name of the object's class and the name of this database are added.
         use_db_name_as_tag : bool, keyword
-            If False, the name of this database is not added as a tag. A query for that name then does not find the
-            object.
+            If False, the name of this database is not added as a tag. A query for the name of the database then does
+            not find the object.
         """
         use_db_name_as_tag = kwargs.pop("use_db_name_as_tag", True)
         if kwargs:
@@ -243,7 +243,7 @@ class DB:
             excluded.add("cxx_only")
         for tag in excluded:
             chosen.difference_update(self._table.get(tag, ()))
-        # A query for a database within this one can be None. This excludes the database.
+        # If `q.subquery` maps the name of a nested database to None, leave out this database.
         chosen = [obj for obj in chosen if not isinstance(obj, DB) or q.subquery.get(obj.name, q)]
         return sorted(chosen, key=self._order.__getitem__)
 
@@ -265,8 +265,9 @@ class DB:
         raise NotImplementedError("%s must define query" % type(self).__name__)
 
     def query(self, *tags, **kwtags):
-        """Return an optimizer that consists of the selected optimizations. The class of the database determines its
-        class.
+        """Return an optimizer that consists of the selected optimizations.
+
+        The class of the database determines the class of the optimizer.
 
         Parameters
         ----------
@@ -274,8 +275,7 @@ class DB:
             Either one `Query`, or tags with a prefix: ``'+tag'`` to include, ``'&tag'`` to require, ``'-tag'`` to
             exclude.
         **kwtags
-            `include`, `require`, `exclude` and `subquery` as for `Query`. They are allowed only together with tags, not
-            with a `Query`.
+            `include`, `require`, `exclude` and `subquery` as for `Query`. They are not allowed together with a `Query`.
         """
         if tags and isinstance(tags[0], Query):
             if len(tags) > 1 or kwtags:
@@ -651,7 +651,9 @@ class TopoDB(_WrapperDB):
 
 
 class ProxyDB(_WrapperDB):
-    """A database that gives the wrapped database a second position in a `SequenceDB`. Queries are passed to it.
+    """A database that gives another database a second position in a `SequenceDB`.
+
+    It passes queries to the other database.
 
     Parameters
     ----------

@@ -257,9 +257,9 @@ class ParamsType(Type):
         return self.__const_to_enum[key][key]
 
     def enum_from_alias(self, alias):
-        """Return the value of the enum constant with this alias. If no constant has it, use it as a name.
+        """Return the value of the enum constant with this alias or, if there is none, of the constant with this name.
 
-        Raise KeyError if neither exists.
+        Raise KeyError if no constant has this alias or this name.
 
         Examples
         --------

@@ -111,8 +111,8 @@ class _End:
     """The last element of a list. Writing it records the nodes of the list as written.
 
     A list is pickled as a tuple, and picklers keep a tuple only when it is complete. This object holds the only
-    reference to the list, so both are freed when pickling fails. No code, which could run out of memory, has to run
-    for this purpose.
+    reference to the list, so both are freed when pickling fails. This needs no clean-up code, which could itself run
+    out of memory.
     """
 
     def __init__(self, ends):
@@ -140,12 +140,12 @@ def _nothing(*items):
 
 
 def _last_but_one(*items):
-    """Return the pickled object. The pickler has the object in its memo and drops this value."""
+    """Return the pickled object. The pickle discards this value, because the unpickler's memo contains the object."""
     return items[-2]
 
 
 def _last(items):
-    """Return the pickled object, in a pickle of an older version."""
+    """Return the pickled object. Pickles of older versions call this function."""
     return items[-2]
 
 

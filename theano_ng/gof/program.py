@@ -114,8 +114,8 @@ class Program(_Parts):
         The updates to make after a complete run. If `need_update_inputs` of a machine is true, the machine's caller
         makes the updates.
     prerequisites : dict
-        Apply -> list of Apply that must run before it, although it does not read their outputs: it overwrites memory
-        that they read.
+        Apply -> list of Apply that must run before it, because it overwrites memory that they read. It does not read
+        their outputs.
     first : tuple of Variable
         Variables that evaluation on demand computes before the outputs, because every run needs them, and because they
         must be computed before state is overwritten.

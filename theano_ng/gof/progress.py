@@ -33,7 +33,7 @@ class Task:
     name = None
     _node = None  # (number, order): the node whose thunk is being made
     _doing = None  # (phase, arguments for the description of the phase), see `text`
-    _ended = None  # a lock that is held until the end, if the thread runs. False if no line is drawn. None at first
+    _ended = None  # None before the first report. False if no line is drawn. Else a lock that is held until the end
     _line = None
 
     def __init__(self):
@@ -60,7 +60,7 @@ class Task:
         self._watch()
 
     def linking(self, number, order):
-        """Record that the thunk of a node will be made. It is node `number` in `order`."""
+        """Record that the thunk of node `number` of `order` will be made next."""
         self._node, self._doing = (number, order), None
         if number > FEW_NODES:
             self._watch()
@@ -76,7 +76,7 @@ class Task:
 
         An example is ``compiling train: rewriting, canonicalize (12,345 nodes), 5 s``.
         """
-        node, doing = self._node, self._doing  # read each only once, because another thread changes them
+        node, doing = self._node, self._doing  # read each attribute once, because another thread may change it
         parts = [] if node is None else ["node %s of %s" % (format(node[0], ","), format(len(node[1]), ","))]
         if doing is not None:
             parts.append(getattr(self, "_text_of_" + doing[0])(*doing[1:]))

@@ -27,7 +27,7 @@ def stack_traces_of(from_var: Variable | Sequence[Variable]) -> list[Any]:
         if isinstance(traces, tuple) or (
             traces and isinstance(traces[0], tuple) and len(traces[0]) == 4 and isinstance(traces[0][0], str)
         ):
-            # A single stack instead of a list of stacks.
+            # The tag holds a single stack instead of a list of stacks.
             traces = [traces]
         for trace in traces:
             if id(trace) not in seen:
@@ -79,7 +79,7 @@ def complete_stack_traces(
     reason : object
         The cause of the replacements, usually a rewrite.
     """
-    # Visit a node only once if several replacements need it; a loop can have hundreds of replacements.
+    # Visit a node only once, even if several replacements need it. A Scan node can have hundreds of replacements.
     seen = set()
     for old, new in replacements:
         if new.owner is None:

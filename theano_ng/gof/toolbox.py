@@ -72,7 +72,7 @@ class BadOptimization(Exception):
         self.old_r_val = old_r_val
         self.new_r_val = new_r_val
         self.reason = reason
-        if not hasattr(old_r, "owner"):  # a user's code passed a message
+        if not hasattr(old_r, "owner"):  # the caller passed only a message instead of a variable
             self.old_graph = self.new_graph = None
             self.full_err = str(old_r)
             return
@@ -193,7 +193,7 @@ class Feature:
 
         If `node` is 'output', ``function_graph.outputs[i]`` was changed.
 
-        An exception raised here leaves the graph broken.
+        An exception that this method raises leaves the graph broken.
         """
 
     def orderings(self, function_graph: FunctionGraph) -> Mapping[Apply, Sequence[Apply]]:
@@ -447,7 +447,7 @@ class ReplaceValidate(History, Validator):
         remove : list of Apply or Variable
             The nodes and variables that must leave the graph. Later changes must not add these nodes again.
         warn : bool
-            Whether to print a warning.
+            Whether to print a warning before the error is raised.
 
         Raises
         ------

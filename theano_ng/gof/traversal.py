@@ -390,7 +390,7 @@ def default_leaf_formatter(leaf: Variable) -> str:
 
 
 def default_node_formatter(op: Apply, argstrings: list[str]) -> str:
-    """Return ``op(arguments)`` for an Apply node, which is the argument `op`."""
+    """Return the text ``op(arguments)`` for an Apply node. The parameter `op` is the node."""
     return "%s(%s)" % (op.op, ", ".join(argstrings))
 
 

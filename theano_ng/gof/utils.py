@@ -157,7 +157,7 @@ _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def writable(text):
-    """Return `text` in which each NUL and each lone surrogate is replaced.
+    """Return `text` with a replacement character in place of each NUL and each lone surrogate.
 
     Names may contain these characters, but UTF-8 files cannot.
     """
@@ -494,7 +494,8 @@ def toposort(prereqs_d):
     Returns
     -------
     list
-        Every key once. If the constraints leave a choice, the order of the dict is kept.
+        Every key once. Keys whose prerequisites are complete earlier come first. Keys without prerequisites keep the
+        order of the dict.
 
     Raises
     ------
@@ -548,8 +549,8 @@ FALL_THROUGH = Keyword("FALL_THROUGH")
 def comm_guard(type1, type2):
     """Return a decorator that runs a function of two arguments only for a pair of types, in either order.
 
-    A call is passed on if its arguments do not match, or if the function returns `FALL_THROUGH`. It is passed to the
-    function of the same name that was defined before in the decorated function's module.
+    If the arguments do not match, or if the function returns `FALL_THROUGH`, the call is passed to the previous
+    function with the same name in the same module.
     """
 
     def wrap(f):

@@ -36,7 +36,7 @@ VECTOR(float, 4)
 VECTOR(float, 8)
 VECTOR(float, 16)
 
-/* Parameters and arguments of functions with one and with two arguments. */
+/* Parameter lists and argument lists of functions with one argument (_1) and with two arguments (_2). */
 #define PARAMETERS_1(V) V x
 #define PARAMETERS_2(V) V x, V y
 #define ARGUMENTS_1(BEFORE, AFTER) BEFORE##x AFTER

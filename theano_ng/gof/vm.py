@@ -26,7 +26,7 @@ def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, depend
     fgraph : FunctionGraph
     storage_map : dict
     compute_map_re : dict
-        Variable -> [True if it is computed so far]. It is a scratch map, which is changed in place.
+        Variable -> [True if the variable has been computed so far]. The function changes this dict in place.
     dependencies : dict
         Variable -> the variables that are computed from it (`VM_Linker.compute_gc_dependencies`).
 
@@ -566,7 +566,7 @@ class VM_Linker(link.LocalLinker):
     c_thunks : bool, optional
         Whether to use C code. None: use C code if a compiler exists (config.cxx), or if the code needs no compiler.
     allow_partial_eval : bool, optional
-        Whether a Function that requests a subset of the outputs computes only this subset. Otherwise it computes all
+        Whether a Function that requests a subset of the outputs computes only this subset. If False, it computes all
         outputs and returns the subset. None: True for the compiled machine, and for Stack if other options require
         Stack. If True, use Stack where a subset requires it.
     """
@@ -684,7 +684,7 @@ class VM_Linker(link.LocalLinker):
         return vm
 
     def _with_options(self, program, updated_vars):
-        """Return a copy of a program that follows the options of the linker.
+        """Return a copy of a program, changed according to the options of the linker.
 
         Parameters
         ----------
@@ -705,8 +705,8 @@ class VM_Linker(link.LocalLinker):
         kind = self.machine_class(lazy)
         prerequisites, first = {}, ()
         if kind not in (Loop, LoopGC):
-            # A Stack that is not lazy computes all inputs of lazy nodes. The compiled machine lets lazy nodes request
-            # inputs if a subset of the outputs is requested.
+            # A Stack that is not lazy computes all inputs of lazy nodes. If the caller wants only some of the outputs,
+            # the compiled machine instead lets lazy nodes request their inputs.
             asked = thunks if lazy or kind is CVM else ()
             prerequisites, first = demanded_variables(self.fgraph, program.nodes, thunks, asked, updated_vars)
         if not lazy:
@@ -804,7 +804,7 @@ class VM_Linker(link.LocalLinker):
         return (self.machine(program), *link.program_containers(program), list(program.thunks), list(program.nodes))
 
     def __getstate__(self):
-        # The profile belongs to the accepted graph, not to the linker.
+        # Do not pickle the profile, which belongs to the accepted graph.
         state = self.__dict__.copy()
         state["profile"] = None
         return state

@@ -47,7 +47,7 @@ _THREADS = -1
 def _index_variables(given, host, context_name):
     """Return the index variables of a node: device variables for indices that were computed on the device.
 
-    For an index that comes from the host, the result contains its variable in `host`.
+    For any other index, return the corresponding variable of the list `host`.
     """
     indices = []
     for index, converted in zip(given, host):
@@ -60,7 +60,7 @@ def _index_variables(given, host, context_name):
 
 
 def _layout(node, first):
-    """Return the packed parameters that describe how a node's index is read.
+    """Return the packed parameters that describe the index of a node to native code.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class _ScatterOp(TwinOp):
         return Apply(self, [x, y, *_index_variables(inputs, host.inputs[2:], context_name)], [x.type()])
 
 
-# ---------------------------------------------------------------- rows by one integer vector
+# ---------------------------------------------------------------- selecting rows by an integer vector
 
 
 class GpuAdvancedSubtensor1(_GatherOp, AdvancedSubtensor1):

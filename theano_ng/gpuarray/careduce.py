@@ -40,7 +40,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         pattern.
         """
         dtype = self._computed_dtype(x.type.dtype)
-        # The host Op computes the axes and the dtypes, and checks them.
+        # Let the host Op compute and check the axes and the dtypes.
         node = self._host(self.axis).make_node(_HostLike(dtype, x.type.broadcastable))
         op = copy(self)
         op.axis = node.op.axis

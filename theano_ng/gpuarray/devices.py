@@ -172,7 +172,7 @@ def _move_computations():
 
 
 def _first(constructor):
-    """Make `shared` try this constructor first, in place of the constructors that this package registered before."""
+    """Let `shared` try this constructor first. Constructors that this package registered earlier are removed."""
     for other in (gpuarray_shared_constructor, shared_on_target):
         if other in shared.constructors:
             shared_constructor(other, remove=True)

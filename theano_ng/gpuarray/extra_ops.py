@@ -38,7 +38,7 @@ class GpuCumOp(TwinOp):
     __props__ = ("axis", "mode")
 
     def __init__(self, axis, mode="add"):
-        CumOp(axis, mode)  # raises the errors
+        CumOp(axis, mode)  # raises an error if an argument is invalid
         self.axis, self.mode = axis, mode
 
     def __str__(self):

@@ -31,7 +31,7 @@ class GpuJoin(TwinOp, Join):
     def make_node(self, axis, *tensors):
         (axis,) = on_host([axis])
         if not tensors:
-            return Join(self.view).make_node(axis)  # raises the error
+            return Join(self.view).make_node(axis)  # raises the error that no tensors are given
         context_name = infer_context_name(*tensors)
         tensors = [as_gpuarray_variable(t, context_name) for t in tensors]
         host = Join(self.view).make_node(axis, *[host_from_gpu(t) for t in tensors])

@@ -21,7 +21,7 @@ __all__ = ["CGpuKernelBase", "GpuKernelBase", "Kernel", "get_ctype", "get_dtype"
 
 _ARGUMENTS = {"*": pygpu.GpuArray, "size": pygpu.SIZE, "ssize": pygpu.SSIZE}
 
-# Argument types of a wrapper in C.
+# dtype -> C type of a kernel argument.
 _C_TYPES = {
     "bool": "npy_bool", "int8": "npy_int8", "uint8": "npy_uint8", "int16": "npy_int16", "uint16": "npy_uint16", "int32": "npy_int32",
     "uint32": "npy_uint32", "int64": "npy_int64", "uint64": "npy_uint64", "float16": "npy_half", "float32": "npy_float32",
@@ -214,7 +214,10 @@ class GpuKernelBase:
     params_type = gpu_context_type
 
     def get_params(self, node):
-        """Return the context of the node, or params that contain it. For other params, see `get_gpu_context`."""
+        """Return the context of the node, or params that contain this context.
+
+        If the params of a subclass contain no context, the subclass must define `get_gpu_context`.
+        """
         if self.params_type == gpu_context_type:
             return _context_of(node)
         if isinstance(self.params_type, ParamsType) and self.params_type.has_type(gpu_context_type):
@@ -311,7 +314,7 @@ class GpuKernelBase:
         """Return the C code that builds the kernels."""
         ctx = self.get_gpu_context_c_name(sub["params"])
         kernels = list(self.gpu_kernels(node, name))
-        # Zero all kernels first: after a failure, the cleanup also clears kernels that were not built.
+        # Zero all kernels first: if a build fails, the cleanup also clears the kernels that were not built.
         parts = ["memset(&%s, 0, sizeof %s);" % (kernel.objvar, kernel.objvar) for kernel in kernels]
         parts += [_building(kernel, ctx, sub["fail"]) for kernel in kernels]
         return "\n".join([*parts, _joined(_of_super(super(), "c_init_code_struct", node, name, sub))])
@@ -466,7 +469,7 @@ class CGpuKernelBase(COp, GpuKernelBase):
         )
 
     def c_support_code_struct(self, node, name):
-        # The kernels come first, because the functions in the files call them.
+        # Define the kernels first, because the functions in the C files of the Op call them.
         return _joined(
             [
                 GpuKernelBase.c_support_code_struct(self, node, name),

@@ -12,8 +12,9 @@ UNVERSIONED = ()
 
 
 def code_version(version):
-    """Return a decorator that sets the attribute `code_version` of a function which writes code, for
-    `c_code_cache_version` of Ops that use it.
+    """Return a decorator that sets the attribute `code_version` of a function that writes code.
+
+    Ops that use the function include this version in their `c_code_cache_version`.
 
     Parameters
     ----------

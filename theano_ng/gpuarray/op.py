@@ -25,7 +25,7 @@ class GpuOp(NativeOp, Op):
         raise NotImplementedError("%s does not define the equivalent Op on the host" % type(self).__name__)
 
     def host_node(self, node):
-        """Return a node of `host_op` on host variables that correspond to the node's inputs. It is made once."""
+        """Return a node of `host_op` on host variables that correspond to the node's inputs. The result is cached."""
         if node not in _host_nodes:
             # Do not use the inputs of `node`: the cached node would refer to them, and would keep its key `node` alive.
             inputs = [v.type.host_type()() if isinstance(v.type, GpuArrayType) else v.clone() for v in node.inputs]
@@ -63,7 +63,7 @@ class GpuOp(NativeOp, Op):
             storage[0] = value
 
 
-_host_nodes = weakref.WeakKeyDictionary()  # Apply -> its node on the host
+_host_nodes = weakref.WeakKeyDictionary()  # Apply -> node of the host Op
 
 
 def _destroyed(op):
@@ -74,8 +74,8 @@ _in_use = {}  # address of a GpuContext -> the GpuContext
 
 
 def context_address(context):
-    """Return the packed parameter that passes a context to native code. From now on the context lives as long as the
-    process, because thunks hold its address.
+    """Return the packed parameter that passes a context to native code. After this call, the context lives as long as
+    the process, because thunks contain its address.
     """
     _in_use[id(context)] = context
     return id(context)

@@ -43,14 +43,14 @@ def grab_cpu_scalar(v, nd):
 
 
 def find_node(v, cls, ignore_clients=False):
-    """Return the node with an Op of a given class that computes a variable, possibly behind transfers.
+    """Return the node that computes a variable if its Op has a given class. Transfers after the node are ignored.
 
     Parameters
     ----------
     v : Variable
     cls : Op class
     ignore_clients : bool
-        If True, also go through variables that other nodes read: the work of the node is then done twice.
+        If True, also search through variables that other nodes read. The work of the found node is then done twice.
 
     Returns
     -------

@@ -132,7 +132,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
             index=self._index_rows(node, 2),
         )
 
-    # -- pieces of C code, for subclasses --
+    # -- parts of the C code, which subclasses may override --
 
     def has_own_code(self):
         """Return True if a subclass has overridden a hook for the C code."""

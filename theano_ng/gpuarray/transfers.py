@@ -49,7 +49,7 @@ def infer_context_name(*vars):
     -------
     hashable
         The context of the first variable that is on a device or comes from a device. A context in ``tag.context_name``
-        has precedence. If there is no such variable, None, the name of the default context.
+        has precedence. If there is no such variable, the result is None, the name of the default context.
 
     Raises
     ------
@@ -178,7 +178,7 @@ class GpuToGpu(_Transfer):
 
     def perform(self, node, inputs, output_storage):
         x = inputs[0].transfer(get_context(self.context_name))
-        output_storage[0][0] = x.copy() if x is inputs[0] else x  # a context may have several names
+        output_storage[0][0] = x.copy() if x is inputs[0] else x  # two names of one context: x is the input itself
 
     def native_code(self, node):
         return NativeCode(

@@ -60,7 +60,7 @@ def header_version():
     return hash_from_code("\0".join(texts))
 
 
-# Other modules, which import this module, define the Ops that move arrays.
+# The Ops that move arrays are defined in modules that import this module.
 _to_host = Port(
     "_to_host", "theano_ng.gpuarray.transfers", "The variable on the host with the value of a variable on a device."
 )
@@ -371,7 +371,7 @@ class GpuArrayType(Type):
         """Return an array with undefined elements."""
         return pygpu.empty(shape, dtype=self.dtype, context=self.context)
 
-    # The path of the functions with which C loops handle rows; see scan/row_table.h.
+    # Name of the capsule with the table of functions by which C loops access rows; see scan/row_table.h.
     row_table = "theano_ng.gpuarray.native.row_table.table"
 
     def get_shape_info(self, obj):
@@ -556,7 +556,7 @@ class GpuArraySharedVariable(_operators, SharedVariable):
     get_value_return_ndarray = True
 
     def get_value(self, borrow=False, return_internal_type=False):
-        """Return the value. It is a host array or a device array, as the array from which the variable was made.
+        """Return the value as a host array, or as a device array if the variable was made from a device array.
 
         Parameters
         ----------

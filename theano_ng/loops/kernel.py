@@ -160,8 +160,9 @@ class _ElementLoops:
     def _separate_sums(self, hoisted: list[int], alternates: list[int]) -> list[str]:
         """Return the lines of a loop that adds each value to a separate accumulator.
 
-        The compiler vectorizes a loop with function calls only if all values have the same size. If the accumulators
-        have another dtype than the values, such a loop stores a block of values, and a second loop adds the block.
+        The compiler vectorizes a loop with function calls only if all values have the same size. If a loop contains
+        calls, and the accumulators have another dtype than the values, the loop therefore stores a block of values, and
+        a second loop adds the block to the accumulators.
         """
         dtype, pointer = c_type(self.program.outputs[0].dtype), _POINTER % self.nin
         if dtype == self.accumulator or not re.search(_CALL, self.body):
@@ -238,8 +239,8 @@ class _ElementLoops:
     ) -> list[str]:
         """Return the lines of one C loop.
 
-        Operands in `hoisted` are single values. The other operands are contiguous arrays. `result`: how the first
-        output is stored, if not in the array of this output.
+        Operands in `hoisted` are single values. The other operands are contiguous arrays. If `result` is given, it
+        describes the storage of the first output in place of the array of this output.
 
         The iterations are independent (ivdep) even if an output overwrites an input: either each iteration reads and
         writes the same element, or the driver has copied the input.

@@ -338,7 +338,7 @@ def flattened(program: LoopProgram) -> LoopProgram:
     """
     values: list[int | Literal] = list(
         range(len(program.inputs))
-    )  # the number of a value -> its number in the result, or a Literal
+    )  # old number of a value -> its new number, or a Literal
     steps, count = [], len(program.inputs)
 
     def renamed(value: int | Literal) -> int | Literal:

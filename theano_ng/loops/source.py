@@ -95,7 +95,7 @@ def scalar_source(
 
 
 def joined_environment(environment: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return the environment of C code that consists of two codes with these environments."""
+    """Return the environment of C code that combines two pieces of code with these environments."""
     joined: dict[str, Any] = {"language": "c" if environment["language"] == other["language"] == "c" else "c++"}
     joined["support"] = environment["support"]
     if other["support"] not in joined["support"]:

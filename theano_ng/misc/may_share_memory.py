@@ -14,9 +14,9 @@ def register_may_share_memory(recognizes, function):
     Parameters
     ----------
     recognizes : callable
-        A function of an object that returns True if the object is of this kind.
+        ``recognizes(object)`` returns True if the object is of this kind.
     function : callable
-        A function of two such objects that returns True if they may share memory.
+        ``function(a, b)`` returns True if two objects of this kind may share memory.
     """
     _others.append((recognizes, function))
 
@@ -50,7 +50,7 @@ def may_share_memory(a, b, raise_other_type=True):
     ----------
     a, b : ndarray, sparse matrix, or a kind that has been registered
     raise_other_type : bool
-        Whether to raise TypeError for another kind of value. If False, the result is False for it.
+        Whether to raise TypeError for another kind of value. If False, such a value has the result False.
 
     Returns
     -------

@@ -63,7 +63,8 @@ class OrderedSet(MutableSet[T]):
 
     @classmethod
     def _from_iterable(cls, it: Iterable[S]) -> OrderedSet[S]:
-        # The operators of MutableSet call this method with generators. The order of their operands is not checked.
+        # The operators of MutableSet call this method with generators. It does not check that their order is
+        # deterministic.
         made: Any = cls()
         made._items = dict.fromkeys(it)
         return made
@@ -164,7 +165,7 @@ class OrderedSet(MutableSet[T]):
                 items.append(link.key)
                 link = link.next
             if len(items) != len(found):
-                items = found  # the links are not all loaded yet, because an element refers back to the set
+                items = found  # some links are not loaded yet, because an element refers back to the set
         self._items = dict.fromkeys(items)
 
 

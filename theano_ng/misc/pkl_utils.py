@@ -34,13 +34,13 @@ __all__ = [
     "zipadd",
 ]
 
-# This variable is not used. It is kept for programs that set it. Here, pickling a graph is not recursive.
+# Pickling a graph is not recursive, so this variable is not used. It is kept for programs that set it.
 min_recursion = 3000
 
 
 @contextmanager
 def _saying_what(obj, dumps=pickle.dumps):
-    """Return a context that converts a pickling error to a PicklingError which names the part that failed."""
+    """Return a context manager that raises a PicklingError with the name of the failed part for a pickling error."""
     try:
         yield
     except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as failure:
@@ -125,9 +125,9 @@ class StripPickler(pickle.Pickler):
 
 
 class CompatUnpickler(pickle._Unpickler):
-    """An unpickler for pickles of other versions: of Theano, also with Python 2, and of NumPy 1.
+    """An unpickler for pickles that Theano, Python 2 or NumPy 1 wrote.
 
-    It maps the modules of Theano to modules of this package. It also loads arrays that Python 2 pickled. Their data are
+    It maps the modules of Theano to modules of this package. It also loads arrays that Python 2 pickled, whose data are
     strings.
 
     Parameters
@@ -247,7 +247,7 @@ def register_device_arrays(cls, place, array):
 class PersistentGpuArrayID(PersistentNdarrayID):
     """A `persistent_id` function that writes NumPy arrays and device arrays in NPY format.
 
-    Loading puts device arrays on the device of the same context again, like `pickle`.
+    When the archive is loaded, each device array is restored in the context with the same name, as by `pickle`.
     """
 
     def __call__(self, obj):
@@ -272,14 +272,15 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
     zip_file : zipfile.ZipFile
         An archive that is open for writing.
     allow_unnamed : bool
-        Whether shared variables may have no name. Their values are then named like other arrays.
+        Whether shared variables without a name are allowed. Their values are named like other arrays.
     allow_duplicates : bool
         Whether several shared variables may have the same name. The second member is then ``name_2``, and so on.
 
     Raises
     ------
     ValueError
-        If a shared variable is written that is not allowed, or that has the name ``pkl``, the member for the pickle.
+        If a shared variable without a name, or with a repeated name, is written but not allowed. If a shared variable
+        has the name ``pkl``, because the member ``pkl`` contains the pickle.
     """
 
     def __init__(self, zip_file, allow_unnamed=True, allow_duplicates=True):

@@ -22,7 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 MODULES = ("theano_ng.tensor.constructors", "theano_ng.tensor.nnet", "theano_ng.tensor", "theano_ng.scan", "theano_ng")
 
-# The modules of names in annotations.
+# Name in an annotation -> module of the name.
 HOMES = {
     "Any": "typing",
     "DTypeLike": "theano_ng.tensor.aliases",
@@ -31,7 +31,7 @@ HOMES = {
     "TensorVariable": "theano_ng.tensor.var",
 }
 
-# Modules whose names the package imports only for itself, or for old programs.
+# Modules with names that only the package itself or old programs use.
 TOOLS = ("theano_ng.compat", "theano_ng.lazy", "theano_ng.moved", "theano_ng.tensor.star_names")
 
 HEAD = "# Written by theano_ng/misc/write_stubs.py, which lists what this module has when it runs.\n"

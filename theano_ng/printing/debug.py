@@ -109,7 +109,7 @@ class _Tree:
                 tail += " -> %s" % arrow
             self.file.write(writable("%s%s%s%s%s\n" % (prefix, text, self.id_text(r), type_text, tail)))
             return
-        identifier = self.id_text(node)  # requested before the identifiers of its clients
+        identifier = self.id_text(node)  # the node's identifier comes before those of its clients
         index = ".%d" % node.outputs.index(r) if len(node.outputs) > 1 else ""
         destroy = (
             "d=%s" % (node.op.destroy_map,) if self.print_destroy_map and getattr(node.op, "destroy_map", None) else ""
@@ -149,7 +149,7 @@ class _Tree:
         arrows : dict, optional
             Inner input of a loop -> the corresponding outer variable.
         inner : list, optional
-            A list to which the variables are added whose Op has an inner graph.
+            A list. Each variable whose Op has an inner graph is added to it.
         """
         stack = [(root, prefix, indent, depth)]
         while stack:
@@ -177,7 +177,7 @@ class _Tree:
 def _collect(obj, print_storage):
     """Return a list of (variable, positions, storage) for each variable of `obj`.
 
-    For a list or dict, `obj` stands for its elements. For nodes, functions and graphs, the variables are their outputs.
+    If `obj` is a list or dict, its elements are used. The variables of a node, function or graph are its outputs.
     """
     found = []
     pending = [obj]

@@ -93,7 +93,7 @@ def is_shared(variable):
 
 
 def inner_graph(op, formulas=False):
-    """Return the graph inside an Op: its compiled graph, or the original graph if it is not compiled.
+    """Return the graph inside an Op: the compiled graph or, if it has not been compiled, the original graph.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def inner_graph(op, formulas=False):
     return None
 
 
-# A FunctionMaker together with a profile. It has the attributes of a function that `contents` reads.
+# A FunctionMaker with a profile, in place of a function: `contents` reads only these two attributes.
 _OfMaker = namedtuple("_OfMaker", "maker profile")
 
 

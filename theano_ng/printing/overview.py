@@ -269,7 +269,8 @@ class Overview:
         return "%s\n%s: %s" % (group.label, "1 op" if group.size == 1 else "%d ops" % group.size, listed)
 
     def _draw_inputs(self, picture):
-        """Draw the inputs that most boxes read, and one box for all other inputs of each kind. Constants are not drawn.
+        """Draw the inputs with the most readers, and one box for all remaining inputs of each kind. Constants are not
+        drawn.
 
         The kinds are shared variables and other inputs.
         """

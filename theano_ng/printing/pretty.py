@@ -209,8 +209,8 @@ class PPrinter:
 
     def __init__(self):
         self.printers = []
-        # Op -> (rank of the assignment, printer). Most assignments are for one Op. This table finds them without a
-        # search.
+        # Op -> (rank of the assignment, printer). The table finds an assignment for a single Op without a search. Most
+        # assignments are of this kind.
         self._for_op = {}
 
     def assign(self, condition, printer):
@@ -288,7 +288,7 @@ class PPrinter:
         ----------
         inputs, outputs : list of Variable
         updates : dict, optional
-            Variable -> new value. An output that is a new value is named after its variable.
+            Variable -> new value. An output that is a new value gets the name of the updated variable.
         display_inputs : bool
             Whether to begin with a line that lists the inputs.
         """

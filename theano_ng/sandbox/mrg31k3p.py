@@ -24,8 +24,8 @@ MULT2 = 21069
 NORM = 2.0**-31
 """The factor that maps an integer from 1 to 2^31 - 1 to a float64 number in (0, 1)."""
 
-# The factor for float32 is the largest float32 number below 2^-31: the largest integer is rounded to 2^31, and its
-# product with the factor must be less than 1.
+# The factor for float32 is the largest float32 number below 2^-31. In float32, the largest integer is rounded to 2^31,
+# and the product of 2^31 with the factor must be less than 1.
 NORM_FLOAT32 = np.float32(4.6566126e-10)
 # The factor for float16 is the largest float16 number below 2^-15, so that its product with 2^15 is less than 1. The
 # products are integers below 2^24 divided by 2^24. Therefore they are exact in float32.
@@ -87,12 +87,12 @@ def multMatVect(v, A, m1, B, m2):
 
 
 def ff_2p134(rstate):
-    """Return the state 2**134 steps later. The next stream begins with it."""
+    """Return the state after 2**134 steps, with which the next stream begins."""
     return multMatVect(rstate, A1p134, M1, A2p134, M2)
 
 
 def ff_2p72(rstate):
-    """Return the state 2**72 steps later. The next substream begins with it."""
+    """Return the state after 2**72 steps, with which the next substream begins."""
     return multMatVect(rstate, A1p72, M1, A2p72, M2)
 
 

@@ -84,7 +84,7 @@ _KINDS = {"float16": 0, "float32": 1, "float64": 2}
 BEST_MACHINE = 2
 """The most advanced instruction set that C code may use: AVX-512 (2), AVX2 (1) or neither (0).
 
-A machine without it uses less. The random numbers do not depend on it.
+A machine without these instructions uses a simpler set. The random numbers are the same for all sets.
 """
 
 
@@ -331,14 +331,14 @@ def _placement(method, kwargs):
 
 
 class MRG_RandomStreams:
-    """A generator of random variables. Their numbers come from streams of MRG31k3p.
+    """A source of random variables. Their values are drawn from streams of the generator MRG31k3p.
 
     Parameters
     ----------
     seed : int, or sequence of 6 int
         The seed. A single int sets all six numbers of the state, and must be from 1 to M2 - 1, where M2 = 2147462579.
-        Of six ints, the first three must be less than M1 = 2147483647 and not all 0, and the last three must be less
-        than M2 and not all 0. No int may be negative.
+        With six ints, the first three must be less than M1 = 2147483647, and the last three less than M2. Neither the
+        first three nor the last three may all be 0. No int may be negative.
     use_cuda : bool, optional
         Ignored. Old programs pass it. A rewriting rule chooses the device that computes the numbers.
 
@@ -354,21 +354,21 @@ class MRG_RandomStreams:
     -----
     Each random variable uses new streams, which are 2**72 steps apart. The streams of the next random variable begin
     2**134 steps later. The parameter ``nstreams`` of the methods is the number of streams. Its default is the result of
-    `guess_n_streams`. The drawn numbers depend on it. The parameter ``ndim`` is the length of a symbolic `size`. Most
-    methods also accept the keyword ``target`` of `theano_ng.shared`, the device of the states: 'cpu' or the name of a
-    context.
+    `guess_n_streams`. The drawn numbers depend on the number of streams. The parameter ``ndim`` is the length of a
+    symbolic `size`. Most methods also accept the keyword ``target`` of `theano_ng.shared`, the device of the states:
+    'cpu' or the name of a context.
     """
 
     def __init__(self, seed=12345, use_cuda=None):
         self.state_updates = []
-        self._sizes = []  # for each random variable: the arguments for size and number of streams
+        self._sizes = []  # for each random variable: the arguments `size` and `nstreams`
         self.default_instance_seed = seed
         self.set_rstate(seed)
 
     def __setstate__(self, state):
         """Restore the state, also from pickles of Theano 1.0.
 
-        There, `state_updates` contains tuples of four: states, next states, size and number of streams.
+        In these pickles, `state_updates` contains tuples (states, next states, size, number of streams).
         """
         self.__dict__.update(state)
         if "_sizes" not in state:
@@ -404,7 +404,7 @@ class MRG_RandomStreams:
         self.rstate = np.array([int(number) for number in seed], dtype="int32")
 
     def seed(self, seed=None):
-        """Set new states for the streams of all existing random variables. Each stream gets different states.
+        """Set new states for the streams of all existing random variables. Each stream gets a different state.
 
         Parameters
         ----------
@@ -702,7 +702,7 @@ class MRG_RandomStreams:
         far = [bitwise_or(lt(half, -2.0), gt(half, 2.0)) for half in halves]
         places = [where.nonzero()[0] for where in far]
         counts = [place.shape[0] for place in places]
-        # The radius is less than 2 if the uniform number exceeds exp(-2).
+        # The new radius must be less than 2. It is if the uniform number exceeds exp(-2).
         u = self.uniform(
             size=(counts[0] + counts[1],), low=np.exp(-2.0), high=1.0, ndim=1, dtype=dtype, nstreams=nstreams, **kwargs
         )

@@ -74,7 +74,7 @@ class _Special:
     def derivatives(self, inputs, output):
         """Return the derivative of the output with respect to each input.
 
-        It is None for an input without a known formula.
+        The derivative is None for an input without a known formula.
         """
         raise MethodNotDefined("derivatives", type(self), self.__class__.__name__)
 
@@ -237,7 +237,7 @@ class Chi2SF(_BinarySpecial):
     output_types_preference = staticmethod(upgrade_to_float64)
 
     def impl(self, x, k):
-        # scipy.stats.chi2.sf calls the same function of scipy.special, but importing scipy.stats takes long.
+        # Do not call scipy.stats.chi2.sf, because importing scipy.stats takes long. It calls the same SciPy function.
         if not k > 0 or x != x:
             return float("nan")
         return 1.0 if x <= 0 else super().impl(np.float64(k), np.float64(x))  # float64 is the dtype of the output
@@ -265,7 +265,7 @@ class _IncompleteGamma(_BinarySpecial):
 
     def impl(self, k, x):
         if self.scipy_name == "gammainc" and 0 < float(k) < 1e-300 and x > 0:
-            # SciPy divides by gamma(k), which overflows.
+            # SciPy's gammainc divides by gamma(k), which overflows for tiny k.
             return 1 - _special("gammaincc")(_as_float(k), _as_float(x))
         return super().impl(k, x)
 
@@ -301,7 +301,7 @@ class GammaU(_IncompleteGamma):
 
     def impl(self, k, x):
         if 0 < float(k) < 1e-300 and x > 0:
-            k = np.float64(1e-300)  # For each such k the value is E1(x), but gamma(k) may overflow.
+            k = np.float64(1e-300)  # gamma(k) may overflow. The value is E1(x) for all these k.
         with np.errstate(all="ignore"):
             # Compute in float64: a factor may be out of the range of float32 even if the product is not.
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))

@@ -345,7 +345,7 @@ class Composite(ScalarOp):
             elif wide:
                 names[slot] = c_literal("float32", data)
             else:
-                # The C type of float16 contains the bits of the value.
+                # In C, a float16 is an integer that contains the bits of the value.
                 names[slot] = "((npy_float16)%d)" % int(np.asarray(data, dtype="float16").view("uint16"))
         count = 0
         for k, (instruction, node) in enumerate(zip(program.instructions, self._lowered_nodes())):

@@ -24,14 +24,14 @@ _DTYPES = ("float32", "float64")
 class _Contracted(ScalarOp):
     """The op ``x * y + z`` for three floats of one dtype.
 
-    It is rounded once if the processor has an instruction for it.
+    The result is rounded once if the processor has an instruction for the op.
 
     The Python function `impl` rounds twice. Only programs for generated code contain this op.
     """
 
     nin = 3
     output_types_preference = staticmethod(upcast_out)
-    signs = ("", "")  # the signs of the product and of z
+    signs = ("", "")  # "-" or "": the signs of the product and of z
 
     def impl(self, x, y, z):
         with np.errstate(all="ignore"):
@@ -154,11 +154,11 @@ class _Pairs:
         if not self._is_product(product) or negative and self.uses[slot] != 1:
             return False
         args = self.maker[product].args
-        # With three or more factors, the product of all factors except the last is not a sum, so it can be negated.
+        # If there are three or more factors, the product of all but the last can be negated, because it is not a sum.
         return negative == subtracted or len(args) > 2 or not self.sums.issuperset(args)
 
     def _chosen(self, instruction):
-        """Return the operands of a sum or difference that are combined with it."""
+        """Return the operands that are combined with a sum or difference: products, or negatives of products."""
         (slot, *_), args = instruction.outs, instruction.args
         if self._is(slot, Sub):
             x, y = args

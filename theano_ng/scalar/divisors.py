@@ -12,7 +12,7 @@ from theano_ng.scalar.op import is_discrete
 from theano_ng.scalar.ops_arith import Clip, Maximum, RealDivision, Switch
 from theano_ng.scalar.ops_compare import EQ
 
-# These are facts about all elements of a value. None means that nothing is known.
+# What is known about all elements of a value: they are positive, nonzero, or zero. None: nothing is known.
 POSITIVE, NONZERO, ZERO = "positive", "nonzero", "zero"
 _NOT_ZERO = (POSITIVE, NONZERO)
 

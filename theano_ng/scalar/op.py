@@ -129,7 +129,7 @@ class ScalarOp(Op):
     # TNG_FOR_float32 or TNG_FOR_float64 is defined, according to the dtype of the computation.
     c_float_helpers = None
     nfunc_spec = None
-    # The instance of this class that the package exports. `c_expression` computes in the output types of this instance.
+    # The first exported instance of this class. `c_expression` computes in the output types of this instance.
     usual = None
 
     def _call_signature(self):
@@ -288,7 +288,7 @@ class ScalarOp(Op):
         return str(self)
 
     def make_new_inplace(self, output_types_preference=None, name=None):
-        """Return a copy of the op with other output types. An Elemwise that works in place needs it.
+        """Return a copy of the op with other output types. An Elemwise that works in place needs such a copy.
 
         Parameters
         ----------
@@ -407,8 +407,8 @@ class ScalarOp(Op):
     def c_code_contiguous(self, node, name, inp, out, sub):
         """Return C code that computes whole contiguous arrays, or raise MethodNotDefined.
 
-        In this package, only calls of AMD LibM are such code. For other ops, the compiler vectorizes the loop over
-        `c_code`.
+        In this package, such code always consists of calls of AMD LibM. For other ops, the compiler vectorizes the loop
+        over `c_code`.
         """
         raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
 
@@ -537,7 +537,7 @@ class AsDeclared:
 
 
 def compute_in_output_float(x):
-    """Convert a one-byte integer or bool to float32, as `upgrade_to_float` does. NumPy would compute it in float16."""
+    """Convert a one-byte integer or bool to float32, as `upgrade_to_float` does. NumPy would compute in float16."""
     kind = getattr(x, "dtype", None)
     if kind is not None and kind.itemsize == 1 and kind.kind in "biu":
         return np.asarray(x).astype(np.float32)[()]

@@ -73,7 +73,10 @@ def _reduced_gradient(x, gz):
 
 
 def fold(function, inputs):
-    """Reduce the inputs with `function` in the dtype of the result. Two narrow inputs alone could wrap around."""
+    """Reduce the inputs with `function` in the dtype of the result.
+
+    In the dtype of the first inputs, an intermediate result could wrap around.
+    """
     if len(inputs) > 2:
         inputs = (np.asarray(inputs[0], dtype=np.result_type(*inputs))[()], *inputs[1:])
     return reduce(function, inputs)
@@ -252,8 +255,8 @@ class RealDivision(BinaryScalarOp):
     def _c_checked(self, node, divisor, sub, code):
         """Return the C code `code`, which divides, together with a check for integer divisors of zero."""
         check = self._c_check(node, divisor, sub)
-        # If the check only records zeros, it follows the division. Then operands are loaded in their order, which helps
-        # the prefetching of processors.
+        # If the check only records zeros, put it after the division. The code then loads the operands in order, which
+        # helps the processor's prefetcher.
         return code + "\n" + check if "zeros" in sub else check + code
 
     def _c_check(self, node, divisor, sub):

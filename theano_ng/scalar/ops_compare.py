@@ -58,7 +58,7 @@ def _comparison(operator, args, dtypes):
 def compare_complex(operator, x, y):
     """Return a C expression that compares two complex numbers in NumPy's order.
 
-    It is false if a deciding part is NaN.
+    The comparison is false if the part that decides it is NaN.
     """
     if operator in (">", ">="):
         operator, x, y = _MIRRORED[operator], y, x
@@ -156,7 +156,7 @@ def _float_predicate(function, arg, dtype):
 
 
 class IsNan(FixedLogicalComparison):
-    """A test if x is NaN."""
+    """A test of whether x is NaN."""
 
     nfunc_spec = ("isnan", 1, 1)
 
@@ -168,7 +168,7 @@ class IsNan(FixedLogicalComparison):
 
 
 class IsInf(FixedLogicalComparison):
-    """A test if x is infinite."""
+    """A test of whether x is infinite."""
 
     nfunc_spec = ("isinf", 1, 1)
 
@@ -180,7 +180,7 @@ class IsInf(FixedLogicalComparison):
 
 
 class InRange(LogicalComparison):
-    """A test if x is in an interval: ``low < x < hi``, with ``<=`` at an end that is not open.
+    """A test of whether x is in an interval: ``low < x < hi``, with ``<=`` at an end that is not open.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ def complex_out(*types):
 
 
 def upgrade_to_float64(*types):
-    """Return float64 for discrete and real inputs, as SciPy does. For complex inputs, return their promoted type."""
+    """Return the promoted type of the inputs, after each discrete or real dtype is replaced by float64, as in SciPy."""
     return (get_scalar_type(upcast(*[t.dtype if t in complex_types else "float64" for t in types])),)
 
 

@@ -58,7 +58,7 @@ def c_type(dtype):
 def _upcast(dtypes, floatX, cast_policy):
     result = np.result_type(*dtypes).name
     if result == "float64" and cast_policy == "numpy+floatX" and floatX == "float32" and "float64" not in dtypes:
-        # Under this policy the result is float64 only if an operand is float64.
+        # Under the policy numpy+floatX, the result is float64 only if an operand is float64.
         return "float32"
     return result
 
@@ -118,7 +118,7 @@ class Scalar(Type):
         return (get_scalar_type, (self.dtype,)) if type(self) is Scalar else (type(self), (self.dtype,))
 
     def __setstate__(self, state):
-        self.__init__(state["dtype"])  # Theano pickled such a state.
+        self.__init__(state["dtype"])  # pickles that Theano wrote contain such a state
 
     def __str__(self):
         return str(self.dtype)
@@ -447,7 +447,7 @@ def convert(x, dtype=None):
     x : number, array or nested list
     dtype : str, optional
         The default is the dtype of `x` if it has a dtype, and otherwise the choice of `autocast_int` or
-        `autocast_float`. True becomes int8.
+        `autocast_float`. A bool becomes int8.
 
     Returns
     -------
@@ -527,7 +527,7 @@ def as_common_dtype(*vars):
 
 
 def _multi(*fns):
-    """Return one function for each type in `fns`. The function makes one variable per name."""
+    """Return one function for each type in `fns`. Each of these functions makes one variable per name."""
 
     def plural(type_):
         def make(*names):

@@ -45,7 +45,7 @@ ctypedef int64_t (*array_kernel_fn)(
     int64_t steps, const int64_t *size, char **base, const int64_t *place, char ***data, const Helper *helpers, int64_t *left) noexcept
 
 cdef enum:
-    KEPT_MEMORY = 1 << 20   # maximum size in bytes of the kernel's arrays that are kept between calls
+    KEPT_MEMORY = 1 << 20   # a kernel's arrays are kept between calls up to this total size in bytes
 
 
 cdef struct Helper:
@@ -75,7 +75,7 @@ cdef struct Tap:
     PyObject *cell          # cell of the inner input; borrowed
     PyObject *view          # the view of the row that is in the cell; owned
     bint escapes            # whether an inner output may be a view of the row
-    bint copied             # whether the step gets a copy, because the row is overwritten before its view is read
+    bint copied             # whether the step gets a copy, because it overwrites the row while a result is a view of it
 
 
 cdef struct Sink:
@@ -121,7 +121,7 @@ cdef class LoopThunk(CThunk):
     cdef PyObject **shared_ins  # cells of the step
     cdef PyObject **shared_outs
     cdef bint *made             # whether the new value of a shared variable is a separate array
-    cdef PyObject **passed      # new values of shared variables, while they are passed on; owned
+    cdef PyObject **passed      # new values of shared variables on their way to `shared_ins`; owned
     cdef PyObject **others
     cdef PyObject *until
     cdef int n_temporaries
@@ -142,7 +142,7 @@ cdef class LoopThunk(CThunk):
     cdef int *ranks
     cdef char ***pointers           # addresses of the data pointers of the arrays
     cdef Helper *helpers
-    cdef list memory, bound         # the arrays; the thunks of the helpers
+    cdef list memory, bound         # memory: the kernel's arrays; bound: the helpers' thunks
 
     def __init__(self, op, linker, inputs, outputs, tables, kernel=None, loaded=None, profile=None):
         cdef int i, k
@@ -171,8 +171,8 @@ cdef class LoopThunk(CThunk):
         for i in range(self.n_states):
             read = op.tap_array[i]
             for tap in op.output_taps(i):
-                # A step must not overwrite rows that it may read afterwards: a row of a mit_mot that is also a tap that
-                # it reads, and the oldest row of a full ring buffer.
+                # A step must not compute into a row that it may read afterwards. Such rows are a row of a mit_mot that
+                # the step also reads, and the oldest row of a full ring buffer.
                 sinks.append((self.n_seqs + i, tap, i >= self.n_mit_mot or tap not in read, -min(read) if i >= self.n_mit_mot else 0))
         for i in range(self.n_results):
             sinks.append((self.n_seqs + self.n_states + i, 0, True, 0))
@@ -323,7 +323,7 @@ cdef class LoopThunk(CThunk):
         free_arena(&self.arena)
 
     cdef void let_go(self) noexcept:
-        """Drop the arrays and views of a call."""
+        """Release the references to the arrays and views of a call."""
         cdef int k
         for k in range(self.n_taps if self.taps != NULL else 0):
             if self.taps[k].view != NULL:
@@ -340,7 +340,7 @@ cdef class LoopThunk(CThunk):
                     self.rows[k].array = NULL
 
     cdef void drop_memory(self) noexcept:
-        """Drop the arrays of the kernel."""
+        """Release the references to the arrays of the kernel."""
         cdef int k, j
         for k in range(self.n_helpers if self.helpers != NULL else 0):
             for j in range(self.helpers[k].n_outs):
@@ -367,7 +367,7 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int share(self) except -1:
-        """Give the step the inputs that are not rows, and find the taps that need copies."""
+        """Put the inputs that are not rows into the cells of the step, and find the taps whose rows must be copied."""
         cdef int i, k
         cdef Rows *rows
         for k in range(self.n_seqs, self.n_taps):
@@ -467,8 +467,10 @@ cdef class LoopThunk(CThunk):
         return True
 
     cdef bint knows_lengths(self) except -1:
-        """Return True if all lengths are known, and if native functions take the same code path for these lengths as in
-        the machine. If so, also allocate the arrays.
+        """Return True if all lengths are known, and if native functions take the same code path for them in the kernel
+        and in the machine.
+
+        In this case, also allocate the arrays.
         """
         cdef int k, j
         cdef bint same = self.memory is not None
@@ -485,7 +487,7 @@ cdef class LoopThunk(CThunk):
         for k in range(len(self.memory)):
             self.pointers[k] = &(<Fields *><PyObject *>self.memory[k]).data
         for k in range(self.n_helpers):
-            helper = self.layout.helpers[k]     # a fold has no arrays
+            helper = self.layout.helpers[k]     # a FoldHelper has no input and output arrays
             for j in range(self.helpers[k].n_ins):
                 self.helpers[k].ins[j] = <PyObject *>self.memory[helper.inputs[j]]
             for j in range(self.helpers[k].n_outs):
@@ -520,7 +522,7 @@ cdef class LoopThunk(CThunk):
             done = (<array_kernel_fn><void *>self.kernel)(
                 n_steps, self.size, self.base, self.place, self.pointers, self.helpers, left)
             if left[0]:
-                PyErr_Clear()   # the machine raises the error again
+                PyErr_Clear()   # the virtual machine repeats the step and raises the error again
                 self.drop_memory()
             elif sum([own.nbytes for own in self.memory]) > KEPT_MEMORY:
                 self.drop_memory()
@@ -574,7 +576,7 @@ cdef class LoopThunk(CThunk):
     cdef int collect(self, long long t) except -1:
         """Write the results of a step to their rows, unless the step has computed into the rows.
 
-        A result is never a view of a row that is overwritten here: in this case, the step got a copy of the row.
+        A result is never a view of a row that this method overwrites, because the step got a copy of such a row.
         """
         cdef Sink *sink
         cdef Rows *rows
@@ -706,7 +708,7 @@ cdef int set_rows(Rows *rows, PyObject *value) except -1:
 
 
 cdef inline char *row_at(Rows *rows, long long number) noexcept:
-    """Return the address of a row, numbered from the row of step 0, modulo the number of rows."""
+    """Return the address of a row. Row `number` counts from the row of step 0, modulo the number of rows."""
     cdef Py_ssize_t place = rows.lead + number
     if place >= rows.at.length:
         place %= rows.at.length

@@ -29,8 +29,8 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScala
 
 __all__ = ["NodeSource"]
 
-# Size limits of the reductions that this module writes. Up to these limits, native/reductions/reduce.c adds elements
-# without pairwise splitting, or in one block. So both codes compute the same bits.
+# Size limits of the reductions for which this module writes C code. Up to these limits, native/reductions/reduce.c adds
+# elements without pairwise splitting, or in one block. So the written code computes the same bits as reduce.c.
 _UNHALVED, _LEAF, _BLOCK_BYTES, _COLUMNS = 2048, 4096, 32768, 1024
 
 
@@ -72,8 +72,8 @@ class NodeSource(ArraySource):
         sources = [None if is_number(v) else self.array(v) for v in node.inputs]
         dims = self.broadcast(node.outputs[0], sources)
         if not isinstance(scalar_op, CHEAP) and len(self.loops(dims, [s for s in sources if s is not None])) > 1:
-            # The operation needs nested loops. native/elementwise/elemwise.c chooses them, and other loops may round
-            # differently. So call it.
+            # The operation needs nested loops. Call native/elementwise/elemwise.c, which chooses the loops, because
+            # other loops may round differently.
             plain = Elemwise(scalar_op).make_node(*node.inputs)
             self.call_native(node, native_code_of(plain), [dims for _ in node.outputs])
             return
@@ -403,7 +403,7 @@ class NodeSource(ArraySource):
             raise Unsupported
         self.equate_all(x[-1:], y[:1])
         if len(x) + len(y) == 2:
-            # native/linalg/blas.c would make arrays on each call. Therefore `row_by_vector` writes the same operations.
+            # native/linalg/blas.c would allocate arrays in each call. `row_by_vector` writes C code for its operations.
             # Integers and mixed dtypes are rejected: native/linalg/numpy_functions.c computes their product.
             dtypes = {v.type.dtype for v in node.inputs}
             if len(dtypes) > 1 or not dtypes.issubset(BLAS_DTYPES):
@@ -423,7 +423,7 @@ class NodeSource(ArraySource):
         self.names[out] = self.names[product]
 
 
-# The method that writes each kind of node.
+# Class of an Op -> the method that writes the C code of its nodes.
 _WRITERS = {
     Elemwise: NodeSource.elemwise,
     DimShuffle: NodeSource.dimshuffle,

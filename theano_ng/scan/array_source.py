@@ -159,14 +159,14 @@ class ArraySource(StepWriter):
     def __init__(self, op, fgraph, n_sinks):
         super().__init__()
         self.op, self.fgraph, self.n_sinks = op, fgraph, n_sinks
-        self.names = {v: "tng_v%d" % k for k, v in enumerate(fgraph.inputs)}  # the C names of scalars
-        self.parents, self.fixed = [], {}  # union-find structure of lengths that must be equal
+        self.names = {v: "tng_v%d" % k for k, v in enumerate(fgraph.inputs)}  # variable -> the name of a scalar in C
+        self.parents, self.fixed = [], {}  # union-find forest of lengths that must be equal, and known lengths
         self.arrays = {}  # variable -> Array
         self.memory, self.views, self.helpers, self.functions = [], {}, [], {}
         self.setup, self.body = [], []
         self.sinks = {}  # variable -> number of the operand whose row may hold its result
         self.kernels = []
-        self.lengths_of_numbers = {}  # variable -> the length that is its value. None means length 1
+        self.lengths_of_numbers = {}  # variable -> the number of the length that it holds. None: length 1
 
     # -- lengths
 

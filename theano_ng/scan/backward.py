@@ -58,7 +58,7 @@ def zero_gradient(v):
 
 def _gradient_type(v, term):
     """Return the type of the gradient of `v`. For an integer `v`, use the dtype of the computed gradient `term`."""
-    # Sparse matrices have no broadcastable dimensions.
+    # Types of sparse matrices have no attribute `broadcastable`.
     pattern = getattr(v.type, "broadcastable", (False,) * term.type.ndim)
     return TensorType(v.type.dtype if is_continuous(v) else term.type.dtype, pattern)
 
@@ -78,7 +78,7 @@ class Backward:
     ----------
     op : Scan
     inputs, outputs, gradients : list of Variable
-        Outer inputs and outputs, and the gradients with respect to the outputs. These may be of NullType or
+        Outer inputs and outputs, and the gradients with respect to the outputs. The gradients may be of NullType or
         DisconnectedType.
     """
 
@@ -171,8 +171,8 @@ class Backward:
         reached = 0
         for o in live:
             reached |= self.depends[o]
-        # An integer input that is not a state has the gradient that the step gives it. An integer state has no
-        # gradient.
+        # For an integer input that is not a state, use the gradient that `grad` returns for the step. An integer state
+        # has no gradient.
         wrt = [
             i
             for i in set_bits(reached)
@@ -246,7 +246,7 @@ class Backward:
                 if tap < last:
                     self._add_rows(op.inputs[i], state, buffer, tap)
                 else:
-                    missing.add(op.inputs[i])  # overwritten by a later step
+                    missing.add(op.inputs[i])  # a later step overwrites the row
             for o, tap in zip(state.inner_outputs, state.writes):
                 if tap == last and op.outputs[o].owner is not None:
                     self._add_rows(op.outputs[o], state, buffer, tap)
@@ -459,7 +459,7 @@ class Backward:
             *(so_far + v for v, so_far, _ in totals),
             *sums.kept,
         ]
-        # The gradients of states are the sums of their parts.
+        # Replace each gradient in `self.parts` by the sum of its parts.
         whole = {g: _sum(parts) if parts else g.zeros_like() for g, parts in self.parts.items()}
         graph = substitute(graph, {**{v: v for v in [*op.inputs, *self.rows]}, **whole})
         others = dict(zip(op.inner_non_seqs(op.inputs), op.outer_non_seqs(self.inputs)))
@@ -531,7 +531,7 @@ class Backward:
         kind : TensorType
             Type of a row.
         like : Variable
-            A variable that has the lengths of a row after its first `skip` dimensions.
+            A variable whose lengths, after its first `skip` dimensions, are the lengths of a row.
         lead : int
             Number of initial rows.
         initial : Variable or number
@@ -613,7 +613,7 @@ class Backward:
         carries = sorted((c for c in self.carries if c.state is state), key=lambda c: -c.reach)
         whole = self.whole[state]
         if not self.truncated and whole is None and state.lead == 1 == len(carries) and is_filled_by(buffer, 1):
-            # The other rows are uninitialized, so their gradients have no meaning.
+            # The buffer has one initial row. Its other rows are uninitialized, so their gradients have no meaning.
             return fitting(carries[0].result[::-1], buffer.type)
         # The last step of the backward loop computed the gradient of the row before step 0. The step before it computed
         # the gradient of the preceding row, and so on.
@@ -621,7 +621,7 @@ class Backward:
         for c in carries:
             added = c.result[: -c.reach - 1 : -1]
             if self.truncated:
-                # Steps beyond the truncation add nothing.
+                # Steps before the truncated range contribute no gradient.
                 left_out = minimum(self.n_steps - self.n_back, c.reach)
                 added = set_subtensor(added.zeros_like()[left_out:], added[: c.reach - left_out])
             if c.reach == state.lead:

@@ -72,9 +72,9 @@ def scan(
     outputs_info : array_like, dict, None, or list of them, optional
         The initial state of each output. Use None or an empty dict for an output that later steps do not read. A dict
         has the keys ``"initial"`` and ``"taps"``: a list of negative int, by default [-1]. If -1 is the only tap, the
-        initial state has the shape of the output. Otherwise it has an additional leading dimension, as long as the
-        earliest tap. Its last row belongs to the step before step 0. It has the dtype of the output. If the whole
-        argument is None or [], later steps read no output.
+        initial state has the shape of the output. Otherwise, the initial state has an additional leading dimension,
+        which has one row for each step back to the earliest tap. The last row belongs to the step before step 0. The
+        initial state has the dtype of the output. If the whole argument is None or [], later steps read no output.
     non_sequences : array_like, or list of them, optional
         Values that are passed to `fn` unchanged at each step. Other variables that `fn` uses are found automatically.
     n_steps : int or integer scalar, optional
@@ -100,8 +100,8 @@ def scan(
     Returns
     -------
     outputs : TensorVariable, list of TensorVariable, or None
-        For each output of `fn`, the values of all steps, (n_steps, ...). If there is only one output, it is a variable.
-        If there is no output, it is None.
+        For each output of `fn`, the values of all steps, (n_steps, ...). A single output is returned as a variable. If
+        there is no output, None is returned.
     updates : OrderedUpdates
         Shared variable -> its value after the loop. Pass the updates to `function`.
 

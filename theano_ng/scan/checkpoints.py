@@ -47,7 +47,8 @@ def scan_checkpoints(
     non_sequences, name
         See `scan`.
     n_steps : int or integer scalar, optional
-        Number of steps. The default is the length of the sequences. It is required without sequences.
+        Number of steps. The default is the length of the sequences. The parameter is required if there are no
+        sequences.
     save_every_N : int
         Number of steps in a block.
     padding : bool

@@ -58,10 +58,10 @@ class LoopKernel(NamedTuple):
     type_numbers : tuple of int
         NumPy's type number of each operand.
     layout : Layout or None
-        Layout of a kernel of `array_kernel`, which is ``int64_t KERNEL(int64_t steps, const int64_t *size, char **base,
-        const int64_t *place, char **const *data, const tng_helper *helpers, int64_t *left)``. `size` contains the
-        lengths, `data` the addresses of the arrays' data pointers, and `helpers` the native functions. The function
-        sets the flag `left` if the virtual machine has to execute the remaining steps.
+        The layout of a kernel of `array_kernel`. Such a kernel is a function ``int64_t KERNEL(int64_t steps, const
+        int64_t *size, char **base, const int64_t *place, char **const *data, const tng_helper *helpers, int64_t
+        *left)``. `size` contains the lengths, `data` the addresses of the arrays' data pointers, and `helpers` the
+        native functions. The function sets the flag `left` if the virtual machine has to execute the remaining steps.
     others : tuple of Kernel
         Kernels that native functions call.
     """
@@ -270,7 +270,8 @@ def _source(op, program, numbers, writer, stored, until):
         for tap in read:
             taps[first_tap] = (state, tap)
             first_tap += 1
-    # Scalars that a step reads back stay in variables: (state, lag) -> name. Rows of mit_mot are changed in memory.
+    # (state, lag) -> name of a C variable. Scalar states stay in C variables between steps. The exception is mit_mot,
+    # whose rows steps change in memory.
     carried = {}
     if not vectors:
         for state in range(op.n_mit_mot, op.n_states):
@@ -294,7 +295,7 @@ def _source(op, program, numbers, writer, stored, until):
     lines += ["    " + constant for constant in writer.constants]
     lines.append("    int64_t tng_t = 0;")
     lines.append("    while (tng_t < tng_steps) {")
-    loads = {}  # name -> the statement that reads it
+    loads = {}  # name of a value -> the C statement that loads the value
     for k in range(n_in):
         const = "const %s " % ctypes[k]
         if k in moving and k not in from_register:
@@ -378,7 +379,7 @@ def _by_blocks(parts, loads, stores):
         % ("tng_n - tng_at < TNG_BLOCK ? tng_n - tng_at : TNG_BLOCK" if several else "tng_n")
     )
     loop = ["#pragma GCC ivdep", "        for (int64_t tng_i = 0; tng_i < tng_m; ++tng_i) {"]
-    kept = {}  # result of an earlier node -> the statement that reads it
+    kept = {}  # name of an earlier node's result -> the C statement that loads it
     for part in parts:
         if several:
             lines += ["        %s tng_w_%s[TNG_BLOCK];" % (ctype, name) for name, ctype in part.results.items()]

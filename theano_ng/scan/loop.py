@@ -105,7 +105,7 @@ def run(op, step, arguments, cells):
             for i, state in enumerate(states)
             for tap in op.tap_array[i]
         ]
-        # The step's results may be views of its inputs.
+        # `rows` holds copies of rows that the step overwrites, because the step's results may be views of its inputs.
         inputs = [*(row(s, done) for s in sequences), *rows, *shared, *others]
         try:
             outputs = step(inputs)
@@ -162,7 +162,7 @@ def copy_shared(value):
 
 
 def contiguous_copy(value):
-    """Copy an array to a C-contiguous ndarray. Copy an array on a device on its device."""
+    """Copy an array to a C-contiguous ndarray. A device array is copied on its device."""
     if not isinstance(value, np.ndarray):
         return value.copy()
     copied = empty(np.shape(value), value.dtype)
@@ -220,7 +220,7 @@ def allocate_arrays(layout, lengths):
             array[...] = memory.value
         array = array.transpose([i for i in memory.order if i != "x"])
         lengths_shown = iter(array.shape)
-        # The result has the strides of a new array if the dimensions are in order, also for dimensions of length 1.
+        # `reshape` inserts the dimensions of length 1. If `order` swaps no axes, the strides are those of a new array.
         found.append(array.reshape([1 if i == "x" else next(lengths_shown) for i in memory.order]))
     return found
 
@@ -295,7 +295,7 @@ def raise_in_step(op, step, failure, machine=None):
     step : int
     failure : BaseException
     machine : VM, optional
-        The virtual machine that ran the step, if it did not add the node itself.
+        The virtual machine that ran the step, if the machine itself did not add the node to the message.
     """
     if not isinstance(failure, Exception):
         raise failure

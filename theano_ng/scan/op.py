@@ -30,7 +30,7 @@ from theano_ng.tensor.type import TensorType
 __all__ = ["Scan"]
 
 
-_makers = WeakValueDictionary()  # (mode or None, identity of a step) -> its maker
+_makers = WeakValueDictionary()  # (mode or None, identity of a step) -> the FunctionMaker of the step
 
 
 class StepGraph(InnerGraph):
@@ -151,8 +151,8 @@ class Scan(Derivatives, Groups, Op):
         ``typeConstructor(broadcastable=, dtype=)`` returns the type of an outer output. Default: a tensor type.
     """
 
-    # In Theano, the rule that shortens buffers marks loops that it must not visit again. Here it may visit a loop
-    # again.
+    # Theano's rule that shortens buffers marks the visited loops by this attribute. The attribute is kept for
+    # compatibility: in this package, the rule may visit a loop again.
     _scan_savemem_visited = True
     takes_undefined_gradients = True
 
@@ -305,9 +305,7 @@ class Scan(Derivatives, Groups, Op):
             return False
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
-        """Return a thunk that runs the loop in C. It runs in Python if this is requested, or if the step cannot run in
-        C.
-        """
+        """Return a thunk that runs the loop in C, or in Python if this is requested or if the step cannot run in C."""
         if impl == "py" or not self.runs_in_c():
             return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
         inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]

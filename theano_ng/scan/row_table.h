@@ -8,7 +8,7 @@
 #include <Python.h>
 
 typedef struct {
-    char *data; /* address of the first row; on a device, its offset in the memory in bytes */
+    char *data; /* address of the first row; on a device, the offset of the first row in bytes */
     Py_ssize_t stride, length;
 } row_places;
 
@@ -30,8 +30,8 @@ typedef struct {
     /* Copy a row into the array *row, which is an earlier copy, or into a new array if *row is NULL. Return 0, or -1
      * with an exception set. */
     int (*copy)(PyObject *array, char *data, PyObject **row);
-    /* Copy a value to a row of an array in C order. Return 1, 0 if the value is not an array or has another type or
-     * lengths, or -1 with an exception set. */
+    /* Copy a value to a row of an array in C order. Return 1 after the copy, 0 if the value is not an array or has
+     * another type or other lengths, or -1 with an exception set. */
     int (*store)(PyObject *array, char *data, PyObject *value);
 } row_table;
 

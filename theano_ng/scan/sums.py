@@ -23,12 +23,12 @@ __all__ = ["StepSums"]
 class StepSums:
     """A plan for sums over the steps of a loop.
 
-    First `plan` all sums, then `choose`. Then make the loop. After the loop, `total` returns the sums.
+    Call `plan` for each sum, then call `choose`, then make the loop. After the loop, `total` returns each sum.
 
     Parameters
     ----------
     rows : container of Variable
-        Variables of the step whose values in all steps the outer graph has.
+        Variables of the step. The outer graph has their values in all steps.
     carried : set of Variable
         Variables that depend on earlier steps.
     moving : set of Variable
@@ -41,8 +41,8 @@ class StepSums:
     fixed : dict
         The keys are variables that are the same in all steps, and that the outer graph has to compute.
     summed : dict
-        A dict from a variable that the loop has to sum up to an outer variable. The lengths of both are equal in the
-        dimensions that are not broadcastable in the summed variable.
+        Variable that the loop has to sum up -> an outer variable. Both have equal lengths in the dimensions that are
+        not broadcastable in the summed variable.
     """
 
     def __init__(self, rows, carried, moving):
@@ -74,8 +74,8 @@ class StepSums:
                 parts.append([v, then])
                 continue
             if node is None or v in self.available or v in opened:
-                # Do not open a variable twice. If sums add a variable to itself, opening it each time would take
-                # exponential time.
+                # Do not expand a variable into its terms twice. For repeated sums such as x + x, expanding each
+                # occurrence would take exponential time.
                 self._leaf(parts, v, then, like)
                 continue
             opened.add(v)

@@ -40,7 +40,7 @@ class until:
     Parameters
     ----------
     condition : scalar
-        The loop ends after the first step in which it is true. The results of this step still count.
+        The loop ends after the first step in which the condition is true. The results of this step still count.
     """
 
     def __init__(self, condition: TensorLike) -> None:
@@ -158,7 +158,7 @@ def get_updates_and_outputs(ls):
         return condition, [], _updates(items[0])
     if len(items) == 2:
         first, second = items
-        # An empty list next to outputs is treated as updates.
+        # If one item is an empty list and the other holds outputs, the list means updates.
         if _are_outputs(first) and (_is_updates(second) or not isinstance(second, Variable) and len(second) == 0):
             return condition, _in_list(first), _updates(second)
         if _is_updates(first) and _are_outputs(second):

@@ -81,7 +81,9 @@ def fit_inputs(op, inputs):
 
 
 def _fit(op, given, inner, n_leading):
-    """Return an outer input in the type of the inner variable, with `n_leading` additional leading dimensions."""
+    """Return an outer input, converted to the type of the inner variable with `n_leading` additional leading
+    dimensions.
+    """
     wanted = inner.type
     given = tensor_or_other(given) if isinstance(wanted, TensorType) else given
     kind = given.type

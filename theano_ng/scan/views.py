@@ -35,7 +35,7 @@ def map(
     Returns
     -------
     outputs, updates
-        As returned by `scan`.
+        The results of `scan`.
     """
     return scan(
         fn,

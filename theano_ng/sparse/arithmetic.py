@@ -39,7 +39,7 @@ __all__ = [
 
 
 def _sparse(gz, format):
-    """Convert a gradient to a sparse variable in a format."""
+    """Convert a gradient to a sparse variable with the given format."""
     return as_format(gz, format) if isinstance(gz.type, SparseType) else SparseFromDense(format)(gz)
 
 
@@ -55,7 +55,7 @@ def _gradient(x, value):
 
 
 def _lines_of_entries(x):
-    """Return the line of each entry (its row in csr, its column in csc), and the number of entries."""
+    """Return the row (csr) or the column (csc) of each entry as a vector, and the number of entries."""
     return np.repeat(np.arange(len(x.indptr) - 1), np.diff(x.indptr)), int(x.indptr[-1])
 
 

@@ -569,7 +569,7 @@ def sp_zeros_like(x, dtype=None):
     """
     dtype = dtype or x.dtype
     if x.format == "bsr":
-        # csm_properties cannot be used, because a bsr matrix has other parts.
+        # csm_properties does not support bsr matrices, which have other parts. So convert a dense matrix of zeros.
         return SparseFromDense("bsr")(zeros((x.shape[0], x.shape[1]), dtype=dtype))
     _, _, indptr, shape = csm_properties(x)
     empty = np.zeros(0, dtype=dtype)

@@ -1,7 +1,7 @@
 """Ops on the parts of sparse matrices, with C code. Rewriting inserts them in place of Ops on the matrices.
 
-Their inputs are the vectors `data`, `indices` and `indptr`; see `csm_properties`. A length of the matrix that does not
-follow from these vectors may be given as the last input. It is then compared with the length of the dense operand.
+Their inputs are the vectors `data`, `indices` and `indptr`; see `csm_properties`. The last input may be a length of the
+matrix that does not follow from these vectors. The Op compares this length with the length of the dense operand.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ _SOURCE = "theano_ng.tensor.native.sparse:"
 
 
 class _OnParts(NativeOp, Op):
-    """A base class of Ops on parts. `shapes` has a letter for each input: its number of dimensions and kind of dtype.
+    """A base class of Ops on parts. `shapes` has a letter for each input, which describes its rank and kind of dtype.
 
     The letters are 'v' for a vector, 'i' for a vector of integers, 'm' for a matrix, and 'n' for an integer.
     """

@@ -237,7 +237,7 @@ def _bound(op, bound, which):
 
 
 def _bound_of(variable):
-    """Return the field of a slice that a variable represents: None for the constant None, else the variable itself."""
+    """Convert a variable to a field of a slice: the constant None becomes None. Other variables are unchanged."""
     return None if isinstance(variable, Constant) and variable.data is None else variable
 
 

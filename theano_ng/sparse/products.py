@@ -317,7 +317,7 @@ class _StructuredDotGrad(NativeOp, Op):
         indices, indptr, b, g_ab = inputs
         (gz,) = gout
         from_b, from_g = b.shape[0], g_ab.shape[0]
-        # A sparse matrix of the gradients of the entries. Its shape is (rows of g_ab, rows of b).
+        # Make a sparse matrix of the gradients of the entries. Its shape is (rows of g_ab, rows of b).
         matrix = (CSC if self.format == "csc" else CSR)(gz, indices, indptr, _shape_of(from_g, from_b))
         return [
             DisconnectedType()(),

@@ -81,7 +81,7 @@ structured_minimum = _structured("structured_minimum", T.minimum, "The minimum, 
 structured_maximum = _structured("structured_maximum", T.maximum, "The maximum, with a number,")
 structured_add = _structured("structured_add", T.add, "The sum, with a number,")
 
-# These functions map zero to zero, so their results equal those for the dense matrix.
+# These functions map zero to zero. So their results equal the results for the dense matrix.
 sin = _structured("sin", T.sin, "The sine")
 arcsin = _structured("arcsin", T.arcsin, "The inverse sine")
 tan = _structured("tan", T.tan, "The tangent")

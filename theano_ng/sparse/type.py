@@ -121,7 +121,7 @@ class SparseType(Type):
         Raises
         ------
         TypeError
-            If `value` is not a matrix, or `strict` is True and it is of another type.
+            If `value` is a variable or no matrix, or if `strict` is True and `value` is not of this type.
         NotImplementedError
             If `value` has another dtype, and `allow_downcast` is not true.
         ValueError
@@ -180,11 +180,11 @@ class SparseType(Type):
         )
 
     def values_eq(self, a, b):
-        """Return True if two values have the same format and equal elements. The order of the entries is irrelevant."""
+        """Return True if two values have the same format, shape and dtype, and equal elements, in any order."""
         return same_values(a, b)
 
     def values_eq_approx(self, a, b, eps=1e-6):
-        """Return True if two values have approximately equal elements: ``|a - b| <= eps + rtol * |b|``.
+        """Return True if two values have the same format, shape and dtype, and ``|a - b| <= eps + rtol * |b|``.
 
         `rtol` is the relative tolerance for tensors of this dtype.
         """
@@ -195,7 +195,7 @@ class SparseType(Type):
         return obj.shape, obj.data.size, obj.indices.size, obj.indptr.size, obj.nnz
 
     def get_size(self, shape_info):
-        """Return the size in bytes of a value for its `get_shape_info`. Indices count as four bytes."""
+        """Return the size of a value in bytes, given the result of `get_shape_info`. An index counts as four bytes."""
         _, data, indices, indptr, _ = shape_info
         return data * np.dtype(self.dtype).itemsize + (indices + indptr) * np.dtype("int32").itemsize
 

@@ -52,7 +52,7 @@ def rebuilt(format, data, indices, indptr, shape):
 
 
 def check_pattern(value):
-    """Raise ValueError if an index of a matrix is outside of the matrix.
+    """Raise ValueError if the indices or the indptr of a matrix are not valid.
 
     The compiled code of SciPy and of this package uses the indices as memory offsets without checks.
 
@@ -63,8 +63,9 @@ def check_pattern(value):
     Raises
     ------
     ValueError
-        If the length of indptr does not match the number of rows (csr) or columns (csc). If indptr does not start
-        with 0, decreases, or exceeds the number of entries. If an index is negative or too large.
+        If indices and indptr are not vectors of integers, if the length of indptr does not match the number of rows
+        (csr), columns (csc) or rows of blocks (bsr), if indptr does not start with 0, decreases, or exceeds the number
+        of entries, or if an index is negative or too large.
     """
     indices, indptr, shape = value.indices, value.indptr, value.shape
     major, minor = shape[::-1] if value.format == "csc" else shape
@@ -114,8 +115,9 @@ def shares_memory(a, b):
 
 
 def copy_if_shared(result, *inputs):
-    """Return `result`. Return a copy if it shares memory with one of `inputs`, because some SciPy functions return
-    views.
+    """Return a copy of `result` if it shares memory with one of `inputs`. Otherwise return `result` itself.
+
+    Some SciPy functions return views of their arguments.
     """
     return result.copy() if any(result is value or shares_memory(result, value) for value in inputs) else result
 

@@ -88,7 +88,7 @@ class SparseVariable(_sparse_py_operators, Variable):
 
 
 class SparseConstantSignature(tuple):
-    """A key that two constants share if they can be merged: the type, and the vectors that store the matrix."""
+    """The type of a constant and the vectors that store its matrix. Constants with equal signatures are merged."""
 
     def _bits(self):
         found = self.__dict__.get("_hash")
@@ -284,7 +284,7 @@ def bsr_matrix(name=None, dtype=None):
     return matrix("bsr", name, dtype)
 
 
-# Types. Calling a type with a name makes a variable.
+# Types of sparse matrices. Calling a type with a name makes a variable.
 csc_dmatrix = SparseType(format="csc", dtype="float64")
 csr_dmatrix = SparseType(format="csr", dtype="float64")
 bsr_dmatrix = SparseType(format="bsr", dtype="float64")

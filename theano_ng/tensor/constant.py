@@ -161,8 +161,8 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
         raise AsTensorError("Cannot convert %s to TensorType" % _short(x), type(x)) from err
 
 
-# These functions need Ops from higher modules. They convert a scalar variable or a sequence of variables to a tensor,
-# or find the length of a vector from its node.
+# Kind of a conversion (see `register_conversion`) -> function. The functions need Ops from modules that import this
+# module.
 _conversions: dict[str, Callable[..., Any]] = {}
 
 
@@ -301,15 +301,15 @@ def constant(
     type_ = TensorType(dtype=data.dtype.name, broadcastable=[length == 1 for length in data.shape])
     result = TensorConstant(type_, data, name=name)
     if cacheable:
-        # A FunctionGraph writes into its constants, but other graphs share this constant. A FunctionGraph therefore
-        # rejects constants with this mark. The graph must be cloned.
+        # A FunctionGraph writes into its constants, but other graphs share this constant. So a FunctionGraph rejects
+        # constants with this mark, and the graph has to be cloned first.
         result.cached = True
         constant_cache[key] = result
     return result
 
 
-# The flag is False while a graph is rewritten: constants that rules make are added to a FunctionGraph, which rejects
-# cached constants.
+# If this flag is False, `constant` does not use the cache. It is False while a graph is rewritten, because rules add
+# constants to a FunctionGraph, which rejects cached constants.
 constant.enable = True  # type: ignore[attr-defined]
 constant_makers.append(constant)
 TensorConstant.of_value = staticmethod(constant)
@@ -396,7 +396,8 @@ def numpy_scalar(data):
 # This dict maps an Op class to a function (v, elemwise, only_process_constants, max_recur). The function returns the
 # value, a variable with the same value, or None if both are unknown.
 _scalar_constant_rules: dict[type, Callable[..., Any]] = {}
-# This dict caches lookups. It maps the class of an Op, also a subclass, to the rule, or to None if there is no rule.
+# This dict caches the rule of each Op class, including subclasses of the registered classes. The value is None if there
+# is no rule.
 _rule_of_class: dict[type, Any] = {}
 
 
@@ -495,9 +496,9 @@ def get_scalar_constant_value(
 def extract_constant(x: TensorLike, elemwise: bool = True, only_process_constants: bool = False) -> Any:
     """Return the value of `x` if it is a constant scalar.
 
-    Otherwise, return `x`, where a scalar variable becomes a tensor.
+    Otherwise, return `x` itself. A variable of type `Scalar` is converted to a 0-d tensor.
 
-    Unlike :func:`get_scalar_constant_value`, this function does not raise an exception for other variables.
+    Unlike :func:`get_scalar_constant_value`, this function raises no exception if the value is not known.
     """
     try:
         return get_scalar_constant_value(x, elemwise, only_process_constants)
@@ -541,7 +542,7 @@ def get_vector_length(v: TensorLike) -> int:
 
 
 def _constant_or_none(x):
-    """Return the value of a constant scalar. Return None for other variables. This function fills a port."""
+    """Return the value of a constant scalar, or None for other variables. It implements `ports.constant_value`."""
     try:
         return get_scalar_constant_value(x)
     except (NotScalarConstantError, TypeError):

@@ -51,7 +51,7 @@ def _asserted(v, elemwise, only_process_constants, max_recur):
     """Return the first input if all conditions are known to be true. The search continues with this variable."""
     value, *conditions = v.owner.inputs
     if max_recur <= 0:
-        return None  # Limit the recursion: a long chain of nodes may compute a condition.
+        return None  # Limit the recursion, because long chains of nodes may compute the conditions.
     if all(
         get_scalar_constant_value(condition, elemwise, only_process_constants, max_recur - 1)
         for condition in conditions
@@ -81,7 +81,7 @@ get_scalar_constant_value_elemwises = (
 )
 # These scalar ops return their last operand.
 _HAND_ON = (scal.Second, scal.Identity)
-# This dict maps a class of scalar ops to True if the class belongs to one of these two tuples.
+# Class of scalar ops -> True if it is a subclass of a class in one of the two tuples above.
 _followed = {}
 
 
@@ -96,7 +96,8 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
     if not elemwise or not isinstance(scalar_op, get_scalar_constant_value_elemwises):
         return None
     for i in node.inputs:
-        # Most operations have an operand that is obviously not constant. Then the other operands need not be examined.
+        # Stop at the first operand that is obviously not constant. Most operations have one, so the others need not be
+        # examined.
         if not may_be_constant(i):
             return None
     values = [get_scalar_constant_value(i, elemwise, only_process_constants, max_recur - 1) for i in node.inputs]

@@ -121,7 +121,7 @@ def summed_along(q, d):
     total, order = shuffled_from(d)
     if total.owner is None or not isinstance(total.owner.op, Sum) or len(order) != q.ndim:
         return None
-    # Dimensions that are broadcastable in both `q` and `d` may be unrelated to the sum.
+    # Leave out surplus dimensions that are broadcastable in both `q` and `d`: the sum did not remove them.
     spare = order.count("x") - (total.owner.inputs[0].ndim - total.ndim)
     added = [i for i, o in enumerate(order) if o == "x" and q.type.broadcastable[i]][: max(spare, 0)]
     dims = [i for i in range(q.ndim) if i not in added]

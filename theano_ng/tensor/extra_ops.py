@@ -92,7 +92,7 @@ class CpuContiguous(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         (x,) = inputs
-        # ascontiguousarray would convert a 0-d array to a 1-d array.
+        # Do not call ascontiguousarray, which would convert a 0-d array to a 1-d array.
         output_storage[0][0] = x if x.flags.c_contiguous else x.copy("C")
 
     def infer_shape(self, node, shapes):
@@ -202,7 +202,7 @@ class RepeatOp(NativeOp, Op):
         repeats = cast(repeats, "int64")
         if repeats.ndim == 0:
             return before, before * repeats
-        # A vector of length 1 is repeated for every slice.
+        # If `repeats` has one element, this element applies to every slice.
         return before, repeats.sum() * switch(eq(repeats.shape[0], 1), before, 1)
 
     def infer_shape(self, node, ins_shapes):

@@ -234,9 +234,9 @@ def _computed(a):
 
 
 def _signed_lengths(inputs):
-    """Return the inputs.
+    """Return the inputs, with the lengths cast to int64.
 
-    Cast the lengths to int64, because an operation on uint64 and a signed integer would return a float.
+    An operation on uint64 and a signed integer would return a float.
     """
     a, s = inputs
     return a, s.astype("int64")
@@ -258,12 +258,12 @@ def _whole_lengths(a, is_odd):
 
 def _fits(op, a, s):
     """Return True if the graph of `s` shows that `a` is neither cut nor padded."""
-    # The comparison of graphs ends at `a`.
+    # Compare the graphs of the lengths down to `a`, which counts as an input.
     return any(is_same_graph(s, lengths, givens={a: a.type()}) for lengths in op.fitting_lengths(a))
 
 
 def _scale_inner(pairs, n, factor):
-    """Multiply the elements of a transform that also represent their complex conjugates by a factor.
+    """Multiply by a factor those elements of a transform that also represent their complex conjugates.
 
     Parameters
     ----------

@@ -492,13 +492,13 @@ def reading(v, whole=False, atoms=None):
 
 
 Atom = namedtuple("Atom", "leaves gradients parts", defaults=((),))
-"""A variable that is not a product, and whose logarithm has a derivative that does not divide by the variable.
+"""The derivative of the logarithm of a variable, in a form that does not divide by the variable.
 
 leaves : list of Variable
 gradients : function of the gradient of the logarithm -> list of Variable
     The gradients of the logarithms of `parts`, or the gradients of `leaves` if there are no parts.
 parts : sequence of Variable
-    The terms, if the variable is a sum.
+    If the variable is a sum of terms: the terms that are not numbers. If it is ``sum(w)`` or ``w / sum(w)``: w.
 """
 
 

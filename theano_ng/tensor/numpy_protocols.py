@@ -117,7 +117,7 @@ where          where             condition x y
 zeros_like     zeros_like        a ; dtype
 """
 
-# These are the parameters of functions that NumPy implements in C, for which `inspect` finds no signature.
+# The parameters of C functions of NumPy for which `inspect` finds no signature.
 _C_PARAMETERS = {
     "bincount": "x weights minlength",
     "concatenate": "arrays axis out dtype casting",
@@ -169,8 +169,8 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
         )
     first = isinstance(inputs[0], Variable)
     if name in ("equal", "not_equal") and not first and np.ndim(inputs[0]) == 0:
-        # NumPy evaluates number == variable, for instance in a comparison of lists. Compare by identity, as ``variable
-        # == number``.
+        # NumPy evaluates number == variable, for instance in a comparison of lists. Compare by identity, as Python does
+        # for ``variable == number``.
         return name == "not_equal"
     if name in _REFLECTED and not first:
         return _ufuncs[_REFLECTED[name]](*inputs[::-1])

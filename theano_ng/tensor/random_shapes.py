@@ -35,7 +35,7 @@ def _element(size, i):
 
 
 def _taken_from(args, axis):
-    """Return the common length of the parameters along a negative axis, and True if this length is known to be 1."""
+    """Return the common length of the parameters along a negative axis, and whether it is known to be 1."""
     there = [arg for arg in args if arg.ndim >= -axis]
     if not there:
         raise ValueError("Auto-shape of -1 must overlap with the shape of one of the broadcastable inputs")

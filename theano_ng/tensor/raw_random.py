@@ -438,7 +438,7 @@ def permutation(random_state, size=None, n=1, ndim=None, dtype="int64"):
 MAX_EXCESS = 1e-4
 """The amount by which a sum of probabilities may exceed 1.
 
-Sums of float32 probabilities may exceed 1 by rounding; such probabilities are divided by their sum.
+The sum of float32 probabilities may exceed 1 by a rounding error. Such probabilities are divided by their sum.
 """
 
 
@@ -488,7 +488,8 @@ def multinomial_helper(random_state, n, pvals, size):
     total = pvals.sum(-1, keepdims=True)
     if (total > 1 + MAX_EXCESS).any():
         raise ValueError("sum(pvals) > 1.0: the sum of the probabilities is %s" % total.max())
-    # NumPy raises ValueError if a sum exceeds 1 by 1e-12.
+    # Rescale probabilities that NumPy rejects: it raises ValueError if their sum without the last one exceeds 1 by more
+    # than 1e-12.
     excess = pvals[..., :-1].sum(-1, keepdims=True) > 1 + 5e-13
     pvals = np.where(excess, pvals / np.where(excess, total, 1), pvals)
     out = np.empty(size + pvals.shape[-1:], "int64")

@@ -201,8 +201,8 @@ def _read_product(node, reader):
 
 
 def _read_quotient(node, reader):
-    # Read the denominator first. In a chain of quotients the numerator is the rest of the chain, and a denominator that
-    # cannot be read makes reading the chain unnecessary.
+    # Read the denominator first. If it cannot be read, the numerator need not be read. In a chain of quotients, the
+    # numerator is the rest of the chain.
     below = _to_power(_factor(node.inputs[1], node, reader), -1)
     above = None if below is None else _factor(node.inputs[0], node, reader)
     return None if above is None else _product([above, below])

@@ -1,6 +1,6 @@
 """Derivatives of several operations at once.
 
-They are used where the derivatives of the single operations would overflow, underflow, or be NaN. `gof.differentiate`
+They are used where derivatives of individual operations would overflow, underflow, or be NaN. `gof.differentiate`
 calls the method `shortcut` of the Op of a node. Elemwise looks up its table `shortcuts`, which this module fills. The
 shortcuts are for logarithms, powers, and quotients by expressions whose logarithm is known. See
 `theano_ng.tensor.logarithms`.
@@ -85,7 +85,7 @@ def _of_power(node):
 
 
 def _is_number_by_another(v):
-    """Return True if a variable is computed as a number divided by another variable."""
+    """Return True if a variable is the quotient of a constant number and another variable."""
     node = v.owner
     return node is not None and (node.op == T.inv or node.op == T.true_div and number_of(node.inputs[0]) is not None)
 

@@ -119,8 +119,8 @@ class SortOp(_Sorting):
     Parameters
     ----------
     kind : {'quicksort', 'mergesort', 'heapsort', 'stable'}
-        With 'stable' and 'mergesort', elements that compare as equal (-0 and 0, NaNs) keep their order. The other two
-        kinds do not select an algorithm: the fastest algorithm is used.
+        With 'stable' and 'mergesort', elements that compare as equal (-0 and 0, NaNs) keep their order. With the other
+        two kinds, the fastest algorithm is used.
     order : None
         The fields of structured arrays. Tensors do not support structured arrays.
     """
@@ -248,8 +248,8 @@ def _topk_py_impl(op, x, k, axis, idx_dtype):
             % (n, k)
         )
     count = abs(k)
-    # NaN is sorted to the end, so it counts as the largest element. The flips before and after the sort have the effect
-    # that the first of several equal elements is selected.
+    # NaN is sorted to the end, so it counts as the largest element. Flip the array before and after the sort, so that
+    # the first of several equal elements is selected.
     if k > 0:
         order = n - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
     else:

@@ -385,7 +385,7 @@ class TensorType(Type):
     def convert_variable(self, var: Any) -> Any:
         """Return `var`, converted to the broadcast pattern of this type. Return None if this is impossible.
 
-        A conversion exists if the type of `var` differs from this type only by additional broadcastable flags.
+        A conversion exists if both types are equal, except that more dimensions of `var` may be broadcastable.
         """
         if (
             type(self) is type(var.type)
@@ -441,7 +441,7 @@ class TensorType(Type):
         return obj.shape
 
     def get_size(self, shape_info):
-        """Return the number of bytes of data in a value, where `shape_info` is the result of `get_shape_info`."""
+        """Return the number of data bytes of a value, given `shape_info`, the result of `get_shape_info`."""
         size = self.numpy_dtype.itemsize
         for length in shape_info:
             size *= int(length)
@@ -586,7 +586,7 @@ def get_atol_rtol(a, b):
     sloppy = config.tensor.cmp_sloppy
     table = _TOLERANCES[min(max(int(sloppy), 0), 2)]
     # The number of bits of a float, or of one part of a complex number. Other dtypes count as 128 bits, so that the
-    # dtype of the other array decides. If neither dtype is float or complex, the tolerances of float64 are used.
+    # other array determines the tolerances. If neither array is float or complex, the tolerances of float64 are used.
     bits = min(
         8 * x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1) if x.dtype.kind in "fc" else 128 for x in (a, b)
     )

@@ -55,8 +55,8 @@ class _tensor_py_operators(_Methods):
 
     type: TensorType
 
-    # For ``ndarray <op> variable``, NumPy calls the operator of the variable instead of looping over the elements of
-    # the array. See `numpy_protocols`.
+    # For ``ndarray <op> variable``, this attribute makes NumPy call the operator of the variable, instead of looping
+    # over the elements of the array. See `numpy_protocols`.
     __array_priority__ = 1000
 
     @property
@@ -66,7 +66,7 @@ class _tensor_py_operators(_Methods):
 
     @property
     def broadcastable(self) -> tuple[bool, ...]:
-        """A tuple of bool, which is True for each dimension whose length is known to be 1."""
+        """A tuple with one bool for each dimension: True if the length is known to be 1."""
         return self.type.broadcastable
 
     @property

@@ -128,7 +128,7 @@ def output_dictionary():
 
 @kind
 def output_subset():
-    """Some of the outputs, with an update."""
+    """A call for some of the outputs, with an update."""
     x, (a, c) = T.dvector(), pair()
     f = theano.function([x], [x.sum(), T.exp(x)], updates=[(a, a + x), (c, c * 2)])
     return Case(lambda: f(vector(), output_subset=[1]), [a, c])
@@ -183,7 +183,7 @@ def updates_swapped():
 
 @kind
 def updates_of_other_shapes():
-    """State that grows."""
+    """A shared variable whose value grows at each call."""
     x, a = T.dvector(), pair()[0]
     return of_calls([x], [a.shape], [(a, T.concatenate([a, x]))], vector())
 
@@ -599,7 +599,7 @@ def deep_copies():
 
 @kind
 def order_of_nodes():
-    """The destroy handler's order of nodes: nodes are added, moved and removed, after any failure."""
+    """The destroy handler's order of nodes. Nodes are added, moved, and removed even after a failure."""
     nodes = range(40)
     before = {n: [n - 2] if n > 2 else [] for n in nodes}
     after = {n: [m for m in nodes if n in before[m]] for n in nodes}
@@ -634,7 +634,7 @@ def values_of_shared_variables():
 
 
 def faulty(fault, shared=()):
-    """Return the case of forty allocations; if the one in the middle fails, it calls `fault`."""
+    """Return a case of forty allocations that calls `fault` if the allocation in the middle fails."""
 
     def do():
         for i in range(40):

@@ -27,14 +27,14 @@ LIMIT = 120  # seconds for work that takes about a second
 
 
 def build(k):
-    """Return a function that changes two shared vectors in place, with another graph for each k, and the two vectors."""
+    """Return a function that changes two shared vectors in place, and the vectors. Its graph depends on k."""
     x, a, c = T.dvector("x"), theano.shared(np.zeros(4), "a"), theano.shared(np.zeros(4), "c")
     y = T.tanh(x * (k + 2)) + k
     return theano.function([x], y.sum(), updates=[(a, a + x), (c, T.inc_subtensor(c[1:], x[1:]))]), a, c
 
 
 def value(k):
-    """Return the result of the function of `build` for ones."""
+    """Return the result of the function of `build` for a vector of ones."""
     return 4 * (np.tanh(k + 2.0) + k)
 
 
@@ -73,7 +73,7 @@ def signals(times, seed=0):
     for i in range(5):
         build(i)[0](ones)
     before = flags()
-    span = (time.monotonic() - begun) / 4  # a little more than the time of one function
+    span = (time.monotonic() - begun) / 4  # 1.25 times the average time of a function
     for i in range(times):
         k = i % VARIANTS
         f, a, c = kept[k]

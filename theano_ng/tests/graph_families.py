@@ -338,7 +338,7 @@ def shared_factors(steps):
 
 @family
 def shared_exponentials(steps):
-    """Build quotients of sums of exponentials, whose derivatives are those of logarithms."""
+    """Build quotients of sums of exponentials, as they occur in derivatives of logarithms of such sums."""
     x, a, b = T.dvector("x"), T.dvector("a"), T.dvector("b")
     h = T.exp(x)
     for _ in range(steps):
@@ -368,7 +368,7 @@ def sums_of_powers(steps):
 
 
 def _iterated(name, step):
-    """Register the unrolled iteration ``h = step(h)``, or ``h = step(h, a)`` with a vector a, which starts at a vector x."""
+    """Register the unrolled iteration ``h = step(h)`` or ``h = step(h, a)``. h starts as a vector x; a is a vector."""
     others = step.__code__.co_argcount - 1
 
     def make(steps):
@@ -752,7 +752,7 @@ def reshapes_in_a_row(steps):
 
 @family
 def chains_with_many_clients(steps):
-    """Build chains of views, each of whose nodes is used again."""
+    """Build chains of views in which each node has a further client."""
     x, s = T.dvector("x"), T.dscalar("s")
     slices = rows = x
     filled, cost = s, 0

@@ -39,7 +39,8 @@ T.specify_shape({}, {}.shape) | T.opt.assert_op({}, {}.sum() > -9) | T.tensor_co
 """
 OPS = [text.strip() for line in TEXTS.strip().splitlines() for text in line.split("|")]
 BASES = "A x row k c A x col f w t".split()
-# Rules whose results are not compared: they approximate, or rely on a property that the program asserts.
+# The results of these rules are not compared, because the rules approximate, or rely on a property that the user
+# asserts.
 NOT_COMPARED = {*accepted.NOT_COMPARED, "local_adv_sub1_adv_inc_sub1_of_trusted_rows", "psd_solve_with_chol"}
 LEFT_OUT = {"local_abstractconv_check"}  # it raises an error by design
 

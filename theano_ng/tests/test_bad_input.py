@@ -267,7 +267,7 @@ class TestCalling(unittest.TestCase):
                     ):
                         self.assertIn(part, str(caught.exception))
                     if mode == "FAST_RUN":
-                        # Without the lines of this file that are quoted, which have the text, too.
+                        # Ignore the lines of this file that the message quotes, because they contain `text`, too.
                         self.assertRegex(str(caught.exception).partition("Apply node that caused the error")[0], text)
                     np.testing.assert_array_equal(shared.get_value(), np.ones(3))
 

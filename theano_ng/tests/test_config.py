@@ -156,7 +156,10 @@ class Types(unittest.TestCase):
             AddConfigVar("zz.x", "", True)
 
     def test_flags_of_old_programs(self):
-        """Flags that only Theano 1.0.5 used exist with their defaults, which `warn.ignore_bug_before` changes."""
+        """Flags that only Theano 1.0.5 used exist with their defaults.
+
+        `warn.ignore_bug_before` sets the flags of old bugs.
+        """
         for name, default in (
             ("cache_optimizations", False),
             ("print_global_stats", False),
@@ -214,7 +217,10 @@ class Types(unittest.TestCase):
                     act()
 
     def test_copies(self):
-        """A copy of the configuration is the configuration itself; a pickle loads as that of the loading process."""
+        """A copy of the configuration is the configuration itself.
+
+        A pickle loads as the configuration of the loading process.
+        """
         for how in (copy.copy, copy.deepcopy, lambda section: pickle.loads(pickle.dumps(section))):
             for section in (config, config.gcc, config.dnn.conv):
                 self.assertIs(how(section), section)

@@ -67,7 +67,7 @@ def start(code, folder, flags="", path=None, **options):
 
 
 def no_files():
-    """Forbid this process to write to files, as on a full disk; for child processes."""
+    """Forbid this process to write to files, as on a full disk. Child processes call this."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 

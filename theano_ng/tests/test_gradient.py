@@ -99,7 +99,7 @@ class TestGrad(unittest.TestCase):
             grad(x.sum(), 3)
 
     def test_one_undefined_gradient_of_several_outputs(self):
-        """If one output of an Op has an undefined gradient, so have the inputs on which it depends."""
+        """If the gradient of an output of an Op is undefined, so are the gradients of the inputs that affect it."""
         x, row = T.dmatrix("x"), T.drow("row")
         a = theano.scalar.float64("a")
         applied = [
@@ -125,7 +125,7 @@ class TestGrad(unittest.TestCase):
                     self.assertIsInstance(grad(cost, x, null_gradients="return").type, gradient.NullType)
 
     def test_undefined_gradients_reach_only_what_depends_on_them(self):
-        """The mean of a batch does not depend on gamma: its undefined gradient does not change that of gamma."""
+        """A batch's mean does not depend on gamma: an undefined gradient of the mean does not affect that of gamma."""
         x, gamma, beta = T.dmatrix("x"), T.drow("gamma"), T.drow("beta")
         out, mean, _ = T.nnet.bn.batch_normalization_train(x, gamma, beta, axes="per-activation")[:3]
         cost = (out**2).sum()

@@ -58,7 +58,7 @@ class TestConstruction(unittest.TestCase):
         self.assertEqual([v.tolist() for v in f(1, [1, 2], [5, 6])], [[1, 2], 11])
 
     def test_literals(self):
-        """Numbers and arrays become constants, with a common dtype of both branches."""
+        """Numbers and arrays in branches become constants; both branches get a common dtype."""
         c, x = self.c, self.x
         self.assertEqual(ifelse(1, 5, 4).dtype, "int8")
         self.assertEqual(theano.function([], ifelse(0, 5, 400), mode=mode("vm"))(), 400)
@@ -370,7 +370,7 @@ class TestMemory(unittest.TestCase):
                 del made[:]
                 got = f(choice, np.arange(40.0))
                 self.assertEqual(where(got) in [made[-1], made[-1] + 8, made[-1] + 39 * 8], moved)
-        # if two outputs have one value, or a value is itself an output, outputs share no memory
+        # If two outputs have the same value, or a branch is itself an output, the returned arrays share no memory.
         for outputs in (ifelse(c, [a, a], [b, a]), [ifelse(c, a, b), a, b]):
             f = theano.function([c, x], outputs, mode=mode("cvm"))
             for choice in (0, 1):
@@ -450,7 +450,10 @@ class TestGradient(unittest.TestCase):
         self.assertEqual(T.grad(second.sum(), y).eval({c: 0, x: [1.0], y: [1.0, 1.0]}).tolist(), [5, 5])
 
     def test_rop(self):
-        """Rop works for directions of variables in one branch or in both; without a direction the result is None."""
+        """Rop works for directions of variables in one branch or in both branches.
+
+        Without a direction the result is None.
+        """
         c, x, y, u, v = T.bscalar(), *T.dvectors(4)
         z = ifelse(c, [x**2, y], [y**3, y])
         both = T.Rop(z[0], [x, y], [u, v])
@@ -459,7 +462,10 @@ class TestGradient(unittest.TestCase):
         self.assertIsNone(z[0].owner.op.R_op(z[0].owner.inputs, [None, None, v, None, None])[0])
 
     def test_gradients_of_the_branch_that_is_taken(self):
-        """A branch that is a gradient is computed only if it is chosen; with the tag ifelse, so are all gradients."""
+        """A branch that is a gradient is computed only if it is chosen.
+
+        With the tag ifelse, gradients through a conditional are computed only for the chosen branch, too.
+        """
         c, x, y = T.bscalar("c"), T.dvector("x"), T.dvector("y")
 
         class Square(Counted):
@@ -554,7 +560,8 @@ class TestRewrites(unittest.TestCase):
         )
         self.assertIsInstance(fgraph.outputs[0].owner.op, IfElse)
         self.assertEqual([v.owner.op for v in fgraph.outputs[0].owner.inputs[1:]], [T.exp, T.exp])
-        # not lifted: a conditional with another client, two conditionals, an Op that is not in the list
+        # The rule does not apply to a conditional with another client, to two conditionals, and to an Op that is not in
+        # its list.
         z, w = ifelse(self.c, self.x, self.y), ifelse(self.c, self.y, self.x)
         for outputs in ([T.exp(z), z], [z + w], [Counted("a")(z)]):
             inputs = [self.c, self.x, self.y]

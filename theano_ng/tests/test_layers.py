@@ -102,7 +102,7 @@ class Import:
 
 
 def modules():
-    """Module -> path of its text, tests and compiled modules included."""
+    """Return a dict from module name to path of its source file. Tests and compiled modules are included."""
     found = {}
     for folder, folders, files in os.walk(ROOT):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
@@ -168,7 +168,7 @@ def all_imports():
 
 
 def floor_of(name, floors):
-    """Return the number of a module's floor, or None."""
+    """Return the number of a module's floor, or None if no floor contains the module."""
     while name and name not in floors:
         name = name.rpartition(".")[0]
     return floors.get(name, len(FLOORS) - 2 if not name else None)

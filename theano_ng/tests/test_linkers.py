@@ -108,7 +108,10 @@ class OfGeneric(OfNoCType):
 
 class TestLinkers(unittest.TestCase):
     def functions(self, build, linkers=LINKERS):
-        """Yield the function of `build()` for every linker, with and without rewriting; `c` needs a compiler."""
+        """Yield the function of `build()` for every linker, with and without rewriting.
+
+        The linker `c` is left out without a compiler.
+        """
         for linker in linkers:
             if linker == "c" and not theano.config.cxx:
                 continue
@@ -237,7 +240,10 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual((s.get_value().tolist(), t.get_value()), ([2, 0, 0], 3), linker)
 
     def test_only_c(self):
-        """The linker c needs C code for all nodes; its error names the node without C code, and other linkers."""
+        """The linker c needs C code for all nodes.
+
+        The error names the node without C code, and suggests other linkers.
+        """
         x = T.dvector("x")
         generic = theano.compile.as_op([T.dvector], theano.gof.generic)(len)
         inner = theano.OpFromGraph([x], [x * 2])

@@ -216,7 +216,10 @@ class TestMarks(unittest.TestCase):
 
 class TestReach(unittest.TestCase):
     def test_tests_of_files_that_have_changed(self):
-        """A test that ran any code of a changed file counts as running all of it; other records stay valid."""
+        """If a file has changed, each test that ran any of its code counts as running all of it.
+
+        Other records stay valid.
+        """
         paths = ["tensor/opt/join.py", "tensor/opt/lift.py"]
         found = marks.Marks(paths)
         layout = [

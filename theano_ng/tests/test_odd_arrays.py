@@ -90,8 +90,8 @@ class TestOddArrays(unittest.TestCase):
                 )
 
     def test_every_form_as_input(self):
-        # First all inputs have a form, then only one input. Inputs that the Op does not destroy, and read-only inputs,
-        # must not change.
+        # First all inputs have the same form, then only one input has it. An input must not change if it is read-only
+        # or if the Op does not destroy it.
         for case, run in zip(self.cases, self.runners):
             want, destroyed = case.results(), run.destroyed()
             for form, only in itertools.product(FORMS, [None, *range(len(case.values))]):
@@ -166,7 +166,7 @@ class TestOddArrays(unittest.TestCase):
             )
 
     def test_values_of_another_kind(self):
-        # Such values come from trust_input, or from an Op whose perform returns values of a wrong type.
+        # A node gets values of a wrong type from trust_input, or from an Op whose perform returns them.
         for case, run in zip(self.cases, self.runners):
             for number, variable in enumerate(run.node.inputs):
                 if not hasattr(variable.type, "broadcastable") or run.numbers[number] is None:

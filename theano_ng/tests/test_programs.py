@@ -130,7 +130,7 @@ class TestPrecision(unittest.TestCase):
         self.assertTrue(judged.wrong(right * (1 + 1e-12), False).all())
 
     def test_zeros_have_both_signs(self):
-        """The two samples of a pair have zeros of opposite signs, also in results that get errors."""
+        """The two samples of a pair have zeros of opposite signs, with and without added rounding errors."""
         for ulps in (0.0, 4.0):
             pair = [np.signbit(Noise(k).settle(np.zeros(50), "float32", ulps)) for k in (0, 1)]
             np.testing.assert_array_equal(pair[0], ~pair[1])
@@ -216,7 +216,10 @@ class TestPrecision(unittest.TestCase):
             self.assertTrue(judged.wrong(np.full(judged.plain.shape, right + 1e-11), False).all())
 
     def test_arrays_need_not_fit_where_nan_decides(self):
-        """x - x is zero in rewritten programs, so `until` may stop a loop earlier than NaN does."""
+        """Errors about shapes are accepted in rewritten programs whose lengths may depend on NaN.
+
+        For instance, x - x becomes zero instead of NaN, so `until` may stop a loop earlier.
+        """
         nodes = (Node("v1", "sub", ("x", "x"), dtype="float64"), Node("v2", "gt", ("v1", "x"), dtype="bool"))
         for value, differs in ((np.nan, False), (1.0, True)):
             program = Program((vector("x", [value, -1.0]),), nodes, ("v2",), special=True)

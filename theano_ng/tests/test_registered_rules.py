@@ -16,7 +16,7 @@ HEADER = "database | position | name | class and options | tags | tracks"
 
 
 def databases():
-    """Name -> database, of all that are reached from the first one, with the rules of devices."""
+    """Return a dict from name to database: optdb and all databases inside it, with the rules of devices loaded."""
     import theano_ng.gpuarray  # noqa: F401, registers its databases
     from theano_ng.audit.rewrites.registry import load_all
     from theano_ng.compile.mode import optdb

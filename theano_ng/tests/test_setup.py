@@ -123,7 +123,7 @@ class TestIncludedFiles(SetupTest):
 
 class TestArguments(SetupTest):
     def test_changed_arguments_rebuild(self):
-        """The file of arguments gets a new time only if the arguments change."""
+        """The file of compiler arguments gets a new modification time only if the arguments change."""
         extension = self.extensions[0]
         with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"CFLAGS": "-O0"}):
             path = os.path.join(folder, "new", "arguments.txt")

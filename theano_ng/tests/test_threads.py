@@ -169,7 +169,7 @@ class TestForks(unittest.TestCase):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_a_call_that_another_thread_was_in(self):
-        """If a fork interrupts a call of another thread, the child can call the function; its state is the old one."""
+        """After a fork during a call in another thread, the child can call the function, whose state is the old one."""
         x, state = tt.dvector("x"), theano.shared(np.zeros(4), "state")
         inside, go_on = threading.Event(), threading.Event()
 

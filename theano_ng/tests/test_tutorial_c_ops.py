@@ -223,7 +223,10 @@ class RunningMaxAndItsRule(unittest.TestCase):
 
     @staticmethod
     def ops_of_filled():
-        """Return the Op classes of a function of a filled vector; its length is unknown, so that it is not constant."""
+        """Return the Op classes of a function of a filled vector.
+
+        The length of the vector is unknown, so that it is not constant.
+        """
         length = T.lscalar()
         f = theano.function([length], running_max(T.alloc(np.float64(2.5), length)), mode="FAST_RUN")
         np.testing.assert_array_equal(f(3), np.full(3, 2.5))

@@ -299,7 +299,7 @@ class VerifyGrad(unittest.TestCase):
 
 
 class InPlace(theano.Op):
-    """x, y -> x + y in the memory of x, and what each place of a map means for its outputs."""
+    """x, y -> x + y in the memory of x. `destroy_map` maps the output to the input that is overwritten."""
 
     __props__ = ()
     destroy_map = {0: [0]}

@@ -210,7 +210,7 @@ class TestMakers(unittest.TestCase):
             bad_runtime=dict(bad1=(rand(5, 7), rand(5, 7)), bad2=(rand(5, 7), rand(8, 3))),
             grad=dict(),
         )
-        # NumPy's function `dot`, which the listing imports, calls that of the package for variables.
+        # The listing imports NumPy's `dot`. For variables, this function calls the `dot` of the package.
         self.assertEqual((failures(DotTester), DotTester.__module__), ({}, __name__))
 
     def test_each_part_fails_for_its_reason(self):

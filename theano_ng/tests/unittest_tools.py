@@ -461,7 +461,7 @@ class AttemptManyTimes:
                         fct(*args, **kwargs)
                         successes += 1
                     except Exception:
-                        # If too few attempts are left, this failure is the failure of the test.
+                        # If the remaining attempts are too few, the test fails with this exception.
                         if successes + self.n_attempts - attempt - 1 < self.n_req_successes:
                             raise
                     if successes == self.n_req_successes:

@@ -60,7 +60,7 @@ class _typed_list_py_operators:
     def __len__(self):
         """Return the symbolic length.
 
-        Python's ``len`` refuses it, because ``len`` requires an int: use ``length(x)``.
+        Python's ``len`` does not accept a symbolic length, because it requires an int. Use ``length(x)`` instead.
         """
         return length(self)
 
@@ -412,7 +412,7 @@ class Insert(_InplaceListOp):
     ----------
     x : typed list
     index : integer scalar
-        The index. As in Python, an index beyond an end of the list means that end.
+        The index. As in Python, an index beyond the start or the end of the list is replaced by this limit.
     toInsert : variable or value of the type of the elements
 
     Raises

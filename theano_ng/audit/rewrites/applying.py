@@ -19,10 +19,11 @@ from theano_ng.gof.stack_traces import has_trace
 from theano_ng.sandbox.linalg.ops import HintsFeature
 from theano_ng.tensor.opt.shape import ShapeFeature
 
-#: A rule counts as endless if it still changes a graph after this number of walks over the graph.
+#: A rule counts as endless if it still changes the graph after this number of walks over the graph.
 MAX_WALKS = 12
 
-#: An equilibrium optimizer stops when it has applied a rule more often than this multiple of the number of nodes.
+#: An equilibrium optimizer stops when the number of times that it has applied a rule exceeds this multiple of the
+#: number of nodes.
 MAX_USES = 8
 
 
@@ -59,7 +60,7 @@ def _prepared(rule, inputs, outputs):
     if not isinstance(rule, MergeOptimizer):
         MergeOptimizer().optimize(fgraph)
     if rule is not None and works_in_place(rule):
-        # As in a function, nodes may overwrite inputs, but not outputs.
+        # Nodes may overwrite inputs but not outputs, as in a compiled function.
         fgraph.attach_feature(DestroyHandler())
         fgraph.attach_feature(Supervisor([]))
     fgraph.attach_feature(ChangeTracker())
@@ -132,7 +133,7 @@ def settles(rules, inputs, outputs):
 
 @contextlib.contextmanager
 def _quiet():
-    """Switch off the log of the engine, which repeats the errors of rules that the oracle reports."""
+    """Disable the logger of the engine. It would log the errors of rules, which the oracle reports itself."""
     logger = logging.getLogger("theano_ng.gof.opt")
     was, logger.disabled = logger.disabled, True
     try:

@@ -36,8 +36,8 @@ MAX_EXACT = 40
 #: intermediate value.
 ALLOWED_ULPS = 8
 
-#: The largest such difference if the intermediate values are unknown, in units of the rounding error of the largest
-#: element of the result.
+#: The largest difference that another order of the terms may cause if the intermediate values are unknown, in units of
+#: the rounding error of the largest element of the result.
 ALLOWED_ULPS_OF_ARRAYS = 64
 
 
@@ -164,7 +164,8 @@ def _whole(output, a, b, bounds):
 def _floats(output, a, b, bounds, precise):
     with np.errstate(all="ignore"):
         if a.dtype.kind == "c":
-            # Libraries disagree about complex infinities, NaN in one part, and signs of zeros.
+            # Compare only the finite complex elements, and ignore signs of zeros, because libraries disagree about
+            # complex infinities, NaN in one part, and signs of zeros.
             differs = (a != b) & np.isfinite(a)
             zeros = np.zeros(a.shape, bool)
         else:
@@ -227,7 +228,7 @@ def _permitted_error(a, before, after):
 
 def _close_enough(a, b, true, error):
     """Return a mask of the elements at which `b` is as near to the true value as `a`, or within the permitted error."""
-    # One additional rounding of the result is always permitted, and so is an infinity if the true value is too large.
+    # The result may always have one additional rounding error. It may be an infinity if the true value is too large.
     info = np.finfo(a.dtype)
     wide = np.longdouble if a.dtype.kind == "f" else np.clongdouble
     unit = np.longdouble(info.eps) * np.abs(true) + np.longdouble(info.smallest_subnormal)
@@ -241,9 +242,10 @@ def _close_enough(a, b, true, error):
 
 
 def _judged_exactly(output, a, b, doubtful, precise, error):
-    """Return `doubtful` without the elements at which `b` is accurate enough.
+    """Return the mask `doubtful` without the elements at which `b` is accurate enough.
 
-    The true values are computed by `mpmath`.
+    `mpmath` computes the true values of at most `MAX_EXACT` elements. If at least one of these values is known, all
+    elements that were not checked are dropped, too.
     """
     if precise is None or not np.any(doubtful):
         return doubtful

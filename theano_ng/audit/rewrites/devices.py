@@ -115,7 +115,7 @@ class DeviceJudge(Judge):
     def _try_on_device(self, text, names, example):
         try:
             value = eval(text, dict(names))  # the text comes from this package
-        except Exception:  # an Op refused its inputs
+        except Exception:  # an Op refused its inputs: the text has no graph
             return
         outputs = list(value) if isinstance(value, (list, tuple)) else [value]
         if not outputs or not all(isinstance(v, Variable) for v in outputs):

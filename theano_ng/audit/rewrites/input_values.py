@@ -12,24 +12,24 @@ from theano_ng.scalar import Scalar
 #: The lengths of axes that are tried.
 LENGTHS = (3, 0, 1, 2)
 
-#: The maximum number of combinations of shapes for a pointwise graph. Such a graph is also computed for combinations of
-#: values of elements.
+#: The maximum number of combinations of shapes for a pointwise graph. Combinations of element values are tried, too.
 MAX_LENGTHS = 16
 
 #: The maximum number of combinations of values for an elementwise graph that is a variation of another graph.
 NARROW = 1 << 11
 
-#: The maximum number of combinations of values for the inputs of a pointwise graph that have no last axis. Each
-#: combination needs a separate set of values.
+#: The maximum number of combinations of values for those inputs of a pointwise graph that have no last axis, or a
+#: broadcastable last axis. Each combination needs a separate set of values.
 MAX_IN_TURN = 1 << 8
 
 #: The number of sparsity patterns (`_patterns`) of a variable with three rows and three columns.
 PATTERNS = 18
 
-#: Values of integer scalars, which may be axes, indices or lengths.
+#: Values of integer scalars. Such a scalar may be an axis, an index or a length.
 PLACES = (0, 1, 2, 3, -1, -2)
 
-#: Variables that always keep their values: a positive definite matrix, states of generators, arrays that belong together.
+#: Variables that always keep their values: a positive definite matrix, states of generators, and arrays that belong
+#: together.
 FIXED = frozenset("S streams blocks places signs ends state lengths columns starts extent".split())
 
 

@@ -65,12 +65,12 @@ class Instance:
 
     @property
     def is_elementwise(self):
-        """Return True if the graph is pointwise, and no input lacks a last axis or has a broadcastable last axis."""
+        """Return True if the graph is pointwise, and every input has a last axis that is not broadcastable."""
         return self.is_pointwise and all(v.ndim >= 1 and not v.broadcastable[-1] for v in self.inputs)
 
     @property
     def needs_regular_matrices(self):
-        """Return True if a matrix is inverted or decomposed: results for nearly singular ones cannot be compared."""
+        """Return True if a node inverts or decomposes a matrix, so that nearly singular matrices must not be tried."""
         return any(v.owner is not None and type(v.owner.op).__name__ in _DECOMPOSING for v in ancestors(self.outputs))
 
     @property
@@ -80,7 +80,7 @@ class Instance:
 
 
 def _keeps_last_axis(v):
-    """Return True if a variable has the same last axis as the inputs.
+    """Return True if the last axis of a variable corresponds to the last axis of the inputs, element by element.
 
     This holds for inputs, constants of one element, results of elementwise Ops, and DimShuffles that only add axes on
     the left.

@@ -20,8 +20,8 @@ def bounded_loop(node, known, actual, bounded_step):
     actual : dict
         Variable -> array.
     bounded_step : callable
-        ``bounded_step(inputs, outputs, given)`` returns the `Bounded` outputs of a graph for `Bounded` inputs, and all
-        floats in the graph.
+        ``bounded_step(inputs, outputs, given)`` computes the graph of one step for the `Bounded` inputs `given`. It
+        returns the `Bounded` outputs, and all floats in the graph.
 
     Returns
     -------

@@ -53,8 +53,8 @@ class Effort:
         return max(self.sets // 40, 8)
 
 
-#: Kinds of settings in which an example is computed for `Effort.sets` sets of values, and kinds of settings in which an
-#: example with small dtypes is computed for all pairs of input values.
+#: AS_IT_IS: the kinds of settings in which an example is computed for `Effort.sets` sets of values. IN_FULL: the kinds
+#: of settings in which an example with small dtypes is computed for all pairs of input values.
 AS_IT_IS, IN_FULL = ("as it is",), ("as it is", "dtype")
 
 _SMALL = frozenset(("bool", "int8", "uint8", "float16", "complex64"))
@@ -150,7 +150,7 @@ class Judge:
         self.partners = partners(one)
         self.seen = {}
         self.covered = {}  # example -> kinds of its inputs -> list of Coverage
-        self.hopeless = {}  # example -> theories that do not decide its equation
+        self.hopeless = {}  # example -> theories that cannot decide the equation of the example
 
     def run(self):
         """Try the rule on all graphs, and return the verdict."""
@@ -204,7 +204,7 @@ class Judge:
         """Compare the graph of a text before and after the rule, if the text has a graph and the rule applies to it."""
         instance = build(text, setting)
         if instance is None or example is None and instance.needs_regular_matrices and text not in corpus():
-            return  # elementwise results such as 1 / A or A * A of a regular matrix A may be singular
+            return  # skip: elementwise results such as 1 / A or A * A may be singular although A is regular
         change = self._changed(instance)
         if change is None:
             return
@@ -221,7 +221,7 @@ class Judge:
     def _changed(self, instance):
         """Apply the rule to a graph, and report errors of the rule itself, such as endless rewriting.
 
-        Return None if the rule does not apply, or if it left no graph that can be compared.
+        Return None if the rule does not apply, if it raises an exception, or if it does not end.
         """
         try:
             change = rewritten(self.one.rule, instance.inputs, instance.outputs)
@@ -247,7 +247,7 @@ class Judge:
                 self._report(Difference("endless", after="with the other rules of its database"), instance, None)
 
     def _computes(self, instance):
-        """Return True if the graph can be computed for some values. If its Ops refuse all values, a rule may fail."""
+        """Return True if the graph can be computed for some values. Otherwise the rule is permitted to fail."""
         computation = Computation(FunctionGraph(instance.inputs, instance.outputs, clone=True))
         sets, _ = contents(instance, self.rng, 8, False)
         return not all(isinstance(computation(values), Exception) for values in sets)

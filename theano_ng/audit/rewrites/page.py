@@ -153,7 +153,7 @@ def rows_of(text):
 
 
 def _one_a_name(verdicts):
-    """Return one verdict per name, sorted by name. A verdict about a compared rule replaces one "not applicable"."""
+    """Return one verdict per name, sorted by name. Of several verdicts, prefer one that is applicable."""
     found = {}
     for verdict in sorted(verdicts, key=lambda v: (v.name, v.status != "not applicable")):
         found[verdict.name] = verdict

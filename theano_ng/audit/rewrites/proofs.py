@@ -592,7 +592,7 @@ def prove(change, names, hopeless=None):
     -------
     str
         "bits", "polynomials", "IEEE", "reals", "positive reals" or "complex numbers". It is "" if no theory proves the
-        equation.
+        equation, or if z3 is not installed.
     """
     if z3 is None:
         return ""

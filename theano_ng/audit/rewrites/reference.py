@@ -32,7 +32,7 @@ from theano_ng.tensor.shaping.reshaping import Reshape
 
 mpmath = require("mpmath", "The oracle of rewriting rules")
 
-#: Precision of `mpmath` in bits. The exponents of two float64 differ by at most 2,098, so that the sum of any two is exact.
+#: Precision of `mpmath` in bits. The sum of two float64 is exact: their exponents differ by at most 2,098.
 BITS = 2400
 
 #: Precision in bits for graphs with functions that would take a tenth of a second with `BITS`. With this precision 1 +
@@ -70,7 +70,7 @@ def _of_doubles(function):
     return lambda x: function(x.astype(np.float64)).astype(np.longdouble)
 
 
-#: The largest argument of an exponential function. The exponents of larger results would take too long to compute with.
+#: The largest argument of an exponential function. Computing with the results of larger ones would take too long.
 _MAX_EXPONENT = 1e30
 
 
@@ -165,7 +165,7 @@ def _spread(function, inputs, value):
         for sign in (1, -1, 1j, -1j) if one.value.dtype.kind == "c" else (1, -1):
             moved = [v.value if j != i else v.value + sign * v.error for j, v in enumerate(inputs)]
             off = np.abs(function(*moved) - value)
-            # A function is NaN outside its domain. Only changes inside the domain count.
+            # A function is NaN outside its domain. Count only changes inside the domain.
             change = np.maximum(change, np.where(np.isnan(off), 0, off))
         total = total + change
     return total
@@ -389,7 +389,7 @@ def bounds(fgraph, values):
     return [known[v] for v in fgraph.outputs], inner, wraps
 
 
-#: Name of a scalar Op -> the same function without wraparound, for elementwise Ops and for reductions.
+#: Name of a scalar Op -> function that computes the Op without wraparound, elementwise or as a reduction.
 _UNLIMITED = {
     "Add": _sum_of,
     "Mul": _product_of,
@@ -522,7 +522,7 @@ def _compute(node, known, actual):
         try:
             node.op.perform(node, [np.array(actual[v]) for v in node.inputs], cells)
             actual.update((v, np.asarray(cell[0])) for v, cell in zip(node.outputs, cells))
-        except Exception:  # the Op has params, or refuses these values: its results are unknown
+        except Exception:  # the Op has params or refuses these values, so its results are unknown
             pass
     inputs = [known[v] for v in node.inputs]
     for v in node.outputs:

@@ -12,7 +12,8 @@ from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, LocalOp
 from theano_ng.tensor import opt
 from theano_ng.tensor.nnet import opt_sigm
 
-# Modules that register their rules when they are imported. Only graphs with the Ops of these modules need the rules.
+# Modules that register rules when they are imported. The rules are needed only for graphs with the Ops of these
+# modules.
 CHAPTERS = tuple(
     "theano_ng." + name
     for name in (
@@ -122,7 +123,9 @@ def registered(devices=False):
 
 
 def partners(one):
-    """Return the rules that the databases of a rule apply together with it, until no rule applies.
+    """Return the rules of each equilibrium database that contains a given rule.
+
+    Such a database applies its rules together, until no rule applies.
 
     Parameters
     ----------

@@ -30,6 +30,7 @@ def reproducer(rule, instance, values, difference):
         The name of the rule.
     instance : Instance
     values : list or None
+        The values of the inputs. None if the two graphs differ without any values.
     difference : Difference
 
     Returns

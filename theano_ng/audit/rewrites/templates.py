@@ -13,7 +13,7 @@ from theano_ng.audit.rewrites.vocabulary import VARIABLES
 #: Integers that replace an integer in a text.
 WHOLE = (-3, -2, -1, 0, 1, 2, 3)
 
-#: Expressions that replace a part of a text. They contain that part.
+#: Expressions that replace a part {0} of a text.
 WRAPPERS = ("abs({0})", "-({0})", "({0}) * ({0})", "({0}) + ({0})", "sqr({0})", "exp({0})", "1 / ({0})")
 
 
@@ -66,7 +66,7 @@ def _replaced(tree, number, make):
 
 
 class _Walk(ast.NodeVisitor):
-    """A list of the nodes of a tree, in the order in which `_Numbered` counts them."""
+    """A visitor that lists the nodes of a tree, in the order in which `_Numbered` counts them."""
 
     def __init__(self, tree):
         self.nodes = []

@@ -31,7 +31,8 @@ from theano_ng.typed_list import TypedListType
 _random = np.random.RandomState(1729)
 _square = _random.uniform(0.3, 0.9, size=(3, 3))
 
-# Names of variables, their dtype, and their value or the shape of random values. Axes of length one are broadcastable.
+# Each entry: names of variables, their dtype, and their value or the shape of random values. Axes of length one are
+# broadcastable.
 _TABLE = [
     ("a b s", "float64", ()),
     ("u v x y z", "float64", (3,)),
@@ -133,8 +134,8 @@ def namespace():
         crossentropy.CrossentropyCategorical1HotGrad(),
     ):
         names[type(op).__name__] = op
-    # A name of both packages (dot, add, sin ...) means the function of tensors. `sparse_dot` is the function of sparse
-    # matrices.
+    # A name that both `tensor` and `sparse` define (dot, add, sin ...) means the function of `tensor`. `sparse_dot` is
+    # the dot of `sparse`.
     for name, value in vars(theano_ng.sparse).items():
         if not name.startswith("_"):
             names.setdefault(name, value)

@@ -257,7 +257,7 @@ class Table(Op):
 
 
 class FillLike(Op):
-    """x, y -> the sum of y, as often as x has elements: the values of x have no influence."""
+    """x, y -> a vector with the length of x, filled with the sum of y; the values of x have no influence."""
 
     __props__ = ()
     EXAMPLES = (VECTOR, VECTOR[:3].copy())

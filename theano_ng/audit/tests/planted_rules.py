@@ -43,7 +43,7 @@ def cancels_all_equal_factors(node):
 
 @planted("rounding", tracks=[T.true_div])
 def drops_multiplicity(node):
-    """Divide a factor by any number of its absolute values.
+    """Divide x by a product of any number of factors abs(x), as if there were one factor.
 
     x / abs(x)  ->  sgn(x)
     """
@@ -138,7 +138,7 @@ def fails_without_elements(node):
 
 @planted("rounding", tracks=[T.neg])
 def ignores_clients(node):
-    """Replace a difference by its negative in all of its clients.
+    """Replace a negated difference, and the difference itself, whose other clients then get the wrong sign.
 
     -(x - y)  ->  y - x
     """
@@ -259,7 +259,7 @@ def forgets_a_sign(node):
 
 @planted("trace", tracks=[T.exp])
 def loses_the_stack_trace(node):
-    """Replace the exponential of zero.
+    """Replace the exponential of a product with zero.
 
     exp(x * 0)  ->  exp(zeros_like(x))
     """

@@ -219,7 +219,7 @@ class TestOptions(unittest.TestCase):
         self.assertTrue(audit(Case(GradOfTwo(), [MATRIX], tolerance=2.0), checks="grad").ok)
 
     def test_computed_inputs(self):
-        """A callable may compute the inputs of the node, from which `make_node` reads constant lengths of 1."""
+        """A case's callable may compute inputs of the node, in which `make_node` finds constant lengths of 1."""
         case = Case(lambda x: T.reshape(x, [x.shape[0] * x.shape[1], T.shape(x)[2]]), [MATRIX.reshape(4, 3, 1)])
         report = audit(case, checks="make_node,output_types")
         self.assertEqual((report.op, report.findings), ("Reshape{2}", []))

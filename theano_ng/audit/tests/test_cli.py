@@ -194,7 +194,7 @@ class TestProgram(unittest.TestCase):
             )
             self.assertEqual(seen, reports)
             self.assertEqual([report.case for report in reports], [case.name for case in cases])
-        with self.assertRaises(KeyboardInterrupt):  # before the second case
+        with self.assertRaises(KeyboardInterrupt):  # the interrupt comes before the second case runs
             audit_all(cases, {"checks": "maps"}, quiet=True, done=interrupt)
 
     def test_usage(self):

@@ -73,7 +73,7 @@ class Galleries(unittest.TestCase):
         self.assertEqual(wrong, {})
 
     def check_all_of(self, table, leaks):
-        """Run every check on correct Ops, except the sanitizers, which `check_twins` runs."""
+        """Run all checks on correct Ops, except the sanitizers. `check_twins` runs the sanitizers."""
         for cls, args in table.items():
             report = audit(
                 Case(cls(*args), cls.EXAMPLES, vary=("dtype", "length", "layout", "content")),

@@ -77,7 +77,7 @@ class KeepsLast(KeepsInputs):
 class KeepsCycles(KeepsInputs):
     def after(self, node, x, z):
         cycle = [z]
-        cycle.append(cycle)  # for the garbage collector: no leak
+        cycle.append(cycle)  # the garbage collector frees the cycle, so this is no leak
 
 
 class KeepsText(KeepsInputs):
@@ -124,7 +124,7 @@ class TestPython(unittest.TestCase):
         ((error, message),), (finding,) = found(KeepsText(), "memory")
         self.assertEqual(error, "MemoryLeak")
         per_call = int(message.split()[2])
-        self.assertTrue(540 <= per_call <= 600, message)  # a string of 500 characters and some digits
+        self.assertTrue(540 <= per_call <= 600, message)  # each call keeps a string of 500 characters and some digits
         self.assertRegex(finding.evidence, r"allocated in .*test_leaks\.py:\d+: ")
         ((error, message),), _ = found(KeepsOutputs(), "memory")
         self.assertEqual((error, message.split()[:2]), ("MemoryLeak", ["perform", "leaks"]))

@@ -99,8 +99,8 @@ def audited():
     seen = set()
     for name in MODULES:
         module = importlib.import_module(name)
-        # `audit_cases` of devices makes all children that are forked later open a device; `cases` only returns the
-        # cases.
+        # If a module of device Ops has `cases`, use this function: its `audit_cases` would also make every child
+        # process that is forked later open a device.
         for case in getattr(module, "cases", module.audit_cases)():
             outputs = case.op(*[symbolic(value) for value in case.inputs])
             for r in ancestors(outputs if isinstance(outputs, (list, tuple)) else [outputs]):

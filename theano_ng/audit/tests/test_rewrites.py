@@ -36,7 +36,7 @@ PAGE = os.path.join(ROOT, "doc", "internal", "rules.rst")
 
 
 def _graph(text, variable):
-    """Return the inputs and the outputs of the graph that a text describes, with one given variable."""
+    """Return the inputs and outputs of the graph that a source text builds from a given variable."""
     instance = build(text, Setting("", ((variable.name, variable, ""),)))
     return instance.inputs, instance.outputs
 
@@ -79,7 +79,7 @@ class TestPlanted(unittest.TestCase):
 
 
 class TestRules(unittest.TestCase):
-    """A small part of the checks of ``make oracle``."""
+    """Tests of a few rules with the checks of ``make oracle``."""
 
     def test_registered_rules(self):
         names = "local_neg_neg local_mul_to_sqr local_useless_slice local_shape_to_shape_i local_cast_cast"

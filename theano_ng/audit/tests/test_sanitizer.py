@@ -225,7 +225,7 @@ class TestWorker(unittest.TestCase):
             self.assertEqual(error, "AddressError")
             self.assertRegex(words, r"^Twice\.c_code, line \d+: `.*PyArray_GETPTR1\(V\d, n\)")
             self.assertEqual(location, "%s:%d" % (os.path.abspath(__file__), self.line_of("def c_code(self")))
-        # If a line of the method contains the line of C code, that line is reported.
+        # If the source of the method contains the faulty line of C code, the report names this line of the source.
         shifted = Twice("")
         shifted.c_code = lambda node, name, inputs, outputs, sub: (
             """
@@ -257,7 +257,7 @@ class TestWorker(unittest.TestCase):
         ((output, count, where, one, other),) = record["uninitialized"]
         self.assertEqual((output, count, where, found), (0, 1, (0,), []))
         self.assertNotEqual(one, other)
-        # A local variable may hold zero by chance.
+        # Reading past the end of a local array is reported as well, although the memory may hold zero by chance.
         local = Twice("{double sum[8]; if (n) *(double*)PyArray_GETPTR1(%(z)s, n - 1) += sum[n]; }")
         self.assertEqual(
             [entry[:3] for entry in self.run_op(local, np.arange(3.0))[0]["uninitialized"]], [(0, 1, (2,))]
@@ -292,7 +292,7 @@ class TestWorker(unittest.TestCase):
         self.assertEqual((record["error"], found), (None, []))
 
     def test_wrong_kernels(self):
-        # The C code of scalar Ops, in loops, in fused loops and in reductions.
+        # The C code of scalar Ops is checked in plain loops, in fused loops and in reductions.
         x, matrix = scalar.float64("x"), tensor.dmatrix()
         table = _WrongScalar("static const double t[3] = {1, 2, 3}; %(z)s = %(x)s * t[3 + ((int) %(x)s & 1)];")
         shift = _WrongScalar("volatile int far = 40; %(z)s = %(x)s + (1 << far);")

@@ -90,7 +90,7 @@ def _may_share_memory(r, a, b):
         except Exception:
             return True  # too much work for the exact test: report overlapping memory ranges as shared
     if a is None or b is None or isinstance(r.type, CDataType):
-        return False  # handles of C data are passed on without copies of the data
+        return False  # Ops pass C pointers on without a copy, so shared data is no error
     shares = getattr(r.type, "may_share_memory", None)
     if shares is None:
         return False
@@ -106,7 +106,7 @@ def _is_used_in_graph(var):
 
 
 def _is_pure_output(var):
-    """Return True if a variable is an output of its graph that no node reads, except an OutputGuard of an output."""
+    """Return True if all clients of a variable are outputs of its graph, directly or through an OutputGuard."""
     return all(
         client == "output" or (isinstance(client.op, OutputGuard) and _is_pure_output(client.outputs[0]))
         for client, _ in var.clients
@@ -160,7 +160,7 @@ def _check_inputs(
     storage_map, r_vals : dict
         Variable -> cell after the run, and variable -> value before the run.
     dr_vals : dict
-        Variable -> (value after its destruction, destroying node). It is completed in place.
+        Variable -> (value after the variable was destroyed, destroying node). This function adds entries to the dict.
     active_nodes : set of Apply
         The nodes of the rewritten graph, without the nodes that rewriting removed.
     clobber_dr_vals : bool
@@ -329,9 +329,9 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
 
     Notes
     -----
-    Arrays are filled with a negative number, and with a positive number. The result is then wrong if an Op adds to the
-    old contents of its memory, or compares with them. An output that is not an array gets a copy of the correct value
-    (kind "previous"), or of the value of the previous call ("initial"), as in an ordinary call.
+    Except for the kind "initial", arrays are filled with a negative or with a positive number. If an Op adds to the old
+    contents of its memory, or compares with them, a result is then wrong. An output that is not an array gets a copy of
+    the correct value (kind "previous"), or of the value of the previous call ("initial"), as in an ordinary call.
     """
     modes, everything = set(prealloc_modes), "ALL" in prealloc_modes
 

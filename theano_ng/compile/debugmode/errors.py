@@ -120,7 +120,7 @@ class BadThunkOutput(DebugModeError):
 class AddressError(BadThunkOutput):
     """Error: a node wrote outside of the preallocated memory of its output: around it, or between its elements.
 
-    It is a subclass of BadThunkOutput, because the error is another wrong use of preallocated memory.
+    It is a subclass of BadThunkOutput, which also reports wrong uses of preallocated memory.
 
     Parameters
     ----------

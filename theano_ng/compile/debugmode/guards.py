@@ -25,7 +25,8 @@ class Guarded:
     strides : tuple of int, optional
         The strides in bytes. No two elements may overlap. By default, the strides of a C-contiguous array.
     room : int
-        The number of elements for which each margin has space, for an Op that assumes a wrong shape.
+        The minimum number of elements for which each margin has space. An Op that assumes a wrong shape then writes
+        into a margin.
 
     Attributes
     ----------

@@ -80,8 +80,8 @@ class _Linker(link.LocalLinker):
         fgraph = self.fgraph
         tracker = fgraph.equivalence_tracker
         active_order = self.schedule(fgraph)
-        # Nodes that rewriting removed are run, too: their values show if the replacement was correct. The exception is
-        # a node that rewriting rejected because it destroys an input that it also reads: its outputs have no meaning.
+        # Also run the nodes that rewriting removed: their values show if the replacement was correct. Leave out a node
+        # that rewriting rejected because it destroys an input that it also reads: its outputs have no meaning.
         active = set(active_order)
         once = [r for r in tracker.all_variables_ever if r.owner in active or not _destroys_what_it_reads(r.owner)]
         order = io_toposort(fgraph.inputs, list(fgraph.outputs) + once)
@@ -140,7 +140,7 @@ class _Maker(FunctionMaker):
     def _make_linker(self, mode):
         self.checks = _Checks(mode)  # with the current values of the flags
         if not hasattr(self.fgraph, "equivalence_tracker"):
-            _track(self.fgraph)  # the graph was already rewritten when it came from a pickle
+            _track(self.fgraph)  # a graph from a pickle is already rewritten, and has no tracker
         return _Linker(self)
 
     def _rewritten_graph(self, inputs, outputs, accept_inplace):
@@ -190,7 +190,7 @@ def _the_dummy_linker():
 
 
 class _Setting:
-    """A descriptor for a setting of DebugMode. It is the value in the mode, or the current value of a flag by default.
+    """A descriptor for a setting of DebugMode: the value in the mode or, by default, the current value of a flag.
 
     Parameters
     ----------
@@ -222,12 +222,11 @@ class DebugMode(Mode):
     ----------
     optimizer : str, Query or Optimizer
     stability_patience : int, optional
-        The number of times that a graph is rewritten, to check that rewriting is deterministic. The default of this
-        parameter and of each following parameter is a flag, which is read when a function is compiled:
-        `config.DebugMode.patience`.
+        The number of times that a graph is rewritten, to check that rewriting is deterministic. By default,
+        `config.DebugMode.patience`. Flags that are defaults of parameters are read when a function is compiled.
     check_c_code, check_py_code : bool, optional
-        Whether to run (and check) C code, and `perform`. At least one of them must be True. By default,
-        `config.DebugMode.check_c` and `config.DebugMode.check_py`.
+        Whether to run and check the C code, and whether to run and check `perform`. At least one of the two parameters
+        must be True. By default, `config.DebugMode.check_c` and `config.DebugMode.check_py`.
     check_isfinite : bool, optional
         Whether NaN and infinities are errors. By default, `config.DebugMode.check_finite`.
     check_preallocated_output : list of str, optional

@@ -54,7 +54,7 @@ class _Checks:
 def _filled_memory(byte):
     """Fill the memory of all new arrays with a byte inside the context.
 
-    If code reads memory before it writes it, two runs with different bytes compute different results.
+    If code reads memory to which it has not written, two runs with different bytes compute different results.
     """
     previous = alloc.fill(byte)
     try:
@@ -71,7 +71,7 @@ _FIRST_FILL, _SECOND_FILL = 0x3A, 0xC5
 class _NodeThunks:
     """The thunks of a node: one for `perform`, one for C code, and one for the interpreter of its kernels.
 
-    The attributes `py`, `c` and `interpreter` contain the thunks. The attribute is None if a thunk does not exist.
+    The attributes `py`, `c` and `interpreter` contain the thunks. If a thunk does not exist, its attribute is None.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class _NodeThunks:
 
 
 def _interpreter(node, cells):
-    """Return the thunk that runs a node before its kernels are compiled. Return None if the node has no such thunk."""
+    """Return the thunk that interprets the kernels of a node. Return None if the node has no such thunk."""
     code = native_code_of(node)
     if code is None or not code.kernels:
         return None
@@ -196,7 +196,7 @@ class _CheckedMachine:
         self.allow_gc = True
         self.run_of = None
         self.reset_timing()
-        self.last = {}  # values of the previous call, if the checks use them as preallocated memory of the next call
+        self.last = {}  # values of the previous call, which some checks use as preallocated memory
 
     def __call__(self):
         checks, given = self.checks, self.storage_map
@@ -267,8 +267,8 @@ class _CheckedMachine:
             if r.owner is None:
                 continue
             value = r_vals[r]
-            # As in other modes, an output that is computed in the memory of an input is returned as the object of that
-            # input.
+            # If a node computed the output in the memory of an input, return the input's array itself, as in other
+            # modes.
             memory = written.get(alias_root(r)) if written else None
             same = (
                 memory is not None
@@ -311,7 +311,7 @@ class _CheckedMachine:
                     for r in node.outputs:
                         _check_strides_match(r_vals[r], cells[r][0], checks.strides, node.op)
                 # Nodes that rewriting removed run once: only their values are needed, to check the replacements. The
-                # interpreter runs once, too, because the same C code calls it and the compiled kernel.
+                # interpreter runs once, too, because the C code that calls it also calls the compiled kernel.
                 if node not in self.active or kind == "interpreter":
                     continue
                 # The first run has already checked the inner functions.
@@ -381,7 +381,7 @@ class _CheckedMachine:
         maps = [getattr(node.op, name, None) or {} for name in ("view_map", "destroy_map")]
         for i, (r, value) in enumerate(zip(node.outputs, before)):
             if any(i in table for table in maps):
-                continue  # the output is in the memory of an input
+                continue  # the maps declare that this output shares memory with an input
             if _may_share_memory(r, value, cells[r][0]):
                 raise BadThunkOutput(
                     r,

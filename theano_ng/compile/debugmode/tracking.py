@@ -171,8 +171,8 @@ def _between(r, others):
 def _not_finite(variables, r_vals, shape):
     """Return a mask of the elements at which one of the variables contains a NaN or an infinity.
 
-    The mask has the given shape. Return False if no variable contains such elements. Return True if an element exists
-    but the shapes do not match.
+    The mask has the given shape. Return False if no variable contains such elements. Return True if a variable contains
+    such an element, but cannot be broadcast to the given shape.
     """
     found = False
     for r in variables:
@@ -183,12 +183,15 @@ def _not_finite(variables, r_vals, shape):
                 try:
                     found = found | np.broadcast_to(bad, shape)
                 except ValueError:
-                    return True  # elements were moved or summed, so every element may be affected
+                    return True  # the shapes differ, so the Op moved or summed elements: any may be affected
     return found
 
 
 def _comparer_of(r, new_r):
-    """Return `new_r` if its tag has a comparison function, otherwise `r`. Its function compares the values of both."""
+    """Return the variable whose comparison function compares the values of `r` and `new_r`.
+
+    This is `new_r` if its tag has a comparison function, otherwise `r`.
+    """
     return new_r if hasattr(new_r.tag, "values_eq_approx") else r
 
 
@@ -322,7 +325,10 @@ class _Judge:
             pairs = left
 
     def _class_of(self, v):
-        """Return the representative of the class of `v`: all variables that are linked to `v` by replacements."""
+        """Return the representative of the class of `v`.
+
+        The class contains all variables that replacements link to `v`.
+        """
         path = []
         while v in self.parent and self.parent[v] is not v:
             path.append(v)
@@ -332,7 +338,7 @@ class _Judge:
         return v
 
     def _follows(self, pair):
-        """Return True if the two graphs contain variables that replaced each other and have an accepted difference."""
+        """Return True if both graphs contain variables that replaced each other and whose difference was accepted."""
         known = {}
         for v in pair.start if self.disputed else ():
             if self._class_of(v) in self.disputed:
@@ -436,11 +442,11 @@ class _Judge:
         )
 
 
-# With this number of trials, errors cancel in some trials only. The largest error that is found is still smaller than
-# the largest possible error, hence the margin.
+# In some trials, rounding errors cancel. With _TRIALS trials, this does not happen in all of them. The largest error
+# found is still smaller than the largest possible error, so it is multiplied by _MARGIN.
 _TRIALS, _MARGIN, _ULPS = 12, 4, 2
-# A margin has no meaning for integers, which change by a step or not at all. More units in the last place replace the
-# margin, because the new graph may round somewhat more than the old graph.
+# A margin has no meaning for integers, which change by at least 1 or not at all. For them, the trials use errors of
+# more units in the last place instead, because the new graph may round somewhat more than the old graph.
 _ULPS_OF_INTEGERS = 16
 
 

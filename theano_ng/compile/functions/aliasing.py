@@ -5,7 +5,10 @@ from theano_ng.gof.stack_traces import complete_stack_traces, copy_stack_trace
 
 
 def destroy_map(op):
-    """Return an Op's `destroy_map`. Return an empty dict for OutputGuard, which declares one but changes nothing."""
+    """Return an Op's `destroy_map`.
+
+    Return an empty dict for OutputGuard, which declares a `destroy_map` but changes nothing.
+    """
     return {} if isinstance(op, OutputGuard) else getattr(op, "destroy_map", None) or {}
 
 
@@ -29,8 +32,8 @@ def alias_root(v):
     Returns
     -------
     Variable
-        The root. It is `v` if `v` has separate memory. If an output aliases several inputs, the first input is
-        followed.
+        The root, or `v` itself if `v` has separate memory. If an output aliases several inputs, the search follows the
+        first input.
     """
     while v.owner is not None:
         aliased = aliased_inputs_of(v.owner, v.index)
@@ -102,7 +105,7 @@ def infer_reuse_pattern(fgraph, outputs_to_disown):
     Returns
     -------
     list of Variable
-        The variables, except those that no node of the graph computes.
+        The variables that nodes of the graph compute.
     """
     roots = {}
     for o in outputs_to_disown:
@@ -120,7 +123,7 @@ def destroyed_roots(fgraph):
 
 
 def changed_in_place(v):
-    """Return True if a node between `v` and its roots changes their memory in place."""
+    """Return True if `v` is the result of an in-place change, or a direct or indirect view of such a result."""
     todo, seen = [v], {v}
     while todo:
         v = todo.pop()
@@ -175,7 +178,7 @@ def insert_deepcopy(fgraph, wrapped_inputs, wrapped_outputs):
             elif root.owner is None:
                 spec = specs.get(root)
                 if spec is not None and changed_in_place(output):
-                    continue  # the graph may change this memory, and the output is its new content
+                    continue  # no copy: the input may be changed in place, and the output is the changed input
                 if spec is not None and spec.update is not None and root not in destroyed:
                     change = change or (view_op if output is root else None)
                 elif wrapped_outputs[i].borrow and (spec is None or spec.borrow) and root not in destroyed:

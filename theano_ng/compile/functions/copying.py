@@ -46,7 +46,7 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
     n_outputs = len(maker.outputs)
     kept_outputs = fgraph.outputs[:n_outputs] if delete_updates else fgraph.outputs
     memo = graph.clone_get_equiv(fgraph.inputs, kept_outputs, copy_inputs=True, copy_orphans=True)
-    # Copy constants, because they may have other clients. Inputs are new variables with the names of the specs.
+    # `memo` contains copies of the constants, because constants may have other clients. The inputs are new variables.
     new_fgraph = FunctionGraph(
         [memo[r] for r in fgraph.inputs],
         [memo[r] for r in kept_outputs],
@@ -107,7 +107,7 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
 
 
 def _protect_former_updates(maker, fgraph):
-    """Copy inputs that a node would change in place, because the copied function has no updates."""
+    """Insert copies of inputs that nodes change in place and that had updates in the original function."""
     destroyed = destroyed_roots(fgraph)
     for spec, variable in zip(maker.inputs, fgraph.inputs):
         if spec.update is not None and variable in destroyed:

@@ -18,8 +18,8 @@ class Exposure(NamedTuple):
     Attributes
     ----------
     new_shapes : list of int
-        State that is overwritten before another node runs, which may fail on new shapes. The state in `always` that a
-        node overwrites itself is included.
+        State that is overwritten before another node runs, because that node may fail on new shapes. State that is
+        overwritten by a node that runs Python code or a user's code (see `always`) is included.
     always : list of int
         State that is overwritten before or by a node that runs Python code or a user's code: a user's Op, a loop, or
         `perform`. Signal handlers may raise in such code. The node can fail after it has overwritten a part of the

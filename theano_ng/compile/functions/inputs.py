@@ -14,7 +14,7 @@ class UnusedInputError(Exception):
     """Error: an input of a function is not needed to compute its outputs, or is given twice."""
 
 
-DUPLICATE = object()  # a finder maps a name that several inputs have to this value
+DUPLICATE = object()  # the value in a finder for a name of several inputs
 
 
 def convert_function_input(input):
@@ -74,7 +74,7 @@ def convert_function_input(input):
 
 
 def check_unused_inputs(inputs, outputs, on_unused_input):
-    """Raise UnusedInputError, warn or do nothing if no output and no update depends on an input.
+    """Raise UnusedInputError, warn or do nothing if an input has no update, and no output and no update depends on it.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def quick_check(container):
     -------
     (int, int, int, bool, int) or None
         NumPy's type number, the number of dimensions, the bits of the broadcastable dimensions, a bool which is True if
-        scalars are accepted, and the bits of the type numbers of 0-d arrays that the Type converts whatever their
+        scalars are accepted, and the bits of the type numbers of 0-d arrays that the Type converts regardless of their
         values.
     """
     # gof and compile do not import tensor. If its module was never imported, no type can be a TensorType.
@@ -240,7 +240,7 @@ def quick_check(container):
 
 @functools.cache
 def _held(kind):
-    """Return the bits of the type numbers of 0-d arrays that a tensor type converts, because it can hold all values."""
+    """Return the bits of the type numbers whose 0-d arrays a tensor type converts: it can hold all their values."""
     import numpy
 
     bits = 0

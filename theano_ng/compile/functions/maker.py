@@ -108,7 +108,10 @@ def register_checker(checker):
 
 
 def check_equal(x, y):
-    """Return True if two values are equal. The first registered checker that does not raise decides, or else ``==``."""
+    """Return True if two values are equal.
+
+    The first registered checker that does not raise an exception decides. If all checkers raise, ``==`` decides.
+    """
     for checker in _checkers:
         try:
             return checker(x, y)
@@ -131,8 +134,8 @@ class Supervisor:
 
     def __init__(self, protected):
         self.protected = list(protected)
-        # The variables that may have been destroyed since the last check, or that may share memory with a destroyed
-        # variable, as keys of a dict. None: all protected variables have to be checked.
+        # A dict whose keys are the variables that may have been destroyed since the last check, or that may share
+        # memory with a destroyed variable. None means that `validate` has to check all protected variables.
         self._suspects = None
 
     def __getstate__(self):
@@ -148,7 +151,10 @@ class Supervisor:
                 self._suspects[node.outputs[o]] = None
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
-        """Record the variables that a changed node destroys, and its views. For "output", record the new output."""
+        """Record the variables that a changed node destroys, and its outputs that are views.
+
+        If `node` is "output", record the new output of the graph.
+        """
         if node != "output":
             self.on_import(fgraph, node, reason)
         elif self._suspects is not None:
@@ -171,8 +177,8 @@ class Supervisor:
                 if not aliases.destroyers(suspect):
                     continue
                 root = aliases.root(suspect)
-                # Most protected variables are inputs, and therefore roots. Then the views of the root, which can be
-                # many, need no check.
+                # If the root is protected, the error is certain. Then skip its views, which can be many. Most protected
+                # variables are inputs, and therefore roots.
                 for r in [root] if root in protected else aliases.members(suspect):
                     if r in protected or any(client == "output" for client, _ in r.clients):
                         raise InconsistencyError("Trying to destroy a protected Variable.", r)
@@ -543,7 +549,8 @@ class FunctionMaker:
             For each input: a default value, a Container (whose cell the function shares), or None. By default, the
             values of the input specifications.
         trustme : bool
-            If True, a value for an input without a default is ignored. If False, an error is raised for such a value.
+            Whether to ignore a value that `input_storage` contains for an input without a default. If False, raise an
+            error for such a value.
         storage_map : dict, optional
             Variable -> cell that the function uses for the variable.
 

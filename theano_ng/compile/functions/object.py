@@ -42,8 +42,8 @@ class Function(Drawable, FunctionBase):
     input_storage, output_storage : list of Container
         The containers of all inputs (including implicit inputs) and of all outputs (including updates).
     indices : list of (In, list, list of In)
-        For each input: its specification, a list of its position, and a list of its specification. The lists exist for
-        compatibility.
+        For each input: its specification, a list that contains its position, and a list that contains its
+        specification. The lists exist for compatibility.
     outputs : list of Out
     defaults : list of (bool, bool, object)
         For each input: True if the caller must give a value, True if the cell gets the default after a call, and the
@@ -130,7 +130,7 @@ class Function(Drawable, FunctionBase):
         updates = self.maker.updates
         n_returned = len(self.output_storage) - len(updates)
         variables = self.maker.fgraph.outputs
-        # (position of the input, position of the output, True if the output cell is emptied)
+        # A tuple for each update: position of the input, position of the output, True if the output cell is emptied.
         numbers = {variable: i for i, variable in enumerate(self.maker.fgraph.inputs)}
         self._updates = [
             (numbers[update.destination], n_returned + k, update.release) for k, update in enumerate(updates)
@@ -306,7 +306,7 @@ class Function(Drawable, FunctionBase):
     def _explain_failure(self):
         """Raise the current exception again, with a description of the failed node.
 
-        Return if this node is not known.
+        Do nothing if the failed node is not known.
         """
         fn = self.fn
         position = getattr(fn, "position_of_error", -1)
@@ -354,7 +354,7 @@ class Function(Drawable, FunctionBase):
         name : str, optional
             The name of the copy. By default, this function's name followed by " copy".
         profile : bool, str or ProfileStats, optional
-            The argument of `function`.
+            See the parameter `profile` of `function`.
 
         Returns
         -------

@@ -37,7 +37,7 @@ class TestOpFromGraph(unittest.TestCase):
         x, y, z = self.x, self.y, self.z
         op = OpFromGraph([x, y, z], [x + y * z, x - y], inline=inline, name="muladd")
         self.assertEqual(str(op), "muladd{inline=%s}" % inline)
-        # (x + y * z, x - y) with other variables, nested
+        # `outer` applies `op` again to the results of `op`, and `f` applies both to variables in another order.
         first, second = op(x, y, z)
         outer = OpFromGraph([x, y, z], [op(first, second, z)[0]], inline=inline)
         f = theano.function([x, y, z], outer(x, y, z) + op(z, y, x)[0])
@@ -77,7 +77,8 @@ class TestOpFromGraph(unittest.TestCase):
         rng = np.random.RandomState(1)
         points = [rng.rand(2, 3) for _ in range(3)]
         verify_grad(lambda *v: op(*v)[0] * T.exp(op(*v)[1]), points, rng=rng)
-        # only one output is used, so the other's gradient is disconnected; also second derivatives
+        # Only one output is used, so the gradient of the other output is disconnected. This also tests second
+        # derivatives.
         verify_grad(lambda v: T.grad((op(v, v, v)[0] ** 2).sum(), v), points[:1], rng=rng)
         self.assertEqual(op.connection_pattern(None), [[True, True], [True, False], [True, False]])
         self.assertRaises(theano.gradient.DisconnectedInputError, T.grad, op(x, y, z)[1], y)

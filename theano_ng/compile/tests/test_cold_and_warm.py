@@ -143,7 +143,7 @@ def output(folder, flags, text):
 
 
 def run(folder, flags=""):
-    """Run `_PROGRAM` in a process; return a dict: name of a function -> (whether it came from the cache, bits, printed program)."""
+    """Run `_PROGRAM` in a process; return a dict from function name to (found in the cache, bits, printed program)."""
     lines = [ast.literal_eval(line) for line in output(folder, flags, _PROGRAM).splitlines()]
     return {name: rest for name, *rest in lines}
 
@@ -165,7 +165,7 @@ class TestColdAndWarm(unittest.TestCase):
                     self.assertEqual(cold[name][1], other[name][1])
 
     def test_traces(self):
-        """A seed determines the trace, whether the cache is cold or warm.
+        """A sampler with a fixed seed gives the same trace with a cold and with a warm cache.
 
         It does not matter whether kernels are compiled at once or in the background.
         """

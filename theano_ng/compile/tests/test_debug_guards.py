@@ -82,7 +82,10 @@ class TestGuarded(unittest.TestCase):
             self.assertEqual(guarded.written()[0][0], "after its last byte")
 
     def test_margins(self):
-        """The margins are wide enough for an Op that writes the array's number of elements in the widest dtype."""
+        """The margins are usually wide enough for the array's number of elements in the widest dtype.
+
+        Margins above 1 MiB are limited to the size of the array.
+        """
         for guarded in (
             Guarded((100,), "int8"),
             Guarded((0,), "int8", room=100),
@@ -160,7 +163,8 @@ class TestDebugMode(unittest.TestCase):
             if found is None or found.shape > inputs[0].shape:
                 outputs[0][0] = np.empty_like(inputs[0])
             else:
-                outputs[0][0] = np.lib.stride_tricks.as_strided(found, inputs[0].shape)  # has it grown enough?
+                # The wrong assumption: the array has grown with the input.
+                outputs[0][0] = np.lib.stride_tricks.as_strided(found, inputs[0].shape)
             outputs[0][0][...] = inputs[0]
 
         x = T.dvector()

@@ -425,7 +425,10 @@ class TestNoFalseAlarm(unittest.TestCase):
 
 class TestRefusedReplacements(unittest.TestCase):
     def test_in_place_on_what_is_read_as_well(self):
-        """An in-place node that validation refused, because its memory is also another input, causes no error."""
+        """DebugMode accepts a graph in which validation refused an in-place node.
+
+        The node would overwrite memory that is also another input of the node.
+        """
         m, v = np.arange(16.0).reshape(4, 4) / 7, np.arange(1.0, 5.0)
         for expression, want in (
             (lambda a, x: T.dot(x, a) - x, v.dot(m) - v),

@@ -192,8 +192,8 @@ class TestInnerGraphs(unittest.TestCase):
         with np.errstate(all="ignore"):
             self.assertRaisesRegex(InvalidValueError, "log", strict, [0.0])
             self.assertEqual(lax([0.0]).tolist(), [0.0])
-        # One function for each setting, and one for repeated runs, which are not checked inside; the graph's own mode
-        # needed none.
+        # Two functions are compiled for the two settings, and one for repeated runs, which are not checked inside. No
+        # function is compiled for the inner graph's own mode.
         self.assertEqual(len(outer.inner_graph.functions), 3)
         self.assertIsNone(outer.fn)
         self.assertEqual(lax([1.0]).tolist(), strict([1.0]).tolist())
@@ -311,7 +311,7 @@ class TestRewritesAndNaN(unittest.TestCase):
         f = theano.function([x], T.maximum(T.log(x), 0), mode=self.relu_by_switch())
         self.assertEqual(f([1.0]).tolist(), [0.0])
         self.assertRaises(BadOptimization, f, [-1.0])
-        # with reductions: a NaN in one element makes the result NaN
+        # In a reduction, a NaN in one element makes the result NaN.
         g = theano.function([x], T.sum(x), mode=rule(T.sum(x).owner.op, lambda a: T.sum(T.switch(T.eq(a, a), a, 0.0))))
         self.assertEqual(float(g([1, 2])), 3)
         self.assertRaises(BadOptimization, g, [1, np.nan])
@@ -347,14 +347,17 @@ class TestRewritesAndNaN(unittest.TestCase):
             [x], T.eq(T.log(x), T.log(x)), mode=rule(T.eq, lambda a, b: T.ones_like(a, dtype="bool"), **ignored)
         )
         self.assertEqual(h([-1.0, 1.0]).tolist(), [True, True])
-        # wrong in elements other than the NaN
+        # This rule is also wrong in elements that are not NaN.
         f = theano.function(
             [x], T.maximum(x, 0), mode=rule(T.maximum, lambda a, b: T.switch(T.gt(a, b), a, b + 1), **ignored)
         )
         self.assertRaises(BadOptimization, f, [-1, np.nan])
 
     def test_rounding(self):
-        """1 - sigmoid(30) has three digits; a replacement of its inverse may be more exact, but not different."""
+        """A rule may replace a rounded value by a more exact value, but not by a different value.
+
+        The example is the inverse of 1 - sigmoid(30), which has only three exact digits.
+        """
         x = self.x
         out = T.inv(1 - T.nnet.sigmoid(x))
         argument = lambda a: a.owner.inputs[1].owner.inputs[0]
@@ -398,7 +401,7 @@ class TestRewritesAndNaN(unittest.TestCase):
                     f(*values)
 
     def test_integers_of_rounded_numbers(self):
-        """Integers from rounded values may be those of the old graph, or of one that rounds differently."""
+        """Integers that are computed from rounded values may change if another rounding explains the change."""
         i, j, x = T.lvector("i"), T.lvector("j"), self.x
         to_int = T.cast(x, "int64").owner.op
         near = 1.4 + np.finfo("float64").eps * np.arange(8)

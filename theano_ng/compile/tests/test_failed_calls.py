@@ -38,7 +38,7 @@ class Breaks(Op):
 
 
 class TestState(unittest.TestCase):
-    """Calls that fail because of values, after successful calls with equal shapes."""
+    """Tests of calls that fail because of values, after successful calls with equal shapes."""
 
     def check(self, inputs, updates, good, bad, error):
         f = theano.function(inputs, updates=updates, accept_inplace=True)
@@ -64,14 +64,14 @@ class TestState(unittest.TestCase):
             IndexError,
         )
         if hasattr(f.fn, "nodes"):  # DebugMode preserves state by copies
-            # of the in-place updates, those that can fail because of values come first
+            # The updates in place that can fail for some values run first, so an Elemwise runs last.
             self.assertIsInstance(f.fn.nodes[-1].op, Elemwise)
             states = f.maker.overwritten_states()
             found = exposure(f.maker.fgraph, states, f.fn.nodes, f.fn.thunks)
             self.assertEqual((len(states), len(found.if_small), found.always), (3, 2, []))
 
     def test_large_states(self):
-        """Large states are not copied; if only one update can fail, nothing is lost either."""
+        """Large states are not copied. If only one update can fail, all states keep their values nevertheless."""
         a, b = theano.shared(np.zeros((200000, 2))), theano.shared(np.zeros((200000, 2)))
         i, x = T.lvector("i"), T.dscalar("x")
         f = self.check([i, x], [(b, b + x), (a, T.inc_subtensor(a[i], x))], ([0], 1.0), [([200000], 1.0)], IndexError)
@@ -105,7 +105,7 @@ class Stops(Op):
 
 
 class OwnRandomState(np.random.RandomState):
-    """A user's subclass."""
+    """A user's subclass of RandomState."""
 
 
 class TestReasons(unittest.TestCase):
@@ -187,7 +187,7 @@ class TestReasons(unittest.TestCase):
         return twin.normal(0.0, 1.0, 5) if draw is raw_random.normal else twin.uniform(0.0, 1.0, 5)
 
     def test_states_of_numpy_are_read_directly(self):
-        """The memory of the state is read: ``get_state`` would take longer than a small sample."""
+        """States of NumPy's RandomState are read from memory: ``get_state`` would take longer than a small sample."""
         self.assertTrue(has_known_layout(np.random.RandomState(3)))
         for other in (OwnRandomState(3), np.random.RandomState(np.random.PCG64(3)), np.random.default_rng(3), None):
             self.assertFalse(has_known_layout(other))
@@ -228,7 +228,7 @@ class TestReasons(unittest.TestCase):
 
 
 class TestCallbacks(unittest.TestCase):
-    """Callbacks between nodes may raise, after any node and for any values."""
+    """Tests of callbacks between nodes. A callback may raise after any node and for any values."""
 
     def check(self, mode, good, bad, error):
         for size, one_node in ((3, True), (3, False), (100000, False)):
@@ -250,7 +250,7 @@ class TestCallbacks(unittest.TestCase):
 
     def test_nan_guard_mode(self):
         mode = theano.compile.nanguardmode.NanGuardMode(optimizer="fast_run")
-        self.check(mode, 2.0, 1e6, AssertionError)  # a product above 1e10
+        self.check(mode, 2.0, 1e6, AssertionError)  # NanGuardMode refuses the product, which is above 1e10
         self.check(mode, 2.0, np.nan, AssertionError)
 
     def callback(self, read):

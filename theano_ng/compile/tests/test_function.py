@@ -66,7 +66,8 @@ class TestPrograms(unittest.TestCase):
         self.assertLess(np.mean([errors(i) for i in range(10)]), 0.05)
 
     def test_layers_with_momentum(self):
-        # in the style of layer libraries: dimshuffled parameters, batch statistics, updates in an ordered dictionary
+        # This model follows the style of layer libraries: dimshuffled parameters, batch statistics, and updates in an
+        # ordered dictionary.
         rng = np.random.RandomState(2)
         x, y = T.matrix("x"), T.ivector("y")
         W, gamma = theano.shared(rng.randn(6, 3) * 0.1), theano.shared(np.ones(3))
@@ -89,7 +90,7 @@ class TestPrograms(unittest.TestCase):
 
     @theano.change_flags({"DebugMode.check_finite": False})  # the value of an impossible case is -inf
     def test_log_density_with_test_values(self):
-        # in the style of samplers: test values, conditions by switch, first and second derivatives
+        # This model follows the style of samplers: test values, conditions by switch, and first and second derivatives.
         with theano.config.change_flags(compute_test_value="raise"):
             mu, sd = T.dscalar("mu"), T.dscalar("sd")
             mu.tag.test_value, sd.tag.test_value = np.array(0.3), np.array(1.2)

@@ -247,7 +247,7 @@ class TestAliasing(unittest.TestCase):
         a, b = [1.0], [2.0]
         self.assertEqual(f(a, b), [[2.0], [12.0]])
         self.assertEqual((a, b), ([2.0], [2.0]))
-        # the list is given for both inputs: the input that is only read is copied first
+        # If both inputs are the same list, the input that is only read is copied first.
         a = [1.0]
         self.assertEqual(f(a, a), [[2.0], [11.0]])
 
@@ -266,7 +266,7 @@ class TestAliasing(unittest.TestCase):
         self.assertEqual([f(), f(), f([5.0]), f()], [[2.0], [2.0], [6.0], [2.0]])
 
     def test_kept_values_are_not_results(self):
-        # without gc, the memory of a result must not become a buffer of the next call
+        # If memory is not freed (no gc), the memory of a result must not become a buffer of the next call.
         class Reuse(Op):
             __props__ = ()
 
@@ -513,7 +513,8 @@ class TestThreads(unittest.TestCase):
     def test_calls_in_a_circle(self):
         """Functions call each other from Ops in a circle.
 
-        A single thread can do that; of three threads at once, one gets an error instead of a deadlock.
+        A single thread can make such calls. If three threads make them at once, one of them gets an error instead of a
+        deadlock.
         """
         x = number("x")
         ready = threading.Barrier(3)

@@ -245,7 +245,8 @@ class TestKeys(unittest.TestCase):
             found.path = os.path.join(blocked, "graphs", "entry")
             fgraph, _ = std_fgraph([In(x)], [Out(x + 1)])
             found.save(fgraph)
-            self.assertEqual(str(found.load()), str(fgraph))  # the graph is still waiting to be written
+            # The entry is read from memory, because it is not yet written.
+            self.assertEqual(str(found.load()), str(fgraph))
             run_later.finish()
             self.assertIsNone(found.load())
             found.path = os.path.join(folder, "graphs", "entry")
@@ -301,7 +302,7 @@ def forgetting(part, flag=None):
 
 
 class TestParts(unittest.TestCase):
-    """Each part of a key is needed: functions that differ only in this part have equal keys without it."""
+    """Tests that each part of a key is needed: without it, functions that differ only in this part have equal keys."""
 
     def setUp(self):
         patch = unittest.mock.patch.object(graph_cache.gof_optdb, "has_foreign_rules", lambda: False)

@@ -119,7 +119,8 @@ class TestInnerGraph(unittest.TestCase):
         self.assertNotEqual(InnerGraph([x], [x * 2]), InnerGraph([T.fvector()], [x * 2][:0]))
         a, b = x * 2, x * 2
         self.assertEqual(InnerGraph([x], [a, b]), InnerGraph([x], [x * 2, x * 2]))
-        self.assertNotEqual(InnerGraph([x], [a, b]), InnerGraph([x], [a, a]))  # a rewrite sees the difference
+        # Only the first graph has two nodes, so rewrites can differ.
+        self.assertNotEqual(InnerGraph([x], [a, b]), InnerGraph([x], [a, a]))
         self.assertNotEqual(one, 1)
 
     def test_every_part_of_the_identity_counts(self):

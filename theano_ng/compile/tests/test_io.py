@@ -130,7 +130,7 @@ class TestIn(unittest.TestCase):
             "accessed through keyword argument (use 'name=...' in a variable's constructor to give it a name).",
             str(caught.exception),
         )
-        self.assertEqual(fn["w"], 2)  # a call that fails leaves the state
+        self.assertEqual(fn["w"], 2)  # the failed call has not changed the state
         self.assertEqual((fn(1, 2, 3), fn["w"]), (6, 3))
         self.assertEqual((fn(1, z=3, y=2), fn["w"]), (6, 4))
         self.assertEqual((fn(1, 2, w=400), fn["w"]), (45, 401))
@@ -146,7 +146,7 @@ class TestIn(unittest.TestCase):
 
         for value in (0.1, np.array(0.1)):
             self.assertRaises(TypeError, f(), value)
-        self.assertEqual(f()(0.5), 0.5)  # float32 holds it exactly
+        self.assertEqual(f()(0.5), 0.5)  # float32 represents 0.5 exactly
         with change_flags(floatX="float32"):  # then Python floats are accepted
             self.assertEqual(f()(0.1), np.float32(0.1))
             self.assertRaises(TypeError, f(allow_downcast=False), 0.1)

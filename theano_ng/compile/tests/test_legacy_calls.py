@@ -14,7 +14,7 @@ from theano_ng.configparser import change_flags
 from theano_ng.gof.op import get_debug_values, missing_test_message
 
 PYTHON = Mode("py", None)
-FAST = Mode("cvm", None)  # C code that is part of the package
+FAST = Mode("cvm", None)  # runs only C code that is part of the package, compiles none
 
 
 class TestTestValues(unittest.TestCase):
@@ -29,7 +29,7 @@ class TestTestValues(unittest.TestCase):
             np.testing.assert_array_equal((y + 1).tag.test_value, [2, 2])
 
     def test_derivatives_of_graphs_inside_ops(self):
-        """The outer variables have test values, although the variables inside an Op's graph have none."""
+        """Derivatives of an OpFromGraph have test values, although the variables of its inner graph have none."""
 
         def doubled(inputs, gradients):
             return [2 * gradients[0] * inputs[1], 2 * gradients[0] * inputs[0]]

@@ -63,7 +63,7 @@ class TestLiveObjects(unittest.TestCase):
             f = theano.function([x], T.exp(x).sum(), mode=self.mode())
             others = [copy.copy(f), f.copy(), f.copy(share_memory=True), pickle.loads(pickle.dumps(f))]
             for g in [f, *others]:
-                np.testing.assert_array_equal(np.ravel(g(np.zeros(4))), [4])  # `copy` makes it return a list
+                np.testing.assert_array_equal(np.ravel(g(np.zeros(4))), [4])  # functions made by `copy` give lists
             del f, g, others, x
 
     def test_failed_calls(self):

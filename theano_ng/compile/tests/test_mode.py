@@ -52,7 +52,7 @@ class TestPhases(unittest.TestCase):
         self.assertEqual(names["None"], [])
         self.assertTrue(all(n.startswith("merge") for n in names["merge"]) and len(names["merge"]) == 5)
         self.assertIn("canonicalize", names["o1"])
-        self.assertIn("specialize", names["o1"])  # it has only the few rules with the tag fast_compile
+        self.assertIn("specialize", names["o1"])  # "specialize" then has only the few rules with the tag fast_compile
         self.assertNotIn("uncanonicalize", names["o1"])
         self.assertNotIn("elemwise_fusion", names["o1"])
         self.assertIn("elemwise_fusion", names["o2"])
@@ -88,7 +88,10 @@ class TestMode(unittest.TestCase):
         self.assertRaises(TypeError, Mode("py", gof.MergeOptimizer()).including, "fast_run")
 
     def test_selects(self):
-        """A mode selects a step if it is in its optimizer. The optimizer can be built from names, or be an object."""
+        """`Mode.selects` returns True for the steps of the mode's optimizer.
+
+        The optimizer may be built from names, or be an object.
+        """
         base = Mode("py", "fast_run")
         for mode in (
             base,

@@ -159,7 +159,8 @@ class TestGraphs(unittest.TestCase):
             )
             for got, expected in zip(f(v, w, given), (2 * v, 2 * v * w, 2 * v * w)):
                 np.testing.assert_allclose(got, expected)
-        # Both infer shapes without computing values; asserted sizes are taken as correct.
+        # SpecifyShape and Rebroadcast infer shapes without computing values. The inferred shapes are the asserted ones,
+        # which are not checked.
         f = theano.function(
             [x, n],
             [ops.specify_shape(x, (1, 3)).shape, ops.specify_shape(x, n).shape[1], ops.Rebroadcast((0, True))(x).shape],
@@ -192,8 +193,8 @@ class TestGraphs(unittest.TestCase):
         guarded = ops.OutputGuard()(x)
         with self.assertRaisesRegex(TypeError, "must not contain inplace operations"):
             theano.function([x], guarded)
-        # A reader of the result reads a value that is declared destroyed: OutputGuard is for outputs only. Rewriting
-        # detects this and ends.
+        # OutputGuard is for outputs only: another node must not read its result, which is declared destroyed. The
+        # rewriter detects such a reader and raises an error.
         logger = logging.getLogger("theano_ng.gof.opt")
         level = logger.level
         logger.setLevel(logging.CRITICAL)
@@ -242,7 +243,7 @@ class TestGraphs(unittest.TestCase):
             self.assertNotEqual(op, other)
         x = T.dvector("x")
         f = theano.function([x], op(x))
-        # Scalars become 0-d arrays; the error names a value that cannot be converted.
+        # Scalars are converted to 0-d arrays. If a value cannot be converted, the error names the value.
         for results in ([(np.float64(2), [1, 2])], [[3, np.ones(2, "float32")]]):  # noqa: B007, read by fn
             number, vector = f([0.0])
             self.assertEqual((number.shape, number.dtype, vector.dtype), ((), "float64", "float32"))
@@ -260,7 +261,7 @@ class TestGraphs(unittest.TestCase):
 
 
 class Grid:
-    """A value of a user's Type: no array, but with a shape. The class attribute `notes` records the calls."""
+    """A value of a user's Type. It has a shape but is no array. The class attribute `notes` records the calls."""
 
     notes = []
 
@@ -271,7 +272,7 @@ class Grid:
         self.notes.append(what)
 
     def copy(self):
-        """Copy in Python; C code calls `twin`."""
+        """Return a copy to Python code. C code calls `twin` instead."""
         self.note("copy in Python")
         return self.twin()
 
@@ -436,7 +437,7 @@ def in_c(inputs, outputs):
 
 
 class TestUserType(unittest.TestCase):
-    """The Ops of `compile.ops` on a Type that registers C code for them, and without that code."""
+    """Tests of the Ops of `compile.ops` on a user's Type, with and without registered C code."""
 
     def setUp(self):
         self.x = GridType((False, False, False))("x")
@@ -501,7 +502,7 @@ class TestUserType(unittest.TestCase):
             "axis 2 is 1 in C",
         ]
         self.assertEqual(sorted(set(notes)), sorted(first))  # nothing ran in Python
-        # Reference counts of objects that outlive the call are correct: none is missing or left over.
+        # The reference counts of objects that outlive the call do not change: no reference is missing or left over.
         grid = Grid((1, 1, 1), "z")
         results = f(grid, [1, 1, 1])
         count = sys.getrefcount(grid)
@@ -523,7 +524,8 @@ class TestUserType(unittest.TestCase):
             self.assertIn((__name__ + ".GridType", 3), op.c_code_cache_version())
             key = CLinker().accept(theano.gof.FunctionGraph([self.x, self.s], [out])).cmodule_key()
             self.assertTrue(key[0])
-            # Another version gives another module. Without a version there is one per process, and a warning.
+            # If the version changes, another module is compiled. Without a version, each process compiles its own
+            # module, and there is a warning.
             register(GridType, *texts, version=4)
             self.assertNotEqual(CLinker().accept(theano.gof.FunctionGraph([self.x, self.s], [out])).cmodule_key(), key)
             register(GridType, *texts)
@@ -545,7 +547,7 @@ class TestUserType(unittest.TestCase):
     def test_text_is_for_the_class_itself(self):
         """C code is registered for the Type class itself, as documented: "the Type class, and not an instance".
 
-        A subclass may have other values.
+        A subclass does not inherit the C code, because its values may differ.
         """
 
         class Other(GridType):

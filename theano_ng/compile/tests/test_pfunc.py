@@ -150,7 +150,7 @@ class TestClone(unittest.TestCase):
     def test_replacements_that_change_the_meaning(self):
         """A replacement with more dimensions turns a product of vectors into a product of matrices.
 
-        One warning names the line.
+        Such a replacement causes one warning, which names the line.
         """
         x, y, wide = T.dvector("x"), T.dvector("y"), T.dmatrix("wide")
         narrow = T.fvector("narrow")
@@ -203,7 +203,7 @@ class TestClone(unittest.TestCase):
                 refused()
 
     def test_replacements_of_which_all_values_fit(self):
-        """A row is a matrix: it can replace a matrix, and the types in the graph stay unchanged."""
+        """A row can replace a matrix, since each row is a matrix. The types in the graph stay unchanged."""
         for wide, narrow, value in (
             (T.dmatrix("wide"), T.drow("narrow"), np.ones((1, 3))),
             (T.dmatrix("wide"), T.dcol("narrow"), np.ones((2, 1))),
@@ -220,7 +220,7 @@ class TestClone(unittest.TestCase):
                 theano.function([narrow], doubled, givens=[(wide, narrow + 0)]),
             ):
                 np.testing.assert_array_equal(f(value), 2 * value)
-            # The reverse is refused, since not every matrix is a row.
+            # A row cannot be replaced by a matrix, since not every matrix is a row.
             with self.assertRaisesRegex(TypeError, "cannot replace narrow"):
                 theano.function([wide], narrow * 2, givens={narrow: wide})
             with self.assertRaisesRegex(TypeError, "unbroadcast"):

@@ -43,7 +43,8 @@ class TestSecondProcess(unittest.TestCase):
         for key in loaded:
             mode = key.split()[0]
             with self.subTest(function=key):
-                # rewritten only if the flag is set; DebugMode then rewrites several times
+                # An unpickled function is rewritten only if the flag is set. In this case, DebugMode rewrites it
+                # several times.
                 self.assertEqual(loaded[key], [saved[mode], 0, "named"])
                 self.assertEqual(again[key], [saved[mode], 2 if mode == "DebugMode" else 1, "named"])
 
@@ -137,7 +138,7 @@ def fused(n):
 
 
 def mixed(n):
-    """Return products, reductions and indexing, with branches."""
+    """Return a graph of products, reductions and indexing, with conditionals."""
     x = y = T.dmatrix("x")
     w = theano.shared(np.eye(2), name="w")
     for k in range(n // 6):
@@ -146,7 +147,7 @@ def mixed(n):
 
 
 def trained(n):
-    """Return many shared variables whose updates share most of their graphs."""
+    """Return a graph with many shared variables, whose updates share most of their nodes."""
     x = y = T.dvector("x")
     parameters = [theano.shared(np.ones(2), name="p%d" % k) for k in range(n // 8)]
     for p in parameters:
@@ -155,7 +156,7 @@ def trained(n):
 
 
 def nested(n):
-    """Return Ops with inner graphs."""
+    """Return a graph of Ops that have inner graphs."""
     x = y = T.dvector("x")
     for _ in range(n // 20):
         y = OpFromGraph([x], [T.tanh(x + 1) * x])(y)

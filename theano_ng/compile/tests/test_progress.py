@@ -78,7 +78,7 @@ class TestOnATerminal(unittest.TestCase):
         if theano.config.cxx:
             self.assertRegex(seen, r"\rcompiling train: C code of \d+ loops?, \d+ s")
         lines = seen.split("\r")
-        self.assertEqual(lines[-2:], ["done", "\n"])  # the line was wiped before
+        self.assertEqual(lines[-2:], ["done", "\n"])  # the line of progress was cleared before
         self.assertEqual(lines[-3].strip(" "), "")
         self.assertGreater(len(lines[-3]), 20)
         self.assertNotIn("\n", seen[: seen.index("done")])
@@ -95,7 +95,7 @@ class TestOnATerminal(unittest.TestCase):
 class TestTask(unittest.TestCase):
     def test_texts(self):
         task = progress.Task()
-        task._watch = lambda: None  # the tests may be run on a terminal
+        task._watch = lambda: None  # show no progress if the tests run on a terminal
         self.assertEqual(task.text(), "compiling a function, 0 s")
         task.name = "f"
         task.calling_compiler("3 loops", 1, 2)

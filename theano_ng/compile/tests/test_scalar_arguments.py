@@ -66,7 +66,8 @@ def outcome(give):
             value = give()
             result = type(value), str(value.dtype), value.dtype.num, value.shape, value.tobytes(), value.flags.writeable
         except Exception as failure:
-            # A function's message is the Type's reason after the argument's name and the lines that created the input.
+            # In the message of a function, the argument's name and the lines that created the input precede the message
+            # of the Type. Remove this part.
             text = ", ".join(map(str, failure.args))
             result = type(failure), re.sub(r"^Bad input argument.*\n(Backtrace.*\n)?(\n?  .*\n)*", "", text)
     return result, [str(w.message) for w in caught]
@@ -176,7 +177,7 @@ class TestNumbers(unittest.TestCase):
                 self.assertEqual(asked, [value], (target, value))
 
     def test_types_that_only_know_themselves(self):
-        """The filter of a TensorType subclass is called, and that of a type that checks values for infinity."""
+        """The filter is called for a subclass of TensorType, and for a type that checks values for infinity."""
 
         class Positive(T.TensorType):
             def filter(self, data, strict=False, allow_downcast=None):

@@ -15,7 +15,7 @@ PLAIN = theano.Mode("cvm", theano.compile.mode.OPT_MERGE)  # nothing fused, noth
 
 class TestSpareArrays(unittest.TestCase):
     def graph(self, x):
-        """Return outputs that share memory with intermediate values, by views and in place, and some that do not."""
+        """Return outputs that share memory with intermediate values, as views or in place, and outputs that do not."""
         a = T.exp(x)
         b = T.cumsum(a)
         c = b - b.sum()

@@ -106,7 +106,7 @@ class TestPolicies(Base):
             self.assertEqual((isinstance(result, AttributeError), counts), (policy == "raise", [warned, debugged]))
 
     def test_function_without_operations(self):
-        """The function itself adds the copy of an input that is an output, so no test value is requested for it."""
+        """If an output is an input, `function` adds a node that copies it; no test value is requested for this node."""
         x = T.dvector("x")
         for policy in POLICIES:
             result, *counts = self.caught(policy, lambda: theano.function([x], x)([1.0, 2.0]).tolist())

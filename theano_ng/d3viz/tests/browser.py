@@ -30,7 +30,7 @@ class Browser:
 
     def __init__(self, width=1280, height=800):
         self.profile = tempfile.mkdtemp(prefix="theano_ng-browser-")
-        # Files that it writes are removed with its profile.
+        # The browser writes all its files into the folder of its profile, which is removed at the end.
         own = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"), self.profile)
         self.driver = subprocess.Popen(
             [shutil.which("chromedriver"), "--port=0"],

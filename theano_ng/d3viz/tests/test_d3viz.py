@@ -59,7 +59,7 @@ class TestPage(unittest.TestCase):
         x, y = T.dmatrices("x", "y")
         z = T.tanh(T.dot(x, y) + 1)
         page = Page(z)
-        # dot, the constant converted to a matrix, add, tanh
+        # The four nodes are dot, the conversion of the constant to a matrix, add and tanh.
         self.assertEqual(page.kinds(), {"input": 2, "constant_input": 1, "apply": 4, "output": 1})
         self.assertEqual([page.top["boxes"][i]["label"] for i in page.top["inputs"]], ["x", "y"])
         self.assertEqual(page.box("x")["type"], "TensorType(float64, matrix)")
@@ -141,7 +141,7 @@ class TestPage(unittest.TestCase):
         self.assertEqual(sorted(labels), ["add", "mul", "tanh"])
 
     def test_graphs_inside_take_no_more_room_than_they_have(self):
-        # Each Op applies the previous Op twice: expanded, the last one has 2**40 nodes.
+        # Each Op applies the previous Op twice. If all Ops were expanded, the graph would have about 2**40 nodes.
         x = T.dscalar("x")
         op = theano.OpFromGraph([x], [x * 2])
         for _ in range(40):

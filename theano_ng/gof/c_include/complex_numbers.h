@@ -96,7 +96,7 @@ template <typename Part, typename Struct, typename Native> struct tng_complex : 
     tng_complex operator~() const
     {
         return tng_complex(this->real, -this->imag);
-    } /* the conjugate, as in GNU C */
+    } /* ~z is the conjugate of z, as in GNU C */
 };
 
 typedef tng_complex<npy_float32, npy_complex64, float _Complex> theano_complex64;

@@ -187,7 +187,7 @@ typedef __PTRDIFF_TYPE__ ptrdiff_t;
 #define M_SQRT1_2 NPY_SQRT1_2
 #endif
 
-/* <cmath> has its own isnan etc., which macros must not hide. */
+/* If <cmath> has been included, keep its functions isnan etc., which macros would hide. */
 #ifndef _GLIBCXX_CMATH
 #undef isnan
 #undef isinf
@@ -260,7 +260,7 @@ TNG_MATH2(fmax)
 TNG_MATH2(fdim)
 TNG_MATH2(copysign)
 TNG_MATH2(nextafter)
-extern double lgamma(double) TNG_NOTHROW; /* writes signgam: not const */
+extern double lgamma(double) TNG_NOTHROW; /* not const, because it writes signgam */
 extern float lgammaf(float) TNG_NOTHROW;
 extern double fma(double, double, double) TNG_NOTHROW __attribute__((const));
 extern float fmaf(float, float, float) TNG_NOTHROW __attribute__((const));

@@ -55,7 +55,7 @@
 #define PyArray_REFCOUNT(object) Py_REFCNT(object)
 #endif
 
-/* Functions that have other names now. */
+/* NumPy 1's names of functions that NumPy 2 renamed. */
 #ifndef PyArray_MoveInto
 #define PyArray_MoveInto(to, from) PyArray_CopyInto(to, from)
 #endif

@@ -1,4 +1,4 @@
-/* Declarations of the vectorized functions of glibc, for loops that a compiler vectorizes: exp(x) is tng_exp(x), etc.
+/* Declarations of the vectorized functions of glibc, for loops that a compiler vectorizes: tng_exp(x) for exp(x), etc.
  *
  * libmvec of the C library has a version of each function for each vector length, and libm has a version for scalars.
  * The results of the versions differ in their last bits. In one loop, a compiler calls several versions: the version

@@ -35,10 +35,10 @@ __all__ = [
 
 
 def accepts(method, count):
-    """Return True if a method (or a function in its place) can be called with `count` positional arguments."""
+    """Return True if a method, or a function that replaces it, accepts `count` positional arguments."""
     function = getattr(method, "__func__", method)
     code = getattr(function, "__code__", None)
-    if code is None:  # a partial or another callable object; these are rare and signature is slow
+    if code is None:  # a callable object, such as a partial; inspect.signature is slow, but rarely needed
         import inspect
 
         try:
@@ -166,7 +166,7 @@ def _checks_input(r):
 def _text(r, method_name, name, sub, check=None):
     """Return the code that a method of a variable's type returns, between comments."""
     method = getattr(r.type, method_name)
-    # Types written after the first examples of the documentation have no parameter check_input.
+    # Types that follow the first examples of the documentation have no parameter check_input.
     text = method(name, sub) if check is None or not accepts(method, 3) else method(name, sub, check)
     return delimited(r.type, method_name, text, name)
 
@@ -230,7 +230,7 @@ def get_c_sync(r, name, sub):
 
 
 def further_cell(name, i):
-    """Return the name of an additional cell for output `i`. Its variable `name` already has another cell."""
+    """Return the name of an additional cell for output `i`, whose variable `name` already has another cell."""
     return "storage_%s_out%d" % (name, i)
 
 
@@ -243,8 +243,8 @@ class Roles:
     places : dict
         For inputs and outputs, a text with their positions.
     more_cells : dict
-        For outputs that are also an input, a constant or an earlier output: the indices of the outputs that have a
-        separate cell. This cell is filled in addition.
+        Variable -> indices of outputs, for each output that is also an input, a constant or an earlier output. Each of
+        these outputs has an additional cell, which a run also fills.
     """
 
     def __init__(self, linker):
@@ -310,11 +310,11 @@ def struct_variable_codeblocks(variable, policies, id, symbol_table, sub):
     ----------
     variable : Variable
     policies : pair of (declare, behavior, cleanup) policies
-        The policies for the struct, then those for the run function.
+        The policies for the struct, and the policies for the run function.
     id : int
         The number of the struct block. The run block has the next number.
     symbol_table : dict
-        Variable -> C name; extended with a new name when the variable has none.
+        Variable -> C name. If `variable` has no name yet, a new name is added.
     sub : dict
 
     Returns
@@ -334,7 +334,8 @@ def struct_variable_codeblocks(variable, policies, id, symbol_table, sub):
 class StructBlock:
     """The code of a variable or a node in the struct: members, initialization and cleanup.
 
-    `id` is the number of the block. If an init fails, the cleanups up to the failed block run.
+    `id` is the number of the block. If the initialization of a block fails, the cleanup code of this block and of all
+    earlier blocks runs.
     """
 
     def __init__(self, id, declare, init, cleanup):

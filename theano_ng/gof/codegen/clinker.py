@@ -205,7 +205,7 @@ class CLinker(Linker):
             params = node.run_params()
             if params is NoParams or params is None:
                 continue
-            key = (node.op.params_type, type(params), params)  # 1 == 1.0 == True, but C code can distinguish them
+            key = (node.op.params_type, type(params), params)  # 1 == 1.0 == True, but their C code may differ
             try:
                 hash(key)
             except TypeError as failure:
@@ -268,8 +268,8 @@ class CLinker(Linker):
             self.init_tasks.append((node, "init", number))
             self.tasks.append((node, "code", number + 1))
         self.args, self.r2symbol = self._cell_names(roles, symbol), symbol
-        # If the graph has several nodes, and one of them sets an exception without leaving its block, this node is
-        # unknown.
+        # A node may set an exception without leaving its block. If the graph has several nodes, it is unknown which
+        # node did this.
         leftover = self.tasks[-1][2] if len(self.node_order) == 1 else -1
         return struct_gen(
             self.args,
@@ -523,8 +523,8 @@ class CLinker(Linker):
         -------
         (tuple, tuple)
             The versions of all Ops' and types' C code, and a signature: compiler arguments, libraries, and the Op and
-            types of each node. If one of them has no version, the first tuple is empty, and the module is not kept for
-            other processes. See `cmodule_key_`.
+            types of each node. If an Op or type has no version, the first tuple is empty, and the module is not kept
+            for other processes. See `cmodule_key_`.
         """
         return self.cmodule_key_(
             self.fgraph,
@@ -591,7 +591,7 @@ class CLinker(Linker):
         for position, node in enumerate(order):
             ins = []
             for r in node.inputs:
-                if r not in positions:  # a constant: its value may be part of the source
+                if r not in positions:  # r is a constant, and its value may be part of the source code
                     ins.append((r.type, "constant", r.signature() if hasattr(r, "signature") else r.data))
                 else:
                     ins.append((r.type, positions[r]))
@@ -676,7 +676,7 @@ class CLinker(Linker):
             key = None
         module = get_module_cache().module_from_key(key, self, keep_lock=keep_lock)
         cells = [storage_map[r] if storage_map is not None and r in storage_map else [r.data] for r in self.arg_orphans]
-        # A variable that is used as two inputs has one cell.
+        # If a variable occurs twice among the inputs, use the cell of its first occurrence.
         in_cells = {r: cell for r, cell in zip(reversed(self.inputs), reversed(in_storage))}
         capsule = module.instantiate(error_storage, *(in_cells[r] for r in _unique(self.inputs)), *out_storage, *cells)
         return capsule, module
@@ -688,7 +688,7 @@ class CLinker(Linker):
         ----------
         input_storage, output_storage : list of cells, optional
         storage_map : dict, optional
-            Variable -> cell, used where no storage is given.
+            Variable -> cell, for variables for which no storage is given.
         keep_lock : bool
             See `cthunk_factory`.
 

@@ -104,7 +104,7 @@ class DualLinker(Linker):
         return self._bound_to(fgraph, no_recycling)
 
     def make_thunk(self, **kwargs):
-        """Return a thunk that runs the thunks of both linkers, the input containers and the output containers.
+        """Return ``(thunk, input containers, output containers)``. The thunk runs the thunks of both linkers.
 
         The C thunks get copies of the inputs. The output containers hold the results of the Python thunks.
 

@@ -42,7 +42,7 @@ def indented(text, spaces):
     if 'R"' in text or any(line.endswith("\\") and line.replace('\\"', "").count('"') % 2 for line in lines):
         return text.rstrip()
     margins = [len(line) - len(line.lstrip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    # In ``"if (x) {\n            y;"``, the first line is less indented than the other lines. Add their indentation.
+    # In ``"if (x) {\n            y;"``, only the first line is not indented. Indent it like the other lines.
     if len(margins) > 1 and margins[0] == 0 and lines[0].strip():
         margin = min(margins[1:])
         lines[0] = " " * margin + lines[0]
@@ -84,7 +84,7 @@ def delimited(owner, method, text, about="", verbatim=False):
 
 
 def _enclosing(lines, line_number):
-    """Find the comment that begins the text of a method in which a line lies.
+    """Find the comment in front of the text of a method that contains a line.
 
     Returns
     -------

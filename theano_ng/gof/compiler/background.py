@@ -121,7 +121,7 @@ class Job:
             return time.monotonic() - self.started > _TIMEOUT
         try:
             return os.waitpid(self.pid, os.WNOHANG)[0] != 0
-        except ChildProcessError:  # the host program reaps children itself
+        except ChildProcessError:  # the program reaps child processes itself, so look for the output file
             return not os.path.exists(self.path)
 
     def clean(self):
@@ -185,8 +185,8 @@ class Background:
         with self._lock:
             todo = {key: kernel for key, (kernel, _) in kernels.items() if key not in self.stand_ins}
             jobs = [Job(get_kernel_cache(), group) for group in units(todo)]
-            # A signal handler may raise an exception between any two lines. In this order, each key of `stand_ins` has
-            # a job, and each job is started.
+            # A signal handler may raise an exception between any two lines. Because jobs are queued first,
+            # each key of `stand_ins` has a job, and each job is started.
             if jobs:
                 self._queue += jobs
                 run_later(self._begin)
@@ -286,8 +286,8 @@ class Background:
         with self._lock:
             done = [job for job in list(self._jobs) if self._is_over(job)]
             for job in done:
-                self._jobs.remove(job)  # the first entry only: `_is_over` may have appended the job again, to retry it
-            if done or not self._jobs:  # jobs are queued, and none runs, if memory ran out in `_start`
+                self._jobs.remove(job)  # remove the first entry only: `_is_over` may have appended a retry of the job
+            if done or not self._jobs:  # if memory ran out in `_start`, jobs may be queued although none runs
                 self._start()
             if not self._jobs and not self._queue:
                 self._watched = False

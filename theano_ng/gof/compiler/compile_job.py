@@ -59,7 +59,10 @@ def publish(job):
 
 
 def compiled_meanwhile(job, since):
-    """Return True if all links were made after `since` (in ns). Older links refer to units that could not be used."""
+    """Return True if the links of all kernels were made after `since` (in ns).
+
+    Older links refer to units that could not be used.
+    """
     try:
         return all(os.lstat(os.path.join(job["directory"], "k" + key)).st_mtime_ns >= since for key in job["keys"])
     except OSError:
@@ -72,7 +75,7 @@ def main(path):
     said, lock = job["stem"] + ".txt", None
     try:
         if fcntl is not None:
-            # If another process compiles this unit, its links exist when this process gets the lock.
+            # If another process is compiling this unit, wait for the lock. Then the links to the unit exist.
             lock = os.open(job["lock"], os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
         if compiled_meanwhile(job, since):

@@ -86,7 +86,7 @@ class GCC_compiler(Compiler):
         -------
         bool or tuple
             Whether the program compiles. With `try_run`, a pair: whether it compiles, and whether it runs and exits
-            with 0. With `output`, a tuple in which the output (stdout with stderr) follows twice.
+            with 0. With `output`, a tuple of the same values, followed by the output (stdout with stderr) twice.
         """
         import tempfile
 
@@ -152,8 +152,8 @@ class GCC_compiler(Compiler):
         location = location or os.getcwd()
         source = os.path.join(location, "mod.cpp")
         library = os.path.join(location, module_name + get_lib_extension())
-        # Some linkers write into an existing file. If this file is a loaded module, the processes that use it would
-        # crash.
+        # Write to a new file. Some linkers overwrite the contents of an existing file, which would crash processes that
+        # have loaded this file as a module.
         output = os.path.join(location, "tmp-%d-%s%s" % (os.getpid(), os.urandom(6).hex(), get_lib_extension()))
         with open(source, "w", encoding="utf-8") as file:
             file.write(src_code)
@@ -161,8 +161,8 @@ class GCC_compiler(Compiler):
         def command():
             dropped = set(toolchain.dropped)
             common = [flag for flag in common_arguments(preargs, hide_symbols) if flag not in dropped]
-            # The prologue does not depend on macros of an Op. If it did, the compiler would detect this and read the
-            # header.
+            # Leave out an Op's macros, on which the prologue does not depend. If it did, the compiler would detect this
+            # and read the header instead.
             prologue = precompiled_prologue(
                 toolchain, [flag for flag in common if not flag.startswith(("-D", "-U", "-I", "-L", "-W"))]
             )
@@ -198,7 +198,7 @@ def common_arguments(preargs, hide_symbols=True):
     """Return the arguments that the precompiled prologue and a module have in common."""
     arguments = list(preargs)
     if not any(arg.startswith("-std=") for arg in arguments):
-        arguments.append("-std=gnu++14")  # later standards make <cmath>, and with it every module, slower
+        arguments.append("-std=gnu++14")  # with later standards, compiling <cmath> and so every module takes longer
     arguments.append("-fPIC")
     if hide_symbols:
         arguments.append("-fvisibility=hidden")

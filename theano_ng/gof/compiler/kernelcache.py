@@ -173,7 +173,7 @@ class KernelCache:
     def _load_unit(self, directory, unit, keys):
         """Check a unit's content against its name and load kernels from it."""
         path = os.path.join(directory, unit)
-        known = path in self._units  # mapped already, so the file on the disk no longer matters
+        known = path in self._units  # the unit is already loaded, so its file is not read again
         if not known:
             with trust.open_file(path) as file:
                 content = file.read()
@@ -209,8 +209,8 @@ class KernelCache:
             if len(group) == 1:
                 (error.kernel,) = group.values()
                 raise
-            # Compile each kernel alone, to find the faulty ones. Helper functions of the same name in two kernels then
-            # do no harm.
+            # Compile each kernel alone, to find the faulty ones. This also avoids errors from helper functions of the
+            # same name in two kernels.
             for i, (key, kernel) in enumerate(group.items()):
                 progress.task.calling_compiler(_names({key: kernel}), i + 1, len(group))
                 self._build({key: kernel}, toolchain)
@@ -425,7 +425,7 @@ def unit_command(kernel, toolchain, source_path, output_path):
 
 
 class UnitLock:
-    """The right to compile a unit. `waited` is True if another process or thread had the lock before.
+    """A lock that gives the right to compile a unit. `waited` is True if another process or thread had the lock before.
 
     It is an flock lock, which is released when its holder ends, for any reason. If the lock cannot be created or is not
     acquired in time, the holder continues without it.
@@ -437,7 +437,7 @@ class UnitLock:
             return
         try:
             import fcntl
-        except ImportError:  # no flock on this system: two processes may compile the same unit, and one rename wins
+        except ImportError:  # no flock: two processes may compile the same unit, and the last rename wins
             return
         # An OSError here means that the directory cannot be written. The caller handles it.
         fd = trust.open_stamp(path)

@@ -69,7 +69,8 @@ class KeyData:
         ----------
         entry_from_key : dict
         do_manual_check : bool
-            Whether to compare the entries, too. This also removes keys that do not equal copies of themselves.
+            Whether to also remove all other keys with the entry of this module. Such keys do not equal copies of
+            themselves.
         """
         for key in self.keys:
             entry_from_key.pop(key, None)
@@ -298,7 +299,7 @@ class ModuleCache:
         self.time_spent_in_check_key += time.time() - start
 
     def module_from_key(self, key, lnk=None, keep_lock=False):
-        """Return the module of a linker's graph. It is already loaded, or is loaded from disk, or is compiled now.
+        """Return the module of a linker's graph. If necessary, load it from disk, or compile it.
 
         Parameters
         ----------
@@ -412,7 +413,7 @@ class ModuleCache:
         lock = UnitLock(os.path.join(self.dirname, "lock-" + name))
         work = None
         try:
-            module = self._load(folder, name)  # another process may have published it meanwhile
+            module = self._load(folder, name)  # another process may have published the module meanwhile
             if module is not None:
                 self.stats[1] += 1
                 return module
@@ -423,7 +424,7 @@ class ModuleCache:
                 try:
                     os.rename(work, folder)
                     break
-                except OSError:  # there is an entry of another process, or an unusable one
+                except OSError:  # the folder exists: another process made it, or the entry is unusable
                     if not os.path.isdir(folder):
                         raise
                     module = self._load(folder, name)
@@ -472,7 +473,7 @@ class ModuleCache:
     @staticmethod
     def _compile_file(folder, name, source, lnk, final_location=None):
         compile_str = lnk.c_compiler().compile_str
-        # The compilers of Ops accept the documented arguments only.
+        # The `compile_str` of an Op's own compiler may accept only the documented arguments.
         more = {"final_location": final_location} if compile_str is GCC_compiler.compile_str else {}
         what, begun = ", ".join(dict.fromkeys(str(node.op) for node in lnk.node_order)), time.perf_counter()
         progress.task.calling_compiler(what)

@@ -118,7 +118,7 @@ def stand_in(interpretation, digest=None):
     ----------
     interpretation : Interpretation
     digest : str, optional
-        The key of the kernel. Without it, nothing replaces the program.
+        The key of the kernel. Without this key, nothing replaces the program.
 
     Returns
     -------

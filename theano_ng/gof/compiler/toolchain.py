@@ -251,7 +251,7 @@ class Toolchain:
     def vectorized(self):
         """Return the names of the math functions (double and float) that gcc can vectorize on this machine.
 
-        All variants that gcc may call have to be in libmvec.
+        A function is included only if libmvec contains all variants of it that gcc may call.
         """
         if self._vectorized is None:
             self._vectorized = _find_vectorized()
@@ -334,7 +334,7 @@ class Toolchain:
             return False
         self.probed = True
         dropped = tuple(flag for flag in KERNEL_FLAGS if not self._accepts(flag))
-        if not dropped or len(dropped) == len(KERNEL_FLAGS):  # it compiles nothing, so the flags are not the cause
+        if not dropped or len(dropped) == len(KERNEL_FLAGS):  # all were refused: the compiler compiles nothing
             return False
         self.dropped = dropped
         memory = self._flags_path(directory)

@@ -12,10 +12,10 @@ are the rules of sshd for its files (`StrictModes`). They apply from the root of
 - Symbolic links on the path are followed if they belong to this user or root. The rules apply to the directories above
   a link, and to its target. A file in the cache must not be a symbolic link.
 
-A file is checked after it was opened. A file that the system loads by its name is checked before. It cannot be
-exchanged meanwhile, because the directories above it passed the check. If a directory fails, a directory for this user
-alone replaces it (`directory`), and a warning names the owner. A file that fails is handled as a missing file. Nothing
-is checked on Windows, which stores permissions in another way.
+A file is checked after it was opened. A file that the system loads by its name is checked before it is loaded. It
+cannot be exchanged meanwhile, because the directories above it passed the check. If a directory fails, a directory for
+this user alone replaces it (`directory`), and a warning names the owner. A file that fails is handled as a missing
+file. Nothing is checked on Windows, which stores permissions in another way.
 """
 
 import errno
@@ -39,7 +39,7 @@ _READ = (
     | getattr(os, "O_BINARY", 0)
 )
 
-_known = {}  # the status (see `directory`) of each directory that passed, together with all directories above it
+_known = {}  # path -> status (see `directory`) of each directory that, like all directories above it, is trusted
 
 
 class Untrusted(PermissionError):
@@ -99,7 +99,11 @@ def problem(status, where, crossed=False):
 
 
 def _permitted(where):
-    """Return True if the group of a file can write it, and a clause about others whom its ACL permits to write."""
+    """Return a pair that describes who can write a file besides its owner.
+
+    The first element is True if the group of the file can write it. The second element is a clause about others to whom
+    the access control list grants write access.
+    """
     try:
         found = acl.access_list(where)
         if found is None:
@@ -156,7 +160,7 @@ def first_problem(path):
         reason = problem(os.lstat(place), place, crossed=bool(todo))
         while todo and not reason:
             part = todo.pop()
-            if part == "..":  # in the target of a link: `place` contains no links at this point
+            if part == "..":  # from the target of a link; `place` itself contains no links
                 place = os.path.dirname(place)
                 continue
             above, place = place, os.path.join(place, part)
@@ -195,7 +199,7 @@ def directory(path):
     now = None
     try:
         status = os.stat(path)
-        # A changed access control list need not change the mode.
+        # Read the access control list, which can change without a change of the mode.
         permitted = acl.access_list(path) if status.st_mode & stat.S_IWGRP else None
         now = os.geteuid(), status.st_dev, status.st_ino, status.st_uid, status.st_gid, status.st_mode, permitted
         if _known.get(path) == now:
@@ -244,7 +248,7 @@ def _replacement(path):
     ):
         try:
             return make_directory(os.path.join(folder, name))
-        except OSError:  # not writable, or not trusted either
+        except OSError:  # the folder is not writable, or not trusted either
             pass
     return make_directory(os.path.join(private_directory(), name))
 
@@ -282,7 +286,7 @@ def make_directory(path):
         try:
             os.mkdir(folder, 0o700)
         except FileExistsError:
-            pass  # another process was faster; its owner is checked below
+            pass  # another process made it; `check` tests the owner of the directory
     if not os.path.isdir(path):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     check()
@@ -318,7 +322,7 @@ def private_directory():
         owner = os.getpid()
 
         def remove():
-            if os.getpid() == owner and not config.nocleanup:  # a forked child also ends, but must not do this
+            if os.getpid() == owner and not config.nocleanup:  # a forked child must not remove it
                 run_later.forget()  # the remaining work would write to this directory
                 shutil.rmtree(path, ignore_errors=True)
 
@@ -470,7 +474,7 @@ def open_stamp(path):
 
 
 def untrusted_content(folder):
-    """Return all untrusted files and directories in a directory, and the first untrusted one on the path to it.
+    """Return all untrusted files and directories below a directory, and the first untrusted directory on its path.
 
     Parameters
     ----------

@@ -136,8 +136,8 @@ class DestroyHandler(toolbox.Bookkeeper):
         self.apps = {}
         aliases, constraints, order = self.parts
         self.aliases = aliases()
-        # The changes that the next `validate` has to check: nodes with the indices of the changed inputs (None: all
-        # inputs), and variables whose classes changed.
+        # The changes that the next `validate` has to check. `_touched_apps` maps nodes to the indices of changed inputs
+        # (None: all inputs). `_touched_classes` contains the variables whose classes changed.
         self._touched_apps = {}
         self._touched_classes = {}
         # `validate` has to check at most this number of touched nodes. If there are more, `_settle` checks them.
@@ -328,8 +328,8 @@ class DestroyHandler(toolbox.Bookkeeper):
             return True
         if self.algo == "fast":
             if self.fail_validate:
-                # When a new node was recorded, the node that it replaces may still have been a client. So check the
-                # current graph. A node that fails stays in the table, so it fails again unless it leaves the graph.
+                # Check the recorded nodes again in the current graph: when a node was recorded, the replaced node may
+                # still have been a client. A node that fails stays in the table until it leaves the graph or passes.
                 for app in list(self.fail_validate):
                     self.fast_destroy(app, "validate")
                 for error in self.fail_validate.values():

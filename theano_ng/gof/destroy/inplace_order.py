@@ -118,7 +118,7 @@ class _Guard:
 
 
 def _common(a, b):
-    """Return the innermost guard that two chains have in common, or None."""
+    """Return the innermost guard that the chains of guards from `a` and `b` outward have in common, or None."""
     while a is not b:
         if a is None or b is None:
             return None
@@ -147,7 +147,7 @@ def _guards(nodes, branch_sizes, outputs):
 
 
 def _below(guard, top):
-    """Return the guards of a chain below `top`, outermost first."""
+    """Return `guard` and its outer guards, as far as they are inside `top`, outermost first."""
     links = []
     while guard is not top:
         links.append(guard)
@@ -192,7 +192,7 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
         return prerequisites
     guards = _guards(nodes, branch_sizes, outputs)
     place = {node: i for i, node in enumerate(nodes)}
-    leaky = set()  # branches that may run in part although the other branch is taken
+    leaky = set()  # branches with nodes that may run although the conditional takes the other branch
     droppable = []  # (node, prerequisite, the branch of the node, the branches of the prerequisite)
     result = {}
     for node, others in prerequisites.items():
@@ -210,7 +210,7 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
                 kept[other] = None
                 leaky.update(theirs)
     while True:
-        # a refused entry stays a prerequisite and makes its branches leaky, which may affect other entries
+        # The prerequisite of a refused entry is kept. This makes branches leaky, so further entries may be refused.
         refused = [entry for entry in droppable if entry[2] in leaky]
         if not refused:
             break

@@ -117,7 +117,7 @@ class PureOp:
         node = self.make_node(*inputs, **kwargs)
         outputs = node.outputs
         for output in outputs:
-            if not hasattr(output.tag, "trace"):  # made by make_variable, not by a call of the Type
+            if not hasattr(output.tag, "trace"):  # `make_variable`, unlike a call of the Type, sets no trace
                 utils.add_tag_trace(output)
         if config.compute_test_value != "off":
             compute_test_value(node)
@@ -146,8 +146,8 @@ class PureOp:
     def takes_memory(self, node: Apply) -> bool:
         """Return True if computing a node allocates memory when the function's arguments are contiguous.
 
-        An allocation can fail. By default, return True. The result is used like the result of `fails_on_values`, for
-        the native code of this package's Ops.
+        An allocation can fail. By default, return True. The result is used in the same way as the result of
+        `fails_on_values`, but only for native code of this package's Ops.
         """
         return True
 
@@ -229,7 +229,7 @@ class Op(object2, PureOp, CLinkerOp):
         Whether the C code supports float16. By default, it does not, and nodes with float16 run in Python.
     use_c_code : bool
         If False, `perform` runs if both implementations can run. Linkers that support only C code still use the C code.
-        Comparisons of both implementations use it, too.
+        Code that compares both implementations also uses the C code.
     """
 
     use_c_code = True
@@ -300,7 +300,7 @@ class Op(object2, PureOp, CLinkerOp):
             result = implementation(*args)
             perform = implementation
             if any(dtype_mismatch(variable, cell[0]) for variable, cell in zip(node.inputs, inputs)):
-                return result  # the node that computed this input was already reported
+                return result  # the warning for the node that computed this input is enough
             for variable, cell in zip(node.outputs, outputs):
                 wrong = dtype_mismatch(variable, cell[0])
                 if wrong is not None:
@@ -365,7 +365,7 @@ class Op(object2, PureOp, CLinkerOp):
         """
         if impl not in (None, "c", "py"):
             raise ValueError("impl has to be None, 'c' or 'py', not %r" % (impl,))
-        prefers_c = self.use_c_code and getattr(self, "_op_use_c_code", True)  # the second is an older name
+        prefers_c = self.use_c_code and getattr(self, "_op_use_c_code", True)  # `_op_use_c_code` is an older name
         if impl == "c" or (impl is None and has_c_implementation(self) and (prefers_c or not has_perform(self))):
             self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="c")
             try:
@@ -416,7 +416,7 @@ class Op(object2, PureOp, CLinkerOp):
 
 
 def _defined(op: Any, name: str) -> bool:
-    """Return True if an Op defines a method itself: on the instance, or in a subclass of Op."""
+    """Return True if an Op defines a method on the instance, or in a class other than the base class `Op`."""
     if name in getattr(op, "__dict__", ()):
         return True
     return getattr(type(op), name, None) is not getattr(Op, name)

@@ -155,7 +155,7 @@ class COp(Op):
                     "defines the class)" % (error.strerror, func_file, type(self).__name__),
                     path,
                 ) from None
-        # Old files contain other markers, which divide them into two parts.
+        # Files in the old format contain other markers, which divide a file into two parts.
         if any(re.search(self.backward_re, code) for code in self.func_codes):
             if len(self.func_codes) != 1:
                 raise ValueError(
@@ -279,7 +279,7 @@ class COp(Op):
             try:
                 define("DTYPE_PARAM_" + field, kind.c_element_type())
             except MethodNotDefined:
-                continue  # the values of this Type have no elements
+                continue  # this Type has no element type
         define("APPLY_SPECIFIC", "str##_%s" % name, "(str)")
         return "\n".join(define_macros), "\n".join(undef_macros)
 

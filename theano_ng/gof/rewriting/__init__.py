@@ -41,7 +41,7 @@ from theano_ng.gof.rewriting.local import (
 from theano_ng.gof.rewriting.merge import (
     MergeFeature,
     MergeOptimizer,
-    _metadict,  # named by pickles
+    _metadict,  # pickles refer to this name
     is_same_graph_with_merge,
     pre_constant_merge,
     register_assert_op,

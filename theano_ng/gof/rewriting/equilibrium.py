@@ -340,8 +340,8 @@ class _Run:
     def __init__(self, opt: EquilibriumOptimizer, fgraph: FunctionGraph, start_from: Sequence[Variable] | None) -> None:
         self.opt, self.fgraph = opt, fgraph
         t0 = time.perf_counter()
-        # In the first pass, the rules visit the nodes in the documented order: last nodes first. All nodes get ranks,
-        # because changes spread to clients.
+        # In the first pass, the rules visit the nodes in the documented order: last nodes first. The Worklist gets all
+        # nodes, not only those of `start_from`, because changes spread to clients.
         everything = fgraph.sorted_nodes()
         self.nodes = everything if start_from is None else graph.io_toposort(fgraph.inputs, start_from)
         self.toposort_time = time.perf_counter() - t0
@@ -392,8 +392,8 @@ class _Run:
                 self.toposort_time = 0.0
                 loop_counts.append(self.counts)
                 loop_timing.append(time.perf_counter() - t0)
-                # The log also contains replacements that were refused and undone. If no replacement was kept, the loop
-                # has to end here, because it would not end otherwise.
+                # The log also contains replacements that were refused and undone. Therefore also end the loop if no
+                # replacement was kept. Otherwise it would never end.
                 if len(work.log) == started or not self.counts:
                     break
         finally:
@@ -486,7 +486,7 @@ class _Run:
         if not index.rules:
             return
         clock = time.perf_counter
-        # Seconds by the id of the rule, because hashing a rule takes longer than most rules take.
+        # id of a rule -> seconds. The key is the id, because hashing a rule takes longer than running most rules.
         spent = {id(rule): 0.0 for rule in index.rules}
         alive = self.fgraph.apply_nodes
         work.queue = queue = list(nodes)

@@ -89,7 +89,9 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         return self._tracks
 
     def transform(self, node: Any, *more: Any) -> Any:
-        """Call the function if the rule tracks the node's Op or a base class of the Op. Return False otherwise.
+        """Call the function if the rule tracks the node's Op, its class or a base class, and if `when` accepts the Op.
+
+        Otherwise return False.
 
         The function therefore need not check the Op of its node. If more arguments are given, `node` is the Op itself
         (`GraphToGPULocalOptGroup`).
@@ -195,7 +197,7 @@ class RuleIndex:
             else:
                 rows = self._by_op.setdefault(track, [])
                 self._classes_with_ops.add(type(track))
-            # If the row contains the rule already, the rule is its last element.
+            # Rules are added one at a time, so if `rows` already contains the rule, the rule is the last element.
             if not rows or rows[-1] is not rule:
                 rows.append(rule)
 

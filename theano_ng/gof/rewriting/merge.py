@@ -136,7 +136,7 @@ class MergeFeature:
             sig = self.atomic_sig[c] = c.merge_signature()
         other = self.atomic_sig_inv.get(sig)
         if other is None or getattr(other, "fgraph", None) is not fgraph or not getattr(other, "clients", True):
-            # Do not merge into a constant that left the graph, because it may belong to another graph.
+            # Do not merge into `other` if it left the graph: it may now belong to another graph. Keep `c` instead.
             self.atomic_sig_inv[sig] = c
         elif other is not c and (c, other) not in self.blacklist:
             if c.name and not other.name:
@@ -190,7 +190,7 @@ class MergeFeature:
                 continue
             if _is_assert(a) and _is_assert(b):
                 if a.owner.op != b.owner.op:
-                    return None  # the messages differ
+                    return None  # the assertions differ, for example in their messages
                 conditions = list(a.owner.inputs[1:])
                 conditions += [c for c in b.owner.inputs[1:] if c not in conditions]
                 if _depends_on(conditions, (a.owner, b.owner)):
@@ -198,7 +198,8 @@ class MergeFeature:
                 merged = a.owner.op(a.owner.inputs[0], *conditions)
                 copy_stack_trace([a, b], merged)
                 return [(a, merged), (b, merged)]
-            # One input is the bare variable. Nodes that are part of the condition itself must keep the bare variable.
+            # Only one input is an assertion; the other is its bare variable. A node on which the condition depends must
+            # keep the bare variable.
             asserted, other = (a, candidate) if _is_assert(a) else (b, node)
             if _depends_on(asserted.owner.inputs[1:], (other,)):
                 return None
@@ -281,8 +282,8 @@ class MergeOptimizer(Optimizer):
                 pairs = self._still_valid(fgraph, pairs)
                 if not pairs:
                     if not all([_same(node.inputs, inputs) for node, inputs in zip(first, before)]):
-                        # An input of one node was replaced by the assertion of the other node: the nodes may be equal
-                        # now.
+                        # `_still_valid` replaced an input of one node by the assertion in the other node, so the nodes
+                        # may be equal now.
                         self._reschedule(fgraph, first)
                     continue
                 try:
@@ -332,16 +333,19 @@ class MergeOptimizer(Optimizer):
 
     @staticmethod
     def _still_valid(fgraph: FunctionGraph, pairs: Sequence[Any]) -> list[tuple[Variable, Variable]]:
-        """Return the pairs that can be replaced now. The list is empty if the graph changed since the scheduling."""
+        """Return the pairs that can be replaced now, or an empty list if the merge is no longer possible.
+
+        Replacements by an assertion in the inputs of one node are made at once, and are not in the list.
+        """
         result = []
         for old, new in pairs:
             if isinstance(old, tuple):
-                # Only the inputs of one node are replaced by the asserted variable.
+                # Replace the variable by its assertion in the inputs of this node only.
                 _, node, bare = old
                 if node not in fgraph.apply_nodes or new.owner not in fgraph.apply_nodes:
                     return []
                 if _depends_on(new.owner.inputs[1:], (node,)):
-                    # The dependence is newer than the scheduled merge: another node was changed to use an assertion.
+                    # After this merge was scheduled, an earlier merge made the condition depend on the node.
                     return []
                 for i, r in enumerate(node.inputs):
                     if r is bare:

@@ -129,7 +129,7 @@ class NavigatorOptimizer(Optimizer):
         local_opt: Any,
         node: Apply,
     ) -> None:
-        """Handle an exception as `warn` does, but ignore InconsistencyError: an in-place rule is not possible here."""
+        """Handle an exception as `warn` does, but ignore InconsistencyError: this node cannot work in place."""
         if not isinstance(exc, InconsistencyError):
             NavigatorOptimizer.warn(exc, nav, repl_pairs, local_opt, node)
 
@@ -162,7 +162,8 @@ class NavigatorOptimizer(Optimizer):
     ) -> Updater | None:
         """Attach a feature that calls `importer`, `pruner` and `chin` when the graph changes.
 
-        If `ignore_newtrees` is true, `importer` is not called. Return the feature, for `detach_updater`.
+        If `ignore_newtrees` is true, `importer` is not called. Return the feature for `detach_updater`, or None if
+        neither `importer` nor `pruner` would be called.
         """
         updater = Updater(None if self.ignore_newtrees else importer, pruner, chin, name)
         if updater.importer is None and updater.pruner is None:

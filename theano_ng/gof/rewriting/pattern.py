@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _RuleOfOneOp(LocalOptimizer):
-    """A rule for the nodes of one Op, `op_key()`. Its results contain no node of this Op."""
+    """A rule for the nodes of the Op that `op_key()` returns. The results of the rule contain no node of this Op."""
 
     reentrant = False
     op_key: Callable[[], Any]
@@ -37,7 +37,8 @@ class OpSub(_RuleOfOneOp):
     op1, op2 : Op
         The ops. They must have the same number of outputs, of the same types.
     transfer_tags : bool
-        Whether to copy the tags of the outputs.
+        Whether to copy the tags of the node and of its outputs. If False, only the stack traces of the outputs are
+        copied.
     """
 
     retains_inputs = True
@@ -167,7 +168,8 @@ class PatternSub(LocalOptimizer):
     pdb : bool
         Whether to start the debugger after a match.
     tracks : sequence, optional
-        Ops of inner nodes. If given, the search starts from their nodes, with `get_nodes`, not from the outermost node.
+        Ops of inner nodes. If they are given, the search starts from nodes of these Ops instead of the outermost node
+        of the pattern, and `get_nodes` finds the outermost node.
     get_nodes : callable, optional
         ``get_nodes(node)`` returns the candidates for the outermost node. `node` is a node of an Op in `tracks`.
     values_eq_approx : callable, optional
@@ -445,7 +447,7 @@ def _matcher(
 
 def _tuple_matcher(pattern: Any, allow: bool, allow_inside: bool, skip: Callable[[Variable], Any] | None) -> Matcher:
     op, length = pattern[0], len(pattern) - 1
-    # Most ops are compared directly, without a call.
+    # An op that is neither a class nor an OpPattern is compared with ==, which saves a call.
     accepts = acceptance(op) if isinstance(op, (type, OpPattern)) else None
     any_length = isinstance(pattern[-1], Rest)
     arguments = arguments_matcher(pattern, allow_inside, skip)
@@ -516,7 +518,7 @@ _read_constant: Callable[[Variable], Any] = _plain_constant
 def read_constants_by(function: Callable[[Variable], Any]) -> None:
     """Set the function that reads the constants that are compared with numbers in patterns.
 
-    ``function(variable)`` returns a number or None. The function of a higher layer also reads broadcast constants.
+    ``function(variable)`` returns a number or None. A higher layer sets a function that also reads broadcast constants.
     """
     global _read_constant
     _read_constant = function

@@ -48,7 +48,7 @@ def check_stack_trace(f_or_fgraph: Any, ops_to_check: Any = "last", bug_print: s
     Raises
     ------
     ValueError
-        If an argument has none of these values.
+        If an argument has a value that is not listed above.
     """
     if bug_print not in ("raise", "warn", "ignore"):
         raise ValueError("bug_print must be 'raise', 'warn' or 'ignore', got %r" % (bug_print,))

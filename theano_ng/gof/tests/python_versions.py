@@ -144,7 +144,7 @@ class DynamicOrder:
         last, first = places[u], min([places[v] for v in later], key=_label)
         forward, backward = [places[v] for v in later], [last]
         below, above = set(later), {u}
-        # The number of searched nodes, and the number of visited neighbors.
+        # The numbers of nodes that the two searches have expanded, and the numbers of neighbors that they have visited.
         forward_done = backward_done = forward_cost = backward_cost = 0
         while True:
             self.searched += 1
@@ -201,7 +201,7 @@ class _Class:
     def __init__(self, root):
         self.root = root
         self.size = 1
-        # Keys (node, i): the node overwrites a member of the class, which is its input i.
+        # The key (node, i) means that input i of the node is a member of the class, and that the node overwrites it.
         self.destroyers = {}
         # True if views form a cycle: the graph is then in a temporary, invalid state.
         self.cyclic = False
@@ -413,7 +413,7 @@ class AliasClasses:
             if uses:
                 classes[r] = _Class(r)
                 classes[r].destroyers.update(dict.fromkeys(uses))
-        # `_relabel` must not reach a view before the view is joined.
+        # Join the views only after all links are removed: `_relabel` must not reach a view that is not joined yet.
         links = [(r, view_i[r]) for r in found if r in view_i]
         for r, _ in links:
             self._unlink(r)

@@ -143,13 +143,16 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
                 self.assertEqual(self.run_program("f = function(3); print(interpreted(f))"), ["0"])
 
     def test_process_that_is_gone_at_once(self):
-        """Compilers are started after the first result, so a process that exits before leaves no files."""
+        """Compilers are started after the first result, so a process that exits before that leaves no files."""
         self.run_program("f = function(3); f(values); assert not background._background._jobs; os._exit(0)")
         names = [n for _, _, files in os.walk(self.folder) for n in files]
         self.assertFalse([n for n in names if n.startswith(("k", "u", "tmp-", "lock-"))], names)
 
     def test_directory_that_cannot_be_written(self):
-        """A cache directory that cannot be written causes one warning; no files remain whenever the process ends."""
+        """A cache directory that cannot be written causes one warning.
+
+        No files remain, no matter when the process ends.
+        """
         path = os.path.join(self.folder, "file")
         open(path, "w").close()
         for ending in ("", "time.sleep(0.1)", "assert background.wait_for_kernels(60) and not interpreted(f)"):
@@ -195,7 +198,7 @@ os._exit(0)
         self.assertEqual(out, ["0", "1"])
 
     def test_what_nobody_has_thought_of(self):
-        """An unexpected error with the kernels of one function is a warning; the next function gets its kernels."""
+        """An unexpected error with the kernels of one function causes a warning; the next function gets its kernels."""
         out = self.run_program(
             """
 import warnings

@@ -40,7 +40,7 @@ class TestModuleText(unittest.TestCase):
         linker = linked([x], [checked(Binary("+")(x, x))])
         source = linker.get_src_code()
         lines = source.split("\n")
-        # Every line of each method's code is located again, with its line number.
+        # `locate` must find every line of the code of each method, with its line number in this code.
         node = linker.node_order[1]
         sub = dict(failure_var="__failure", params="V5", id=0, fail="FAIL")
         expected = {
@@ -63,7 +63,8 @@ class TestModuleText(unittest.TestCase):
             numbers = [number for number, _ in found[key]]
             self.assertEqual(numbers, list(range(1, len(numbers) + 1)), key)
             for (_, line), original in zip(found[key], text.rstrip().split("\n")):
-                if not any(word in original for word in ("FAIL", "V1", "V2", "V5")):  # not names that the linker chose
+                # Skip lines with names of variables, because the linker chooses other names.
+                if not any(word in original for word in ("FAIL", "V1", "V2", "V5")):
                     self.assertEqual(line, original.strip(), key)
             self.assertEqual(len(numbers), len(text.rstrip().split("\n")), key)
         self.assertIsNone(modulecode.locate(source, 1))
@@ -250,9 +251,9 @@ class TestLifetimes(unittest.TestCase):
             thunk()  # noqa: F821, deleted at the end
             return out.storage[0]
 
-        self.assertEqual(state(), (0, 0, 1233))  # types, then Ops, then nodes
+        self.assertEqual(state(), (0, 0, 1233))  # initialized in this order: the type (1), the Op (2), both nodes (3)
         self.assertEqual(run(1, 2, 3), 6)
-        kept = state()[0]  # the temporary belongs to the thunk
+        kept = state()[0]  # the allocation of the temporary variable, which the thunk owns
         self.assertEqual(state(), (1, 202, 1233))
         gc.collect()
         nones = sys.getrefcount(None)
@@ -269,7 +270,8 @@ class TestLifetimes(unittest.TestCase):
                 self.assertEqual((state()[0], state()[1] - before), (kept, ran))
         self.assertEqual(run(10**6, 2, 3), 10**6 + 5)
         gc.collect()
-        self.assertLess(sys.getrefcount(None) - nones, 100)  # of 120 calls; other code keeps some references too
+        # 120 calls have failed, and a leak would add one reference for each. Other code keeps a few references, too.
+        self.assertLess(sys.getrefcount(None) - nones, 100)
         del thunk
         gc.collect()
         self.assertEqual(state()[0], 0)
@@ -294,7 +296,7 @@ class TestLifetimes(unittest.TestCase):
             np.testing.assert_array_equal(f(a, b), a + b)
 
     def test_exception_without_failure(self):
-        """An exception that is set without ``sub["fail"]`` is raised by this node, not somewhere else."""
+        """If C code sets an exception without ``sub["fail"]``, the call fails at this node and not at a later one."""
 
         class Careless(Positive):
             def c_code(self, node, name, inputs, outputs, sub):
@@ -376,7 +378,8 @@ class TestWhatIsAsked(unittest.TestCase):
             with config.change_flags(**flags):
                 return linked([x, y], [op(x, y)]).get_src_code()
 
-        self.assertEqual(source(Add()).count("PyLong_Check"), 3)  # two inputs, and the output's old value
+        # The code checks two inputs and the old value of the output.
+        self.assertEqual(source(Add()).count("PyLong_Check"), 3)
         self.assertEqual(source(Trusting()).count("PyLong_Check"), 0)
         self.assertEqual(source(Trusting()).count("checked_"), 0)
         self.assertEqual(source(Add(), check_input=False).count("PyLong_Check"), 0)
@@ -499,7 +502,7 @@ class TestCompilation(unittest.TestCase):
                 delattr(op, attribute)
 
     def test_python_constant_folding(self):
-        """With python_constant_folding a node that has only C code is not compiled for constant folding."""
+        """If python_constant_folding returns True, a node that has only C code is neither compiled nor folded."""
         asked = []
         op = Positive()
         constant = T.constant(np.ones(3))
@@ -633,8 +636,8 @@ for Versioned.version, Versioned.more in %(cases)r:
             run(((1,), 0), ((1,), 0), ((2, "b"), 0), ((), 0), ((), 0)),
             ["2.0 compiled", "2.0 loaded", "2.0 compiled", "2.0 compiled", "2.0 loaded"],
         )
-        # Without a version no module is kept for other processes; code that changed under an unchanged version is
-        # detected.
+        # Without a version, no compiled module is kept for other processes. If the code changes but its version does
+        # not, the code is compiled again.
         self.assertEqual(run(((1,), 0), ((), 0), ((1,), 1)), ["2.0 found", "2.0 compiled", "3.0 compiled"])
 
 

@@ -35,7 +35,7 @@ class Double(Type):
     def __str__(self):
         return "double"
 
-    def c_declare(self, name, sub):  # without check_input, as in the documentation
+    def c_declare(self, name, sub):  # without the argument check_input, as in the documentation
         return "double %s;" % name
 
     def c_init(self, name, sub):
@@ -166,7 +166,7 @@ class Log:
 
 
 def linked(inputs, outputs, no_recycling=None):
-    graph = FunctionGraph(inputs, outputs)  # a clone: the tests use their variables several times
+    graph = FunctionGraph(inputs, outputs)  # by default, the graph is a copy: tests use variables again
     return cc.CLinker().accept(graph, graph.outputs if no_recycling == "outputs" else no_recycling)
 
 
@@ -257,7 +257,7 @@ class TestCLinker(unittest.TestCase):
     def test_no_leaks(self):
         x = double("x")
         node = Binary("+")(x, x).owner
-        f = cc.CLinker().accept(FunctionGraph(node.inputs, node.outputs)).make_function()  # as Op.make_c_thunk does
+        f = cc.CLinker().accept(FunctionGraph(node.inputs, node.outputs)).make_function()  # like Op.make_c_thunk
         self.assertEqual(f(1.5, 1.5), 3.0)
         f = linked([x], [Binary("*")(Binary("+")(x, x), x)]).make_function()
         values = [float(i) + 0.5 for i in range(100)]

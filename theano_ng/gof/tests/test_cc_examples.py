@@ -171,7 +171,7 @@ class TestDocumentedOps(unittest.TestCase):
         for _ in range(50):
             result = f(a, b)
         self.assertEqual((sys.getrefcount(a), sys.getrefcount(b)), counts)
-        self.assertEqual(sys.getrefcount(result), 3)  # the variable, the argument and the output storage
+        self.assertEqual(sys.getrefcount(result), 3)  # references: the variable, the argument, the output storage
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class TestLoops(unittest.TestCase):
         self.run_cases([((), [-1]), ((), [-2])])
 
 
-# A kernel, and a different value for each field.
+# A kernel; and for each field, a value that differs from the value in this kernel.
 _KERNEL = Kernel("void KERNEL(void) { }", "KERNEL", "c", (), "", (), ())
 _OTHERS = dict(
     source="void KERNEL(void) { (void)0; }",
@@ -227,7 +227,7 @@ background.stand_in = forgetful
 @unittest.skipUnless(config.cxx and AVAILABLE, "there is no compiler that could run in the background")
 class TestForgottenDigest(unittest.TestCase):
     def test_results_stay_right(self):
-        """Programs that were shared by different kernels do not run for the wrong kernel, and a warning names them.
+        """A program that different kernels share does not run for the wrong kernel, and a warning reports this.
 
         The test removes the kernel's digest from the program to provoke this.
         """

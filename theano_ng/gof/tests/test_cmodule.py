@@ -344,7 +344,10 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         self.check(KernelCache(self.directory), 3)
 
     def test_prologue(self):
-        """Every name works in C and in C++, and conversions to half precision round as NumPy does."""
+        """All names that the prologue of kernels defines work in C and in C++.
+
+        Conversions to half precision round as NumPy does.
+        """
         source = """
 void KERNEL(int64_t n, char **ptr, const int64_t *stride)
 {
@@ -419,7 +422,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         with np.errstate(all="ignore"):
             for name, address in zip(one, addresses):
                 if name == "acosh":
-                    continue  # not defined on this interval
+                    continue  # acosh is not defined for these arguments
                 reference = {"erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc)}.get(name)
                 if reference is None:
                     reference = getattr(

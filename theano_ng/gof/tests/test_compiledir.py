@@ -161,7 +161,7 @@ class TestCompilelock(InDirectory):
             self.assertEqual(other(), "held\n")
         self.assertEqual(other(), "held\n")  # still held, since one context keeps the lock
         compilelock.release_lock(self.directory)
-        self.assertEqual(other(), "free\n")  # the lock that the other process took ended with it
+        self.assertEqual(other(), "free\n")  # the other process released the lock when it ended
         compilelock.get_lock()
         compilelock.force_unlock()
         self.assertEqual(other(), "free\n")

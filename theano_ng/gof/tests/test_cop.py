@@ -19,7 +19,8 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.scalar import int64 as int64_type
 
-# All sections with all macros that the documentation lists for them; each leaves a mark in the outputs.
+# All sections with all macros that the documentation lists for them. Each section changes a value that the outputs
+# contain.
 EVERYTHING = """#section support_code
 static int in_init_code = 0, in_init_code_apply = 0, freed = 0;
 static double scale = 0;
@@ -175,7 +176,8 @@ class TestFiles(Files):
         self.assertEqual(module.Mine.get_path("x/y.c"), os.path.join(os.path.realpath(self.folder), "x", "y.c"))
         self.assertEqual(module.Mine.get_path("/x/y.c"), "/x/y.c")
         self.assertEqual(sorted(op.code_sections), ["code", "support_code"])
-        # A pickle contains the source code: it works after the files are deleted, and keeps its version.
+        # A pickle contains the source code. Therefore the unpickled Op works and keeps its version even if the files
+        # are deleted.
         copy = pickle.loads(pickle.dumps(op))
         self.assertEqual(
             (copy, copy.c_code_cache_version(), copy.c_support_code()),
@@ -264,8 +266,8 @@ class TestCompiled(Files):
         np.testing.assert_array_equal(f(values, 2), [60, 1, 4, 10, 428, 0, 2, 17])
         with self.assertRaisesRegex(ValueError, "refused by the params"):
             theano.function([x, y], FromFiles(path, factor=10, refuse=1)(x, y))
-        # Other params use the same module; the new thunk has its own struct. Two thunks were freed: the refused one,
-        # and that of f.
+        # An Op with other params uses the same module, but its thunk has its own struct. Two thunks have been freed:
+        # that of `f`, and the one whose params were refused.
         del f
         f = theano.function([x, y], FromFiles(path, factor=1)(x, y))
         np.testing.assert_array_equal(f(values, 2), [3, 1, 4, 10, 428, 2, 0, 17])

@@ -68,7 +68,7 @@ class TestTwins(unittest.TestCase):
                         a.remove_view(r)
                         del links[r]
                     elif r in links and action < 0.7:
-                        links[r] = rng.randrange(14)  # also circles: replacements pass through invalid states
+                        links[r] = rng.randrange(14)  # may make a cycle: replacements pass through invalid states
                         a.move_view(r, links[r])
                     elif r not in links and action < 0.8:
                         links[r] = rng.randrange(14)
@@ -94,7 +94,7 @@ class TestTwins(unittest.TestCase):
             self.assertEqual(bool(a.destroyers(r)), any(u in group[r] for u, _, _ in uses))
             self.assertEqual({a.root(m) for m in group[r]}, {a.root(r)})
             if not any(m not in links for m in group[r]):
-                continue  # a circle has no root
+                continue  # views that form a cycle have no root
             self.assertNotIn(a.root(r), links)
 
     def test_order(self):
@@ -122,7 +122,7 @@ class TestTwins(unittest.TestCase):
                     place = {n: k for k, n in enumerate(order)}
                     self.assertTrue(all(place[a] < place[b] for a in after for b in after[a]))
                 self.assertEqual(len(order), 25)
-            # A node moves after a long chain, or a long chain moves after a node: the chain is not searched.
+            # If a node must move behind a long chain, or a long chain behind a node, the chain is not searched.
             for last_of_chain in (False, True):
                 searched = []
                 after = {n: [n + 1] if n < 999 else [] for n in range(1000)}
@@ -177,7 +177,7 @@ class TestHandler(unittest.TestCase):
         self.assertGreater(min(accepted, len(histories[0]) - accepted), 50)
 
     def random_replacements(self, handler, patience):
-        """Return whether each replacement was valid, with the order of the nodes.
+        """Return pairs (whether the replacement was valid, order of the nodes) of random replacements.
 
         With a negative `patience` no refused nodes are kept for the next check.
         """
@@ -212,7 +212,7 @@ class TestHandler(unittest.TestCase):
         return history
 
     def test_cost_of_refusals(self):
-        """In a long series of refused replacements each check ignores the earlier ones."""
+        """In a long series of refused replacements, a check does not visit the nodes of earlier ones."""
         for handler in HANDLERS:
             x = var("x")
             e, used = x, []
@@ -234,7 +234,8 @@ class TestHandler(unittest.TestCase):
     def test_order_of_readers(self):
         for handler in HANDLERS:
             x, y = var("x"), var("y")
-            # log(x) reads x before it is overwritten, wherever it is written (documented example)
+            # log(x) must run before add_inplace overwrites x, although it comes later in the outputs (documented
+            # example).
             r2 = MyOp("add_inplace", {0: [0]})(x, y)
             before, after = MyOp("log")(x), MyOp("log")(r2)
             fg = handled(handler, [x, y], [after, before])
@@ -286,7 +287,7 @@ class TestHandler(unittest.TestCase):
             FunctionGraph([x], [MyOp("two", view_map={0: [0, 1]})(x, x)], features=[DestroyHandler()])
 
     def test_self_view(self):
-        """A variable that becomes a view of itself is a cycle and does not cause an endless walk."""
+        """A variable that becomes a view of itself counts as a cycle, and causes no endless walk."""
         for handler in HANDLERS:
             x = var("x")
             v = view(sigmoid(x))

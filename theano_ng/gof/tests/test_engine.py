@@ -182,7 +182,7 @@ class TestWalks(Base):
         self.assertIs(walk._may_apply(), walk._may_apply())
 
     def test_op_key(self):
-        """A rule names one or several Ops; the features that it requires are attached before it is applied."""
+        """A rule names one or several Ops in `op_key`; its required features are attached before it is applied."""
 
         class Away(LocalOptimizer):
             def __init__(self, key):
@@ -234,7 +234,7 @@ class TestWalks(Base):
 
 class TestMeta(Base):
     def test_what_it_says(self):
-        """Level 1 reports unknown inputs and failing candidates; level 2 also reports the chosen rule."""
+        """LocalMetaOptimizer reports unknown inputs and failing candidates at level 1; level 2 adds the chosen rule."""
 
         @local_optimizer([T.exp])
         def wrong(node):
@@ -271,7 +271,7 @@ class TestMeta(Base):
 
 class TestMerge(Base):
     def test_counts(self):
-        """Constants and nodes count once, however many clients they have and however often they are found."""
+        """MergeOptimizer counts a constant or node once, however many clients it has and however often it is found."""
         x = self.x
         for count in (1, 2, 3, 5):
             a, b = constant(2.5), constant(2.5)

@@ -241,7 +241,7 @@ class TestC(unittest.TestCase):
         ]
         f = linked([self.x], [Constant(enum, value)(self.x) for enum, value, _ in cases])
         self.assertEqual([float(v) for v in f(0.0)], [float(expected) for *_, expected in cases])
-        self.assertEqual(linked([self.x], [Constant(whole, "MIN")(self.x)])(0.0), 2.0**63)  # C wraps it around
+        self.assertEqual(linked([self.x], [Constant(whole, "MIN")(self.x)])(0.0), 2.0**63)  # uint64 wraps around in C
         for mode in ("FAST_COMPILE", "FAST_RUN", "DebugMode"):
             self.assertEqual(theano.function([self.x], Constant(numbers, "one")(self.x), mode=mode)(2.0), 3.0)
         with self.assertRaisesRegex(TypeError, "EnumType: expected one of the values .* got 'two'"):

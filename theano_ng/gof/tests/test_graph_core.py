@@ -64,8 +64,8 @@ class TestGraph(unittest.TestCase):
         self.assertEqual(graph.inputs([e]), [x, y])
         self.assertEqual(graph.orphans([x], [e]), [y])
         self.assertEqual(graph.ancestors([e]), [e, x, e.owner.inputs[1], y])
-        # with several variables the last one's inputs come first, as in Theano 1.0.5: programs use this as parameter
-        # order
+        # If several variables are given, the inputs of the last one come first, as in Theano 1.0.5. Programs rely on
+        # this order of parameters.
         self.assertEqual(graph.inputs([x, y]), [y, x])
         self.assertEqual(graph.inputs([e, y]), [y, x])
         with self.assertRaises(ValueError):

@@ -25,7 +25,7 @@ TWINS = {
 
 
 class Walk(Op):
-    """A lazy Op that requests inputs several times: it adds inputs up until the sum reaches a limit."""
+    """A lazy Op that adds inputs until the sum reaches a limit. It requests each input when it needs the value."""
 
     __props__ = ("name", "limit")
 
@@ -66,7 +66,7 @@ class Walk(Op):
 
 
 class Branch(Op):
-    """A lazy Op that returns the first or the second half of its values, by a LazyBranch."""
+    """A lazy Op that returns the first or the second half of its values. Its thunk is a LazyBranch."""
 
     __props__ = ("name",)
 
@@ -275,7 +275,7 @@ def in_place_fgraph(inputs, outputs, places):
                 )
                 done += 1
             except InconsistencyError:
-                pass  # something else overwrites it already
+                pass  # another node already overwrites this list
     return fgraph, done
 
 
@@ -378,7 +378,7 @@ class TestUserThunks(unittest.TestCase):
     def test_answers(self):
         """A lazy thunk may return lists, tuples and arrays of input indices, also repeated ones, and None at the end.
 
-        `compute_map` shows it which inputs are computed.
+        The thunk reads in `compute_map` which inputs are computed.
         """
         for answers, ran, seen in (
             ([[2], [0], []], ["c2", "c0"], [[0, 0, 0, 0], [0, 0, 1, 0], [1, 0, 1, 0]]),
@@ -445,7 +445,7 @@ class TestLazyBranch(unittest.TestCase):
         flags[3][0] = 2
         self.assertEqual(thunk(), [4])
         self.assertEqual(outputs, [[None], [None]])
-        with self.assertRaises(TypeError):  # `copy` is list
+        with self.assertRaises(TypeError):  # `list`, which copies values here, cannot copy a number
             flags[4][0] = 1
             thunk()
 

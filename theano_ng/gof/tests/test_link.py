@@ -130,7 +130,7 @@ class TestWrapLinker(unittest.TestCase):
         self.assertIsNone(both.clone().fgraph)
 
     def test_pre_and_errors(self):
-        """`pre` receives the values before each run; an error in a wrapper names the node."""
+        """WrapLinker calls `pre` with the values before each run; the error of a wrapper names the node."""
 
         class Watched(link.WrapLinker):
             def pre(self, f, inputs, order, thunk_groups):
@@ -162,7 +162,7 @@ class TestWrapLinker(unittest.TestCase):
 
 
 class TestThunks(unittest.TestCase):
-    """The objects that an Op's `make_thunk` may return."""
+    """Tests of the objects that an Op's `make_thunk` may return."""
 
     def run_with(self, make, **op):
         class Custom(Compute):
@@ -223,7 +223,7 @@ class TestThunks(unittest.TestCase):
                     self.assertEqual([t.lazy for t in thunks], [False] * 3)
 
     def test_own_buffer(self):
-        """A thunk may compute into its own buffer, whatever its storage contains."""
+        """A thunk may compute into its own buffer, whatever the storage of its output contains."""
 
         def make_thunk(self, node, storage_map, compute_map, no_recycling):
             buffer, (a,), (b,) = [None], [storage_map[r] for r in node.inputs], [storage_map[r] for r in node.outputs]
@@ -342,7 +342,7 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual(f(2), 6.0)
 
     def test_schedule(self):
-        """A linker accepts a custom schedule; linkers that are compared must have equal schedules."""
+        """A linker accepts a custom schedule. WrapLinker refuses linkers with different schedules."""
         x = number("x")
         a, b = add(x, 1), mul(x, 2)
         log = []
@@ -384,7 +384,7 @@ class TestOpWiseAndDual(unittest.TestCase):
             self.assertEqual("Apply node that caused the error: div(x, y)" in str(error.exception), nice)
 
     def test_profiler(self):
-        """The profiler given to make_all may wrap the function."""
+        """The argument `profiler` of make_all may return a wrapper of the function."""
         x = number("x")
         given = []
 
@@ -400,7 +400,10 @@ class TestOpWiseAndDual(unittest.TestCase):
         self.assertEqual((given, outs[0].value), ([(1, order), None], 2.0))
 
     def test_dual(self):
-        """Both implementations run on equal values; the Python values are returned, and a difference names the node."""
+        """DualLinker runs both implementations on equal values, and returns the Python values.
+
+        The error for a difference names the node.
+        """
 
         class Two(Compute):
             """An Op with different implementations for C and for Python."""

@@ -17,8 +17,8 @@ from theano_ng.gof.compiler import GCC_compiler
 from theano_ng.gof.native import Kernel, NativeCode, native_function
 from theano_ng.gof.native_params import Record
 
-# Functions that return their parameters; each has the name of its struct. `counted` counts its calls in the
-# last word of its scratch memory, which has one word for each input and each value.
+# Each native function returns its parameters, and its struct has the same name. `counted` also counts its calls, in the
+# last word of its scratch memory. This memory has one word for each input and each value.
 SOURCE = r"""
 #include "native.h"
 
@@ -144,7 +144,7 @@ class TestParams(unittest.TestCase):
             one[0]()
             self.assertEqual(one[1][0], (calls, 16))
         two[0]()
-        self.assertEqual(two[1][0], (1, 16))  # it has separate scratch memory
+        self.assertEqual(two[1][0], (1, 16))  # each bound function has its own scratch memory
         with self.assertRaisesRegex(ValueError, "at most three values"):
             self.bound(NativeCode("native_echo:counted", before=10, values=[1, 2, 3, 4]))
         with self.assertRaisesRegex(SystemError, "NATIVE_ENTRY_WITH_SCRATCH"):

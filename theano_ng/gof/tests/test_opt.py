@@ -163,7 +163,7 @@ class TestDocumented(Base):
             self.assertEqual(len(e.apply_nodes), after)
 
     def test_pattern_get_nodes(self):
-        # The pattern is matched at the inner Op and replaces an outer node: 0 + log(exp(x)).
+        # The rule tracks the inner node exp and replaces its client, the outer node log.
         rule = PatternSub(
             (log, (exp, "x")), "x", tracks=[exp], get_nodes=lambda node: [c for c, _ in node.outputs[0].clients]
         )
@@ -210,7 +210,7 @@ class TestDocumented(Base):
             self.assertEqual(str(e), after)
 
     def test_numbers_of_any_data(self):
-        """Without tensors, a pattern compares its numbers with constants of any data."""
+        """Without the tensor layer, a number in a pattern matches a constant with one equal element."""
         number = floats.number
         double = floats.Compute("double", lambda a, b: a * b)
         x = number("x")
@@ -304,9 +304,9 @@ class TestMerge(Base):
         self.assertEqual(known.owner.inputs, before)
 
     def test_destroyers(self):
-        """In-place nodes are recorded while they are in the graph.
+        """MergeOptimizer records in-place nodes while they are in the graph.
 
-        Nodes after them are not merged with earlier readers of the input.
+        Nodes that follow an in-place node are not merged with earlier readers of its input.
         """
         inplace = type(neg)(transfer_type(0), name="inplace")
         inplace.destroy_map = {0: [0]}
@@ -318,7 +318,10 @@ class TestMerge(Base):
         self.assertEqual(e.merge_feature.destroyers, set())
 
     def test_assertions_with_other_messages(self):
-        """Nodes on assertions with different messages stay apart, so that each message is shown; merging ends."""
+        """Nodes on assertions with different messages are not merged, so that each message is shown.
+
+        Merging terminates nevertheless.
+        """
         x, y = T.dvectors("x", "y")
         under = [T.exp(Assert(message)(x, T.gt(y.shape[0], 1))) for message in ("one", "other")]
         for outputs in (under, under[::-1], [*under, under[0] + Assert("other")(x, T.gt(y.shape[0], 2))]):
@@ -327,7 +330,7 @@ class TestMerge(Base):
             self.assertEqual(len([node for node in e.apply_nodes if node.op == T.exp]), 2)
 
     def test_merges_that_are_refused(self):
-        """A refused merge is tried only once, since undoing it changes the nodes again."""
+        """A refused merge is tried only once, although undoing it changes the nodes again."""
 
         class Refusal(gof.toolbox.Feature):
             def validate(self, fgraph):
@@ -470,7 +473,7 @@ class TestWalks(Base):
             self.assertEqual(str(e), "[add(exp(x), exp(y))]")
 
     def test_features_are_attached_again(self):
-        """Optimizers attach the feature for replacements to a graph that has lost it."""
+        """Optimizers attach ReplaceValidate to a graph from which it was removed."""
         for make in (
             lambda: TopoOptimizer(OpSub(exp, neg)),
             lambda: EquilibriumOptimizer([OpSub(exp, neg)], max_use_ratio=9),
@@ -644,7 +647,7 @@ class TestGroups(Base):
     def test_walks_over_groups(self):
         """A walk takes one rule, several rules, or a list of rules.
 
-        It leaves new nodes to the next walk unless `ignore_newtrees` is false.
+        The walk leaves new nodes to the next walk unless `ignore_newtrees` is False.
         """
         for rules in ((OpSub(exp, neg), OpSub(neg, log)), ([OpSub(exp, neg), OpSub(neg, log)],), (OpSub(exp, neg),)):
             for kwargs in ({}, {"name": "both"}, {"ignore_newtrees": False}):
@@ -731,7 +734,7 @@ class TestEquilibrium(Base):
         self.assertIn("optdb.max_use_ratio", seen.output[0])
 
     def test_the_optimizers_own_limit(self):
-        """The argument limits the number of uses; the flag is the default."""
+        """`max_use_ratio` limits how often a rule is used; its default is the flag `optdb.max_use_ratio`."""
         for own, flag, most in ((5, 50, 5), (None, 7, 7)):
             uses = []
 
@@ -746,7 +749,7 @@ class TestEquilibrium(Base):
             self.assertEqual(len(uses), most + 1)
 
     def test_starting_from_some_variables(self):
-        """Only the ancestors of the given variables are visited first; changes there are passed on to their clients."""
+        """The optimizer visits only the ancestors of the given variables first, and after a change also the clients."""
         e = graph_of(neg(exp(exp(self.x))))
         inner = e.outputs[0].owner.inputs[0]
         opt = EquilibriumOptimizer([OpSub(exp, log), PatternSub((neg, (log, "x")), "x"), OpSub(add, mul)])
@@ -769,14 +772,17 @@ class TestEquilibrium(Base):
         self.assertLess(order.index("log"), 2)
 
     def test_what_changed_inputs_are_visited_again(self):
-        """After an inner rule has applied, an outer rule applies in the same pass, or in the next one."""
+        """After an inner rule has applied, an outer rule applies, too.
+
+        It applies in the same pass with `tracks_on_change_inputs`, and otherwise in the next pass.
+        """
         rules = [OpSub(exp, log), PatternSub((neg, (log, "x")), "x")]
         for again, passes in ((True, 2), (False, 3)):
             e = graph_of(neg(exp(self.x)))
             opt = EquilibriumOptimizer(rules, tracks_on_change_inputs=again)
             self.assertEqual(len(opt.optimize(e)[1]), passes)
             self.assertEqual(str(e), "[x]")
-            # A global optimizer changes inputs while no local rules are being applied.
+            # A global optimizer changes the inputs, not a local rule of the EquilibriumOptimizer.
             e = graph_of(neg(exp(self.x)))
             opt = EquilibriumOptimizer([in2out(rules[0]), rules[1]], tracks_on_change_inputs=again)
             opt.optimize(e)
@@ -1090,7 +1096,7 @@ class TestTools(Base):
         self.assertEqual(len(visited), 40)
 
     def test_pre_greedy_with_a_rule_that_changes_nothing(self):
-        """The next rule is tried after a rule that returns the variable itself."""
+        """If a rule returns the variable itself, the next rule is tried."""
 
         @local_optimizer([exp])
         def same(node):

@@ -155,7 +155,7 @@ class TestSequence(unittest.TestCase):
             self.assertRegex(out.getvalue(), r"SeqOptimizer\s+steps")
 
     def test_names_of_results(self):
-        """A result has the name of its database, or the one that the query gives."""
+        """The optimizer of a query has the name of the database, or the name of the query."""
         self.db.name = "sequence"
         self.assertEqual(self.db.query("+fast").name, "sequence")
         self.assertEqual(self.db.query("+fast", "-slow").name, "sequence")
@@ -204,7 +204,7 @@ class TestSequence(unittest.TestCase):
         )
 
     def test_failures(self):
-        """The optimizers of a query handle failures with the callback of the database, or as the flag `on_opt_error` asks for by default."""
+        """Optimizers of a query handle failures with the database's callback, or by default as `on_opt_error` says."""
 
         def fail(fgraph):
             raise RuntimeError("this one is broken")

@@ -69,7 +69,7 @@ class Quadratic(Op):
         """ % dict(sub, name=name, p=sub["params"], x=inputs[0], z=outputs[0])
 
     def c_code_cleanup(self, node, name, inputs, outputs, sub):
-        # This method gets the params too: a negative b shows that it has run.
+        # This method gets the params, too. If b is negative, the method changes the output to show that it has run.
         return "if (%(p)s->b < 0 && %(z)s != NULL) *(double*)PyArray_DATA(%(z)s) = -1;" % dict(
             p=sub["params"], z=outputs[0]
         )
@@ -138,7 +138,7 @@ class TestInOps(unittest.TestCase):
             f = theano.function([x], [Quadratic(*case)(x) for case in cases], mode=mode)
             for got, (a, b, c) in zip(f(v), cases):
                 np.testing.assert_allclose(got, np.array(a) * v**2 + b * v + c, err_msg=mode)
-        # All values share a module. C replaces the params array by its own reference, which must not leak.
+        # Ops with different params share a module.
         first, second = (linked([x], Quadratic(*case)(x)) for case in cases)
         self.assertIs(first.thunk.module, second.thunk.module)
         with self.assertRaisesRegex(ValueError, "a has 4 elements, x has 1"):
@@ -174,7 +174,7 @@ class TestInOps(unittest.TestCase):
         self.assertEqual(both(10.0), 10 + 24 + 254)
 
     def test_operations_of_the_package(self):
-        """The package's Ops have native code that reads no params; C code of a subclass replaces it and reads them."""
+        """Native code of the package's Ops reads no params; C code of a subclass replaces it, and reads params."""
         x, v, i, s = T.dmatrix("x"), T.dvector("v"), T.lvector("i"), T.dscalar("s")
         wanted = [
             (T.AllocEmpty("float32")(2), dict(typecode=11)),

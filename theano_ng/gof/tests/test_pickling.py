@@ -21,7 +21,7 @@ DEEP = 3000  # three times Python's recursion limit of 1000
 
 
 def chain(length, start=None):
-    """Return all variables of a chain, the last one on top."""
+    """Return a list of all variables of a chain, from the input to the output."""
     variables = [T.dvector("x") if start is None else start]
     for _ in range(length):
         variables.append(T.tanh(variables[-1]))
@@ -117,7 +117,7 @@ class TestGrowth(unittest.TestCase):
 
 
 class TestPicklers(unittest.TestCase):
-    """One pickler's written objects are not taken as written by another pickler."""
+    """Tests that a pickler does not skip objects that only another pickler has written."""
 
     def test_in_turns(self):
         variables = chain(DEEP)

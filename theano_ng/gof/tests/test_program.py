@@ -19,7 +19,7 @@ OPTIONS = {
 
 
 def linked(inputs, outputs, updates=None, **options):
-    """Return a linker with a graph; `updates` are pairs of indices (input, output)."""
+    """Return a linker with a graph; `updates` is a dict from the index of an input to the index of its output."""
     fgraph = FunctionGraph(inputs, outputs)
     linker = vm.VM_Linker(**options).accept(fgraph)
     linker.accept_var_updates({fgraph.inputs[i]: fgraph.outputs[k] for i, k in (updates or {}).items()})
@@ -102,7 +102,8 @@ class TestProgram(unittest.TestCase):
             linker = linked([x], [b, add(b, unread), b], {0: 0}, use_cloop=True, allow_gc=allow_gc)
             program = linker.make_program()
             out = program.fgraph.outputs
-            # the output is also returned: its value stays in its storage, which the next run does not reuse as a buffer
+            # The output is also an update: its storage keeps the value after the call, and the next call does not use
+            # it as a buffer.
             self.assertEqual(program.updates, (Update(program.fgraph.inputs[0], out[0], False),))
             self.assertEqual(program.clear_before, (out[0],))
             self.assertEqual(program.allow_gc, allow_gc)
@@ -174,7 +175,7 @@ class TestRunning(unittest.TestCase):
 
 
 class TestClassicArguments(unittest.TestCase):
-    """Machines that are built without a program."""
+    """Tests of machines that are built from separate arguments instead of a program."""
 
     def parts(self, allow_gc=True):
         x, y = number("x"), number("y")
@@ -215,7 +216,7 @@ class TestClassicArguments(unittest.TestCase):
         self.check(program, machine)
         self.assertEqual(len(seen), 6)
         del seen[:]
-        machine(output_subset=[])  # the last output counts as an update
+        machine(output_subset=[])  # the nodes of the last output run, since it is an update
         self.assertEqual(sorted(seen), ["div", "mul"])
         self.assertIsNone(program.output_cells[0][0])
         self.check(program, vm.Stack(*arguments, False, 0))

@@ -23,8 +23,8 @@ from theano_ng.gof.tests import test_cmodule
 
 SETUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__))), "setup.py")
 
-# Compile functions, damage the compiled files, compile again; meanwhile nothing may write to an existing library. The
-# second part clears the cache with the command, as another process would, and compiles again.
+# A program that compiles functions, damages the compiled files, and compiles again. Meanwhile, nothing may write to an
+# existing library. Its second part clears the cache by the command, as another process would, and compiles again.
 PROGRAM = """
 import glob, os, subprocess, sys
 written, outputs = [], []

@@ -55,7 +55,7 @@ print(trust.directory(config.compiledir), len(compiled), sum(hit is not None for
 
 
 class InDirectory(unittest.TestCase):
-    """A test case with a directory of the current user; earlier warnings are forgotten."""
+    """A test case with a directory that the current user owns. Warnings of earlier tests are forgotten."""
 
     def setUp(self):
         self.base = os.path.realpath(tempfile.mkdtemp())
@@ -142,7 +142,8 @@ class TestDirectories(InDirectory):
                     path, "mode %04o" % mode, "uid %d" % os.geteuid(), "chmod go-w " + path, "base_compiledir"
                 ):
                     other = trust.directory(path)
-                    self.assertEqual(other, trust.directory(path))  # deterministic, and warned about once
+                    # The second call gives the same directory, without a warning.
+                    self.assertEqual(other, trust.directory(path))
                 self.assertTrue(other.startswith(os.path.join(self.cache, "theano_ng", "cache-")))
                 for place in (other, self.cache):
                     self.assertEqual(0o700, stat.S_IMODE(os.stat(place).st_mode))
@@ -221,14 +222,14 @@ class TestDirectories(InDirectory):
             self.skipTest("no access control lists in %s: %s" % (self.base, failure))
 
     def test_access_control_lists(self):
-        """The mode's group bits are the mask of the list: users other than the group may have write permission."""
+        """The group bits of a mode are only the mask of an access control list: other users may be able to write."""
         nobody, none = 65534, 0xFFFFFFFF
         owner, group, others = (0x01, 7, none), (0x04, 5, none), (0x20, 0, none)
         own_group = mock.patch.object(trust, "_is_own_group", return_value=True)
         for named, mask, said in (
             ([(0x02, 7, nobody)], 7, "access control list: .*65534"),
             ([(0x08, 6, nobody)], 7, "access control list: group 65534"),
-            ([(0x02, 5, nobody)], 7, None),  # may only read
+            ([(0x02, 5, nobody)], 7, None),  # the named user may only read
             ([(0x02, 7, nobody)], 5, None),  # the mask removes the permission
             ([(0x02, 7, os.geteuid())], 7, None),
         ):
@@ -309,7 +310,7 @@ class TestFiles(InDirectory):
             trust.open_file(os.path.join(self.base, "link"))
         self.assertFalse(trust.is_trusted(os.path.join(self.base, "link")))
         os.mkfifo(os.path.join(self.base, "fifo"), 0o600)
-        # It does not wait for a writer.
+        # `open_file` must not wait for a process that writes to the fifo.
         with self.one_warning("not a regular file"), self.assertRaises(trust.Untrusted):
             trust.open_file(os.path.join(self.base, "fifo"))
         with self.assertRaises(FileNotFoundError):
@@ -534,7 +535,7 @@ class TestCaches(InDirectory):
 
 @contextlib.contextmanager
 def flags(**values):
-    """Replace the configuration of the commands by one with some changed flags."""
+    """Change flags of the configuration that the commands use, for the duration of the block."""
     from theano_ng.configdefaults import config
     from theano_ng.gof.compiler import compiledir
 

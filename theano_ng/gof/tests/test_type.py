@@ -216,7 +216,7 @@ class TestPureType(unittest.TestCase):
 
 
 class TestUserType(unittest.TestCase):
-    """A Type in Python only, used wherever variables are allowed."""
+    """Tests of a Type that is written in Python only, wherever variables are allowed."""
 
     x = text("x")
 
@@ -227,7 +227,7 @@ class TestUserType(unittest.TestCase):
             value = Text("abc")
             upper, same = f(value)
             self.assertEqual((upper, same), (Text("ABC"), value))
-            self.assertIsNot(same, value)  # outputs are copies of inputs
+            self.assertIsNot(same, value)  # the returned input is a copy
             f = theano.function(
                 [theano.In(x, value="given")], [Upper()(x), Upper()("constant"), Upper()("constant")], mode=mode
             )
@@ -269,7 +269,8 @@ class TestUserType(unittest.TestCase):
         self.assertIsNot(s.get_value(), s.get_value())
         self.assertIs(s.get_value(borrow=True), s.get_value(borrow=True))
         self.assertRaises(TypeError, s.set_value, 3)
-        # Without a constructor for it, a shared Text has the generic type; with one it has the Type that this chooses.
+        # Without a registered constructor, a shared Text has the generic type. With a constructor, it has the type that
+        # the constructor chooses.
         self.assertEqual(theano.shared(Text("a")).type, generic)
 
         @shared_constructor
@@ -500,7 +501,7 @@ class TestCData(unittest.TestCase):
         address = counts.ctypes.data
         x, a, b = theano.scalar.float64("x"), theano.scalar.int64("a"), box("b")
         for mode in ("FAST_RUN", theano.Mode("c", None), "DebugMode"):
-            # The handle as a temporary, also one that a failing call leaves behind.
+            # The handle is a temporary variable. A failing call leaves it behind, too.
             counts[:] = 0
             f = theano.function([x, a], Unpack()(Pack()(x, a)), mode=mode)
             self.assertEqual([f(float(i), address) for i in range(4)], [0.0, 1.0, 2.0, 3.0])
@@ -511,7 +512,7 @@ class TestCData(unittest.TestCase):
             self.assertGreaterEqual(counts[1], 5)
             self.assertEqual(counts[0], counts[1], mode)
         for mode in ("FAST_RUN", theano.Mode("c", None)):
-            # The handle as a result that outlives the function.
+            # The handle is a result, which outlives the function.
             counts[:] = 0
             f = theano.function([x, a], theano.Out(Pack()(x, a), borrow=True), mode=mode)
             kept = [f(2.0, address) for _ in range(3)]
@@ -519,7 +520,7 @@ class TestCData(unittest.TestCase):
             del f
             gc.collect()
             self.assertEqual(counts[0], counts[1] - len({id(capsule) for capsule in kept}), mode)
-            # The handle as an input, and as an output that is also an input: it stays the same handle.
+            # The handle is an input, and also an output: the function returns the same handle.
             value, same = theano.function([b], [Unpack()(b), b])(kept[0])
             self.assertEqual((value, same is kept[0]), (2.0, True))
             del kept, same
@@ -549,7 +550,7 @@ class TestCData(unittest.TestCase):
 
 
 def free(pointer):
-    """A struct name that is not the name of a C function."""
+    """Stand in for a wrong `freefunc`: CDataType accepts only the name of a C function."""
 
 
 if __name__ == "__main__":

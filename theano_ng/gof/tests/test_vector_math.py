@@ -11,8 +11,8 @@ from theano_ng.gof._native import HAS_VECTOR_MATH, processor_level
 
 GOF = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# For each function, CHECK_F returns the number of results that differ: results of vectors from those of scalars, and
-# results of scalars from libm.
+# For each function, CHECK_F counts two kinds of differences: results of vector code that differ from results of scalar
+# code, and results of scalar code that differ from results of libm.
 DRIVER = r"""
 #include "vector_math.c"
 #define COUNT 960

@@ -248,7 +248,7 @@ class TestMachines(unittest.TestCase):
         self.assertTrue(machine([x], [add(x, 1)], use_cloop=True)[0].allow_partial_eval)
 
     def test_c_thunks(self):
-        """With c_thunks=False Ops are asked for Python thunks; otherwise they choose."""
+        """With c_thunks=False, Ops are asked for Python thunks; otherwise Ops choose the kind of thunk."""
         asked = []
 
         class Asked(Compute):
@@ -262,7 +262,10 @@ class TestMachines(unittest.TestCase):
         self.assertEqual(asked, [None, None, "py"])
 
     def test_lazy_option(self):
-        """A machine is lazy if the option or config.vm.lazy is true, or if neither is False and a node is lazy."""
+        """The option decides whether a machine is lazy, or else config.vm.lazy.
+
+        If both are None, a machine is lazy if a node is lazy.
+        """
         x, c = number("x"), number("c")
         eager, lazy = add(x, c), choose(c, x, 1)
         for option, flag, of_eager, of_lazy in (
@@ -363,7 +366,8 @@ class TestReallocation(unittest.TestCase):
         pairs = vm.calculate_reallocate_info(
             order, fgraph, storage_map, {v: [v.owner is None] for v in r}, dependencies
         )
-        # the first value is dead before the third is allocated; the last value is the output and keeps its own storage
+        # The third value reuses the memory of the first value, which is no longer needed. The last value is the output,
+        # so it keeps its own storage.
         self.assertEqual(pairs, {r[3]: [r[1], r[3]]})
 
 

@@ -78,7 +78,7 @@ class CLinkerType(CLinkerObject):
     def c_cleanup(self, name: str, sub: dict[str, str]) -> str:
         """Return C code that frees the allocations of `c_extract`, `c_init` or an Op.
 
-        It must not decref ``py_<name>``.
+        The code must not decref ``py_<name>``.
         """
         raise MethodNotDefined("c_cleanup", type(self), self.__class__.__name__)
 
@@ -156,7 +156,7 @@ class PureType:
     def convert_variable(self, var: graph.Variable) -> graph.Variable | None:
         """Return a variable of this type that equals `var`.
 
-        Return None if some values of its type are not valid here.
+        Return None if some values of the type of `var` are not valid for this type.
         """
         return None
 
@@ -231,7 +231,7 @@ class SingletonType(Type):
     def __str__(self) -> str:
         return self.__class__.__name__
 
-    # Several instances can exist: in pickles of other processes, and in copies.
+    # A process can have several instances, because unpickling and copying create new ones.
     def __eq__(self, other: object) -> bool:
         return self is other or type(self) is type(other)
 

@@ -228,7 +228,7 @@ int GpuArray_transpose(GpuArray *r, const GpuArray *a, const unsigned *axes)
 }
 
 /* Compute the strides of a view of `a` with the lengths `dims` in C order. Return 1, or 0 if there is no such view. A
- * group of old axes that are contiguous with each other becomes a group of new axes with as many elements. */
+ * group of old axes that are contiguous with each other becomes a group of new axes with equally many elements. */
 static int reshaped_strides(const GpuArray *a, unsigned nd, const size_t *dims, ssize_t *strides)
 {
     size_t old_dims[GA_MAX_DIMS];
@@ -360,7 +360,7 @@ static const char *type_name(int typecode)
     }
 }
 
-/* Return an integer type of the same size: elements that are not converted are copied as integers. */
+/* Return the integer type that has the size of a type. Elements that are not converted are copied as integers. */
 static int as_bits(int typecode)
 {
     switch (gpuarray_get_elsize(typecode)) {

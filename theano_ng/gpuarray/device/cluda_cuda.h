@@ -44,7 +44,7 @@ typedef float ga_float;
 typedef double ga_double;
 typedef size_t ga_size;
 typedef ptrdiff_t ga_ssize;
-/* with members x and y */
+/* Complex numbers are structs with the members x (real part) and y (imaginary part). */
 typedef float2 ga_cfloat;
 typedef double2 ga_cdouble;
 /* A storage type only: kernels compute with ga_float. */
@@ -82,7 +82,8 @@ __device__ static inline ga_half ga_double2half(ga_double x)
 }
 
 /* Divide *rest by `by`, the length of an axis. Return the remainder (the index along this axis); *rest becomes the
- * quotient, the index over the other axes. If both fit in 32 bits, divide in 32 bits, which is three times as fast. */
+ * quotient, the index over the other axes. If *rest and `by` fit in 32 bits, divide in 32 bits, which is three times
+ * as fast. */
 __device__ static inline ga_size ga_split(ga_size *rest, ga_size by)
 {
     const ga_size whole = *rest,

@@ -14,7 +14,7 @@
 #define GLOBAL_MEM __global
 #define LOCAL_MEM __local
 #define LOCAL_MEM_ARG __local
-/* CUDA's barrier also orders accesses to global memory. */
+/* Order accesses to global memory, too, as CUDA's barrier does. */
 #define local_barrier() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 /* Threads run in lockstep only on devices whose build options define GA_WARP_SIZE. */
 #ifndef GA_WARP_SIZE
@@ -81,7 +81,8 @@ static inline ga_half ga_double2half(ga_double x)
 #endif
 
 /* Divide *rest by `by`, the length of an axis. Return the remainder (the index along this axis); *rest becomes the
- * quotient, the index over the other axes. If both fit in 32 bits, divide in 32 bits, which is three times as fast. */
+ * quotient, the index over the other axes. If *rest and `by` fit in 32 bits, divide in 32 bits, which is three times
+ * as fast. */
 static inline ga_size ga_split(ga_size *rest, ga_size by)
 {
     const ga_size whole = *rest,
@@ -95,7 +96,7 @@ static inline ga_size ga_split(ga_size *rest, ga_size by)
 
 /* OpenCL has no atomic additions for these types. Instead, repeat a compare-and-swap until no other thread has written
  * the word between the read and the swap. The first read is atomic, too: a plain read, while other threads write, is a
- * data race. `letter` is g or l, and `memory` is its address space. */
+ * data race. `letter` and `memory` give the address space: g and __global, or l and __local. */
 #define GA_ATOMIC_FLOAT(letter, memory)                                                                 \
     static inline ga_float atom_add_f##letter(volatile memory ga_float *p, ga_float x)                  \
     {                                                                                                   \
@@ -120,7 +121,7 @@ static inline ga_size ga_split(ga_size *rest, ga_size by)
     {                                                                                                    \
         return as_double(atom_xchg((volatile memory ga_ulong *)p, as_ulong(x)));                         \
     }
-/* Replace the half at p by `value`, an expression that may use `old`. */
+/* Replace the half at p by `value`, an expression that may use `old` (the half before the call) and x. */
 #define GA_ATOMIC_HALF(name, letter, memory, value)                                                               \
     static inline ga_half name##letter(volatile memory ga_half *p, ga_half x)                                     \
     {                                                                                                             \

@@ -540,7 +540,7 @@ int gpukernel_sched(gpukernel *k, size_t n, size_t *groups, size_t *group)
     size_t threads = *group, count = *groups;
     if (threads == 0) {
         size_t most = k->kernel.max_group < info->max_group ? k->kernel.max_group : info->max_group;
-        /* 256 threads hide latency on a GPU. On a CPU, a group is a loop that the compiler vectorizes. */
+        /* 256 threads are enough: they hide latency on a GPU, and on a CPU a group is a loop that is vectorized. */
         threads = most < 256 ? most : 256;
         if (count > 0 && (n + count - 1) / count < threads)
             threads = (n + count - 1) / count;
@@ -611,7 +611,7 @@ int gpukernel_property(gpukernel *k, int property, void *value)
     return GA_NO_ERROR;
 }
 
-/* ---- kernels in user code ---- */
+/* ---- GpuKernel: kernels that the C code of Ops uses ---- */
 
 int GpuKernel_init(GpuKernel *kernel, gpucontext *ctx, unsigned count, const char **texts, const size_t *lengths,
                    const char *name, unsigned n, const int *types, int flags, char **text)

@@ -11,7 +11,7 @@ struct pool;
 
 struct _gpucontext {
     const device_table *table;
-    device *device; /* NULL if closed */
+    device *device; /* NULL after the context has been closed */
     device_info info;
     struct pool *pool;
     int64_t references;
@@ -20,11 +20,11 @@ struct _gpucontext {
     int code;  /* the code of the last failure */
     char error[4200];
     char name[64];          /* the string with which the context was opened */
-    struct copier *copiers; /* the copy kernels of array.c, by types */
+    struct copier *copiers; /* list of the copy kernels that array.c has built */
 };
 
 struct _gpudata {
-    gpucontext *context; /* holds a reference */
+    gpucontext *context; /* owned reference */
     device_memory memory;
     size_t size; /* bytes requested */
     int64_t references;
@@ -34,7 +34,7 @@ struct _gpudata {
 };
 
 struct _gpukernel {
-    gpucontext *context; /* holds a reference */
+    gpucontext *context; /* owned reference */
     device_kernel kernel;
     int64_t references;
     unsigned count;
@@ -61,8 +61,8 @@ void copiers_free(gpucontext *);
 /* Return a malloc'd text: the source with line numbers, followed by the compiler's output. */
 char *numbered_listing(const char *text, const char *log);
 
-/* The pool keeps the free blocks of a context. They can be reused at once, without waiting, because the context's work
- * runs in order.
+/* The pool keeps the free blocks of a context. A free block can be reused at once, without waiting, because the
+ * work of the context runs in order.
  *
  * `preallocate` has the meaning of config.gpuarray.preallocate. Less than 0: keep no freed memory. 0: keep freed
  * memory. Up to 1: reserve this fraction of the device's memory (at most .95) at once. Above 1: reserve this many

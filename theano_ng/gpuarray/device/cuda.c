@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* size of each half of the staging buffer, in bytes: the transfer of a half takes about 0.2 ms, much longer than the
- * calls to the driver */
+/* Size of each half of the staging buffer, in bytes. It is so large that the transfer of a half (about 0.2 ms) takes
+ * much longer than the calls to the driver. */
 #define HALF ((size_t)4 << 20)
 #define STEP ((size_t)64) /* sizes of pieces in the staging buffer are multiples of this */
 
@@ -152,7 +152,7 @@ static int open_number(cuda_device *d, int number, int flags)
     return GA_NO_ERROR;
 }
 
-/* Open "cuda3", or the first usable device for "cuda". */
+/* Open the device that a name such as "cuda3" gives. For the name "cuda", open the first usable device. */
 static int open_named(cuda_device *d, const char *name, int flags)
 {
     char *end = NULL;
@@ -249,7 +249,7 @@ static int cuda_info(device *base, device_info *info)
     cuda_compiler_name(compiler, sizeof compiler);
     snprintf(info->binaries, sizeof info->binaries, "cuda sm_%d %s", d->capability, compiler);
     info->largest = info->memory;
-    info->alignment = 256; /* textures may need 512 */
+    info->alignment = 256; /* enough for kernels; only textures may need 512 */
     info->local_memory = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
     info->max_group = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     info->max_groups = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
@@ -276,7 +276,7 @@ static int cuda_alloc(device *base, device_memory parent, size_t offset, size_t 
     return GA_NO_ERROR;
 }
 
-/* Free memory. The driver waits for work that still uses it. */
+/* Free device memory. The driver first waits for work that still uses the memory. */
 static void cuda_release(device *base, device_memory memory, int has_parent)
 {
     cuda_device *d = (cuda_device *)base;
@@ -398,7 +398,7 @@ static int wait_for_event(cuda_device *d, CUevent event)
     return GA_NO_ERROR;
 }
 
-/* Destroy an event; the driver frees it when it has completed. */
+/* Destroy an event. The driver frees the event after its completion. */
 static void forget_event(cuda_device *d, CUevent event)
 {
     struct cuda_guard guard;

@@ -71,7 +71,7 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
 
-/* CUDA 11.4 introduced the newest of these functions. */
+/* The oldest supported version: CUDA 11.4 introduced the newest function of CUDA_FUNCTIONS. */
 #define CUDA_OLDEST_DRIVER 11040
 
 /* X(name, argument types). A suffix such as _v2 selects the version of the function with these argument types. */
@@ -127,7 +127,7 @@ typedef struct _nvrtcProgram *nvrtcProgram;
 
 enum { NVRTC_SUCCESS = 0, NVRTC_ERROR_COMPILATION = 6 };
 
-/* Available in CUDA 11.2 and newer. */
+/* NVRTC has these functions since CUDA 11.2. */
 #define NVRTC_FUNCTIONS(X)                                                                                             \
     X(nvrtcVersion, (int *, int *))                                                                                    \
     X(nvrtcGetNumSupportedArchs, (int *))                                                                              \

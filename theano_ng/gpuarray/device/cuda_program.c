@@ -216,7 +216,7 @@ static int is_whole(const void *binary, size_t size)
         memcpy(&kind, section + 4, sizeof kind);
         memcpy(&offset, section + 24, sizeof offset);
         memcpy(&length, section + 32, sizeof length);
-        /* type 8 (SHT_NOBITS) occupies no space in the file */
+        /* sections of type 8 (SHT_NOBITS) occupy no space in the file */
         if (kind != 8 && (offset > size || length > size - offset))
             return 0;
     }

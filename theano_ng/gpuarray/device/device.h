@@ -24,7 +24,7 @@ typedef struct device {
 
 typedef struct device_info {
     char name[128];      /* "Tesla K80" */
-    char id[64];         /* PCI address, such as "0000:83:00.0"; for OpenCL platform and device, such as "0:1" */
+    char id[64];         /* PCI address, such as "0000:83:00.0"; in OpenCL, platform and device number, as "0:1" */
     char binaries[160];  /* the kind of device and the versions of compiler and driver, on which binaries depend */
     size_t memory;       /* bytes in total */
     size_t free_memory;  /* bytes free now; `memory` if the back end cannot find out */
@@ -82,13 +82,13 @@ typedef struct device_table {
     int (*build)(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size,
                  device_program *);
     int (*kernel)(device *, void *program, const char *name, device_kernel *);
-    /* `values[i]` points to argument i, of `sizes[i]` bytes; a memory argument is a device_memory. `groups` and
-     * `group` have `ndim` (1 to 3) entries. */
+    /* Launch a kernel. `values[i]` points to argument i, which has `sizes[i]` bytes; a memory argument is a
+     * device_memory. `groups` and `group` have `ndim` (1 to 3) entries. */
     int (*launch)(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory,
                   unsigned count, void *const *values, const size_t *sizes);
 
-    /* Let the later work of `waiting` run after the earlier work of `first`. Both devices belong to this table. The
-     * error message goes into `waiting`. */
+    /* Let the later work of `waiting` run after the earlier work of `first`. Both devices are of this back end.
+     * The error message goes into `waiting`. */
     int (*fence)(device *first, device *waiting);
     int (*sync)(device *);
     /* Graphs of CUDA: launches between begin and end are recorded, not run. Back ends without graphs return

@@ -13,9 +13,9 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-_given = {}  # paths set by `use`
+_given = {}  # name of a library -> path that `use` set
 
-# Major versions of CUDA whose compiler is searched for, newest first.
+# Major versions of CUDA. The loader searches for their compilers, newest first.
 NVRTC_VERSIONS = (13, 12, 11)
 
 

@@ -69,7 +69,7 @@ enum {
 #define CL_DEVICE_TYPE_GPU 4
 #define CL_MEM_READ_WRITE 1
 
-/* X(result, name, arguments) */
+/* X(result type, name, argument types) */
 #define OPENCL_FUNCTIONS(X)                                                                                     \
     X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id *, cl_uint *))                                         \
     X(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bits, cl_uint, cl_device_id *, cl_uint *))                    \
@@ -398,7 +398,7 @@ static int opencl_info(device *base, device_info *info)
         && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)
         info->has_double = strstr(extensions, "cl_khr_fp64") != NULL;
     free(extensions);
-    info->has_half = 1; /* halves are only stored: every device has vload_half and vstore_half */
+    info->has_half = 1; /* kernels only load and store halves, and every device has vload_half and vstore_half */
     return GA_NO_ERROR;
 }
 

@@ -34,7 +34,7 @@ enum block_state { IN_USE, ON_SHELF, IN_HEAP, IS_CHUNK };
 /* A piece of a segment. The blocks of a region (a segment or a chunk) are linked in the order of their offsets. */
 struct block {
     struct segment *segment;
-    size_t offset, size;  /* bytes; the offset is relative to the segment */
+    size_t offset, size;  /* in bytes; `offset` is relative to the start of the segment */
     size_t wanted;        /* bytes of the last request that got this block; this size selects the shelf */
     device_memory memory; /* allocated when the block is first used; 0 before */
     struct block *before, *after;
@@ -54,7 +54,7 @@ struct segment {
     size_t size;
     uint64_t number; /* sequence number of the allocation */
     struct block *first;
-    int whole; /* whether one block is the whole segment; true if the pool keeps no free memory */
+    int whole; /* whether the segment is a single block (whole_block); true if the pool keeps no free memory */
 };
 
 struct shelf {
@@ -255,7 +255,7 @@ static struct block *heap_take(struct pool *pool, struct block *block, size_t si
     size_t rest = block->size - size;
     if (rest >= (block->heap == LARGE_HEAP ? SMALL : pool->alignment)) {
         struct block *other = block_new(pool, block->segment, block->offset + size, rest, block->heap);
-        if (other) { /* if there is no record, the block stays larger than needed */
+        if (other) { /* without memory for a record, the block stays larger than needed */
             block_drop_memory(pool, block);
             block->size = size;
             other->chunk = block->chunk;
@@ -324,7 +324,7 @@ static int segment_new(struct pool *pool, size_t size, struct block **block)
     return GA_NO_ERROR;
 }
 
-/* Return the segment's memory to the device. Its blocks must not have separate memory any longer. */
+/* Return the segment's memory to the device. The memory of its blocks must have been released before. */
 static void segment_free(struct pool *pool, struct segment *segment)
 {
     pool->context->table->release(pool->context->device, segment->memory, 0);
@@ -341,7 +341,8 @@ static void segment_free(struct pool *pool, struct segment *segment)
 /* ---- finding blocks for requests ---- */
 
 /* Take a block from the large heap. If no free block is large enough, allocate a new segment. The segment is larger
- * than requested, so that other blocks can use the rest. If the device lacks memory, it has the requested size. */
+ * than requested, so that other blocks can use the rest. If the device lacks memory, the segment has the
+ * requested size. */
 static int large_block(struct pool *pool, size_t size, struct block **block)
 {
     struct block *found = heap_find(pool, LARGE_HEAP, size);
@@ -511,7 +512,7 @@ void pool_release(gpucontext *context, gpudata *data)
     struct block *block = data->block;
     data->block = NULL;
     data->memory = 0;
-    if (!pool || !block) /* the pool is closed, and all its memory is freed */
+    if (!pool || !block) /* the pool was closed, which freed all its memory */
         return;
     pool->counts.in_use -= block->size;
     --pool->counts.blocks;

@@ -371,7 +371,7 @@ static int stub_kernel(device *base, void *program, const char *name, device_ker
     return GA_NO_ERROR;
 }
 
-/* Write the lengths of a launch as "4, 2". */
+/* Write the lengths of a launch as text, such as "4, 2". */
 static const char *lengths(char *text, size_t room, unsigned ndim, const size_t *numbers)
 {
     size_t used = 0;
@@ -411,7 +411,7 @@ static int stub_sync(device *base)
     return GA_NO_ERROR;
 }
 
-/* Record graphs: a graph is only its number of launches. */
+/* Begin, end, run or release a graph. The record of a graph is only the number of its launches. */
 static int stub_graph(device *base, enum device_graph_step step, void **graph)
 {
     static const char *const names[] = {"begin", "end", "run", "release"};

@@ -33,7 +33,8 @@ typedef struct stub_state {
     uint64_t held, held_most; /* bytes allocated now, and the maximum so far */
     uint64_t allocated;       /* unreleased pieces of memory, including blocks inside other pieces */
     uint64_t capacity;        /* bytes; tests may set it at any time */
-    /* set by tests: each matching call decrements it, and the call that makes it 0 fails. 0: no call fails */
+    /* Set by tests. Each matching call decrements `fails_in`, and the call that makes it 0 fails. If it is 0 already,
+     * no call fails. */
     int64_t fails_in;
     int32_t failing_call; /* the `stub_call` that matches; -1: all calls match */
     int32_t failing_code;
@@ -47,7 +48,7 @@ void stub_reset(unsigned number);
 /* Return the source text of program `i`, counted from 0 among the programs that were built while calls were recorded.
  * Return NULL if there are fewer programs. */
 const char *stub_program(unsigned number, unsigned i);
-/* Return one line for each recorded call: "launch axpy (4) (256) 0", "write 80". */
+/* Return one line for each recorded call, such as "launch axpy (4) (256) 0" or "write 80". */
 const char *stub_text(unsigned number);
 
 #endif

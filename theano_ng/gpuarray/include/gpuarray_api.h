@@ -51,7 +51,7 @@ PyGpuArrayObject *pygpu_fromgpudata(gpudata *, size_t offset, int typecode, unsi
                                     PyObject *cls);
 PyGpuArrayObject *pygpu_fromhostdata(void *data, int typecode, unsigned int nd, const size_t *dims,
                                      const ssize_t *strides, PyGpuContextObject *, PyObject *cls);
-PyGpuArrayObject *pygpu_empty_like(PyGpuArrayObject *, ga_order, int typecode); /* -1: the same type */
+PyGpuArrayObject *pygpu_empty_like(PyGpuArrayObject *, ga_order, int typecode); /* typecode -1: the array's type */
 PyGpuArrayObject *pygpu_copy(PyGpuArrayObject *, ga_order);
 PyGpuArrayObject *pygpu_view(PyGpuArrayObject *, PyObject *cls);
 PyGpuArrayObject *pygpu_index(PyGpuArrayObject *, const ssize_t *starts, const ssize_t *stops, const ssize_t *steps);

@@ -45,7 +45,7 @@ _THREAD_PER_LINE = (
 """
 )
 
-# NaN counts as larger than all numbers, and of equal values the first is chosen. Therefore the result does not depend
+# NaN counts as larger than all numbers. Among equal values, the first is chosen. Therefore the result does not depend
 # on the order in which threads compare values.
 _GROUP_PER_LINE = (
     _PARAMETERS

@@ -27,8 +27,8 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 }
 """
 
-# Each thread has a piece of the line. It sums up its piece, adds the sums of the preceding threads, and goes through
-# its piece again.
+# Each thread processes a piece of the line. It sums its piece, adds the sums of the preceding threads, and goes through
+# its piece again to write the results.
 _GROUP_PER_LINE = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n, ga_size length, ga_ssize z_step,
     ga_ssize x_step%(declared)s)

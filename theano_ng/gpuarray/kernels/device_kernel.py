@@ -95,7 +95,7 @@ def program(kernels):
 
 
 def sample(name, kernels):
-    """Return a sample: a program of several `DeviceKernel` s, so that compilers read the common prefix only once."""
+    """Return a sample that contains several kernels of type `DeviceKernel`. Compilers read their prefix only once."""
     text, _, flags = program({kernel.key: kernel for kernel in kernels}.values())
     return KernelSample(name, text, flags)
 
@@ -104,10 +104,10 @@ def _build(context, options, group):
     text, names, flags = program(group.values())
     declared = [(name, kernel.types) for name, kernel in zip(names, group.values())]
     for key, kernel in zip(group, pygpu.build(text, declared, context, flags, options)):
-        _built[context].setdefault(key, kernel)  # another thread may have built it meanwhile, and use it
+        _built[context].setdefault(key, kernel)  # another thread may have built the kernel meanwhile, and may use it
 
 
-# Context -> key -> GpuKernel. These kernels live as long as the process, because thunks hold their addresses.
+# Context -> key -> GpuKernel. The kernels are never released, because thunks hold their addresses.
 _built = {}
 
 

@@ -6,7 +6,7 @@ from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
 
-# The type letters of ``atom_add_<letter>g``.
+# dtype -> letter in the name of the device function ``atom_add_<letter>g``.
 _ATOMIC = {"int32": "i", "uint32": "I", "int64": "l", "uint64": "L", "float16": "e", "float32": "f", "float64": "d"}
 
 

@@ -16,8 +16,8 @@ from theano_ng.scalar.types import c_literal
 
 # The maximum number of threads in a group. native/reduce.c defines the same value.
 GROUP = 256
-# For CPUs: the number of lanes in which a thread accumulates adjacent elements separately, and the number of adjacent
-# outputs that it computes at a time.
+# For CPUs. _LANES: the number of lanes in which a thread accumulates adjacent elements separately. _BLOCK: the number
+# of adjacent outputs that it computes at a time.
 _LANES, _BLOCK = 32, 128
 
 # Idempotent ops: ``op(a, a)`` is ``a``.
@@ -151,8 +151,8 @@ KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_pie
 }
 """
 
-# The lanes start with the identity or, for idempotent ops without an identity, with the first element. Neither changes
-# the result.
+# Each lane starts with the identity. For idempotent ops without an identity, it starts with the first element. Neither
+# start value changes the result.
 _LANES_TEXT = """
         if (tng_to > tng_from) {
             %(A)s tng_lanes[%(lanes)d];

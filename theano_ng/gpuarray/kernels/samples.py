@@ -32,8 +32,9 @@ class KernelSample(NamedTuple):
 
 
 def collect(package="theano_ng.gpuarray"):
-    """Return the samples of all modules of a package except its tests, as pairs of module name and `KernelSample`,
-    sorted by module name.
+    """Return the samples of all modules of a package, except its tests.
+
+    The result is a list of pairs (module name, `KernelSample`), sorted by module name.
     """
     root = importlib.import_module(package)
     found = []
@@ -44,7 +45,7 @@ def collect(package="theano_ng.gpuarray"):
 
 
 def _says_so(module):
-    """Return True if the source of a module defines ``kernel_samples``. Other modules need not be imported."""
+    """Return True if a module defines ``kernel_samples``. The source is searched, so the module is not imported."""
     path = module.module_finder.find_spec(module.name).origin
     if path is None or not path.endswith(".py"):
         return False

@@ -20,7 +20,7 @@ class SupportCodeError(Exception):
     """
 
 
-# C functions whose versions for floats end in f. OpenCL's functions accept both types.
+# C functions whose float versions have the suffix f. In OpenCL, one function accepts both types.
 _FUNCTIONS = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin fmod hypot log log10 "
     "log1p log2 lgamma nextafter pow remainder rint round sin sinh sqrt tan tanh tgamma trunc"
@@ -115,8 +115,8 @@ def _prologue():
 
 PROLOGUE = _prologue()
 
-# Header for the host -> its replacement in kernels. The headers define functions that are faster than the host's C
-# library; kernels use the functions of the device.
+# Name of a header for the host -> text that replaces it in kernels. The headers define functions that are faster than
+# the C library of the host. Kernels use the functions of the device.
 _OF_DEVICES = {
     "half.h": "",
     "hyperbolic.h": (
@@ -140,11 +140,11 @@ class ScalarCode(NamedTuple):
         C code that computes the output variables from the input variables. float16 variables have the type npy_float32
         unless `bits` is true.
     support : tuple of str
-        Source code that precedes the kernels. Each text can be repeated or has an include guard.
+        Source code that precedes the kernels. A program may contain each text several times.
     bits : bool
         Whether float16 variables have a 16-bit type.
     doubles : bool
-        Whether the code computes with doubles, whatever the dtypes are.
+        Whether the code computes with doubles even if no operand is a double.
     """
 
     body: str

@@ -20,7 +20,7 @@ TYPES = {
     "complex64": "ga_cfloat",
 }
 
-# Dtypes for elements that are moved but not computed with.
+# Number of bytes -> dtype of elements that kernels move without computing.
 _BITS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 
 SIZE, SSIZE = pygpu.SIZE, pygpu.SSIZE

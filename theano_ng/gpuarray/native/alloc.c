@@ -49,7 +49,7 @@ static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, con
                : 0;
 }
 
-/* Inputs: number of rows, number of columns (None: the same), index of the diagonal. The kernel writes ones and
+/* Inputs: number of rows, number of columns (None: as many as rows), index of the diagonal. The kernel writes ones and
  * zeros. */
 NATIVE_FUNCTION(diagonal_matrix, context, typecode, kernel)
 static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out,

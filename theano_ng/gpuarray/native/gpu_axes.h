@@ -8,7 +8,7 @@
 typedef struct {
     unsigned nd;
     size_t dim[GA_MAX_DIMS];
-    ssize_t step[2][GA_MAX_DIMS]; /* strides of up to two operands, bytes */
+    ssize_t step[2][GA_MAX_DIMS]; /* strides of up to two operands, in bytes */
 } Axes;
 
 static inline void axes_push(Axes *axes, size_t dim, ssize_t first, ssize_t second)
@@ -70,7 +70,7 @@ static inline void args_array(Arguments *args, const GpuArray *a, const size_t *
     args_push(args, offset);
 }
 
-/* Append, for each axis, its length and the strides of the first `operands` operands. */
+/* Append the length of each axis, followed by the strides of the first `operands` operands along the axis. */
 static inline void args_axes(Arguments *args, const Axes *axes, int operands)
 {
     for (unsigned i = 0; i < axes->nd; ++i) {
@@ -89,8 +89,8 @@ static inline int gpu_aligned(const GpuArray *a, const char *who)
     return -1;
 }
 
-/* Return the number of threads that keeps the device busy, for a kernel that could also run with few threads. It is
- * 0 on CPUs, which run best with few threads. If `wanted` is not negative, return it instead. */
+/* Return `wanted` if it is not negative. Otherwise return the number of threads that keeps the device busy, for a
+ * kernel that could also run with few threads. The number is 0 on CPUs, which run best with few threads. */
 static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
 {
     size_t together = 0;
@@ -125,7 +125,7 @@ static inline const char *gpu_shape_text(char *buffer, size_t size, unsigned nd,
     return buffer;
 }
 
-/* Drop the previous output if it shares memory with an input of this call: it must not be overwritten. */
+/* Drop the previous output if it shares memory with an input of this call, which must not be overwritten. */
 static inline void gpu_not_shared(PyObject **out, const GpuArray *x)
 {
     if (*out != NULL && PyGpuArray_Check(*out) && GpuArray_share(&((PyGpuArrayObject *)*out)->ga, x))

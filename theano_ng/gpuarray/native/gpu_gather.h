@@ -244,8 +244,8 @@ static int host_offsets(Gather *g, int64_t *offsets)
     }
     for (size_t i = 0; i < g->count; ++i) {
         int64_t offset = 0;
-        /* Compare this position with the previous position, index by index. `later`: this position is the later one.
-         * `decided`: an index differed, so `later` is final. */
+        /* Compare this position with the previous position, index by index. `later`: this position comes after
+         * the previous position. `decided`: an index differed, so `later` is final. */
         int later = i == 0, decided = later;
         for (unsigned k = 0; k < g->n_arrays; ++k) {
             const IndexArray *a = &g->array[k];

@@ -215,7 +215,7 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     sort_axes(&reduced);
     join_axes(&reduced);
     int by_column = kept.n > 0 && (reduced.count <= 1 || labs(inner_stride(&kept)) < labs(inner_stride(&reduced)));
-    if (reduced.count == 0) { /* there are no elements to step over */
+    if (reduced.count == 0) { /* no elements are reduced: the kernel needs no steps */
         reduced.n = 0;
         by_column = 0;
     }
@@ -235,11 +235,11 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     if (status == 0) {
         axes_of rows = {1, {kept.count}, {(ssize_t)pieces}, kept.count}, columns = {1, {pieces}, {1}, pieces};
         p = plan_of(&ctx->ctx->info, kept.count, pieces, 0);
-        p.piece = pieces; /* there are so few pieces that one group reduces them */
+        p.piece = pieces; /* a result has so few pieces that one group reduces them */
         p.groups[1] = 1;
         status = launch((gpukernel *)(intptr_t)params->parts, &p, &rows, 1, &columns, 1, parts, &none, &z->ga, NULL);
     }
-    gpudata_release(parts); /* in stream order, the memory is reused only after the kernels */
+    gpudata_release(parts); /* the stream reuses the memory only after the kernels have run */
     return status;
 }
 

@@ -6,7 +6,7 @@ static void find(PyObject *value, row_places *found)
 {
     const GpuArray *a = &((PyGpuArrayObject *)value)->ga;
     found->data = (char *)a->offset;
-    /* use the same offset for all rows if they have no elements: the memory may be empty */
+    /* rows without elements all have the same offset, because the memory may be empty */
     found->stride = gpu_size(a) ? a->strides[0] : 0;
     found->length = (Py_ssize_t)a->dimensions[0];
 }
@@ -23,7 +23,7 @@ static int writable(PyObject *value)
     return PyGpuArray_CheckExact(value) && GpuArray_IS_C_CONTIGUOUS(a) && GpuArray_ISBEHAVED(a);
 }
 
-/* Return true if `value` is an array with the type and context of `other`, and with its last `nd` lengths. */
+/* Return true if `value` is an array of rank `nd` with the type, the context and the last lengths of `other`. */
 static int is_like(PyObject *value, PyGpuArrayObject *other, unsigned nd)
 {
     PyGpuArrayObject *a = (PyGpuArrayObject *)value;

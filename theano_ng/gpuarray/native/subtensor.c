@@ -286,7 +286,7 @@ static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struc
     gpukernel *kernel = (gpukernel *)(intptr_t)(simple ? params->simple : params->general);
     axes_pad(&rest, simple ? g.n_rest > 0 : g.n_rest);
     if (params->atomic || g.increasing) {
-        /* The order does not matter: each position of the index arrays gets a separate thread. */
+        /* The order of writes does not matter: each position of the index arrays gets a separate thread. */
         classes = g.count;
         by_target = 0;
     }
@@ -317,7 +317,8 @@ done:
 
 /* ---------------------------------------------------------------- diagonals */
 
-/* Make a view of the diagonals with the number `offset` in the planes of two axes. The diagonals are the last axis. */
+/* Make a view of one diagonal of each plane of two axes, `offset` columns from the main diagonal. The last axis of the
+ * view runs along the diagonals. */
 static void diagonal_view(const GpuArray *x, int64_t offset, unsigned axis1, unsigned axis2, View *view)
 {
     ssize_t rows = (ssize_t)x->dimensions[axis1], columns = (ssize_t)x->dimensions[axis2], at = (ssize_t)x->offset;

@@ -62,7 +62,7 @@ def local_gpua_flatten(op, context_name, inputs, outputs):
     x = as_gpuarray_variable(inputs[0], context_name)
     kept = op.outdim - 1
     lengths = [x.shape[i] for i in range(x.ndim)]
-    # Do not use -1 here: it is ambiguous if another length is 0.
+    # Do not use -1 as the last length: it is ambiguous if another length is 0.
     last = functools.reduce(operator.mul, lengths[kept:]) if kept else -1
     return _with_pattern(GpuReshape(op.outdim)(x, [*lengths[:kept], last]), outputs[0])
 

@@ -117,8 +117,9 @@ def safe_to_cpu(x):
 def context_of(node):
     """Return the context that a node on the host should be moved to, as ``(name,)``, or None.
 
-    It is the context of an input that comes from a device, preferably of an input that was not sent there from the
-    host. Without an input from a device, it is the context that all outputs are transferred to.
+    If an input comes from a device, return the context of this input. Inputs that were computed on a device take
+    precedence over inputs that were copied to the device from the host. If no input comes from a device, return the
+    context to which all outputs are transferred.
     """
     there = [v.owner.inputs[0] for v in node.inputs if v.owner is not None and isinstance(v.owner.op, HostFromGpu)]
     if there:

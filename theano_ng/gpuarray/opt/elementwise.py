@@ -34,7 +34,7 @@ def local_gpua_elemwise(op, context_name, inputs, outputs):
         made = new(*[as_gpuarray_variable(v, context_name) for v in inputs], return_list=True)
     except SupportCodeError:
         return False
-    # The types may differ: an in-place Op has converted its output to the type that it overwrites.
+    # The types may differ: the output of an in-place Op on the host has the type of the input that it overwrites.
     if any(a.dtype != b.dtype or a.broadcastable != b.broadcastable for a, b in zip(made, outputs)):
         return False
     return made

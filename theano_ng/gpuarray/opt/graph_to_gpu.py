@@ -64,7 +64,7 @@ class GraphToGPU(Optimizer):
 
         for node in fgraph.toposort():
             if isinstance(node.op, HostFromGpu):
-                # A transfer to the host in the user's graph: continue with the device variable.
+                # The user's graph transfers a device variable to the host. Continue with the device variable.
                 new = moved[node.outputs[0]] = moved.get(node.inputs[0], node.inputs[0])
                 hosts.setdefault(new, node.outputs[0])
                 continue
@@ -121,7 +121,7 @@ def was_sent(v):
 
 
 def rule_outputs(new, inputs):
-    """Return the outputs for the return value of a rule.
+    """Convert the return value of a rule to a list of output variables.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from theano_ng.tensor.type import TensorType
 
 
 def _read_once(x):
-    """Return the function input that `x` transfers, if exactly one node reads its elements. Otherwise return None.
+    """Return the function input if `x` is its transfer and exactly one node reads its elements. Otherwise return None.
     Other nodes may read its lengths.
     """
     if x.owner is None or not isinstance(x.owner.op, GpuFromHost):

@@ -15,7 +15,7 @@ __all__ = ["COMM_ID_BYTES", "GpuComm", "GpuCommCliqueId", "TO_RED_OP"]
 
 COMM_ID_BYTES = 128
 
-# Names of operations, and the NumPy function of each.
+# Name of an operation -> NumPy function.
 TO_RED_OP = {
     "sum": np.add,
     "+": np.add,
@@ -131,8 +131,8 @@ class GpuComm:
         return dest
 
     def reduce(self, src, op, dest=None, root=-1):
-        """Return the reduction of all members' arrays to the member `root`. Other members get None. If `root` is -1,
-        this member is `root`.
+        """Reduce the arrays of all members. Return the result at the member `root`, and None at the other members. If
+        `root` is -1, this member is `root`.
         """
         roots = self._exchange(np.asarray(self._rank if root == -1 else root))
         result = self._reduced(src, op)
@@ -143,12 +143,12 @@ class GpuComm:
         )
 
     def all_reduce(self, src, op, dest=None):
-        """Return the reduction of all members' arrays to every member."""
+        """Reduce the arrays of all members, and return the result at every member."""
         return self._put(self._reduced(src, op), dest, src)
 
     def reduce_scatter(self, src, op, dest=None):
-        """Return to each member its part of the reduction along the first axis. The number of members must divide the
-        length of the axis.
+        """Reduce the arrays of all members, and return a part of the result at each member. The result is divided
+        along the first axis. The number of members must divide the length of this axis.
         """
         if src.ndim == 0 or src.shape[0] % self.count:
             raise ValueError(
@@ -168,7 +168,7 @@ class GpuComm:
         return array
 
     def all_gather(self, src, dest=None, nd_up=1):
-        """Return an array with all members' arrays to every member.
+        """Join the arrays of all members, and return the joined array at every member.
 
         Parameters
         ----------

@@ -106,7 +106,7 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
 
 
 def set_default_context(context):
-    """Set the default context, which calls use that specify no context. None removes the default context."""
+    """Set the default context. It is used by calls without a context. None removes the default context."""
     global _default
     if context is not None and not isinstance(context, GpuContext):
         raise TypeError("expected a GpuContext, got %s" % type(context).__name__)
@@ -114,7 +114,7 @@ def set_default_context(context):
 
 
 def get_default_context():
-    """Return the default context, which calls use that specify no context. Return None if it has not been set."""
+    """Return the default context. It is used by calls without a context. Return None if no default context is set."""
     return _default
 
 
@@ -159,8 +159,8 @@ cdef size_t _number(GpuContext context, int property) except? 0:
 
 
 cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]:
-    """A device with a stream and a memory pool. `init` opens a context; it is closed when the last reference to it is
-    dropped.
+    """A device with a stream and a memory pool. `init` opens a context. The context is closed when its last reference
+    is dropped.
     """
 
     def __init__(self):
@@ -172,7 +172,7 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
     def __dealloc__(self):
         if self.ctx != NULL:
             for table in (_kinds, _names, _caches):
-                if table is not None:  # they are None at the end of the process
+                if table is not None:  # Python sets the tables to None at the end of the process
                     table.pop(<size_t>self.ctx, None)
             gpucontext_release(self.ctx)
 
@@ -223,7 +223,7 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
 
     @property
     def unique_id(self):
-        """The address of the device: its PCI bus id; for OpenCL, the numbers of platform and device."""
+        """A text that identifies the device: its PCI bus id, or for OpenCL the numbers of its platform and device."""
         cdef char name[16]
         pygpu_raise(self.ctx, gpucontext_property(self.ctx, GA_CTX_PROP_UNIQUE_ID, name))
         return name.decode("utf-8", "replace")
@@ -254,12 +254,12 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
 
     @property
     def maxlsize0(self):
-        """The maximum number of threads in a group, along the first axis."""
+        """The maximum number of threads in a group, along the first axis. It equals `maxlsize`."""
         return self.maxlsize
 
     @property
     def maxgsize(self):
-        """The maximum number of groups in a launch, along the first axis."""
+        """The maximum number of groups in a launch, along the first axis. It equals `maxgsize0`."""
         return _number(self, GA_CTX_PROP_MAXGSIZE)
 
     @property
@@ -274,7 +274,7 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
 
     @property
     def free_gmem(self):
-        """The number of free bytes of device memory. If the driver does not report it, the number of all bytes."""
+        """The number of free bytes of device memory, or the number of all bytes if the driver does not report it."""
         return _number(self, GA_CTX_PROP_FREE_GMEM)
 
     @property

@@ -37,7 +37,7 @@ cdef void _drop_exported(DLManagedTensor *tensor) noexcept with gil:
 
 
 cdef void _drop_capsule(object capsule) noexcept:
-    # A capsule that was consumed has another name; the consumer then owns the tensor.
+    # If another library consumed the capsule, the capsule has another name, and the library owns the tensor.
     cdef DLManagedTensor *tensor
     if PyCapsule_IsValid(capsule, "dltensor"):
         tensor = <DLManagedTensor *>PyCapsule_GetPointer(capsule, "dltensor")

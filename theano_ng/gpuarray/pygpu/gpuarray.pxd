@@ -113,8 +113,8 @@ cdef extern from "context.h" nogil:
     char *numbered_listing(const char *text, const char *log)
 
 
-# These classes begin with the members declared in include/gpuarray_api.h. They have no cdef methods, because a method
-# table would come first.
+# These classes begin with the members declared in include/gpuarray_api.h. They have no cdef methods: Cython would put
+# the pointer to a method table before these members.
 cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]:
     cdef gpucontext *ctx
     cdef object __weakref__

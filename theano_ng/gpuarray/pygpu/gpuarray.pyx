@@ -73,12 +73,12 @@ include "contexts.pxi"
 include "new_arrays.pxi"
 
 
-# Functions of `elemwise`, which set_operators stores here; without them the operators do not work.
+# Functions of the module `elemwise`. `set_operators` stores them here; without them, the operators do not work.
 _binary, _in_place, _compare, _unary, _divmod = {}, None, None, None, None
 
 
 def set_operators(binary, in_place, compare, unary, divmod_):
-    """Set the functions that implement the operators; `elemwise` calls this."""
+    """Set the functions that implement the operators. The module `elemwise` calls this function."""
     global _binary, _in_place, _compare, _unary, _divmod
     _binary, _in_place, _compare, _unary, _divmod = binary, in_place, compare, unary, divmod_
 
@@ -216,7 +216,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
 
     @property
     def base_data(self):
-        """The same value as `gpudata`; kernels take it as an argument."""
+        """The same address as `gpudata`. A kernel accepts it as an array argument."""
         return <size_t>self.ga.data
 
     @property
@@ -489,7 +489,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         whole.read(host)
         return host if dtype is None else host.astype(dtype, copy=False)
 
-    # -- operators; if one operand is a host array, Python calls them instead of NumPy's operators --
+    # -- operators; Python calls them instead of NumPy's operators if one operand is a host array --
 
     __array_priority__ = 1000
     __array_ufunc__ = None

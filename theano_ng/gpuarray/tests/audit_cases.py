@@ -78,13 +78,13 @@ def _part(cls, **kwargs):
 def _bounded(op):
     """Return a callable that limits the lengths of an Op to 20.
 
-    Checks limit the address space, and PoCL crashes when it is exhausted.
+    Checks limit the address space, and PoCL crashes when the address space is exhausted.
     """
     return lambda n, m, k: op(tt.minimum(n, 20), tt.minimum(m, 20), k)
 
 
 def _filled(x):
-    """Return x, written into uninitialized memory."""
+    """Return a copy of x in an array that is allocated without initial values."""
     memory = GpuAllocEmpty("float32", NAME)(*[tt.shape(x)[i] for i in range(x.ndim)])
     return subtensor.GpuIncSubtensor([], set_instead_of_inc=True)(memory, as_gpuarray_variable(x, NAME))
 

@@ -39,7 +39,7 @@ class TestCluda(unittest.TestCase):
         self.assertEqual((i[3], i[4]), (GROUP, 7))  # xchg returns the old value
         self.assertEqual(list(e[:4]), [THREADS / 2, THREADS, GROUP, 2 * GROUP])
         self.assertEqual(list(e[4:7]), [0, 9, 2 * GROUP])
-        self.assertEqual(e[7], 1.0009765625)  # rounded once: in two steps it would be 1
+        self.assertEqual(e[7], 1.0009765625)  # rounded once; two roundings would give 1
         self.assertTrue(np.isnan(f[3]))
         self.assertEqual(f[4], 2)
 
@@ -59,7 +59,7 @@ class TestCluda(unittest.TestCase):
         np.testing.assert_array_equal(b, np.arange(n) > 0)
         for values, expected in ((c, -1), (C, 255), (h, -1), (H, 65535), (z, 1 - 1j)):
             np.testing.assert_array_equal(values, expected)
-        # max(-3, 0) + min(n + 3, n - 3) + the number of threads in a warp
+        # The imaginary part of Z is max(-3, 0) + min(n + 3, n - 3) + the number of threads in a warp.
         warp = 32 if self.context.kind == b"cuda" else 1
         np.testing.assert_array_equal(Z, -1 + 1j * (n - 3 + warp))
 

@@ -31,7 +31,7 @@ def on_gpu(v):
 
 
 def values(dtype, shape, rng):
-    """Return an array of a dtype that begins with special values."""
+    """Return a random array of the given dtype. Its first elements are special values."""
     found = np.asarray(rng.standard_normal(shape) * 3)
     flat = found.reshape(-1)
     special = [0, 1, -1, 0.5, -0.5, 2]

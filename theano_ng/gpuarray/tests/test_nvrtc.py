@@ -69,7 +69,7 @@ class TestNvrtc(unittest.TestCase):
         self.check("cluda", CLUDA)
 
     def test_the_names_of_cluda_in_texts_of_cuda(self):
-        # Source code in CUDA gets no code in front of it, but may include the header.
+        # No header is added in front of CUDA source code, but the code may include the header.
         self.check("include", CLUDA, native.GA_USE_CUDA)
 
     def test_lines_are_those_of_the_text(self):

@@ -212,8 +212,8 @@ class TestGraphs(unittest.TestCase):
         self.assertEqual(self.moved([T.exp(x + y) * x]).count("GpuElemwise"), 1)
 
     def test_fusion_reads_constants_of_the_device(self):
-        # Fusion copies a product into both loops that read the product, unless a factor is 1 or -1. So fusion has to
-        # read the constants on the device.
+        # If two loops read a product, fusion copies the product into both loops, unless one of its factors is the
+        # constant 1 or -1. To find this out, fusion must read constants that are on the device.
         x, y = T.matrices("x", "y")
         product = x * y
         factors = np.array([[2.0, 3.0]], x.dtype)

@@ -185,7 +185,7 @@ class TestTransfers(Test):
         self.assertEqual((float(f()), transfers(f)), (9, (0, 1, 0)))
 
     def test_a_part_of_an_input(self):
-        """A part of an input is extracted on the host if nothing else reads the input."""
+        """The host extracts a part of an input if no other node reads the input."""
         x, i = T.matrix(), T.lscalar()
         f = theano.function([x, i], T.exp(x[i]), mode=MODE)
         self.assertIn(Subtensor.__name__, names(f))
@@ -286,7 +286,7 @@ class TestTypes(Test):
 
     @config.change_flags(on_opt_error="raise")
     def test_complex_results(self):
-        """Ops stay on the host if the device does not support the dtype of their results or the rank."""
+        """Ops stay on the host if the device does not support the dtype or the rank of their results."""
         x, i, z = self.shared(np.arange(1.0, 4)), self.shared(np.array([2, 0])), T.zvector("z")
         many = T.TensorType("float64", (False,) * 32)()
         outputs = [

@@ -207,7 +207,7 @@ class TestLoops(unittest.TestCase):
 
     @config.change_flags(mode="FAST_RUN")
     def test_in_c(self):
-        """The C linker calls the steps from C, the Python linker calls them one by one; the results are equal."""
+        """The linker cvm calls the steps from C, and the linker py calls them from Python. The results are equal."""
         x, v = self.x, self.v
         rows, _ = theano.scan(lambda row, a: T.tanh(row + a), sequences=x, outputs_info=v)
         values, found = [self.values[w].astype(w.dtype) for w in (x, v)], {}

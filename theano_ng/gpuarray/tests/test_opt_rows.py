@@ -84,7 +84,8 @@ class TestRows(unittest.TestCase):
         outputs = [row for row, _ in rows]
         for row, expected in rows:
             fgraph = FunctionGraph([u for u in inputs_of([row]) if not isinstance(u, Constant)], [row], clone=True)
-            MODE.excluding("add_destroy_handler").optimizer.optimize(fgraph)  # that rule needs a function
+            # `add_destroy_handler` needs a graph that belongs to a function.
+            MODE.excluding("add_destroy_handler").optimizer.optimize(fgraph)
             found = {
                 type(node.op).__name__
                 for node in fgraph.apply_nodes

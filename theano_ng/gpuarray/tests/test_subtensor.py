@@ -32,7 +32,7 @@ ALL_DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 flo
 
 
 def numbers(rng, shape, dtype):
-    """Return random values; sums of floating point values depend on the order of the terms."""
+    """Return random values. Floats have different magnitudes, so that their sums depend on the order of the terms."""
     if dtype == "bool":
         return rng.random(shape) < 0.5
     if dtype.startswith("complex"):
@@ -56,7 +56,10 @@ def indexed(x, index):
 
 
 def computed(variable, value):
-    """Compute a variable without compiling a function; its node has one input that is not constant."""
+    """Return the value of a variable, computed by its node without compiling a function.
+
+    `value` is the value of the only input of the node that is not constant.
+    """
     node = variable.owner
     cells = {v: [getattr(v, "data", value)] for v in node.inputs} | {v: [None] for v in node.outputs}
     node.op.make_thunk(node, cells, {v: [True] for v in cells}, [])()
@@ -204,7 +207,7 @@ class TestBasic(unittest.TestCase):
             GpuIncSubtensor(idx_list)(gpu_variable("int16", 1, self.context), x, *rest)
 
     def test_in_place_on_itself(self):
-        """The value may be a part of the array that is overwritten."""
+        """The value that is set or added may be a view of the array that is overwritten."""
         x = gpu_variable("float64", 1, self.context)
         idx_list, rest = indexed(x, (slice(1, None),))
         part, others = indexed(x, (slice(None, -1),))
@@ -489,7 +492,7 @@ class TestAdvanced(unittest.TestCase):
             )
             value = np.arange(6.0).reshape(3, 2)
             gradient, direction = f(value, value)
-            # The map is linear: its directional derivative is the map itself.
+            # The function is linear, so its derivative in a direction is its value for this direction.
             take = theano.function([x], part)
             np.testing.assert_allclose(direction, take(value))
             expected = [(take(unit.reshape(3, 2)) * weights).sum() for unit in np.eye(6)]

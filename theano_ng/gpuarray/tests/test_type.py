@@ -315,7 +315,7 @@ class TestShared(OnDevice):
         before = memory()
         self.s.set_value(2 * self.value)
         np.testing.assert_array_equal(self.s.get_value(), 2 * self.value)
-        self.assertEqual(memory(), before)  # the memory is not shared, and is reused
+        self.assertEqual(memory(), before)  # the value is copied into the same memory
         mine = self.s.get_value(borrow=True, return_internal_type=True)
         row = mine[0]
         del mine

@@ -20,7 +20,7 @@ HAS_LIBCST = importlib.util.find_spec("libcst") is not None
 if HAS_LIBCST:
     from theano_ng.legacy.porting import look_at, look_at_flags
 
-# Pairs (before, after); text that cannot be changed stays.
+# Pairs of source code before and after the changes. Code that cannot be changed is equal in both.
 CHANGES = [
     ("import theano   # the library", "import theano_ng as theano   # the library"),
     ("import theano as th", "import theano_ng as th"),

@@ -193,7 +193,8 @@ class TestNames(unittest.TestCase):
 
         np.testing.assert_array_equal(scipy.array([1, 2]), np.array([1, 2]))
         self.assertIs(scipy.stats, sys.modules["scipy.stats"])
-        # known values: 3 heads in 10 tosses; the upper tail of chi-square at its 5 % point of one degree of freedom
+        # Known values: 3 heads in 10 tosses of a coin, and the probability that chi-square with one degree of freedom
+        # exceeds its 5 % point.
         self.assertAlmostEqual(scipy.stats.binom_test(3, 10), 0.34375)
         self.assertAlmostEqual(scipy.stats.binom_test([3, 7], alternative="less"), 0.171875)
         self.assertAlmostEqual(scipy.stats.chisqprob(3.841458820694124, 1), 0.05)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     # A value in a program: its kind and its number.
     Pair: TypeAlias = tuple[str, int]
-    # A Pair for a real number, or the Parts of a complex number. The dtype determines which.
+    # A Pair for a real number, or Parts for a complex number. The dtype of the value determines which of them.
     Value: TypeAlias = Any
     Rule: TypeAlias = Callable[[Writer, Any, list[Value], str], Value]
 

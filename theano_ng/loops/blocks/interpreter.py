@@ -53,8 +53,8 @@ def interpreted(program: LoopProgram) -> Interpretation | None:
 def _translated(program: LoopProgram) -> Interpretation:
     """Return the Interpretation of a program without Composites.
 
-    It is known only at run time if an input that is MAYBE_BROADCAST is the same for all elements. If there is such an
-    input, the Interpretation contains a second program for this case.
+    Only at run time is it known whether a MAYBE_BROADCAST input is the same for all elements. If the program has such
+    an input, the Interpretation contains a second program for the case that it is.
     """
     alternate = next((k for k, x in enumerate(program.inputs) if x.access == Access.MAYBE_BROADCAST), -1)
     other = None
@@ -188,7 +188,7 @@ def _packed(
     until : list of values
         The value that ends an outer loop, in a list. The list is empty if no value ends the loop.
     alternate : int
-        The index of an input that is MAYBE_BROADCAST. It is -1 if no input is.
+        The index of a MAYBE_BROADCAST input, or -1 if there is no such input.
     other : Interpretation or None
         The program for the case that the input `alternate` is the same for all elements.
 

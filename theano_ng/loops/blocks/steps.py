@@ -54,7 +54,7 @@ class Writer:
     def operand(self, k: int) -> Value:
         """Return the value of operand `k`.
 
-        It is converted to float32 if it is float16. It is `Parts` if it is complex.
+        The value of a float16 operand is converted to float32. The value of a complex operand is `Parts`.
         """
         value, dtype = ("operand", k), self.dtypes["operand", k]
         if is_complex(dtype):
@@ -98,7 +98,7 @@ class Writer:
         ----------
         op : ScalarOp
         operands : list of values
-            The values of the operands. An operand with the dtype float16 in `dtypes` is float32.
+            The values of the operands. An operand whose dtype in `dtypes` is float16 is given as float32.
         dtypes : list of str
             The input dtypes of the op.
         out : str
@@ -116,7 +116,7 @@ class Writer:
         kind = type(op)
         if kind in (Cast, Identity, Second):
             if out == "float16" and wide[-1] not in ("float32",):
-                raise Unsupported  # compiled code rounds only once, from float64
+                raise Unsupported  # compiled code rounds once, from float64; steps would round twice
             result = self.convert(operands[-1], target)
         elif kind in COMPLEX_RULES and (kind in OF_PARTS or any(map(is_complex, (*wide, computed)))):
             result = self.convert(COMPLEX_RULES[kind](self, op, operands, computed), target)

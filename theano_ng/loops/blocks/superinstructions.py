@@ -41,7 +41,7 @@ def _pairs() -> dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
     for first, second in itertools.product(_SINGLE, _SINGLE):
         n = _arity(first)
         for at in (0, 2) if _arity(second) == 3 else (0, 1) if second == "Sub" else (0,):
-            # `scalar.contraction` has already combined a product and a sum to one step.
+            # Skip a product followed by a sum: `scalar.contraction` has already combined such pairs into one step.
             if n + _arity(second) - 1 > 4 or (first == "Mul" and second in ("Add", "Sub")):
                 continue
             others = ["x%d" % k for k in range(n, n + _arity(second) - 1)]
@@ -109,7 +109,7 @@ def instruction_name(name: str, mask: str, dtype: str) -> str:
     return "%s_%s%s" % (name, mask + "_" if mask else "", dtype)
 
 
-# Instruction -> the indices of the operands that are read only once.
+# Name of an instruction -> the indices of the operands that the instruction reads only once.
 READ_ONCE = {
     instruction_name(name, mask, dtype): frozenset(map(_PLACES.index, mask))
     for name in (*_SINGLE, *PAIRS)

@@ -78,7 +78,7 @@ class TestText(unittest.TestCase):
         self.assertFalse(folded._replace(fold=None).has_several_operations())
 
     def test_programs_of_functions(self):
-        """The text of a function shows the loops that compute several operations, in loops over steps, too."""
+        """The text of a function shows each fused loop over elements, also inside loops over steps."""
         x, y, z = T.dmatrix("x"), T.dvector("y"), T.dscalar("z")
         mode = theano.compile.get_mode("FAST_RUN").including("fusion")
         sequence, _ = theano.scan(lambda a, b: T.tanh(a * b) + a, sequences=y, outputs_info=z, mode=mode)
@@ -136,7 +136,7 @@ class TestFlattened(unittest.TestCase):
         self.assertEqual(flat.dtypes(), ["float64"] * (2 + len(flat.steps)))
 
     def test_results_without_steps(self):
-        """Outputs of a Composite may be its inputs, and constants."""
+        """Outputs of a Composite may be inputs or constants. Then the flattened program has no steps for them."""
         x = scalar.float32("x")
         constant = scalar.Composite([x], [x, scalar.constant(2.0, dtype="float32")])
         program = elementwise_program(constant, ("float32",), ("float32", "float32"))

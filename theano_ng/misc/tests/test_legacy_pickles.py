@@ -158,7 +158,7 @@ class TestPickles(unittest.TestCase):
             np.testing.assert_allclose(*slopes)
 
     def test_functions(self):
-        """Functions are compiled again, and still share their containers."""
+        """Unpickled functions are compiled again, and still share their containers."""
         with np.load(io.BytesIO(self.members["functions.npz"])) as archive:
             wanted = [archive["arr_%d" % k] for k in range(len(archive.files))]
         for loaded, fresh, _ in self.each("functions"):
@@ -218,7 +218,10 @@ class TestPickles(unittest.TestCase):
 
 class TestServed(unittest.TestCase):
     def test_imports(self):
-        """One entry in sys.modules serves all modules; none is loaded twice, and no package loses a name."""
+        """One entry in sys.modules serves all imports below `theano`.
+
+        No module is loaded twice, and no package loses a name.
+        """
         code = """
             import sys, theano_ng
             sys.modules["theano"] = theano_ng

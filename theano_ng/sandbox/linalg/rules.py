@@ -15,7 +15,7 @@ from theano_ng.tensor.opt.registration import (
     register_stabilize,
 )
 
-# This phase runs before all other phases, so that the feature records the hints before their nodes are removed.
+# This phase runs before all other phases, so that `HintsFeature` records the hints before their nodes are removed.
 optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile")
 
 

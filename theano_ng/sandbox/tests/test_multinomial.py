@@ -38,7 +38,7 @@ class TestMultinomial(unittest.TestCase):
     def test_known(self):
         """Results equal those of Theano 1.0.5.
 
-        If no sum exceeds the uniform number, no category is counted, as documented.
+        If no cumulative sum exceeds the uniform number, no category is counted, as documented.
         """
         op = MultinomialFromUniform("int64")
         for mode in MODES:
@@ -147,7 +147,7 @@ class TestChoice(unittest.TestCase):
                 np.testing.assert_array_equal(found, wanted)
 
     def test_implementations(self):
-        """Implementations scale the remaining probabilities by equal sums, so results are equal."""
+        """Both implementations scale the remaining probabilities by equal sums, so results are equal."""
         rng = np.random.RandomState(4)
         for dtype in ("float16", "float32", "float64"):
             pvals, unis = rng.dirichlet(np.ones(40), 30).astype(dtype), rng.uniform(size=30 * 35)
@@ -159,7 +159,7 @@ class TestChoice(unittest.TestCase):
                 self.assertEqual(len(set(chosen)), len(chosen))
 
     def test_distribution(self):
-        """For two draws of three each ordered pair has the probability p_i p_j / (1 - p_i)."""
+        """If two of three categories are drawn, each ordered pair has the probability p_i p_j / (1 - p_i)."""
         p = np.array([0.2, 0.3, 0.5])
         rng = np.random.RandomState(5)
         sample = apply(ChoiceFromUniform("int64"), MODES[1], np.tile(p, (20000, 1)), rng.uniform(size=40000), 2)

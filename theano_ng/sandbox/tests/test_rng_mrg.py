@@ -37,13 +37,13 @@ def published(state, n):
 
 
 def drawn(make, calls=1, mode=NATIVE, seed=12345):
-    """Return the results of successive calls of a function of one random variable of new streams."""
+    """Return the samples that new streams draw in successive calls of a function of one random variable."""
     f = theano.function([], make(MRG_RandomStreams(seed)), mode=mode)
     return [f() for _ in range(calls)]
 
 
 def interleaved(seed, n_streams, size, calls=1):
-    """Return the integers of the paper: integer i comes from stream i modulo the number of streams."""
+    """Return the integers of the paper's generator: integer i comes from stream i modulo the number of streams."""
     states, samples = [list(map(int, s)) for s in mrg31k3p.substreams(seed, n_streams)], []
     for _ in range(calls):
         z = []
@@ -83,7 +83,7 @@ class TestArithmetic(unittest.TestCase):
         self.assertEqual(value, (((8388995 - 327686) & 511) + 3) / 2.0**31)
 
     def test_jumps(self):
-        """Jumps equal matrix powers by integers of any size, and the results of Theano 1.0.5."""
+        """Jumps equal powers of matrices, computed with integers of any size, and the results of Theano 1.0.5."""
 
         def power(matrix, exponent, modulus):
             result, matrix = np.eye(3, dtype=object), np.array(matrix, dtype=object)
@@ -173,7 +173,7 @@ class TestUniform(unittest.TestCase):
         np.testing.assert_array_equal(sample, np.array([0.2229, 0.55, 0.2715, 0.3772, 0.8945], "float16"))
 
     def test_implementations(self):
-        """Python, and C for each kind of machine, give the bits that follow from the paper's integers."""
+        """The Python code and the C code for each kind of machine give the bits that the paper's integers determine."""
         before = rng_mrg.BEST_MACHINE
         try:
             for shape in ((), (1,), (7,), (101,), (3, 37), (2, 3, 1, 5), (1, 1100)):
@@ -201,7 +201,7 @@ class TestUniform(unittest.TestCase):
         if dtype == "float64":
             return np.array([int(i) / 2**31 for i in z])
         if dtype == "float32":
-            # the float32 product with the float just below 2**-31
+            # float32 numbers are products with the float32 just below 2**-31
             return np.array([np.float32(int(i)) * np.nextafter(np.float32(2**-31), np.float32(0)) for i in z])
         return np.array([np.float16((int(i) % 2**15 + 1) * 511 / 2**24) for i in z])
 
@@ -272,7 +272,7 @@ class TestUniform(unittest.TestCase):
             f([2**40, 2**40])
 
     def test_samples_without_elements(self):
-        """One length may be as large as that of any empty array of the dtype."""
+        """A sample may be empty; its other length may be as large as in any empty array of the dtype."""
         size = T.lvector()
         for dtype in ("float16", "float32", "float64"):
             longest = 2**63 // np.dtype(dtype).itemsize - 1
@@ -325,7 +325,7 @@ class TestUniform(unittest.TestCase):
 
 class TestDistributions(unittest.TestCase):
     def test_normal_is_box_muller(self):
-        """Normal values equal those of Theano 1.0.5 and the transform.
+        """Normal samples equal those of Theano 1.0.5, and the Box-Muller transform of uniform samples.
 
         The tolerance is a few units in the last place of log, sin and cos.
         """
@@ -373,7 +373,7 @@ class TestDistributions(unittest.TestCase):
             found = drawn(lambda r: r.normal((400,), dtype="float64", nstreams=60), mode=mode)[0]
             np.testing.assert_array_max_ulp(found, expected, units)
             found = drawn(lambda r: r.normal((400,), avg=1.5, std=0.3, dtype="float64", nstreams=60), mode=mode)[0]
-            # The sum may be fused with the preceding product.
+            # FAST_RUN may fuse the product and the sum, so that the product is not rounded.
             np.testing.assert_allclose(
                 found, expected * 0.3 + 1.5, rtol=0, atol=units * 2.0**-52 + 2.0**-53 * (units > 0)
             )
@@ -392,8 +392,8 @@ class TestDistributions(unittest.TestCase):
         (cut,) = drawn(lambda r: r.normal((20001,), truncate=True, dtype="float64"), seed=5)
         self.assertLessEqual(abs(cut).max(), 2)
         self.assertGreater(stats.kstest(cut, stats.truncnorm(-2, 2).cdf).pvalue, 1e-3)
-        # Values that are redrawn keep their angle. This angle belonged to a large value, so their squares are greater
-        # on average.
+        # A value above 2 is drawn again, but keeps its angle. Such an angle often belongs to large values, so the
+        # squares of the new values are greater on average.
         angle = np.linspace(0, 2 * np.pi, 100001)[1:] + 1e-7
         weight = np.exp(-2 / np.cos(angle) ** 2)
         again = (weight * np.cos(angle) ** 2).sum() / weight.sum() * 2 * (1 - 3 * np.exp(-2)) / (1 - np.exp(-2))
@@ -451,7 +451,7 @@ class TestDistributions(unittest.TestCase):
         )
 
     def test_choice_with_replacement(self):
-        """Choices of a row are independent; there may be more of them than categories."""
+        """The choices in a row are independent; a row may have more choices than there are categories."""
         p = np.array([0.2, 0.3, 0.5])
         rows = np.tile(p, (5000, 1))
         (sample,) = drawn(lambda r: r.choice(p=rows, size=2), seed=85)
@@ -556,7 +556,10 @@ class TestStreams(unittest.TestCase):
             guess_n_streams(T.lvector(), warn=True)
 
     def test_target(self):
-        """Each method takes the device of its states; `gpuarray.tests.test_random` tests devices."""
+        """The argument `target` of each method is the device of the states.
+
+        `gpuarray.tests.test_random` tests devices.
+        """
         pvals = np.full((2, 3), 1 / 3)
         draws = (
             lambda r, **target: r.uniform((2, 3), **target),
@@ -635,7 +638,7 @@ class TestStreams(unittest.TestCase):
                 bad()
 
     def test_transfer_of_states(self):
-        """States are transferred as in the tutorial: all states of the updates, and `rstate`."""
+        """A program transfers states as in the tutorial: it sets the state of each update, and `rstate`."""
 
         class Graph:
             def __init__(self, seed):
@@ -674,7 +677,7 @@ class TestStreams(unittest.TestCase):
             self.assertEqual([len(state) for state in states], lengths)
 
     def test_in_scan(self):
-        """Each step draws new values, also in the gradient's second pass over the steps, and in nested loops."""
+        """Each step draws new samples, also in nested loops. The gradient uses the samples of the forward loop."""
         r, x = MRG_RandomStreams(7), T.dvector()
         ys, updates = theano.scan(lambda v: v * r.uniform((3,), dtype="float64"), sequences=x)
         f = theano.function([x], [ys, T.grad(ys.sum(), x)], updates=updates)

@@ -122,7 +122,7 @@ static inline npy_int16 tng_floordiv_by_int16(npy_int16 x, tng_divisor_int16 by)
 }
 
 /* 8 bits: numerators are at most 128 or 255, so small that one product is exact. The scaled inverse of 1 does not fit
- * into 16 bits; the mask `unit` replaces it. */
+ * into 16 bits; the mask `unit` replaces this inverse. */
 typedef struct {
     npy_uint16 magic, unit;
     npy_int16 flip;

@@ -62,8 +62,8 @@ TNG_INLINE npy_float64 tng_lgamma1p(npy_float64 a)
                        - a * (0.40068563438653142847 - a * (0.27058080842778454788 - a * 0.20738555102867398527))));
 }
 
-/* Return Q(a, x) by DLMF 8.7.3. This is for small values of Q with x below 1.1, where 1 - P would have few correct
- * digits. */
+/* Return Q(a, x) by DLMF 8.7.3. Use the formula for small values of Q with x up to 1.1, where 1 - P would have few
+ * correct digits. */
 TNG_INLINE npy_float64 tng_incomplete_gamma_small(npy_float64 a, npy_float64 x)
 {
     const npy_float64 power = a * log(x);
@@ -148,7 +148,7 @@ TNG_INLINE npy_float64 tng_gammal(npy_float64 a, npy_float64 x)
 TNG_INLINE npy_float64 tng_gammau(npy_float64 a, npy_float64 x)
 {
     if (a > 0 && a < 1e-300 && x > 0)
-        a = 1e-300; /* the value is E1(x), but gamma(a) overflows */
+        a = 1e-300; /* below 1e-300 the result is E1(x) for every a, but Gamma(a) may overflow */
     return tng_incomplete_gamma(a, x, 1) * tng_gamma_right(a);
 }
 

@@ -20,7 +20,7 @@ MORE_INTS = np.array([[2, 5, -3], [-6, 4, 8]])
 SHIFTED = np.array([[0.35, 1.2, 2.6], [3.15, 0.8, 1.45]])
 Z = X + 1j * Y
 
-# Names in theano_ng.scalar, by the names of their example inputs.
+# Name of the example input -> names of the functions in theano_ng.scalar that are tested with it.
 UNARY = {
     "X": "abs_ sgn neg sqr inv identity exp exp2 expm1 sin cos tan sinh cosh tanh arctan arcsinh deg2rad rad2deg ceil floor trunc "
     "round_half_to_even round_half_away_from_zero isnan isinf conj real imag angle",

@@ -354,7 +354,8 @@ class TestOps(unittest.TestCase):
         self.assertEqual((gx.dtype, evaluate([gx], {y: np.float32(2)})[0]), ("float32", 0))
 
     def test_complex_gradients(self):
-        # cost = re(w * f(z)) for a fixed w; its gradient is compared with differences along both axes.
+        # The cost is re(w * f(z)) with a fixed w. Its gradient is compared with finite differences along the real and
+        # the imaginary axis.
         w = 0.7 - 0.4j
         for op in (
             scalar.conj,

@@ -178,7 +178,7 @@ def cases():
         yield from (product(op, d, d) for d in REAL)
         yield from (product(op, *d) for d in MIXED)
     for op in (scalar.eq, scalar.neq, scalar.lt, scalar.le, scalar.gt, scalar.ge):
-        # Equal as float64, different as integers.
+        # The first elements are equal as float64, but differ as integers.
         pair = [np.array([2**63 - 1, -1, 5], dtype="int64"), np.array([2**63, 2**64 - 1, 5], dtype="uint64")]
         yield op, ("int64", "uint64"), pair
         yield op, ("uint64", "int64"), pair[::-1]

@@ -68,7 +68,7 @@ class TestPairs(unittest.TestCase):
     def test_products_of_sums(self):
         """The subtraction of a product of three or more factors is contracted, even if all factors are sums.
 
-        The product of all factors but one is not a sum.
+        The contracted multiplication has as one operand the product of the other factors, which is not a sum.
         """
         x, y, z, w = self.x, self.y, self.z, self.w
         sums = [x * y + z, y * z + w, z * w + x, w * x + y]
@@ -90,7 +90,7 @@ class TestPairs(unittest.TestCase):
         self.check([-(product + z)], ["mul", "add", "neg"])
         self.check([-product - z], ["mul", "neg", "sub"])
         total = scalar.sqr(x * y + z)
-        self.check([w - total], ["mul_add", "sqr", "sub"])  # each factor is a sum that would be negated
+        self.check([w - total], ["mul_add", "sqr", "sub"])  # a factor is a sum of a product, which must not be negated
         self.check([x * y - (z * w + x)], ["mul", "mul_add", "sub"])
         self.check([product / z], ["mul", "true_div"])
         integer = scalar.int32("k")
@@ -121,7 +121,7 @@ class TestNumbers(unittest.TestCase):
             )
 
     def test_negated_sums(self):
-        """Results keep their signs although gcc merges the negation of a contracted sum into its instruction."""
+        """Results keep their signs although gcc merges a negation into the instruction of the contracted sum."""
         x, y, z, u, w = [scalar.float64(name) for name in "xyzuw"]
         forms = [w - (x * y + z) * u, w - u * (x * y - z), w - scalar.sqr(x * y + z), w + -((x * y - z) * u)]
         forms += [

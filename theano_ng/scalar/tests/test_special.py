@@ -185,7 +185,7 @@ class SpecialFunctions:
                 expected = np.where(
                     (ODD != 0) & (abs(ODD) < 1e-100), -np.log(np.where(ODD == 0, 1, abs(ODD))), expected
                 )
-            elif name == "erfcinv":  # SciPy halves the argument, which becomes 0
+            elif name == "erfcinv":  # SciPy halves 5e-324, which gives 0
                 expected[ODD == 5e-324] = 27.213293210812948815
             np.testing.assert_allclose(
                 function(ODD), expected, rtol=1e-13, atol=1e-149 if name[0] == "j" else 5e-324, err_msg=name
@@ -195,7 +195,7 @@ class SpecialFunctions:
         x = np.concatenate([np.linspace(-0.999, 0.999, 999), np.geomspace(1e-300, 0.1, 99)])
         np.testing.assert_allclose(scipy.special.erf(self.double["erfinv"](x)), x, rtol=2e-15)
         z = np.geomspace(1e-300, 1, 999)
-        # An error of one unit in y is one of 2 y**2 units in erfc(y).
+        # A relative error of one unit in y causes an error of 2 * y**2 units in erfc(y).
         y = self.double["erfcinv"](z)
         self.assertTrue((abs(scipy.special.erfc(y) / z - 1) <= 1e-15 * (4 + 4 * y**2)).all())
 
@@ -248,7 +248,7 @@ class SpecialFunctions:
         np.testing.assert_array_equal(tri_gamma(np.array([0.0, -0.0, -1.0, -7.0, np.nan])), [np.inf] * 4 + [np.nan])
 
     def test_incomplete_gamma(self):
-        """For integer a, results equal the exact sums of Poisson probabilities below a, and from a on."""
+        """For integer a, gammaincc equals the sum of Poisson probabilities below a, and gammainc the sum from a on."""
         functions = self.functions(
             [op(scalar.float64(), scalar.float64()).owner for op in (scalar.gammainc, scalar.gammaincc)]
         )
@@ -264,7 +264,7 @@ class SpecialFunctions:
             np.testing.assert_allclose(got, expected, rtol=1e-13, atol=2e-14)
 
     def test_incomplete_gamma_of_large_shapes(self):
-        """The tails beside a narrow peak equal integrals with 60 digits, up to the rounding error of x / a."""
+        """For large a, tails equal integrals that were computed with 60 digits, up to the rounding error of x / a."""
         values = (
             (100000010.0, 99640010.0, 8.7949761861410520954e-285),
             (100000010.0, 99800010.0, 2.1082867501281111834e-89),

@@ -15,7 +15,7 @@ from theano_ng.tensor.type_other import NoneTypeT, SliceType
 
 
 def loops(fgraph):
-    """Return the loop nodes of a graph that do not work in place, in a list."""
+    """Return a list of the loop nodes of a graph that do not work in place."""
     return [node for node in fgraph.apply_nodes if isinstance(node.op, Scan) and not node.op.destroy_map]
 
 

@@ -132,7 +132,7 @@ def _identity_of_condition(args):
     numbers.update((inner, (1, key_of(outer))) for inner, outer in zip(args.inner_in_non_seqs, args.outer_in_non_seqs))
     parts = []
     for node in io_toposort(args.inner_inputs, args.cond):
-        # A state is specific to its loop.
+        # A state belongs to one loop only. `numbers` contains no states, so states of two loops get different keys.
         row = [numbers.get(v, key_of(v)) for v in node.inputs]
         parts.append((node.op, tuple(row)))
         for k, out in enumerate(node.outputs):
@@ -205,8 +205,8 @@ def _same_outputs(args):
         }
         if finer == states:
             break
-        # If differences propagate from state to state, each round finds only one more state. After the last round, all
-        # states are treated as different.
+        # If differences propagate from state to state, each round may find only one more different state. If the last
+        # round still finds one, treat all states as different.
         states = finer if rounds_left > 1 else {group: list(range(len(classes))) for group, classes in finer.items()}
     results = _classes([(numbers[v], key_of(rows)) for v, rows in zip(args.inner_out_nit_sot, args.outer_in_nit_sot)])
     merged, replaced = {}, {}

@@ -43,7 +43,7 @@ class OuterGraph:
             inner: lambda outer=outer: rows_of(outer, self.n_steps)
             for inner, outer in zip(args.inner_in_seqs, args.outer_in_seqs)
         }
-        # All rows of a buffer have the same shape.
+        # Inner state -> its outer buffer, for shapes: all rows of a buffer have the same shape.
         self._buffers = {}
         for group, i, _, inner, _, _ in args.states():
             self._buffers.update(dict.fromkeys(inner, getattr(args, "outer_in_" + group)[i]))

@@ -54,11 +54,11 @@ def frontier(step, moved, own=()):
                     found[v] = None
                 else:
                     stay.add(node)
-    # In reversed order, a node that stays is visited before the nodes that compute its inputs.
+    # The loop ran in reversed order, so that a node that stays is visited before the nodes that compute its inputs.
     return list(reversed(found))
 
 
-# The Op or the class of a node that repeats an input, as `_kind` returns it -> the position of this input.
+# Key as returned by `_kind`: the Op or the Op's class. Value: the position of the input that the node repeats.
 _FILLS = {T.second: 1, Alloc: 0}
 
 
@@ -202,11 +202,11 @@ class PushOutSeqScan(LoopOptimizer):
 
 
 def _leave_factors(step, moved):
-    """Keep nodes in the step whose results are as cheap to compute there as to read.
+    """Keep nodes in the step if computing their results there is as cheap as reading them.
 
     If the only reader of a cheap operation is an elementwise product, the operation becomes part of the product's loop.
-    Outside, the operation would need a pass over memory for all steps, and another sequence. Terms of sums are better
-    computed outside, because a product of matrices is added to their sum.
+    Outside the step, the operation would need a pass over memory for all steps, and another sequence. Terms of sums are
+    better computed outside, because a product of matrices is added to their sum.
 
     Parameters
     ----------

@@ -165,7 +165,7 @@ class PostLoopPlan:
             self._choose_from(results, sums, True)
             self._choose_from(results, sums, False)
             if len(results) < len(self.results):
-                # The removed candidates stay results of the loop. Sums can be computed from them.
+                # The loop still returns the removed candidates as results, and sums can be computed from these results.
                 self.results, self.sums = sorted(results), every
             elif len(sums) < len(self.sums):
                 self.sums = sums
@@ -216,7 +216,7 @@ class PostLoopPlan:
                 client is None or client in sums or client.outputs[0] in self.ends for client in clients.get(v, ())
             ):
                 continue
-            # A product that is added up needs no plan, because its sum is computed in another way.
+            # A product that the loop sums up needs no plan, because the sum is computed without the products.
             if node in products or self.outside.plan(node) is not None:
                 self.ends.add(v)
 
@@ -276,13 +276,12 @@ class PostLoopPlan:
             if group == "sit_sot" and i in totals or outside.knows(v):
                 continue
             out = outputs[n_mit_mot + (i if group == "mit_sot" else n_mit_sot + remaining.index(i))]
-            # The remaining rows belong to later taps.
+            # out[start:stop] contains the values of `v` in all steps. The rows behind it belong to later taps.
             outside.defer(v, lambda out=out, start=first or None, stop=first - lead or None: out[start:stop])
         for v, i in places.items():
             if not outside.knows(v):
                 outside.defer(v, lambda i=i: outputs[first_result + i])
-        # Record the variables at the end of the step: their inputs are known now. Sums of products do not need the
-        # products.
+        # Record the variables in `ends`, whose inputs are known now. Leave out products that are only summed up.
         terms = {v for total, _ in sums for v in total.terms}
         for node in self.step.nodes:
             if node.outputs[0] in self.ends and not (node.outputs[0] in terms and product_of(node.outputs[0])):

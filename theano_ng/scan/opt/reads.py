@@ -125,7 +125,7 @@ def _int_or(v):
 def _range(index, length):
     """Return (last, first) of `Read` for an index."""
     last, first = _by_form(index)
-    # An index of a row that does not exist is unchanged, because reading it must fail.
+    # Do not convert the index of a row that does not exist, because reading this row must fail.
     if length is not None and isinstance(index, int) and -length <= index < length:
         return (length - index, first) if last is None else (last, length + index + 1)
     return last, first

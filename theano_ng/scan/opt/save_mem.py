@@ -107,7 +107,7 @@ class _Output:
             args.outer_in_nit_sot[self.place] = as_tensor_variable(max(rows, 1))
             return True
         if rows is not None:
-            # A step that writes its result into the buffer must not overwrite a row that it still reads.
+            # Add a row if steps may compute into the buffer: a step must not overwrite a row that it still reads.
             rows = max(rows, self.lead + bool(config.scan.allow_output_prealloc))
             if n_steps is not None and rows >= self.lead + n_steps:
                 rows = None

@@ -50,7 +50,7 @@ def plan(node, stacked):
     (callable, bool), or None
         A function of the list of outer inputs and the number of steps, which returns the outer output (a list if there
         are several outputs), and a bool: whether this output has a row for each step. None if the node cannot be
-        computed for all steps, or should not be, because the result is much larger than the inputs.
+        computed for all steps at once, or if the result would be much larger than the inputs.
     """
     make = _PLANS.get(type(node.op))
     if make is None:
@@ -70,7 +70,7 @@ def _keeps_axis(cls):
 def _elemwise(node, stacked):
     pattern = node.outputs[0].type.broadcastable
     if node.op.inplace_pattern or not any(s and v.type.broadcastable == pattern for v, s in zip(node.inputs, stacked)):
-        return None  # an outer product of each step would need memory for all outer products
+        return None  # in each step, the result is an outer product; all of them together would need too much memory
     # Inputs that are the same in all steps have one dimension less. They are broadcast along the first dimension.
     return lambda inputs, n_steps: node.op(*inputs)
 
@@ -138,7 +138,7 @@ def _subtensor(node, stacked):
 
 @plans(ScalarFromTensor)
 def _scalar_from_tensor(node, stacked):
-    # Indices that are C scalars become a vector.
+    # The C scalars of all steps are the elements of the vector of stacked inputs.
     return lambda inputs, n_steps: inputs[0]
 
 

@@ -36,8 +36,8 @@ def _unread(args):
     read = {group: [bool(v.clients) for v in getattr(args, "outer_out_" + group)] for group in groups}
     if all(map(all, read.values())):
         return False
-    # Follow the step from the outputs that are read. A state that is reached is needed, and so are the variables that
-    # compute it.
+    # Search the step backward from the outputs that are read. If the search reaches a state, the state is needed, and
+    # so are the variables from which the step computes it.
     state_of = {v: ("shared", i) for i, v in enumerate(args.inner_in_shared)}
     for group, i, _, inner, _, _ in args.states():
         state_of.update(dict.fromkeys(inner, (group, i)))

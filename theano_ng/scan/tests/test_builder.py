@@ -354,7 +354,7 @@ class TestNumberOfSteps(unittest.TestCase):
         self.assertEqual(count.get_value(), 5)
 
     def test_one(self):
-        """A loop of one step is replaced by that step on the first rows."""
+        """If the number of steps is 1, `scan` applies the step to the rows that it would read, and creates no loop."""
         count = theano.shared(0.0)
         for steps in (1, T.constant(1), T.constant(2) - 1):
             (a, b), updates = scan(

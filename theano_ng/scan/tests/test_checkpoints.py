@@ -95,7 +95,7 @@ class TestCheckpoints(unittest.TestCase):
             np.testing.assert_allclose(one, other)
 
     def test_memory(self):
-        """With blocks of sqrt(n) steps the gradient holds two blocks instead of n steps."""
+        """With blocks of sqrt(n) steps, the gradient holds the rows of two blocks in memory instead of all n rows."""
         peaks = []
         for loop, options in ((theano.scan, {}), (scan_checkpoints, {"save_every_N": 30})):
             outputs, _ = loop(lambda h, v: T.tanh(h * v), outputs_info=h0, non_sequences=v, n_steps=900, **options)

@@ -32,7 +32,7 @@ def loops(variables):
 
 
 def random_loop(rng, dtype="float64"):
-    """Return a random loop, as a function from arguments to a cost, and arguments for it.
+    """Return a function that builds the cost of a random loop from variables, and values of these variables.
 
     The states have random taps and depend on one another, on a sequence with taps, on a matrix and on a vector.
     """
@@ -164,7 +164,7 @@ class RandomLoops(unittest.TestCase):
     def test_test_values(self):
         """Derivatives of loops, of gradients of loops, and of nested loops have test values.
 
-        Their inner variables have none.
+        The variables inside the loops have no test values.
         """
         for policy in ("raise", "warn", "ignore"):
             rng = np.random.RandomState(80)
@@ -274,7 +274,7 @@ class Structure(unittest.TestCase):
     def test_name_and_sequences(self):
         """The backward loop reads values of the forward loop as sequences instead of recomputing them.
 
-        It has an equal number of steps.
+        Both loops have the same number of steps.
         """
         _, _, gradients = self.rnn(lambda out: (out**2).sum())
         backward, forward = sorted(loops(gradients), key=lambda node: node.op.name)
@@ -382,7 +382,7 @@ class Until(unittest.TestCase):
         for mode in (FAST, "FAST_RUN"):
             f = theano.function([x, w, h], T.grad(out[-1], [x, w, h]), mode=mode)
             gx, gw, gh = f([1, 1, 1, 1, 1, 1], 1.0, 0.5)
-            # h: 0.5, 1.5, 2.5, 3.5; the third step is the last one.
+            # The states h are 0.5, 1.5, 2.5 and 3.5. The loop ends after the third step.
             np.testing.assert_array_equal(gx, [1, 1, 1, 0, 0, 0])
             self.assertEqual(gw, 0.5 + 1.5 + 2.5)
             self.assertEqual(gh, 1)
@@ -414,7 +414,7 @@ class Until(unittest.TestCase):
 
 class Truncated(unittest.TestCase):
     def reference(self, x, w, h0, limit):
-        """Return gradients of the sum of squares of ``h = tanh(w * h before) + x``.
+        """Return gradients of the sum of squares of ``h[t] = tanh(w * h[t - 1]) + x[t]``.
 
         The gradients are truncated to the last `limit` steps.
         """
@@ -482,7 +482,7 @@ class Disconnected(unittest.TestCase):
         )
 
     def test_states_that_only_keep(self):
-        """A state that is recomputed at each step still has a second derivative with respect to its initial rows."""
+        """A state that does not depend on its previous row has a second derivative with respect to its initial rows."""
         rows, w0, x0 = T.dvector(), 2.0, [3.0, 5.0, 7.0]
         for initial, taps in ((self.h, [-1]), (rows, [-2, -1])):
             read = lambda x, *states_and_w: [states_and_w[-1] * x, states_and_w[-1] * states_and_w[0]]
@@ -499,7 +499,7 @@ class Disconnected(unittest.TestCase):
                     np.testing.assert_allclose(np.ravel(value), np.ravel(right))
 
     def test_connection_over_steps(self):
-        """A dependency through several states needs as many steps as there are states."""
+        """The connection pattern contains dependencies that pass through several states in as many steps."""
         outs, _ = scan(
             lambda a, b, c, w: [w * 1.0, a * 2.0, b * 2.0],
             outputs_info=[self.h, self.h, self.h],
@@ -586,7 +586,7 @@ class Disconnected(unittest.TestCase):
 class MitMot(unittest.TestCase):
     """Loops with mit_mot buffers, which `scan` creates only for gradients.
 
-    Their rows are overwritten, read before or after that, or not accessed.
+    Steps overwrite rows of these buffers, read rows before or after overwriting them, or skip rows.
     """
 
     def loop(self, taps, writes, step, n_others=1, result=False):
@@ -654,7 +654,7 @@ class MitMot(unittest.TestCase):
 
 
 class Shared(unittest.TestCase):
-    """Shared states, which steps pass on without buffers, as random streams do."""
+    """States of shared variables, such as random streams. Steps pass them on without buffers."""
 
     def test_what_depends_on_them_is_kept(self):
         x, h, s, w = T.dscalars("x", "h", "s", "w")
@@ -700,7 +700,8 @@ class Shared(unittest.TestCase):
             T.grad(out.sum(), first)
         f = theano.function([xs, first], T.grad(out.sum(), xs), mode=FAST)
         np.testing.assert_array_equal(f([1.0, 1.0, 1.0], 5.0), [5, 6, 7])
-        # A gradient through shared states is undefined too: the known part alone would be wrong.
+        # If the gradient passes through shared states, it is undefined, too: the rest of the gradient alone would be
+        # wrong.
         out, _ = Scan([x, s], [x * s, s + x], info)(xs.shape[0], xs, first, xs.shape[0])
         with self.assertRaisesRegex(NullTypeGradError, "changes from step to step"):
             T.grad(out.sum(), xs)
@@ -747,7 +748,7 @@ class JacobiansAndHessians(unittest.TestCase):
         np.testing.assert_allclose(f([2.0, 3.0, 5.0], 7.0), [[0, 35, 21], [35, 0, 14], [21, 14, 0]])
 
     def test_written_out(self):
-        """The loops of the tutorial give Jacobians and Hessians."""
+        """The loops that the tutorial writes out compute Jacobians and Hessians."""
         x = T.dvector("x")
         y = x**2
         J, updates = scan(lambda i, y, x: T.grad(y[i], x), sequences=T.arange(y.shape[0]), non_sequences=[y, x])

@@ -95,7 +95,10 @@ class TestGrowth(unittest.TestCase):
         self.check(nested, True, 4, 16, lambda depth: depth)
 
     def test_steps_of_nested_loops_are_rewritten_once(self):
-        """There are depth * (depth + 3) / 2 loops, of two kinds at each level: forward and backward."""
+        """At each level, at most one forward and one backward step are rewritten.
+
+        There are depth * (depth + 3) / 2 loops.
+        """
         for depth in (2, 6):
             x = T.dvector("x")
             function = theano_ng.function([x], T.grad(nested(depth, x).sum(), x), mode=MODE)

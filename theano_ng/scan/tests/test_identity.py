@@ -30,7 +30,7 @@ OTHERS = dict(
 )
 
 
-@theano.config.change_flags({"traceback.limit": 0})  # the stack traces of steps would be part of their texts
+@theano.config.change_flags({"traceback.limit": 0})  # otherwise, stack traces would be part of the texts of steps
 def loop(**info):
     """Return a loop with a state and a sequence."""
     x, h = T.dscalar("x"), T.dscalar("h")
@@ -45,7 +45,7 @@ def text(op):
 
 class TestLoops(unittest.TestCase):
     def test_every_attribute_counts(self):
-        """Each attribute is needed: loops that differ only in it are equal if the identity leaves it out."""
+        """Each attribute is needed: if the identity omits an attribute, loops that differ only in it are equal."""
         one = loop()
         self.assertEqual(len(one._identity()), len(OTHERS))
         self.assertEqual(one, loop())
@@ -72,7 +72,7 @@ class TestLoops(unittest.TestCase):
 
 
 class TestMakers(unittest.TestCase):
-    """Steps share a maker if and only if everything on which it depends is equal."""
+    """Tests that steps share a maker if and only if everything on which the maker depends is equal."""
 
     def setUp(self):
         # Other tests of this process may have registered a user's rules, with which the identity of steps is unknown.

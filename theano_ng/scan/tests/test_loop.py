@@ -20,7 +20,7 @@ NO_KERNEL = mock.patch.object(StepGraph, "kernel", lambda *args: None)
 
 
 def info(**entries):
-    """Return the info of a loop with the given entries and no others."""
+    """Return the info of a loop: the given entries, and zero or empty values for all others."""
     counts = dict.fromkeys(
         ("n_seqs", "n_mit_mot", "n_mit_mot_outs", "n_mit_sot", "n_sit_sot", "n_shared_outs", "n_nit_sot"), 0
     )
@@ -118,7 +118,7 @@ class RandomLoop:
         op, arguments = self.op, self.arguments
         step = theano.function(op.inputs, op.outputs, mode=PYTHON, on_unused_input="ignore")
         buffers = [b.copy() for b in arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]]
-        # a dict from time to row, for states that are not mit_mot
+        # For each state that is not a mit_mot: a dict from time step to row.
         times = [
             {t - op.lead(i): row for t, row in enumerate(buffer[: op.lead(i)])} if i >= op.n_mit_mot else None
             for i, buffer in enumerate(buffers)
@@ -218,7 +218,7 @@ def index(v, length):
 
 
 def outer(a, b):
-    """Return a square matrix of two vectors."""
+    """Return the square matrix ``tanh(a[i] + b[j])`` of two vectors."""
     return T.tanh(a.dimshuffle(0, "x") + b.dimshuffle("x", 0))
 
 
@@ -262,7 +262,7 @@ matrices = [
 
 
 class TestNegatedSums(unittest.TestCase):
-    """A node of a step computes a product and a sum as one instruction; another node computes its negative."""
+    """Tests of steps in which one node computes a product and a sum as one instruction, and another node negates it."""
 
     def check(self, broadcastable):
         x, y, z = [scalar.float64(name) for name in "xyz"]
@@ -391,7 +391,7 @@ class TestProductsOfVectors(unittest.TestCase):
 
 
 class TestKernels(unittest.TestCase):
-    """Loops that can be kernels, or that differ slightly from those."""
+    """Tests of loops that can be kernels, and of similar loops that cannot."""
 
     def functions(self, step, **given):
         """Yield functions of a loop in Python, as a kernel, as a program, and step by step."""

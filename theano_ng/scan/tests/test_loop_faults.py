@@ -30,7 +30,10 @@ def function(op, arguments, mode):
 
 class Loops(unittest.TestCase):
     def each(self, make, arguments, wanted):
-        """Run a loop in each of the three ways, twice; outputs share no memory with others or with arguments."""
+        """Run a loop twice in each of the three ways, and check the outputs.
+
+        Outputs must not share memory with each other or with arguments.
+        """
         given = [np.array(a) for a in arguments]
         for way in ("Python", "C", "C step by step"):
             with self.subTest(way=way):
@@ -246,7 +249,7 @@ class TestOddArrays(Loops):
         self.each(lambda: Scan([a], [a + 1], info(n_sit_sot=1, tap_array=[[-1]])), [FIVE, one], [one + 5])
 
     def test_in_place(self):
-        """A buffer that may be overwritten gives correct results, also if its layout does not permit that."""
+        """A loop gives correct results with a buffer that may be overwritten, even if its layout prevents this."""
         a, b = T.dvectors("a", "b")
         for name in self.arrays():
             for way in ("C", "C step by step"):
@@ -285,10 +288,13 @@ class TestOddArrays(Loops):
 
 
 class TestArrays(unittest.TestCase):
-    """A loop's C function with arrays hands cases that it cannot continue to the virtual machine."""
+    """Tests of a loop's C function on arrays. If the function cannot continue, the virtual machine takes over."""
 
     def both(self, make):
-        """Return functions with the C function (if there is a compiler) and without it, with equal stack traces."""
+        """Return two functions that are compiled with and without the C function, and have equal stack traces.
+
+        Without a compiler, neither has a C function.
+        """
         functions = []
         for patch in (AT_ONCE, NO_KERNEL):
             with patch:
@@ -406,7 +412,7 @@ class TestArrays(unittest.TestCase):
                     np.testing.assert_allclose(row, state, rtol=1e-12)
 
     def test_sums_of_many(self):
-        """Sums of long vectors are computed in halves."""
+        """The C function and the virtual machine give equal bits, also for vectors that sums split in halves."""
         x = T.vector("x", dtype="float32")
         for n in (2047, 2048, 2049, 4096, 4097, 10000):
             step = lambda s: s / s.sum() + (s * s).sum() * np.float32(0.01) - T.max(abs(s))

@@ -49,7 +49,10 @@ class Case(unittest.TestCase):
         return scan(fn, *args, mode=STEP, return_list=True, **kwargs)[0]
 
     def check(self, inputs, outputs, values, excluding=(), rtol=1e-9):
-        """Compile with the rules, and compare with a function compiled without them or without those of some tags."""
+        """Compile a function with the loop rules, and compare its results with those of a function without the rules.
+
+        If `excluding` is given, the second function lacks only the rules with these tags.
+        """
         fn = theano.function(inputs, outputs, mode=WITH, on_unused_input="ignore")
         plain = WITH.excluding(*excluding) if excluding else WITHOUT
         expected = theano.function(inputs, outputs, mode=plain, on_unused_input="ignore")(*values)
@@ -75,7 +78,7 @@ class Case(unittest.TestCase):
 
 class Registration(unittest.TestCase):
     def positions(self, db):
-        """Return the positions of loop rules.
+        """Return the positions of the loop rules of a database, as a dict by name.
 
         Rules for devices are left out, since they are registered only if another module has loaded them.
         """
@@ -197,7 +200,7 @@ class Unused(Case):
         x, y, h = T.dmatrix("x"), T.dmatrix("y"), T.dvector("h")
         a, b, c, d = self.loop(lambda a, b, p, q, r: [p * a + 1, q * b + p, r + q, T.tanh(r)], [x, y], [h, h, h, None])
         values = [self.rng.rand(4, 3), self.rng.rand(4, 3), self.rng.rand(3)]
-        # q needs p, but no variable that is read needs r.
+        # The result q needs p, but no result that is read needs r.
         node = self.only_loop(self.check([x, y, h], [b], values))
         self.assertEqual((node.op.n_seqs, node.op.n_sit_sot, node.op.n_nit_sot), (2, 2, 0))
         node = self.only_loop(self.check([x, y, h], [a], values))
@@ -230,7 +233,7 @@ class PushOut(Case):
             fn(-1.0, 1.0, 1)
 
     def test_shapes_without_a_step(self):
-        """Operations that may fail are not computed without a step, but the lengths of their results are."""
+        """A loop without steps computes no operations that may fail, but their results have the correct lengths."""
         w, v, i, n = T.dmatrix("w"), T.lvector("v"), T.lscalar("i"), T.lscalar("n")
         rows = {
             "number": lambda w, v, i: w[i],
@@ -247,7 +250,7 @@ class PushOut(Case):
                         values = [matrix, np.array([1, 2]), 3, steps]
                         fn = self.check([w, v, i, n], [out, out.sum(axis=0)], values)
                 self.assertEqual(fn(np.eye(4), np.array([77, 2]), 77, 0)[0].shape[0], 0)
-                # In a loop that stays, rows have the lengths that they would have with a step.
+                # This loop is not removed. Without steps, its rows have the same shapes as with steps.
                 a = T.dvector("a")
                 (out,) = self.loop(lambda a, w, v, i, row=row: row(w, v, i) * a, a, None, [w, v, i])
                 for steps in (0, 2):
@@ -260,7 +263,7 @@ class PushOut(Case):
         self.check([x, n, w], [out], [self.rng.rand(4, 3), 2, self.rng.rand(3)])
 
     def test_many_ways_through_a_step(self):
-        """The analysis of a step with a condition visits each node once, not each of 2 ** 40 ways from result to state."""
+        """The analysis of a step with a condition visits each node once, not each path: there are 2 ** 40 paths."""
 
         def step(h, flag):
             v = theano.ifelse.ifelse(flag, h, -h)
@@ -309,7 +312,7 @@ class PushOut(Case):
                 self.check([x, y, w, v], [out], [values[0][:0], values[1], *values[2:]])
 
     def test_reductions_of_users(self):
-        """A user's reduction may store more attributes than its axes, so it stays in the step."""
+        """A user's subclass of CAReduce stays in the step, because it may store more attributes than its axes."""
 
         class Doubled(CAReduce):
             """Twice the sum along some axes."""
@@ -392,7 +395,7 @@ class PushOut(Case):
             theano.function([x, v, n], outputs, mode=WITH.excluding("inplace"))
 
     def test_what_is_seen_stays(self):
-        """Print runs at each step."""
+        """The Op Print stays in the step, so that it prints at each step."""
         x, h, printed = T.dvector("x"), T.dscalar("h"), []
         show = theano.printing.Print("row", global_fn=lambda op, value: printed.append(float(value)))
         out, same = self.loop(lambda a, h, k: [h * show(T.exp(a)), show(k + 1)], x, [h, None], non_sequences=h)
@@ -403,7 +406,7 @@ class PushOut(Case):
     def test_cheap_factors_stay(self):
         """Cheap factors stay in the step, where they are fused with a product.
 
-        Terms of sums are moved out, since a product of matrices may be added to their result.
+        Terms of sums are moved out of the step, since a product of matrices may be added to such a term.
         """
         x, w, h0 = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h0")
         values = [self.rng.rand(4, 3), self.rng.rand(3, 3), self.rng.rand(3)]
@@ -455,7 +458,10 @@ class PushOut(Case):
             fn(np.array([[0, 4]]), *values[1:])
 
     def test_numbers_that_are_repeated_stay(self):
-        """Zeros into which a step writes are not made a sequence: sums of such parts are written into one tensor."""
+        """An array of zeros into which a step writes stays in the step instead of becoming a sequence.
+
+        Therefore sums of such arrays are written into one array.
+        """
         A, h = T.dmatrix("A"), T.dvector("h")
 
         def step(row, state):
@@ -474,7 +480,7 @@ class PushOut(Case):
         x, w = T.dmatrix("x"), T.dmatrix("w")
         (out,) = self.loop(lambda a, h: h + T.dot(a.dimshuffle(0, "x") * a.dimshuffle("x", 0), h), x, w)
         fn = self.check([x, w], [out], [self.rng.rand(4, 3), self.rng.rand(3, 3)])
-        self.assertEqual(self.only_loop(fn).op.n_seqs, 1 + 1)  # views with both orders of dimensions
+        self.assertEqual(self.only_loop(fn).op.n_seqs, 1 + 1)  # the loop reads two views, one for each order
         self.assertEqual({v.ndim for v in self.only_loop(fn).op.inputs[:2]}, {2})
 
     def test_a_loop_that_is_none(self):
@@ -488,7 +494,7 @@ class PushOut(Case):
         ]:
             fn = self.check([x, y, n], loop, values)
             self.assertEqual(loops(fn), [])
-            # The shortest of the lengths is a number of steps for which all sequences are long enough.
+            # If no number of steps is given, it is the length of the shortest sequence, so no assertion is needed.
             asserts = any(isinstance(node.op, Assert) for node in fn.maker.fgraph.apply_nodes)
             self.assertEqual(asserts, bool(refused))
             for steps in refused:
@@ -516,7 +522,7 @@ class Ends(Case):
         self.assertEqual(node.op.n_nit_sot, 0)
         self.assertEqual(sum(cls is Dot for cls in ops_of_step(node)), 1)
         self.check([x, h, w, v], [states, products, turned], [values[0][:0], *values[1:]])
-        # Without the rules that move results behind the loop, the loop has them as results.
+        # Without the rules that move computations behind the loop, the loop computes two more results.
         without = theano.function(
             [x, h, w, v], [states, products, turned], mode=WITH.excluding("scanOp_pushout_output")
         )
@@ -544,7 +550,7 @@ class Ends(Case):
         self.assertEqual((node.op.n_sit_sot, node.op.n_nit_sot), (1, 1))  # h and delta
         self.assertEqual(sum(cls is Dot for cls in ops_of_step(node)), 1)
         with self.assertRaises(AssertionError):
-            fn(values[0][:0], *values[1:])  # there is no last row
+            fn(values[0][:0], *values[1:])  # without rows there is no last row
 
     def test_sums_of_products_of_what_is_there(self):
         x, y, u, v, m = T.dtensor3("x"), T.dtensor3("y"), T.dmatrix("u"), T.dmatrix("v"), T.dmatrix("m")
@@ -610,7 +616,7 @@ class Ends(Case):
             self.assertEqual(loops(fn), [])
 
     def test_products_alone(self):
-        """The rule for sums of products leaves results of single products in the loop."""
+        """PushOutDot1 leaves products that no state adds up in the loop; PushOutScanOutput moves them out."""
         x, h, w, v = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w"), T.dmatrix("v")
         outputs = self.rnn(x, h, w, v)
         for rule, results in ((PushOutDot1(), 2), (PushOutScanOutput(), 0)):
@@ -852,7 +858,7 @@ class Memory(Case):
     def test_a_known_number_of_steps(self):
         self.assertEqual(self.kept(lambda out: out[-1], n_steps=5), 2)
         self.assertEqual(self.kept(lambda out: out[4], n_steps=5), 2)
-        # Four steps are enough, and then the row is the last one.
+        # For out[3], four steps are enough. out[3] is then the last row, so two rows of memory are enough.
         self.assertEqual(self.kept(lambda out: out[3], n_steps=5), 2)
         self.assertEqual(self.kept(lambda out: out[1], n_steps=5), 2)
         self.assertEqual(self.kept(lambda out: out[:2], n_steps=5), 3)
@@ -918,7 +924,7 @@ class InPlace(Case):
         fn = self.check([x, h], [a, b], [self.rng.rand(5), 0.5])
         node = self.only_loop(fn)
         self.assertEqual(dict(node.op.destroy_map), {0: [2], 1: [3]})
-        # Both states were allocated with equal initial rows: one buffer became two.
+        # Both states began in one buffer, because their initial rows are equal. Now each state has its own buffer.
         self.assertEqual(sum(isinstance(n.op, AllocEmpty) for n in fn.maker.fgraph.apply_nodes), 2)
         self.assertIn("inplace", str(node.op))
 

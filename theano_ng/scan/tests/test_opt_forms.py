@@ -50,7 +50,7 @@ class TestForms(unittest.TestCase):
                 self.assertEqual(outer_graph.rows_of(x, v) is x, is_length, theano.pp(v))
 
     def test_slices_from_what_is_no_constant(self):
-        """These slices do not provably have a row for each step, so they are no first slices."""
+        """A slice is no first slice if it is not known to have a row for each step."""
         x, n, m = T.dmatrix("x"), T.lscalar("n"), T.lscalar("m")
         for v in (x[n:], x[n:n], x[m : n + m], x[m:n], x[m:5], x[n : n + n : 1]):
             self.assertIsNone(outer_graph._first_slice(v, n))
@@ -58,7 +58,10 @@ class TestForms(unittest.TestCase):
             self.assertIsNot(outer_graph.rows_of(v, n), v)
 
     def test_buffers(self):
-        """A buffer is an allocated variable; its first rows may be set, but no others, and nothing may be added."""
+        """A buffer is an allocated variable.
+
+        Its first rows may be set. Other rows may not be set, and nothing may be added.
+        """
         n, rows = T.lscalar("n"), T.dmatrix("rows")
         for make in (lambda: AllocEmpty("float64")(n, 3), lambda: T.alloc(rows[0], n, 3)):
             buffer = make()

@@ -17,7 +17,10 @@ ENDS = (None, *range(-4, 5))
 
 class TestReads(unittest.TestCase):
     def test_what_reads_nothing(self):
-        """A client that needs the lengths of rows reads no rows; a client that needs the number of rows does."""
+        """A client that needs only the lengths of rows reads no rows.
+
+        A client that needs the number of rows counts as a reader of all rows.
+        """
         out = T.dmatrix("out")
         rest = out[1:]
         outputs = [out[-1], rest[-1], Shape_i(1)(out), Shape_i(1)(rest)]
@@ -29,7 +32,7 @@ class TestReads(unittest.TestCase):
                 self.assertEqual(len(found), 2)
 
     def test_parts_of_a_rest(self):
-        """Each index into ``out[2:]`` is a separate read, unless all of it is read."""
+        """Each index into ``out[2:]`` is a separate read, unless another client reads all of ``out[2:]``."""
         out = T.dmatrix("out")
         rest = out[2:]
         for outputs, wanted in (
@@ -46,7 +49,7 @@ class TestReads(unittest.TestCase):
 
 class TestFirstSlices(unittest.TestCase):
     def test_forms(self):
-        """A first slice has one row per step and a constant start, with consecutive rows."""
+        """A first slice has a constant start and consecutive rows, one for each step."""
         x, n, five = T.dmatrix("x"), T.lscalar("n"), T.constant(5)
         for v, steps, start in (
             (x[:n], n, 0),
@@ -89,9 +92,9 @@ class TestRowsOfAnIndex(unittest.TestCase):
                         self.assertLess(row, length if first is None else first)
 
     def test_slices_of_fewer_rows_are_the_same(self):
-        """Slices of fewer rows equal slices of all rows.
+        """An index gives equal rows after rows at the end or at the beginning that it does not read are left out.
 
-        One end may be counted from the first row and the other from the last row; then no row can be left out.
+        If one end is counted from the first row and the other end from the last row, no row can be left out.
         """
         for index in self.indices():
             if isinstance(index, int):
@@ -201,7 +204,7 @@ class TestReadsOfOneRow(Case):
             fn([1.0], 0)
 
     def test_rows_inside_and_outside(self):
-        """A row that the loop does not have is an IndexError, also if the number of steps is known.
+        """An index of a row that the loop does not have raises IndexError, also if the number of steps is known.
 
         The function also reads the last two rows.
         """

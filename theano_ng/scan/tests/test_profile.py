@@ -52,7 +52,7 @@ class TestProfile(unittest.TestCase):
                 self.assertEqual((profile.name, profile.callcount, profile.nbsteps), ("rows", 2, 8))
                 self.assertLessEqual(sum(profile.apply_time.values()), profile.vm_call_time)
                 self.assertLessEqual(profile.vm_call_time, profile.call_time)
-                if linker == "py":  # the py linker measures no nodes, neither in functions
+                if linker == "py":  # the py linker never measures nodes
                     continue
                 nodes = loop_of(f).fn.maker.fgraph.toposort()
                 self.assertEqual({node: 8 for node in nodes}, profile.apply_callcount)
@@ -79,7 +79,7 @@ class TestProfile(unittest.TestCase):
         return f
 
     def test_loops_of_numbers(self):
-        """Nodes of loops over scalars are measured too; with a profile they run one by one."""
+        """A profile also measures the nodes of loops over scalars, which then run one by one."""
         a, n = T.dscalar("a"), T.lscalar("n")
         x, _ = theano_ng.scan(
             lambda x, a: a * x * (1 - x), outputs_info=np.float64(0.5), non_sequences=a, n_steps=n, profile=True

@@ -123,7 +123,7 @@ class TestShortSequences(unittest.TestCase):
         self.check(range(60))
 
     def test_results_of_one_sequence(self):
-        """A result that needs the shorter of two sequences is not cut off."""
+        """If one of two sequences is too short, a function raises an error instead of returning fewer rows."""
         x, y = T.dvectors("x", "y")
         for n_steps in (
             T.maximum(x.shape[0], y.shape[0]),

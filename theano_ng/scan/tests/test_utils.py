@@ -143,7 +143,7 @@ class TestFewerOutputs(unittest.TestCase):
 
 class TestMapVariables(unittest.TestCase):
     def replacer(self, replacements):
-        """Return a function that replaces variables, found by their tag `key` or by themselves."""
+        """Return a function that replaces a variable by the entry for its tag `key`, or for the variable itself."""
 
         def replace(v):
             return replacements.get(getattr(v.tag, "key", None), replacements.get(v, v))
@@ -200,7 +200,8 @@ class TestMapVariables(unittest.TestCase):
         one, two = theano.function([u, v, x, y, a], found, mode=MODE)([1, 2], [3, 5], [7, 9], [8, 6], 0.5)
         np.testing.assert_allclose(one, np.sin([-2, -3]))
         np.testing.assert_allclose(two, np.sin([1, -3]))
-        self.assertEqual([len(out.owner.inputs) for out in found], [4, 4])  # both uses of gain are one inner input
+        # `gain` is used twice, but is only one input.
+        self.assertEqual([len(out.owner.inputs) for out in found], [4, 4])
 
     def test_shared_variables_with_updates_do_not_enter_loops(self):
         count = theano.shared(0, "count")

@@ -50,7 +50,7 @@ class TestViews(unittest.TestCase):
             np.testing.assert_array_equal(run(found[0]), expected(rows))
 
     def test_several_and_none(self):
-        """Several outputs are returned as a list; a step that only updates returns None."""
+        """`reduce` returns several outputs as a list, and None if the step returns only updates."""
         found, _ = theano.reduce(lambda a, h, k: (a + h, k * a), x, [h0, h0])
         np.testing.assert_array_equal(run(found), [X[1] + X.sum(0), X[1] * X.prod(0)])
         count = theano.shared(0.0)

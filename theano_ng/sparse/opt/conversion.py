@@ -1,4 +1,4 @@
-"""Rules that remove pairs of inverse conversions, and rules for sparse matrices that have one value everywhere."""
+"""Rules that remove pairs of inverse conversions, and rules for sparse matrices whose elements are all equal."""
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.sparse.arithmetic import MulSS, mul_s_d
@@ -67,7 +67,7 @@ filled = restricted(x, lambda v: _filled_with(v) is not None)
 @register_canonicalize
 @rule(mul_s_s(filled, y), mul_s_s(y, filled))
 def local_mul_filled(x, y, out):
-    """Replace the product with a matrix that has one value everywhere by the product with that scalar.
+    """If all elements of a factor of a product have the same value, multiply by this scalar value instead.
 
     The regular gradient of a sum is such a matrix.
 
@@ -80,7 +80,7 @@ def local_mul_filled(x, y, out):
 @register_canonicalize
 @local_optimizer([CSMGrad])
 def local_csm_grad_of_filled(node):
-    """Replace the elements of a matrix that has one value everywhere by that value.
+    """If all elements of the gradient matrix have the same value, return a vector that repeats this value.
 
     CSMGrad()(x, columns, starts, extent, *csm_properties(csr_from_dense(alloc(a, n, n))))  ->  alloc(a, columns.shape[0])
                                                                                           [canonicalize, fast_run]

@@ -110,14 +110,14 @@ def local_usmm(node):
     places = (1,) if node.op == T.sub else (1, 0)
     for place in places:
         found, z = _number_and_dot(node.inputs[place]), node.inputs[1 - place]
-        # Usmm broadcasts neither z nor the product.
+        # Usmm broadcasts neither z nor the product: skip vectors and broadcastable matrices.
         if found is None or any(v.type.ndim != 2 for v in found):
             continue
         if any(z.type.broadcastable) or any(node.inputs[place].type.broadcastable):
             continue
         alpha, x, y = found
         if node.op == T.sub:
-            alpha = -in_dtype(alpha, dtype)  # an unsigned number would wrap around; a bool has no negative
+            alpha = -in_dtype(alpha, dtype)  # cast first: unsigned numbers wrap around, bools have no negative
         result = usmm(alpha, x, y, z)
         if result.dtype != dtype or result.type != node.outputs[0].type:
             continue

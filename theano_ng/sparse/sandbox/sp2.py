@@ -82,7 +82,7 @@ _BLOCK_ELEMENTS = 1 << 20
 
 class _Random(Op):
     def do_constant_folding(self, node):
-        # Do not fold constants, because the value differs in each call.
+        # Do not fold this Op to a constant: each call returns another value.
         return False
 
 

@@ -20,7 +20,7 @@ SQUARE = (sparse.csr_dmatrix, sp.csr_matrix(DENSE[:, :3]))
 D, R, S = RNG.randn(3, 4), RNG.randn(4, 2), RNG.randn(3, 2)
 ROW, COLUMN = RNG.randn(4), RNG.randn(3)
 ONE = (TensorType("float64", (True, True)), np.array([[0.5]]))
-# The parts of a matrix depend on each other: only its elements may be varied.
+# The arrays of a sparse matrix depend on each other, so only the elements of the matrix (`data`) may be varied.
 PARTS = [C[1].data, C[1].indices.astype("int32"), C[1].indptr.astype("int32")]
 BY_ROWS = [X[1].data, X[1].indices.astype("int32"), X[1].indptr.astype("int32")]
 AS_GIVEN = {"vary": ()}

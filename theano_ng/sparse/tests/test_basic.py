@@ -173,7 +173,7 @@ def verify_grad_sparse(op, pt, structured=False, *args, **kwargs):
         if isinstance(result.type, sparse.SparseType):
             if structured:
                 return sparse.csm_data(result)
-            # Regular: an element that is not stored has a derivative too.
+            # The regular gradient also has values for elements that are not stored.
             return sparse.DenseFromSparse(structured=False)(result)
         return result
 

@@ -14,7 +14,7 @@ from theano_ng import config, sparse
 from theano_ng.compile.mode import Mode
 from theano_ng.sparse.tests.test_basic import dense, verify_grad_sparse
 
-# DebugMode runs both implementations by itself.
+# In DebugMode, no modes are needed: DebugMode itself runs the Python code and the C code.
 IN_PYTHON = None if config.mode in ("DebugMode", "DEBUG_MODE") else Mode(linker="py", optimizer=None)
 IN_C = None if IN_PYTHON is None else Mode(linker="cvm", optimizer="fast_run")
 DTYPES = ("float64", "float32", "int32", "uint8", "complex64")
@@ -107,7 +107,7 @@ REAL = ("float64", "float32")
 
 
 def _on_entries(f):
-    """Return an elementwise function of the entries alone, for dense values without zeros among the entries."""
+    """Return a function that applies `f` to the nonzero elements of a dense array and keeps the zeros."""
     return lambda x, *rest: np.where(x != 0, f(x, *rest), 0).astype(f(x, *rest).dtype)
 
 

@@ -50,7 +50,7 @@ class TestWidths(PartsCase):
 
 class TestNoEntries(PartsCase):
     def test_products(self):
-        """Matrices without rows, without columns, or with zeros alone."""
+        """Products with matrices without rows, without columns, or with zeros alone are zero."""
         for (n, m), width, dtype in itertools.product(
             ((0, 3), (3, 0), (0, 0), (3, 4)), (0, 1, 2, 17), ("f4", "f8", "i8")
         ):
@@ -100,7 +100,7 @@ class TestLengths(PartsCase):
 
 class TestInPlace(PartsCase):
     def test_operands_that_share_memory(self):
-        """The Op computes z += 2 x y, where y and z are rows of one array: the same rows, others, or in another order."""
+        """The Op computes z += 2 x y. y and z are equal or different rows of one array, also in reversed order."""
         for dtype, (rows, columns) in itertools.product(("float64", "complex64"), ((6, 5), (4, 7), (1, 3))):
             x = self.numbers((rows, columns), dtype)
             parts = (lambda m: (m.data, m.indices, m.indptr))(sp.csc_matrix(x))
@@ -117,7 +117,7 @@ class TestInPlace(PartsCase):
 
 class TestGradients(PartsCase):
     def test_dense_operands_that_do_not_fit(self):
-        """The gradient of a product is refused for dense matrices with too few or too many rows, or another width."""
+        """The gradient of a product refuses dense matrices with too few or too many rows, or with different widths."""
         x = sp.random(5, 4, 0.6, "csr", random_state=3)
         right, g = self.numbers((4, 3), "float64"), self.numbers((5, 3), "float64")
         for op, matrix in ((sdg_csr, x), (sdg_csc, x.tocsc())):
@@ -139,7 +139,7 @@ class TestGradients(PartsCase):
                 self.run_parts(op, *parts, a, b)
 
     def test_shapes_that_differ(self):
-        """A gradient has the shape of its matrix, in both compressed formats."""
+        """A gradient with another shape than its matrix raises ValueError, in both compressed formats."""
         for make, (rows, columns) in itertools.product((sp.csr_matrix, sp.csc_matrix), ((5, 3), (3, 5), (4, 4))):
             x, g = make(np.eye(rows, columns)), np.arange(1.0, 1 + rows * columns).reshape(rows, columns)
             parts = x.data, x.indices, x.indptr, np.array(x.shape)

@@ -25,7 +25,10 @@ class TestSumsWithProducts(unittest.TestCase):
         return found
 
     def test_places(self):
-        """A multiple of a product is added in both orders, or subtracted; the rule does not subtract from it."""
+        """The rule applies if a multiple of a product is added or subtracted.
+
+        It does not apply if something is subtracted from the multiple.
+        """
         for x in (sparse.csc_dmatrix(), sparse.csr_dmatrix()):
             d, z, a = T.dmatrix(), T.dmatrix(), T.dscalar()
             inputs, product = [x, d, z, a], sparse.dot(x, d)

@@ -119,7 +119,7 @@ class TestType(unittest.TestCase):
             self.assertFalse(sparse.csr_dmatrix.is_valid_value(value))
 
     def test_in_classic_c_code(self):
-        """A graph can be compiled to a single module by the `c` linker."""
+        """The linker `c|py` compiles a graph with a sparse product."""
         x, y = sparse.csr_dmatrix(), T.dmatrix()
         f = theano.function([x, y], sparse.structured_dot(x, y), mode=theano.Mode("c|py", "fast_run"))
         np.testing.assert_allclose(f(A, np.ones((3, 2))), A @ np.ones((3, 2)))
@@ -162,7 +162,7 @@ class TestPatterns(unittest.TestCase):
                 self.assertFalse(x.type.is_valid_value(matrix))
 
     def test_parts(self):
-        """Ops on parts of matrices check parts that were never checked as a matrix."""
+        """Ops with the inputs data, indices and indptr check these arrays, since no check of a matrix has seen them."""
         data, indices, indptr, d, v = T.dvector(), T.ivector(), T.ivector(), T.dmatrix(), T.dvector()
         m = sparse.CSR(data, indices, indptr, [2, 3])
         results = {

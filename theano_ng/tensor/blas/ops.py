@@ -179,7 +179,7 @@ class InplaceBlasOp(BlasOp):
 
 
 def _is_contiguous(r):
-    """Return True if a variable must be C- or F-contiguous, provided that the arguments of the function are."""
+    """Return True if the value of a variable is C- or F-contiguous whenever the inputs of the function are."""
     while r.owner is not None:
         op = r.owner.op
         if not getattr(op, "view_map", None):
@@ -327,7 +327,7 @@ ger_destructive = Ger(destructive=True)
 
 
 class CGemv(Gemv):
-    """A Gemv that graphs contain after the phase that selects C implementations."""
+    """The variant of Gemv that the phase for C implementations inserts into graphs."""
 
     params_type = ParamsType(inplace=scal.bool)
 
@@ -336,7 +336,7 @@ class CGemv(Gemv):
 
 
 class CGer(Ger):
-    """A Ger that graphs contain after the phase that selects C implementations."""
+    """The variant of Ger that the phase for C implementations inserts into graphs."""
 
     params_type = ParamsType(destructive=scal.bool)
 

@@ -245,7 +245,7 @@ for (int a = 1; a < %(nd)d; a++)
 """
         % dict(nd=nd, olv=names[olv_index])
     )
-    # Each iteration computes its pointers from the indices, so that iterations are independent.
+    # Compute the pointers of each iteration from its indices, so that iterations are independent.
     pointers = [
         "%s* %s_at%d = %s + ITER_0 * %s_loop[reorder[0]];" % (dtype, name, 0, name + "_iter", name)
         for name, dtype in zip(names, dtypes)

@@ -9,7 +9,7 @@ from theano_ng.scalar.ops_arith import RealDivision
 # These numbers must be the same as in native/elementwise/divisors.h.
 OPERATIONS = {None: 0, "division": 1, "modulo": 2}
 
-# The number of operations that are followed back from a divisor. Common expressions that exclude zero are shorter.
+# The maximum number of nodes from a divisor back to a proof that it is not zero. Longer proofs are rare.
 _MAX_DEPTH = 3
 
 
@@ -52,14 +52,14 @@ def integer_divisors(node):
 
 def _divisions(node, depth):
     op = node.op.scalar_op
-    # A division depends only on its divisor, which is input 1. A Composite may divide by any of its inputs.
+    # A division fails only if its divisor, input 1, is zero. A Composite may divide by any of its inputs.
     counts = (1,) if isinstance(op, RealDivision) else range(len(node.inputs))
     known = [_known(x, depth) if i in counts else None for i, x in enumerate(node.inputs)]
     return divisions(op, [x.type.dtype for x in node.inputs], node.outputs[0].type.dtype, known, node.inputs)
 
 
 def _known(variable, depth):
-    """Return facts about the elements of a variable, in the form of scalar/divisors.py.
+    """Return facts about the elements of a variable, in the representation that scalar/divisors.py uses.
 
     Return None if nothing is known.
     """

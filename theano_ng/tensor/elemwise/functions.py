@@ -759,7 +759,7 @@ def isclose(
     TensorVariable
         A tensor of bool. An infinity is close only to the infinity of the same sign.
     """
-    # The comparison is valid only for elements that are finite. Elements that are not finite are marked in `special`.
+    # `near` is valid only where both elements are finite. `special` marks the other elements.
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     near = le(abs_(a - b), atol + rtol * abs_(b))
     if not (_may_be_special(a) or _may_be_special(b)):

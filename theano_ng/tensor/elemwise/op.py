@@ -160,7 +160,7 @@ class DimShuffle(NativeOp, COp):
     def __hash__(self):
         return self._hash
 
-    # These are the params that the C code of subclasses from earlier versions reads.
+    # Params that the C code of subclasses reads if they were written for earlier versions.
     params_type = property(lambda self: _dimshuffle_params())
     _new_order = property(lambda self: [-1 if entry == "x" else entry for entry in self.new_order])
     transposition = property(lambda self: self.shuffle + self.drop)
@@ -317,9 +317,9 @@ class Elemwise(NativeOp, OpenMPOp):
     _f16_ok = True
 
     signatures: dict[Any, Any] = {}
-    """A dict from an Elemwise to a function with the same parameters.
+    """A dict from an Elemwise to a Python function whose signature is the signature of the Elemwise.
 
-    An Elemwise without an entry has the parameters of its scalar op.
+    An Elemwise without an entry has the signature of its scalar op.
     """
     same_for_any_ndim = True
 
@@ -444,7 +444,7 @@ class Elemwise(NativeOp, OpenMPOp):
     def _output_dtypes(self, dtypes):
         op = self.scalar_op
         if type(op).make_node is scalar.ScalarOp.make_node and op.nin in (-1, len(dtypes)):
-            # Return the dtypes that make_node would give to the outputs, without making variables.
+            # Determine the dtypes of the outputs as make_node does, but without making variables.
             return [t.dtype for t in op.output_types([get_scalar_type(dtype) for dtype in dtypes])]
         return [o.type.dtype for o in op.make_node(*[_scalar_variable(dtype) for dtype in dtypes]).outputs]
 
@@ -485,7 +485,7 @@ class Elemwise(NativeOp, OpenMPOp):
         return [tuple(shape)] * len(node.outputs)
 
     def do_constant_folding(self, node):
-        """Return False if the node may divide by zero: the error has to be raised when the function runs."""
+        """Return False if the node may divide by zero, because the compiled function has to raise this error."""
         return not integer_divisors(node)
 
     def python_constant_folding(self, node):
@@ -495,9 +495,9 @@ class Elemwise(NativeOp, OpenMPOp):
     # -- derivatives -------------------------------------------------------------------------------------------------
 
     shortcuts: dict[type, Any] = {}
-    """A dict from a class of scalar ops to a function of a node.
+    """A dict from a class of scalar ops to a function that takes a node.
 
-    The function returns a `gof.differentiate.Shortcut` or None.
+    The function returns the `gof.differentiate.Shortcut` of the node, or None.
     """
 
     def shortcut(self, node):
@@ -511,7 +511,7 @@ class Elemwise(NativeOp, OpenMPOp):
         pattern = outs[0].type.broadcastable
         for i, x in enumerate(inputs):
             if not hasattr(gradients[i].type, "broadcastable"):
-                continue  # disconnected or undefined
+                continue  # the gradient is disconnected or undefined
             repeated = [d for d, b in enumerate(x.type.broadcastable) if b and not pattern[d]]
             if repeated:
                 gradients[i] = gradients[i].sum(axis=repeated, keepdims=True)
@@ -569,7 +569,7 @@ class Elemwise(NativeOp, OpenMPOp):
                     out.type.dtype
                 )
             if total is not None and total.type.broadcastable != out.type.broadcastable:
-                total = out.fill(total)  # The inputs that have a direction are all broadcast.
+                total = out.fill(total)  # All inputs that have a direction are broadcast: restore the pattern.
             results.append(total)
         return results
 
@@ -593,7 +593,7 @@ class Elemwise(NativeOp, OpenMPOp):
                 raise NotImplementedError("R_op: " + slope.type.why_null)
             if point is None or not hasattr(slope.type, "broadcastable"):
                 continue
-            # This is the product with the Jacobian of the real and imaginary parts.
+            # A complex number counts as two real numbers: multiply by the Jacobian of the real and imaginary parts.
             term = (slope.conj() * point).real if slope.type.dtype.startswith("complex") else slope * point
             total = term if total is None else total + term
         return total
@@ -710,8 +710,8 @@ def _is_temporary(variable):
     return not any(variable.index in (getattr(op, name, None) or {}) for name in ("view_map", "destroy_map"))
 
 
-# A graph has few different types and paddings, but each of them many times. All results are immutable, so they are
-# cached.
+# The following functions return immutable objects, and are called often with the same types and paddings. So they cache
+# their results.
 
 
 @functools.cache

@@ -70,7 +70,7 @@ def _target(x, y, inplace):
 
 
 def _write(x, index, y, set_instead_of_inc):
-    """Execute ``x[index] = y`` or the increment, in C order of the indexed part.
+    """Execute ``x[index] = y`` or ``x[index] += y``. The elements of the indexed part are written in C order.
 
     If several elements are written to one position, the last element remains.
     """
@@ -86,7 +86,7 @@ def _write(x, index, y, set_instead_of_inc):
 def zeros_for_gradient(x):
     """Return zeros with the shape of x, to which the gradient with respect to a part of x is added.
 
-    The tag records that the added value always has the shape of the part, so that none of its dimensions is repeated.
+    The tag `takes_whole_parts` records that the added value has the shape of the part, so it is not broadcast.
     """
     zeros = x.zeros_like()
     zeros.tag.takes_whole_parts = True
@@ -171,7 +171,7 @@ def _check_unsigned(index):
             raise IndexError("index out of bounds: index %d is larger than any axis" % entry.max())
 
 
-# ---------------------------------------------------------------- rows by one integer vector
+# ---------------------------------------------------------------- selecting rows by an integer vector
 
 
 def _row_indices(ilist):
@@ -393,8 +393,8 @@ class BaseAdvancedSubtensor(NativeOp, Op):
                     raise ShapeError("the length of the slice %s is known only at run time" % (entry,))
                 sizes.append(as_tensor_variable(slice_length(fields, ishapes[0][axis])))
         shapes = {id(inp): shp for inp, shp in zip(index, ishapes[1:])}
-        # Each joint dimension has the length of an array that is not broadcastable in this dimension. At run time, the
-        # length of such an array may also be 1.
+        # In each joint dimension, an array that is not broadcastable determines the length. At run time, the length of
+        # such an array may also be 1.
         known = [
             ((False,), (a.sum(dtype="int64"),)) if is_mask(a) else (a.broadcastable, shapes[id(a)]) for a in arrays
         ]

@@ -76,7 +76,7 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
             stride="%s_STRIDES(%s)[%d] * %d" % (c_prefix, x, axis, strides_mul),
         )
         if isinstance(entry, slice):
-            # The inputs are used in this order.
+            # Call `field` for start, stop and step in this order, because each call may use the next input.
             start, stop, step = (field(part, None) for part in (entry.start, entry.stop, entry.step))
             words.update(
                 step=step or "1",

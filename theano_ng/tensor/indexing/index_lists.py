@@ -399,7 +399,7 @@ def slice_of(idx):
 
 
 def selects_only_element(theslice):
-    """Return True if a slice is known to select the element of a dimension of length 1."""
+    """Return True if a slice is known to select the only element of a dimension that has length 1."""
     if theslice is None:
         return False
     fields = [_field(field) for field in (theslice.start, theslice.stop, theslice.step)]

@@ -253,7 +253,7 @@ def _pad_left(x, ndim):
 
 
 def _as_gradient(g, x):
-    """Reverse the broadcasting of `x`, and its conversion to the common dtype, in a gradient."""
+    """Convert a gradient to the shape and dtype that `x` had before broadcasting and conversion."""
     if x.dtype in DISCRETE:
         return x.zeros_like(dtype=config.floatX)
     g = sum_over_repeated(g, x)

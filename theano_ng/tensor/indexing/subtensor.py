@@ -616,7 +616,8 @@ def index_variable(x: TensorLike, args: Any) -> TensorVariable:
         check_advanced_indexing_dimensions(x, args)
         if empty is not None and all(not all(map(is_basic, side)) for side in (args[:empty], args[empty:])):
             # An Ellipsis between arrays separates them even if it replaces no dimension: the dimensions of the arrays
-            # come first in the result. A new axis at this place has the same effect. It is dropped afterwards.
+            # come first in the result. Replace the Ellipsis by a new axis, which has the same effect, and drop this
+            # axis from the result.
             part = index_variable(x, (*args[:empty], None, *args[empty:]))
             rest = sum(is_basic(idx) for idx in args[:empty])
             first = part.ndim - 1 - sum(is_basic(idx) for idx in args)
@@ -683,7 +684,7 @@ def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str 
     if indices.ndim == 1:
         if axis == 0:
             return advanced_subtensor1(a, indices)
-        # The Op indexes the first dimension, so move the axis to the front, and back afterwards.
+        # The Op indexes the first dimension. So move the axis to the front, and move it back after the indexing.
         order = list(range(a.ndim))
         order[0], order[axis] = axis, 0
         return advanced_subtensor1(a.dimshuffle(order), indices).dimshuffle(order)
@@ -804,8 +805,8 @@ def inc_subtensor(
         inplace=inplace, set_instead_of_inc=set_instead_of_inc, tolerate_inplace_aliasing=tolerate_inplace_aliasing
     )
     if isinstance(op, DimShuffle):
-        # take() moves the indexed dimension to the front, and back afterwards. Increment the moved tensor by the moved
-        # y, and move the result back.
+        # take() moves the indexed dimension to the front, and moves it back after the indexing. Increment the moved
+        # tensor by the moved y, and move the result back.
         y = as_tensor_variable(y, ndim=x.ndim)
         order = [op.new_order.index(i) if i in op.new_order else "x" for i in range(inner.ndim)]
         back = [i for i in op.new_order if i != "x"]

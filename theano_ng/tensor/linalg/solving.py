@@ -174,8 +174,7 @@ class Cholesky(NativeOp, Op):
         (x,) = inputs
         try:
             factor = np.linalg.cholesky(x, upper=not self.lower)
-            # NumPy does not reject NaN in all cases. But NaN in the input always propagates to the diagonal of the
-            # factor.
+            # NumPy may accept a matrix with NaN. In this case, the diagonal of the factor contains NaN.
             if np.isnan(np.diagonal(factor)).any():
                 raise np.linalg.LinAlgError("Matrix is not positive definite")
         except np.linalg.LinAlgError:
@@ -310,9 +309,9 @@ class Solve(NativeOp, Op):
     Parameters
     ----------
     A_structure : {'general', 'symmetric', 'lower_triangular', 'upper_triangular', 'hermitian', 'banded', 'diagonal', 'toeplitz'}
-        The structure of A. The other triangle of a triangular matrix is not read. With 'symmetric', the solution of a
-        symmetric positive definite matrix takes half the work; a matrix that is not symmetric is solved like a general
-        matrix. In both cases, all elements have a gradient. The last four structures have no effect: such matrices are
+        The structure of A. The other triangle of a triangular matrix is not read. With 'symmetric', a system with a
+        symmetric positive definite matrix takes half the work. Any other matrix is solved like a general matrix. In
+        both cases, all elements of A have a gradient. The last four structures have no effect: such matrices are
         solved like general matrices.
     lower : bool
         This parameter has no effect: the structure decides.

@@ -142,7 +142,9 @@ def _prepare_epsilon(epsilon):
 
 
 class _Layout:
-    """The layout of statistics. They have length 1 along the normalized axes, or lack these axes, like gamma and beta.
+    """A converter of statistics between two layouts: the rank of the inputs, and the rank of gamma and beta.
+
+    Along the normalized axes, gamma and beta either have length 1, or they lack these axes.
 
     Parameters
     ----------
@@ -162,7 +164,7 @@ class _Layout:
             )
 
     def full(self, value):
-        """Return a statistic with the rank of the inputs: the axes have length 1."""
+        """Return a statistic with the rank of the inputs and length 1 along the normalized axes."""
         if self.given != self.ndim:
             return value.dimshuffle([self.kept.index(i) if i in self.kept else "x" for i in range(self.ndim)])
         return addbroadcast(value, *self.axes)

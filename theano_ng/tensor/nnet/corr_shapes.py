@@ -43,8 +43,8 @@ class Axis(NamedTuple):
     def kernel(self, image, output):
         """Return the length of the kernel. It is unique if the stride is 1 and the mode is not 'half'.
 
-        In mode 'full', ``output - image`` is the extent of the kernel minus one. In other modes, the padding counts as
-        a part of the image.
+        For 'full', ``output - image`` is the extent of the kernel minus one. For a pair, the padding counts as a part
+        of the image. For 'half', this method does not work.
         """
         if self.mode == "full":
             return (output - image) // self.dilation + 1
@@ -52,7 +52,7 @@ class Axis(NamedTuple):
         return (image + before + after - output) // self.dilation + 1
 
     def image(self, kernel, output):
-        """Return the length of the image: the smallest of `stride` possible lengths."""
+        """Return the length of the image. With a stride s, s lengths are possible. The smallest is returned."""
         before, after = self.pads(kernel)
         return (output - 1) * self.stride + self.extent(kernel) - before - after
 

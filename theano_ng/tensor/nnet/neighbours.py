@@ -334,6 +334,6 @@ def neibs2images(neibs: TensorLike, neib_shape: Any, original_shape: Any, mode: 
     images = collect(neibs, *original_shape, neib_shape, neib_shape)
     if mode != "wrap_centered":
         return images
-    # Pixels may be in several windows, because windows continue on the opposite side.
+    # Divide each pixel by the number of its windows, because windows continue on the opposite side and overlap.
     times = collect(neibs.zeros_like() + np.ones((), neibs.dtype), *original_shape, neib_shape, neib_shape)
     return (int_div(images, times) if neibs.dtype in DISCRETE else images / times).astype(neibs.dtype)

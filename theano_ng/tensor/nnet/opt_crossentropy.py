@@ -160,7 +160,7 @@ def local_softmax_grad_to_crossentropy_with_softmax_grad():
     """Compute the gradient of a cross-entropy of a softmax without a division by the softmax."""
 
 
-# These functions increase wherever they are not NaN.
+# These functions are increasing on their domains.
 _INCREASING = frozenset(
     [T.exp, T.exp2, T.expm1, T.log, T.log2, T.log10, T.log1p, T.sqrt, T.erf, T.erfinv, T.deg2rad, T.rad2deg]
     + [T.sinh, T.tanh, T.arcsin, T.arctan, T.arcsinh, T.arccosh, T.arctanh, sigmoid, softplus, softsign]
@@ -474,8 +474,8 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
     return [result] if result.type == node.outputs[0].type else None
 
 
-# This dict maps the order of the view (a matrix, or a row as a vector) to the order in which the sums of the rows must
-# be shuffled to combine them with the view.
+# Order of the view (of a matrix, or of a row as a vector) -> order of the DimShuffle by which the sums of the rows are
+# combined with the view.
 _COLUMN_VIEWS = {(0, 1): (0, "x"), (1,): (0,)}
 
 
@@ -565,7 +565,7 @@ def softmax_simplifier(numerators, denominators):
 
     `x` is a matrix. The arguments are those of a simplifier; see `Canonizer.add_simplifier`.
     """
-    # Constants are arrays in these lists, not variables.
+    # Skip constants, which are arrays in these lists.
     for numerator in [n for n in numerators if isinstance(n, Variable)]:
         if op_of(numerator) != T.exp or numerator.ndim != 2:
             continue

@@ -105,7 +105,7 @@ def _softplus_rule(name, pattern, new):
 log1msigm_to_softplus = _softplus_rule("log1msigm_to_softplus", log(1 - sigm(x)), -soft_plus(x))
 logsigm_to_softplus = _softplus_rule("logsigm_to_softplus", log(sigm(float_x)), -soft_plus(-float_x))
 log1p_neg_sigmoid = _softplus_rule("log1p_neg_sigmoid", log1p(-sigm(x)), -soft_plus(x))
-# canonicalization writes the negation as this product
+# Canonicalization replaces -sigm(x) by the product -1 * sigm(x).
 log1p_minus_one_sigmoid = _softplus_rule("log1p_minus_one_sigmoid", log1p(-1 * sigm(x)), -soft_plus(x))
 log1pexp_to_softplus = pattern_rule("log1pexp_to_softplus", "Without overflow.", log1p(exp(real_x)), soft_plus(real_x))
 register_stabilize(log1msigm_to_softplus, name="log1msigm_to_softplus")
@@ -204,7 +204,7 @@ def local_sigm_times_exp(node):
     """
     clients = node.outputs[0].clients
     if len(clients) == 1 and clients[0][0] != "output" and clients[0][0].op == T.mul:
-        # The larger product contains these factors, too, and is rewritten as a whole.
+        # The rule handles the larger product, which contains these factors, too.
         return None
     tree = parse_mul_tree(node.outputs[0], most=MAX_SHARED)
     if not perform_sigm_times_exp(tree):

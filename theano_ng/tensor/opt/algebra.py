@@ -53,7 +53,8 @@ inv, mul, sqr, zeros_like = terms(T.inv, T.mul, T.sqr, T.zeros_like)
 Deg2Rad, Rad2Deg, Conj, Neg, Inv = elementwise(scalar.Deg2Rad, scalar.Rad2Deg, scalar.Conj, scalar.Neg, scalar.Inv)
 Cosh, Sinh, Tanh = elementwise(scalar.Cosh, scalar.Sinh, scalar.Tanh)
 ArcCosh, ArcSinh, ArcTanh = elementwise(scalar.ArcCosh, scalar.ArcSinh, scalar.ArcTanh)
-# Several complex numbers have the same cosh, sinh or tanh; the inverse functions return one of them.
+# Only for real numbers: several complex numbers have the same cosh, sinh or tanh, and the inverse functions return one
+# of them.
 real_x = typed(x, kinds="fiub")
 
 
@@ -89,7 +90,7 @@ def local_func_inv():
     """
 
 
-# Use the dtype of the result for the power: the power of two integers would be an integer.
+# Convert x to the dtype of the result, because the power of two integers would be an integer.
 @register_canonicalize
 @rule((inv(x), widened(x) ** -1))
 def local_inv_canon():
@@ -370,7 +371,7 @@ def local_pow_canonicalize():
     """Remove powers with exponent zero or one."""
 
 
-# This dict maps an exponent to a function that builds the replacement.
+# Exponent -> function that builds the replacement of the power.
 _POWERS = {
     2: lambda x: T.sqr(x),
     1: lambda x: x,
@@ -533,8 +534,8 @@ def local_upcast_elemwise_constant_inputs(node):
         if i.type.dtype == output_dtype:
             new_inputs.append(i)
             continue
-        # `get_constant` also looks behind DimShuffles, which are folded later. Otherwise this node would be visited
-        # again after the folding.
+        # `get_constant` also finds constants behind DimShuffles, which another rule folds later. Without this, the rule
+        # would visit the node again after the folding.
         value = get_constant(i)
         if value is not None:
             new_inputs.append(T.constant(value.astype(output_dtype).reshape((1,) * i.ndim)))

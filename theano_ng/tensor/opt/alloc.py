@@ -68,7 +68,7 @@ def local_fill_sink(node):
     if not any(_is_fill(i) for i in node.inputs) or not _is_plain_elemwise(node):
         return False
     models, below, result = [], None, None
-    # Walk a chain of operations at once. Otherwise each operation would take another pass over the graph.
+    # Process a whole chain of operations at once. Otherwise each operation would take another pass over the graph.
     while True:
         inputs = []
         for i in node.inputs:
@@ -305,7 +305,7 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
         return value.dimshuffle(*node.op.new_order)
 
     def repeats(value, filled):
-        """Return True if an Alloc repeats a value that is broadcastable wherever the result is, and elsewhere, too."""
+        """Return True if `value` has all broadcastable dimensions of `filled`, and at least one more."""
         return value.broadcastable != filled.broadcastable and all(
             one or not wanted for one, wanted in zip(value.broadcastable, filled.broadcastable)
         )

@@ -129,7 +129,7 @@ class _Term:
         """Return the term as an expression, for a sum of the given dtype."""
         if not self.scalars and self.factor == 1:
             return self.matrix
-        # Cast a narrower matrix first: the negative of an unsigned value, or of -128, would wrap around.
+        # Cast a narrower matrix before the negation: the negative of an unsigned value, or of -128, would wrap around.
         matrix = self.matrix if self.matrix.dtype == dtype else T.cast(self.matrix, dtype)
         if not self.scalars and self.factor == -1:
             return T.neg(matrix)
@@ -221,9 +221,9 @@ def _merged(terms, dtype):
 
 
 def _dot22_of(variable):
-    """Return the Dot22 output that is the variable itself, or whose only row or column is the variable, a vector.
+    """Return the output of the Dot22 that computes a variable. Return None if no Dot22 computes the variable.
 
-    Return None if no Dot22 computes the variable.
+    A vector may be the only row or the only column of this output.
     """
     node = variable.owner
     if variable.ndim == 1 and node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].ndim == 2:
@@ -248,8 +248,8 @@ def _is_outer(product):
 def _products(terms, dtype):
     """Return the positions of the terms that are Dot22 of the given dtype without other clients.
 
-    Outer products come first. If an outer product is added to another product, it becomes a Ger. An outer product that
-    is not added to another term would need an array of zeros.
+    Outer products come first, so that each is added to another term and becomes a Ger. An outer product that is not
+    added to another term would need an array of zeros.
     """
     found = [
         (not _is_outer(product), j)
@@ -308,7 +308,7 @@ def _with_gemms(root, visited):
     dtype = root.type.dtype
     terms = _merged(terms, dtype)
     for j in _products(terms, dtype):
-        # A term to which a product was added is a Gemm, no longer a product.
+        # A term to which a product was added is the output of a Gemm, no longer a product.
         i = None if terms[j] is None or _product(terms[j]) is None else _partner(terms, j)
         if i is None:
             continue

@@ -186,7 +186,7 @@ class Canonizer(LocalOptimizer):
         The operands of expanded parts stay in the graph. They are added to the set `kept`.
         """
         graph = getattr(expression, "fgraph", None)
-        # Several rules ask for the operands of the same expression, so the result is stored.
+        # Store the result, because several rules ask for the operands of the same expression.
         known = {} if graph is None else graph.answers.setdefault(self, {})
         if expression not in known:
             known[expression] = self._find_operands(expression)
@@ -207,7 +207,7 @@ class Canonizer(LocalOptimizer):
         return *self._walk(expression, whole, kept=kept), kept
 
     def _better_whole(self, expression):
-        """Return the parts of an expression that have other clients and need not be expanded."""
+        """Return those parts of an expression with other clients that are better not expanded (`operands_of`)."""
         whole = set()
         get_constant = self.get_constant
         parts = []  # (variable, number of the part that contains the variable)
@@ -377,7 +377,7 @@ class Canonizer(LocalOptimizer):
             return False
         out = node.outputs[0]
         if len(out.clients) == 1 and self._client_takes_part(out):
-            # The client belongs to a larger expression; its rewrite includes this node.
+            # The client is part of the same expression: the rewrite of the client includes this node.
             return False
         orig_num, orig_denum = self.operands_of(out)
         num, denum = self.simplify(list(orig_num), list(orig_denum), out.type)
@@ -584,8 +584,8 @@ def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
 class _Product:
     """The factors and divisors of a product, with an index of the factors for which `distribute_greedy` may succeed.
 
-    For other factors, `distribute_greedy` need not be called: a factor that cancels nothing adds one operation to each
-    term, and saves only one.
+    `distribute_greedy` need not be called for the other factors. If such a factor is moved into a sum, one operation is
+    saved, but each term of the sum gets an additional operation.
     """
 
     def __init__(self, num, denum):
@@ -661,7 +661,7 @@ def _likely(product, side, pairs):
     last = None
     while (last := product.next_likely(side, pairs(), last)) is not None:
         tried = None
-        while product.count(last, side) not in (0, tried):  # Retry if one of several occurrences was taken.
+        while product.count(last, side) not in (0, tried):  # Yield `last` again while the caller takes occurrences.
             tried = product.count(last, side)
             yield last
 
@@ -749,8 +749,8 @@ def local_greedy_distributor(node):
     """
     out = node.outputs[0]
     if len(out.clients) == 1 and local_mul_canonizer._client_takes_part(out):
-        # Wait for the larger product, which contains all factors of this product. So a long chain of products is
-        # examined once, not once for each of its nodes.
+        # Wait for the larger product, which contains all factors of this product. Then a long chain of products is
+        # examined only once.
         return False
     kept = set()
     num, denum = local_mul_canonizer.operands_of(out, kept)

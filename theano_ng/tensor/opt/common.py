@@ -220,8 +220,8 @@ def fill_like_inputs(new, inputs):
     for i in inputs:
         if tuple(i.broadcastable) == pattern_:
             return T.fill(i, new)
-    # No input has the full shape. Fill each input that is not broadcastable in all dimensions, or that has more
-    # dimensions than `new`.
+    # No input has the full shape. If an input has more dimensions than `new`, or a dimension that is not broadcastable,
+    # fill the shape of this input with `new`.
     for i in dict.fromkeys(inputs):
         if new.ndim < i.ndim or not all(i.broadcastable):
             new = T.fill(i, new)

@@ -34,7 +34,8 @@ def constant_folding(node):
         return False
     op = node.op
     if not op.do_constant_folding(node):
-        # The Op refuses because its value is large, or because its outputs do not depend only on its inputs.
+        # The Op refuses to be folded, because its value is large, or because its outputs do not depend only on its
+        # inputs.
         return False
     # Compiling takes longer than one call of `perform`. So C code is used only for Ops without `perform`.
     impls = ("py", None)

@@ -49,7 +49,7 @@ _CHEAP = (
 )
 # Compilers may contract a float product and the sum that reads it, and round only once. Then ``max(x*y) - x*y`` could
 # be negative, because the loop of the maximum rounds the product itself. Products and quotients cannot be contracted
-# with their operands: they use operands that have been rounded.
+# with their operands, because they use the rounded operands.
 _PRODUCTS = (scalar.Mul, scalar.Sqr)
 _ROUND_OPERANDS = (scalar.Mul, scalar.Sqr, scalar.TrueDiv)
 MAX_REPEATED = 4
@@ -168,7 +168,8 @@ class _Recomputed:
     def __init__(self, nodes, op_class):
         self.op_class = op_class
         self.found = {}
-        # Variable -> `_Expression`: `found`, and values that have one client and that a few cheap operations compute.
+        # Variable -> `_Expression`, for the variables in `found`, and for variables with one client that a few cheap
+        # operations compute.
         self._inside = {}
         for node in nodes:
             if _is_cheap(node) and _fusible(node, op_class):
@@ -277,7 +278,8 @@ def _group(root, op_class, max_inputs, repeated):
             producer = variable.owner
             if producer is None or weight >= MAX_OPERATIONS:
                 continue
-            # Each use is one client entry. The producer joins the group as soon as all its uses are in the group.
+            # Each use of a variable is one entry of `clients`. The producer joins the group as soon as all its uses are
+            # in the group.
             waiting[variable] = waiting.get(variable, 0) + 1
             if (
                 waiting[variable] == len(variable.clients)
@@ -350,7 +352,7 @@ def _composite(root, members):
 def elemwise_max_input_fct(node):
     """Return the maximum number of inputs of a fused node.
 
-    It is the limit of NumPy's functions, which run it without C code.
+    It is the limit of NumPy's functions, which compute the node if there is no C code.
     """
     return 32
 
@@ -441,7 +443,7 @@ def local_add_mul_fusion(node):
 
 
 def local_elemwise_reduction_fusion(node):
-    """Merge a reduction with the elementwise operation that computes its input, if the result has no other client.
+    """Merge a reduction with the elementwise operation that computes its input, if this input has no other client.
 
     sum(exp(x))  ->  Sum{acc_dtype=float64} of Elemwise{exp,no_inplace}(x)       [elemwise_fusion, fast_run]
 

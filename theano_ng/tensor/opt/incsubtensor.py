@@ -264,9 +264,9 @@ def local_set_to_inc_subtensor(node):
 
 
 def _rows_just_written(node, trusted):
-    """Return the value that a node reads if these rows were just written. Return None if this is not known.
+    """Return the value that was just written to the rows that a node reads. Return None if this value is not known.
 
-    Return None if other rows may be read. If `trusted` is False, also return None if the index may contain a row twice.
+    It is not known if other rows may be read, or if `trusted` is False and the index may contain a row twice.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, AdvancedIncSubtensor1):
@@ -354,7 +354,7 @@ def local_IncSubtensor_serialize(node):
     if not any(movable):
         return False
     bases = [i.owner.inputs[0] if m else i for i, m in zip(node.inputs, movable)]
-    # Zeros need not be added, as long as another operand has the type of the sum.
+    # Leave out zeros, as long as another operand has the type of the sum.
     left = [b for b in bases if not is_constant(b, 0)]
     if not any(b.type == out.type for b in left):
         left.append(next(b for b in bases if b.type == out.type))

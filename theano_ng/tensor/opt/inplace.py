@@ -36,7 +36,7 @@ class _DependenceTest:
     """
 
     def __init__(self, nodes):
-        self._place = {}  # This dict maps a node to its number in the traversal, and the number of its last descendant.
+        self._place = {}  # node -> [number of the node, number of its last descendant]
         for start in nodes:
             if start not in self._place:
                 self._walk(start)
@@ -85,12 +85,13 @@ class _Run:
         for feature in fgraph._features:
             if isinstance(feature, Supervisor):
                 self.protected.update(feature.protected)
-        # output variable -> the input variable whose new value it computes
+        # Output variable -> the input variable that is updated with this output.
         self.update_of = {
             fgraph.outputs[o]: fgraph.inputs[i] for o, i in (getattr(fgraph, "update_mapping", None) or {}).items()
         }
         nodes = fgraph.toposort()
-        # If a node divides by integers that the same node computes, it detects a zero only after it has begun to write.
+        # Exclude nodes that divide by integers that they compute themselves: such a node detects a zero divisor only
+        # after it has begun to write.
         self.nodes = [node for node in nodes if type(node.op) is op_class and not integer_divisors(node).computed]
         # The nodes that compute new values of inputs choose first, so that no other node takes the memory of these
         # inputs.
@@ -197,10 +198,11 @@ class InplaceElemwiseOptimizer(Optimizer):
 
     x + y  ->  Elemwise{Add}[(0, 0)](x, y)          [inplace, fast_run]
 
-    For each output of a node, the inputs of the same type are tried in turn: first the input that the output updates,
-    then the other inputs in order. The graph is validated after each replacement. If the flag
-    `config.tensor.insert_inplace_optimizer_validate_nb` is a number n > 1, the graph is validated after every n nodes.
-    If such a validation fails, these n nodes are rewritten again with a validation after each replacement.
+    For each output of a node, the inputs of the same type are tried in turn: first the input
+    whose new value is this output (an update), then the other inputs in order. The graph is validated after each
+    replacement. If the flag `config.tensor.insert_inplace_optimizer_validate_nb` is a number n > 1, the graph is
+    validated after every n nodes. If such a validation fails, these n nodes are rewritten again with a validation after
+    each replacement.
 
     Parameters
     ----------

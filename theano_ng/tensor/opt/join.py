@@ -71,7 +71,7 @@ def local_join_empty(node):
 
 
 def _checked_against(constants, x, axis, fgraph):
-    """Return `x` with an assertion that its lengths, except along `axis`, equal those of the constants."""
+    """Return `x` with an assertion that its lengths equal the lengths of the constants, except along `axis`."""
     conditions = [
         T.eq(length, number)
         for dim, length in enumerate(lengths(x, fgraph))
@@ -83,7 +83,7 @@ def _checked_against(constants, x, axis, fgraph):
 
 
 def _agrees(x, axis, node):
-    """Return True if the lengths of a constant, except along `axis`, are known to equal those of another operand."""
+    """Return True if another operand is known to have the lengths of the constant `x`, except along `axis`."""
     feature = getattr(node.fgraph, "shape_feature", None)
     if feature is None:
         return False

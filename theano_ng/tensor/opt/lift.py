@@ -49,9 +49,9 @@ class LiftedViews(Feature):
 
 
 def lifts(op_class):
-    """Return a function of a graph that records that a rule lifts Ops of a class.
+    """Return a function that takes a graph, and records in it that a rule lifts Ops of a class.
 
-    The function is for ``local_optimizer(..., requirements=[...])``.
+    The function is an entry of `requirements` in ``local_optimizer(..., requirements=[...])``.
     """
 
     def announce(fgraph):
@@ -99,7 +99,7 @@ def lifted_through_functions(node):
             waiting = []
             x = source = inner.inputs[0]
         elif type(inner.op) in classes and len(waiting) < MAX_WAITING:
-            waiting.append(inner)  # This view is moved, too, but only if a function precedes it.
+            waiting.append(inner)  # Move this view, too, if a function precedes it.
             x = inner.inputs[0]
         else:
             break

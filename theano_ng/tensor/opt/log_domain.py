@@ -65,7 +65,7 @@ def local_log_of_positive(node):
 
 
 def loses_less(a, b):
-    """Return True if `b` may replace `a`, a logarithm whose argument may be ``1 - sigmoid(x)``.
+    """Return True if the value `b` may replace the logarithm `a`, whose argument may be ``1 - sigmoid(x)``.
 
     ``1 - sigmoid(x)`` has an absolute error of eps, so its logarithm `a` has an error of ``eps * exp(-a)``. Near x = 36
     in float64, `a` has no correct digit, and may be infinite. The replacement `b` is accurate.
@@ -145,7 +145,7 @@ def local_share_of_sum(node):
     return rule_result(new, node.outputs[0])
 
 
-# The mode FAST_COMPILE has no phase `stabilize`.
+# Register the rule separately for the mode FAST_COMPILE, which has no phase `stabilize`.
 optdb.register("shares", in2out(local_share_of_sum, ignore_newtrees=True), 0.71, "fast_compile")
 
 
@@ -189,7 +189,7 @@ def _share(v, total):
     if v.type.ndim != total.type.ndim or not is_term_of(v, total):
         return None
     terms = terms_of(total)
-    # The logarithm of `v` is the first element.
+    # Sort the terms so that the first logarithm is the logarithm of `v`.
     logs = [log_of(term) for term in sorted(terms, key=lambda term: not equal_expressions(term, v))]
     if any(log is None for log in logs):
         return None

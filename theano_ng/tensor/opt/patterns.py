@@ -157,7 +157,7 @@ def terms(*ops):
 
 
 def elementwise(*scalar_ops):
-    """Return one function for each class of scalar ops. It makes patterns of Elemwises with such a scalar op."""
+    """Return one function for each class of scalar ops. The function makes patterns of Elemwises with such an op."""
     return terms(*[_ElemwiseOf(Elemwise, condition=computes(cls)) for cls in scalar_ops])
 
 
@@ -192,7 +192,7 @@ def widened(x):
 
 def _known_as(head):
     if isinstance(head, Elemwise):
-        # The name of the Elemwise is Elemwise{exp,no_inplace}, or the name of the function alone.
+        # The name of an Elemwise is either the name of the function, or has a form like Elemwise{exp,no_inplace}.
         return head.name.split("{")[-1].split(",")[0]
     return getattr(head, "__name__", None) or type(head).__name__
 
@@ -289,7 +289,7 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
                     if result:
                         return result
                 if bindings and len(found) > 1:
-                    # The next row binds its names again. Keep only the known values of variables.
+                    # Remove the names, which the next row binds again. Keep the known values of variables.
                     bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
             return False
 
@@ -316,9 +316,9 @@ def _lookup(compiled):
     find : callable or None
         ``find(op)`` returns the rows for a tracked Op. None if `only` is given.
     when : callable or None
-        The parameter `when` of `local_optimizer`. Only rules that track Elemwise get such a function: if one rule of a
-        class has it, the engine looks up the rules of this class for each Op, not once for the class. Elemwise has such
-        rules in any case. For other classes, `find` returns no rows for an Op that does not match.
+        The parameter `when` of `local_optimizer`. Only rules that track Elemwise get such a function. If one rule for a
+        class of Ops has `when`, the engine looks up the rules for each Op, not once for the class. For Elemwise, this
+        is the case anyway. For other classes, `find` returns no rows for an Op that does not match.
     """
     by_op = {}
     for op, row in compiled:
@@ -354,8 +354,8 @@ def _lookup(compiled):
 def _row(pattern, new):
     """Return a list of two functions: ``matches(node, bindings)``, and a function from bindings to the replacement.
 
-    A program loads all rules, but most of them never see a node. So the functions are made when the first node is
-    compared with the pattern: the list then contains them instead of two functions that make them.
+    A program loads all rules, but most rules are never applied to a node. So the list initially contains two functions
+    that make the real functions when the first node is compared with the pattern, and put them into the list.
     """
     if isinstance(new, types.FunctionType):
         _check_parameters(pattern, new)

@@ -12,7 +12,7 @@ from theano_ng.tensor.opt.registration import register_canonicalize, register_sp
 from theano_ng.tensor.opt.shape import lengths
 from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 
-# The public elementwise ops. Rules use them instead of new Elemwise instances with the same scalar op.
+# Class of a scalar op -> public elementwise op. Rules use these ops instead of new Elemwise instances.
 _ELEMWISE = {
     scalar.Add: T.add,
     scalar.Mul: T.mul,
@@ -68,7 +68,7 @@ def local_sum_prod_mul_by_scalar(node):
     prod(a * b * x)  ->  (a * b) ** Shape_i(0)(x) * prod(x)
     prod(-x)  ->  constant(-1) ** Shape_i(0)(x) * prod(x)
 
-    The exponent is the number of reduced elements. Below a `Prod`, the rule does not apply to a product of several
+    The exponent is the number of reduced elements. For a `Prod`, the rule does not apply to a product of several
     tensors, in which the scalar factor costs nothing. It also does not apply if the power would have a wider dtype than
     the result.
 
@@ -239,7 +239,7 @@ def local_reduce_join(node):
         return False
     scalar_op = node.op.scalar_op
     if not isinstance(scalar_op, (scalar.Add, scalar.Mul)) and len(parts) > 2:
-        # The Elemwises of other scalar ops take two operands.
+        # Elemwise accepts more than two operands only for Add and Mul.
         return False
     rest = [d for d in range(x.ndim) if d != axis]
     terms = [shuffled(p, rest) for p in parts]
@@ -247,7 +247,8 @@ def local_reduce_join(node):
     # Convert the operands, because the reduction computes in the dtype of the result.
     terms = [t if t.dtype == out.dtype else T.cast(t, out.dtype) for t in terms]
     if any(a.broadcastable != terms[0].broadcastable for a in terms[1:]):
-        # Join refuses different lengths, but the elementwise operation would broadcast them.
+        # The rule must keep an error: Join refuses different lengths, but the elementwise operation would broadcast
+        # them.
         return False
     op = _ELEMWISE.get(type(scalar_op))
     ret = (Elemwise(scalar_op) if op is None else op)(*terms)

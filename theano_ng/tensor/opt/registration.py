@@ -32,10 +32,10 @@ def _register(database, lopt, tags, kwargs):
 
 
 def ignores_nonfinite(lopt):
-    """Mark a rule that need not preserve NaN and infinities.
+    """Mark a rule that need not preserve NaN and infinities. All other rules must preserve NaN and infinities.
 
-    The replacement may be finite where the old expression is NaN, for example. DebugMode does not compare old and new
-    values where NaN or infinities occur. All other rules must preserve them.
+    For example, the replacement may be finite where the old expression is NaN. For a marked rule, DebugMode does not
+    compare old and new values where NaN or infinities occur.
     """
     lopt.ignores_nonfinite = True
     return lopt

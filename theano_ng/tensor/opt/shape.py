@@ -108,8 +108,7 @@ class ShapeFeature:
         self._former.setdefault(new_r, r)
 
     def on_prune(self, fgraph, node, reason):
-        # Forget all shapes. If a shape were expressed by a variable that has left the graph, it would bring this
-        # variable back.
+        # Forget all shapes. A shape expressed by a variable that has left the graph would bring this variable back.
         if self._opaque and not self._opaque.isdisjoint(node.outputs):
             dict.clear(self.shape_of)
             self._opaque.clear()
@@ -223,7 +222,7 @@ class ShapeFeature:
     # -- the documented interface
 
     def shape_ir(self, i, r):
-        """Return the symbolic length of dimension `i` of `r`, taken from `r` itself."""
+        """Return the length of dimension `i` of `r`, known from its type or value, or read from `r` at run time."""
         if hasattr(r.type, "broadcastable") and r.type.broadcastable[i]:
             return self.lscalar_one
         if isinstance(r, Constant) and hasattr(r.data, "shape"):
@@ -231,7 +230,7 @@ class ShapeFeature:
         return shape_i_op(i)(r)
 
     def shape_tuple(self, r):
-        """Return all lengths of `r`, computed from `r` itself. Return None if `r` has no shape."""
+        """Return all lengths of `r`, as `shape_ir` returns them. Return None if `r` has no shape."""
         if not hasattr(r.type, "ndim"):
             return None
         return tuple([self.shape_ir(i, r) for i in range(r.type.ndim)])
@@ -245,7 +244,7 @@ class ShapeFeature:
         return getattr(node.op, "infer_shape", self.default_infer_shape)
 
     def init_r(self, r):
-        """Record the shape of a variable in terms of the variable itself."""
+        """Record the shape of a variable without inference, as `shape_tuple` returns it."""
         if not dict.__contains__(self.shape_of, r):
             dict.__setitem__(self.shape_of, r, self.shape_tuple(r))
 
@@ -270,7 +269,7 @@ class ShapeFeature:
         if isinstance(s_i, Variable):
             node = s_i.owner
             if node is not None:
-                # An Op may return the length of one of its outputs: nothing more is known about this length.
+                # If `s_i` is the length of an output of the node that computes `var`, nothing more is known about it.
                 if isinstance(node.op, Shape_i) and var.owner is not None and node.inputs[0].owner is var.owner:
                     return s_i
                 known = self._known_entry(node)
@@ -375,7 +374,7 @@ class ShapeFeature:
         return MakeVector("int64")(*self.shape_of[r])
 
     def never_less(self, a, b, if_positive=False):
-        """Return True if an integer is known to be at least as large as another one.
+        """Return True if the integer `a` is known to be at least as large as the integer `b`.
 
         Parameters
         ----------
@@ -387,7 +386,7 @@ class ShapeFeature:
         return self._lengths.never_less(self._with_known_lengths(a), self._with_known_lengths(b), if_positive)
 
     def _with_known_lengths(self, v):
-        """Return an integer expression with all its lengths replaced by the known ones."""
+        """Return an integer expression in which known lengths replace the nodes that compute these lengths."""
         known, todo = {}, [v]
         while todo:
             current = todo[-1]
@@ -492,7 +491,7 @@ def same_length(a, b):
                 return False
             continue
         seen.add((a, b))
-        # Longer expressions are rarely equal, and the comparison costs more than it can save.
+        # Give up on longer expressions: they are rarely equal, and the comparison costs more than it can save.
         if len(seen) > 32 or a.owner is None or b.owner is None or a.owner.op != b.owner.op:
             return False
         if len(a.owner.inputs) != len(b.owner.inputs) or a.owner.outputs.index(a) != b.owner.outputs.index(b):

@@ -69,7 +69,7 @@ def local_log1p(node):
         return False  # The rule is not for integers: their sums are exact, or wrap around.
     if log_arg.owner.op == T.add:
         values, constants, rest = scalarconsts_rest(log_arg.owner.inputs, only_process_constants=False)
-        # The constant may be repeated by `fill` or `alloc`.
+        # The constant 1 may also be the value of a `fill` or an `alloc`.
         if len(values) != 1 or not rest or values[0] != 1:
             return False
         ninp = rest[0] if len(rest) == 1 else in_dtype(T.add, rest, log_arg.dtype)
@@ -98,7 +98,7 @@ def local_log1p(node):
     (
         log(exp(float_x) + exp(float_y)),
         switch(
-            eq(float_x, float_y),  # Both may be infinite.
+            eq(float_x, float_y),  # If both are the same infinity, their difference is NaN.
             float_x + np.log(2),
             maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y))),
         ),

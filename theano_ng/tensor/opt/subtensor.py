@@ -256,7 +256,7 @@ def local_subtensor_lift(node):
         for dim in range(u.ndim):
             if dim < len(index) and not isinstance(index[dim], slice):
                 if inner.op.axis.get(dim):
-                    return False  # The check that this length is one would get lost.
+                    return False  # The graph must keep the check that this length is one.
                 continue
             if dim in inner.op.axis and (dim >= len(index) or out.broadcastable[place] == u.broadcastable[dim]):
                 flags.append((place, inner.op.axis[dim]))
@@ -273,7 +273,7 @@ def local_subtensor_lift(node):
 
 
 def _is_small(node):
-    """Return True if a node is a function of a shape. The elements of a shape are better computed one by one."""
+    """Return True if a node is a function of a shape vector, whose elements should be computed one by one."""
     if len(node.inputs) != 1 or node.inputs[0].owner is None:
         return False
     return isinstance(node.inputs[0].owner.op, (MakeVector, Shape))
@@ -308,7 +308,7 @@ def local_subtensor_of_alloc(node):
         repeated = dim < first or value.broadcastable[dim - first]
         if not isinstance(entry, slice) and repeated and not _is_inside(entry, size):
             if len(node.inputs[0].clients) > 1:
-                return False  # The Alloc is computed anyway.
+                return False  # Other clients need the Alloc in any case.
             conditions.append(_inside(entry, size))
         if dim >= first:
             if not repeated:
@@ -373,7 +373,7 @@ def local_subtensor_of_dot(node):
     rows = a.ndim - 1
     index_a, index_b = index[:rows], index[rows:]
     if b.ndim > 1:
-        # b is summed over its second to last dimension.
+        # `dot` sums over the second to last dimension of b.
         index_b = index_b[: b.ndim - 2] + [_WHOLE] + index_b[b.ndim - 2 :]
     new_a, new_b = subtensor_of(a, index_a), subtensor_of(b, index_b)
     for part in (new_a, new_b):
@@ -468,8 +468,8 @@ def local_subtensor_inc_subtensor(node):
     set_subtensor(x[2], s)[2]  ->  AssertIndex('index out of bounds')(s, lt(2, Shape_i(0)(x)))
     set_subtensor(A[i], y)[i]  ->  set_subtensor(A[i][:], y)
 
-    If y may have to be repeated along a dimension of the part, the rule writes y into the part, which is read first. If
-    an integer index may be out of bounds, an assertion replaces its error. If the written tensor has other clients, the
+    If y may have to be broadcast to the part, the rule reads the part of x and writes y into it (last example). If an
+    integer index may be out of bounds, an assertion replaces its error. If the written tensor has other clients, the
     rule applies only if neither this write nor an assertion is necessary.
     """
     inner = node.inputs[0].owner
@@ -602,7 +602,7 @@ def merge_two_slices(slice1, len1, slice2, len2):
     high = at(second.start + (count - 1) * second.step)
     both = direction1 * direction2
     step = both * step1 * second.step
-    # The first and the last element in the order of the result.
+    # Find the first and the last element in the order of the result.
     begin, end = (low, high)
     if is_integer(direction2):
         if direction2 < 0:
@@ -666,7 +666,7 @@ def _merged_without_lengths(first, second):
             return both
     if first.stop is not None and first.stop < 0:
         return None
-    # The number of positions start1, start1 + step1, ... below first.stop.
+    # Count the positions start1, start1 + step1, ... below first.stop.
     count1 = None if first.stop is None else len(range(start1, int(first.stop), step1))
     if not isinstance(second, slice):
         if second < 0 or (count1 is not None and second >= count1):

@@ -191,7 +191,7 @@ def local_useless_switch(node):
     elif _equal_constants(left, right):
         chosen = left
     else:
-        # Expressions for the lengths of reshapes and slices contain such switches.
+        # Find ``switch(n <= 0, 0, n)`` for a length n, as in expressions for the lengths of reshapes and slices.
         compared = _less_equal_zero(cond)
         if (
             compared is not None

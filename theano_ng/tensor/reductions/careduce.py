@@ -217,7 +217,8 @@ class CAReduce(NativeOp, Op):
             elif 0 in kept and identity is None:  # The result has no elements. Ufuncs reject some inputs of this kind.
                 result = np.empty(kept, acc_dtype)
             elif self.ufunc is not None and type(self.scalar_op).__name__ in _OPERATIONS:
-                # The ufuncs of the extremes have no identity, so pass the initial value.
+                # np.maximum and np.minimum have no identity, so pass the identity of the scalar op as the initial
+                # value.
                 initial = {} if identity is None or self.ufunc.identity is not None else {"initial": identity}
                 values = x.astype(acc_dtype) if self.ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor) else x
                 result = self.ufunc.reduce(values, axis=axes, dtype=acc_dtype, **initial)
@@ -347,7 +348,7 @@ class _Logical(CAReduce):
 
 
 class All(_Logical):
-    """An Op that computes the logical and over some axes.
+    """An Op that returns True where all elements along some axes are nonzero (logical AND).
 
     Parameters
     ----------
@@ -359,7 +360,7 @@ class All(_Logical):
 
 
 class Any(_Logical):
-    """An Op that computes the logical or over some axes.
+    """An Op that returns True where any element along some axes is nonzero (logical OR).
 
     Parameters
     ----------
@@ -406,7 +407,7 @@ class CAReduceDtype(CAReduce):
                 return "float64"
             return _WIDE_ACCUMULATOR.get(idtype, idtype)
         if acc_dtype in CONTINUOUS and idtype in DISCRETE:
-            # Integers may be accumulated in floats, even in float32. This is used for means.
+            # Integers may be accumulated in floats, even in float32. Means use such accumulators.
             return acc_dtype
         precise = upcast(idtype, acc_dtype)
         if precise != acc_dtype:

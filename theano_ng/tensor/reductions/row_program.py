@@ -52,9 +52,10 @@ class RowShape(NamedTuple):
         return len(self.outer) + self.row_rank
 
     def level(self, pattern):
-        """Return the level of a variable with this broadcast pattern.
+        """Return the level of a variable with this broadcast pattern: ONE, ROW or ELEMENT.
 
-        Return None if a program cannot read the variable.
+        It says whether the variable has one value in total, per row, or per element. Return None if a program cannot
+        read the variable.
         """
         before, inner = pattern[: len(self.outer)], pattern[len(self.outer) :]
         if all(pattern):
@@ -226,8 +227,8 @@ class RowProgram(NativeOp, Op):
         return [values[k] for k in self.outputs]
 
     def L_op(self, inputs, outputs, output_grads):
-        # A known gradient replaces the whole gradient of its variable. If other results use a result, its gradient has
-        # more terms. So the known gradients are assigned to views of the results.
+        # A known gradient replaces the whole gradient of its variable. But if one result is an input of another result,
+        # its gradient has more terms. So assign the known gradients to views of the results.
         known = {
             view_op(result): g
             for result, g in zip(self._results(inputs), output_grads)
@@ -283,7 +284,7 @@ class _Packing:
         self.op, self.shape, self.n_inputs = op, op.shape, len(inputs)
         self.nodes = op.nodes(inputs)
         self.variables = [*inputs, *[node.outputs[0] for node in self.nodes]]
-        # A DimShuffle computes nothing: its result is the same value under another number.
+        # A DimShuffle computes nothing. `same` maps the number of its output to the number of its input.
         self.same = list(range(len(self.variables)))
         for k, (step, arguments) in enumerate(op.steps, self.n_inputs):
             if isinstance(step, DimShuffle):

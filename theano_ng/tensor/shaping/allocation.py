@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 # These names are exported by `theano.tensor`.
 __all__ = ["Alloc", "AllocEmpty", "alloc", "alloc_validate_shape"]
 
-# These Ops overwrite their first input. If an Alloc that computes this input were folded into a constant, the constant
-# would have to be copied.
+# These Ops overwrite their first input. If this input were a constant instead of an Alloc, each call would have to copy
+# the constant.
 _OVERWRITING = frozenset(
     prefix + name
     for prefix in ("", "C", "Scipy", "Gpu")

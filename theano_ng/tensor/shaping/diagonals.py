@@ -156,7 +156,7 @@ class AllocDiag(NativeOp, Op):
         return ExtractDiag(self.offset, self.axis1, self.axis2)._axes(ndim)
 
     def _order(self, ndim):
-        """Return the axes of a tensor with dimensions (kept..., plane, plane) in the order of the result."""
+        """Return the permutation of axes that moves the last two axes to the positions `axis1` and `axis2`."""
         axis1, axis2 = self._axes(ndim)
         kept = iter(range(ndim - 2))
         return [ndim - 2 if i == axis1 else ndim - 1 if i == axis2 else next(kept) for i in range(ndim)]

@@ -191,9 +191,10 @@ class Lengths:
         return otherwise
 
     def never_less(self, a, b, if_positive=False):
-        """Return True if an int64 length is known to be at least as large as another one.
+        """Return True if the int64 length `a` is known to be at least as large as the length `b`.
 
-        A minimum is compared operand by operand: ``minimum(n, m)`` is at most n, and ``n + 2`` is never less than it.
+        A minimum is compared operand by operand: ``minimum(n, m)`` is at most n, so it is never greater than
+        ``n + 2``.
 
         Parameters
         ----------
@@ -209,7 +210,7 @@ class Lengths:
         )
 
     def _alternatives(self, v):
-        """Return linear forms, the smallest of which equals `v`: one form for each operand of each minimum in a sum."""
+        """Return linear forms, the smallest of which equals the sum `v`. Each chooses one operand of every minimum."""
         found, todo = [], [self._with_tensors(self._terms(v))]
         while todo:
             form = todo.pop()

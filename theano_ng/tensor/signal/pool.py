@@ -385,7 +385,7 @@ class _Pooling(NativeOp, OpenMPOp):
 
 
 def _empty(shape, dtype):
-    """Call `numpy.empty`, but also raise MemoryError if the size exceeds the address space."""
+    """Call `numpy.empty`. If the size exceeds the address space, raise MemoryError instead of ValueError."""
     if math.prod(shape) > sys.maxsize // np.dtype(dtype).itemsize:
         raise MemoryError("Pool: an output of shape %s is too large" % (tuple(shape),))
     return np.empty(shape, dtype)

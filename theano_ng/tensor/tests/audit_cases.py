@@ -26,7 +26,7 @@ ROW_WISE = np.exp(X) / np.exp(X).sum(1, keepdims=True)
 
 
 def _shares_of_rows():
-    """Return a RowProgram that computes the softmax of rows, and the denominators."""
+    """Return a RowProgram that computes the softmax of rows, and the sums by which it divides."""
     widen = tt.DimShuffle((False,), (0, "x"))
     steps = [
         (tt.elemwise.CAReduce(scalar.maximum, axis=(1,)), (0,)),
@@ -41,7 +41,7 @@ def _shares_of_rows():
 
 
 def _elsewhere():
-    """Return (name, Op or callable, inputs, further fields of Case) of Ops that the table of native Ops lacks."""
+    """Return tuples (name, Op or callable, inputs, further fields of Case) for Ops that `odd_arrays` lacks."""
     return [
         # reductions
         ("Prod", tt.elemwise.Prod(axis=(1,)), [X], {}),
@@ -241,9 +241,9 @@ def _elsewhere():
 
 
 def _distinct(*places):
-    """Return a condition: no index vector at `places` names an element twice.
+    """Return a condition: no index vector among the inputs at `places` selects an element twice.
 
-    Of two values for one element, it is undefined which is stored last.
+    If two values are stored in one element, it is undefined which value remains.
     """
 
     def tied(values):
@@ -258,7 +258,7 @@ def _permutes(values):
     return (np.sort(values[1], axis=-1) == np.arange(values[1].shape[-1])).all()
 
 
-# Conditions on the inputs of Ops in the table, for results that the Op leaves undefined.
+# Name in the table -> condition on the inputs. If it is not met, the Op leaves the result undefined.
 _LIMITS = {
     "set at vector": {"tied": _distinct(2)},
     "matrix inverse": {"tied": audit_nlinalg.is_regular},

@@ -23,8 +23,9 @@ def _numbers(*shape):
 
 
 def _matches(image, kernel, output):
-    """Return a function that makes conditions: the inputs have the given shapes, since lengths are constants of the
-    case.
+    """Return a function from names to a condition: each input has the shape of its name.
+
+    The shapes are fixed because the Ops contain the lengths as constants.
     """
     shapes = {"image": image, "kernel": kernel, "output": output}
 

@@ -19,7 +19,10 @@ PIXELS = RNG.randn(2, 1, 4, 6)
 
 
 def _statistics(op, *more, first=1):
-    """Return a function that calls an Op with statistics whose types have length 1 along the axes of the Op."""
+    """Return a function that calls an Op after declaring the statistics broadcastable along the axes of the Op.
+
+    The statistics are the inputs from position `first` on.
+    """
 
     def build(*values):
         rest = [tt.addbroadcast(v, *op.axes) if v.ndim else v for v in values[first:]]

@@ -17,7 +17,10 @@ WEIGHTS = RNG.randn(3)
 
 
 def _square(values, count):
-    """Return True if the first inputs are square matrices of one shape, and all elements are finite and not large."""
+    """Return True if the first `count` inputs are square matrices of one shape, and the other inputs have as many rows.
+
+    All elements must be finite and smaller than 1000 in absolute value.
+    """
     lengths = {n for v in values[:count] for n in v.shape} | {v.shape[0] for v in values[count:]}
     return len(lengths) <= 1 and all(np.isfinite(v).all() and (np.abs(v) < 1e3).all() for v in values)
 
@@ -54,7 +57,10 @@ def regular(values):
 
 
 def pair(values):
-    """Return True if the first inputs are a matrix with distinct eigenvalues and a positive definite matrix."""
+    """Return True if the eigenvalues of the first matrix are distinct.
+
+    If there is a second matrix, it must be positive definite, and the generalized eigenvalues must be distinct.
+    """
     count = min(2, sum(v.ndim == 2 for v in values))
     if not _square(values, count) or (count == 2 and not _definite(values[1])):
         return False

@@ -43,7 +43,7 @@ def blocking():
 def exchange():
     """Send and receive in one function of both processes, with every linker that takes a schedule.
 
-    Waits come last, and lower tags come first.
+    The schedule puts waits last, and lower tags first.
     """
     for linker in (
         theano.gof.OpWiseCLinker(schedule=IN_TURN),
@@ -70,7 +70,7 @@ def exchange():
 
 
 def kinds():
-    """Send arrays of all dtypes, without elements and without dimensions; each call sends constants again."""
+    """Exchange arrays of several dtypes, also without elements and 0-d; each call sends its constant again."""
     for tag, (dtype, shape) in enumerate(
         [
             ("bool", (2,)),
@@ -103,7 +103,7 @@ def in_place():
 
 
 def sizes():
-    """Check that a message of another length is an error, and that the next message still arrives."""
+    """Check that a message of an unexpected length is an error, and that the next message still arrives."""
     x = tt.dvector()
     send = theano.function([x], io.send(x, OTHER, 21))
     get = theano.function([], io.recv((4,), "float64", OTHER, 21))

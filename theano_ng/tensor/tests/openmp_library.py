@@ -4,7 +4,7 @@ import ctypes
 
 
 def openmp_library(case):
-    """Return GCC's OpenMP library. After the test, the number of threads is what it was.
+    """Return GCC's OpenMP library; restore its number of threads after the test.
 
     Parameters
     ----------

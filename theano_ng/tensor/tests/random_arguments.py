@@ -140,7 +140,7 @@ def multi_dtype_checks(shape1, shape2, dtypes=all_types, nameprefix=""):
 
 
 def multi_dtype_cast_checks(shape, dtypes=all_types, nameprefix=""):
-    """Yield an argument of every dtype with every other dtype, to which it is cast.
+    """Yield arguments of casts: an array of each dtype, with the name of each other dtype.
 
     Yields
     ------

@@ -43,9 +43,9 @@ class RewriteCase(unittest.TestCase):
         config.on_opt_error = self._policy
 
     def check(self, out, expected, values=None, query=None, rtol=1e-6):
-        """Rewrite `out`, and compare the printed graph with `expected` (None: no comparison).
+        """Rewrite `out`, and compare the printed graph with `expected`, unless it is None.
 
-        Also compare the results of both graphs on `values`, a dict by name.
+        Also compare the results before and after rewriting. `values` maps names of inputs to values.
         """
         inputs = [v for v in gof.graph.inputs([out]) if not isinstance(v, gof.Constant)]
         given = [self._value(v, values or {}) for v in inputs]

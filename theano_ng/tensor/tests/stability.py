@@ -1,6 +1,6 @@
 """Losses at saturated arguments, and the exact values of the losses and their derivatives.
 
-A case is a loss x a view between the inputs and the logits x a reduction x the computed results x a mode x a dtype.
+A case combines a loss, a view from the inputs to the logits, a reduction, the computed results, a mode and a dtype.
 This module does not import the package: callers pass it to `compare`, so that the same table runs on other
 implementations of the interface.
 
@@ -15,9 +15,9 @@ cannot avoid:
 - the size of the exact result, that is, of the largest of the terms that are added to it;
 - the change of the result when logits are rounded: ``sum(abs(z * d_result / d_z))``. ``exp(-x * x)`` at 20 has lost
   800 times the precision of x when x is squared, and ``max + log(sum(exp(z - max)))`` is rounded like its maximum;
-- the `cost_floor` of the loss, and for derivatives its `floor`, the size of the terms that cancel in the best formula: 1 for the
-  gradient ``p - t`` of a cross-entropy of probabilities p, and for the logarithm of a probability near 1 by
-  ``z - max - log(sum(exp(z - max)))``.
+- the `cost_floor` of the loss or, for derivatives, its `floor`: the size of the terms that cancel in the best formula.
+  It is 1 for the gradient ``p - t`` of a cross-entropy of probabilities p, and for the logarithm of a probability
+  near 1 by ``z - max - log(sum(exp(z - max)))``.
 """
 
 from collections import namedtuple
@@ -274,9 +274,10 @@ def all_cases(losses):
 
 
 def some_cases(losses, each_mode=True):
-    """Yield for each loss and view one case per mode, so that every pair of values from different columns occurs.
+    """Yield one case per loss, view and mode, so that all pairs of values of any two fields of a case occur.
 
-    Without `each_mode`, yield one of the two modes in turns, for tables of many similar losses.
+    If `each_mode` is false, yield one case per loss and view, with alternating modes, for tables of many similar
+    losses.
     """
     for i, loss in enumerate(losses):
         for j, view in enumerate(VIEWS):

@@ -220,8 +220,8 @@ def _other_losses(Loss):
         "signs",
     )
 
-    # Arguments are scaled so that rates and deviations overflow in no dtype: the losses that the cost omits enter it
-    # multiplied by 0.
+    # Arguments are scaled so that rates and deviations do not overflow in any dtype. Some losses are omitted from the
+    # cost, but still enter it, multiplied by 0.
     def poisson(z, t):
         return mpmath.exp(z / 10) - t * z / 10
 

@@ -75,7 +75,7 @@ class Expression:
         return v
 
     def results(self, mode):
-        """Return a list of the shape and the elements for each of `values`, or None if the call raises an error."""
+        """Return [shape, elements] of the result for each of `values`, or None where the call raises an error."""
         fn = theano.function(self.inputs, self.output, mode=theano.compile.get_mode(mode), on_unused_input="ignore")
         found = []
         for values in self.values:
@@ -89,8 +89,9 @@ class Expression:
 
 class TestAllocErrors(unittest.TestCase):
     def test_wrong_lengths(self):
-        """Only an elementwise operation may raise an additional error: it does not repeat an operand whose length is 1 at
-        run time, as an Alloc does.
+        """Rewriting adds errors to elementwise operations only.
+
+        Unlike an Alloc, these do not repeat an operand whose length is 1 only at run time.
         """
         raised = returned = 0
         for seed in range(200):

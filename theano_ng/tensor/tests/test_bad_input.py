@@ -19,7 +19,7 @@ HUGE = 2**45
 
 
 def repeated(length, dtype="float64", ndim=1, axis=0):
-    """Return an array of length `length` along one axis that has a single element in memory."""
+    """Return an array with one element in memory that is repeated `length` times along one axis."""
     shape = [1] * ndim
     shape[axis] = length
     return np.broadcast_to(np.ones((1,) * ndim, dtype), shape)
@@ -64,7 +64,7 @@ class BadInput(unittest.TestCase):
         ):
             self.assertIn(part, message)
         if text is not None:
-            # The lines of this file that the message quotes have the text, too.
+            # Ignore the lines of this file that the message quotes, because they contain `text`, too.
             self.assertRegex(message.partition("Apply node that caused the error")[0], text)
 
 
@@ -107,7 +107,7 @@ class TestSizes(BadInput):
                 )
 
     def test_from_arrays(self):
-        """Long inputs that have one element in memory have results that are too large."""
+        """Results for long inputs with a single element in memory are too large for memory."""
         x, y, k, c, r = T.dvector("x"), T.dvector("y"), T.TensorType("int8", (False,))("k"), T.dcol("c"), T.drow("r")
         good = [np.ones(2), np.ones(3), np.ones(2, "int8"), np.ones((2, 1)), np.ones((1, 3))]
         long, longer = repeated(HUGE), repeated(2**62, "int8")
@@ -133,7 +133,7 @@ class TestSizes(BadInput):
             self.check(name, [x, y, k, c, r], output, good, bad, (MemoryError, ValueError), modes=("py", "c"))
 
     def test_too_many_dimensions(self):
-        """More dimensions than NumPy supports are refused before they are written into buffers of that length."""
+        """Shapes with more dimensions than NumPy supports are refused before they overflow buffers of fixed length."""
         n, x = T.lscalar("n"), T.dvector("x")
         for output in (
             T.alloc(2.5, *[n] * 200),

@@ -42,7 +42,10 @@ class NativeCase(unittest.TestCase):
         self.rng = np.random.RandomState(1881)
 
     def array(self, shape, dtype="float64", layout=forms.contiguous, values=97):
-        """Return an array of random values from -values / 8 to values / 8, integers if the dtype is an integer."""
+        """Return random multiples of 1/8 with absolute values up to values / 8.
+
+        If the dtype is an integer, the elements are integers with absolute values up to `values`.
+        """
         numbers = self.rng.randint(-values, values + 1, shape) / (1 if np.dtype(dtype).kind in "iu" else 8)
         if np.dtype(dtype).kind == "c":
             numbers = numbers + 1j * self.rng.randint(-values, values + 1, shape) / 8
@@ -58,7 +61,7 @@ class NativeCase(unittest.TestCase):
         self.compare_graph(out, dict(zip(variables, arrays)))
 
     def compare_graph(self, out, values):
-        """Check as `compare` does, for a graph and values of its inputs."""
+        """Check that a graph has the same results in C and in Python, and does not change its inputs."""
         before = {v: np.array(value) for v, value in values.items()}
         results = [self.results(out, dict(values), impl) for impl in ("c", "py")]
         for v, value in values.items():
@@ -76,7 +79,7 @@ class NativeCase(unittest.TestCase):
             self.results(make(*variables), dict(zip(variables, arrays)), "c")
 
     def results(self, out, values, impl):
-        """Return the outputs of the last node of a graph, whose nodes run one after the other."""
+        """Run the nodes of a graph one after the other, and return the outputs of the last node."""
         outputs = []
         for node in io_toposort(list(values), [out]):
             outputs = run_node(node.outputs[0], values, impl)
@@ -84,12 +87,12 @@ class NativeCase(unittest.TestCase):
         return outputs
 
     def changed(self, make, *arrays):
-        """Return the outputs of the C code of the graph ``make(*variables)`` for these arrays."""
+        """Return the outputs of the graph ``make(*variables)`` for these arrays, computed by C code."""
         variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in arrays]
         return self.results(make(*variables), dict(zip(variables, arrays)), "c")
 
     def each(self, shapes=SHAPES, kinds=KINDS, layouts=LAYOUTS):
-        """Yield arrays of every shape and layout; the dtypes take turns."""
+        """Yield an array for each pair of a shape and a layout; each array has the next dtype of a cycle."""
         for i, shape in enumerate(shapes):
             for k, layout in enumerate(layouts):
                 yield self.array(shape, kinds[(i * len(layouts) + k) % len(kinds)], layout)
@@ -97,7 +100,7 @@ class NativeCase(unittest.TestCase):
 
 class TestIndexing(NativeCase):
     def places(self, n, size):
-        """Return random positions, in memory of any layout."""
+        """Return random indices into a dimension of length `size`, in a random memory layout and integer dtype."""
         layout = LAYOUTS[self.rng.randint(len(LAYOUTS))]
         return layout(self.rng.randint(-size, size, n).astype(("int64", "int32", "int16")[self.rng.randint(3)]))
 
@@ -159,7 +162,7 @@ class TestIndexing(NativeCase):
     def test_as_many_dimensions_as_there_can_be(self):
         x = self.array((2,) + (1,) * 62 + (3,))
         self.compare(lambda x, i: x[i], x, np.array([1, 0, 1]))
-        # As many arrays of positions, which broadcast to several dimensions.
+        # The maximum number of index arrays, which broadcast to several dimensions.
         for lengths in ((3,), (2, 3), (3, 2, 4, 2, 3)):
             n = len(lengths)
             x = self.array(lengths + (1,) * (64 - n))
@@ -170,7 +173,7 @@ class TestIndexing(NativeCase):
             np.testing.assert_array_equal(got, x.reshape(lengths)[tuple(places[:n])])
 
     def test_positions_of_all_kinds(self):
-        """Index arrays that broadcast work in any memory layout, before, between and after dimensions of many lengths."""
+        """Index arrays of any memory layout are broadcast against each other, between other dimensions of many lengths."""
         for _ in range(200):
             before = self.rng.randint(1, 4, self.rng.randint(2))
             behind = [
@@ -184,7 +187,7 @@ class TestIndexing(NativeCase):
             self.check_positions(x, len(before), [self.places(shape, size) for shape, size in zip(shapes, sizes)])
 
     def test_runs_of_one_array_of_positions(self):
-        """One index array varies along the last dimension, and the others do not."""
+        """Only one of two index arrays varies along the last dimension."""
         for dtype, kind in itertools.product(("float32", "int64", "complex128"), ("int32", "int64")):
             x = self.array((7, 50, 4), dtype)
             for n, m in ((2, 16), (3, 40), (5, 15)):
@@ -195,7 +198,7 @@ class TestIndexing(NativeCase):
                     self.check_positions(y, 0, [i[0], j])
 
     def test_positions_beyond_a_chunk(self):
-        """A chunk of positions may end in the middle of a row of positions."""
+        """Index arrays have more elements than a chunk, so a chunk may end in the middle of their rows."""
         x = self.array((9, 50, 3))
         for n, m in ((3, 700), (40, 60), (1030, 2)):
             for kind in ("int16", "int64"):
@@ -217,7 +220,9 @@ class TestIndexing(NativeCase):
             self.compare(lambda x, y, *i: sub.set_subtensor(taken(x, *i), y), x, number, *positions)
 
     def test_long_rows(self):
-        """Rows near the size above which the C library copies them are read from and written to any rows."""
+        """Rows whose size is near the limit above which the C library copies rows are read and written at any
+        positions.
+        """
         for n in (2047, 2048, 2051, 5000):
             for dtype in ("float64", "complex64", "int64"):
                 x, places = self.array((6, n), dtype), self.places(12, 6)
@@ -228,7 +233,7 @@ class TestIndexing(NativeCase):
                 self.compare(lambda x, i, j: x[i, :, j], self.array((3, n, 4), dtype), places % 3, self.places(12, 4))
 
     def test_masks(self):
-        """Masks have any length and runs of true and false elements; items have all sizes."""
+        """Masks of any length, with runs of true and of false elements, select and set elements of all sizes."""
         for n in (1, 7, 8, 9, 16, 17, 64, 71, 300, 1100):
             for share in (0.0, 0.02, 0.5, 0.97, 1.0):
                 mask = np.repeat(self.rng.rand(n) < share, self.rng.randint(1, 12))[:n]
@@ -342,7 +347,9 @@ class TestDtypes(NativeCase):
     )
 
     def check(self, make, x):
-        """Compare an Op on a matrix; return 1 if it accepts the dtype and all nodes have native code, else 0."""
+        """Compare C and Python code on a matrix; return 1, or 0 if the Op refuses the dtype or a node has no native
+        code.
+        """
         matrix = T.matrix(dtype=x.dtype)
         try:
             out = make(matrix)
@@ -401,7 +408,9 @@ class TestReductions(NativeCase):
                     self.compare(lambda x: T.MaxAndArgmax((axis,))(x), x)
 
     def test_places_behind_blocks_of_extremes(self):
-        """argmax finds an element behind blocks of the dtype's minimum, and argmin behind blocks of the maximum."""
+        """argmax finds the single maximum after blocks of minima of the dtype, and argmin the single minimum after
+        maxima.
+        """
         for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "float32"):
             limits = np.finfo(dtype) if dtype[0] == "f" else None if dtype == "bool" else np.iinfo(dtype)
             least, most = (limits.min, limits.max) if limits else (False, True)
@@ -422,7 +431,7 @@ class TestReductions(NativeCase):
 
 
 class TestThreads(NativeCase):
-    """Results of large arrays that threads share are those of one thread."""
+    """Native code that divides large arrays among threads has the results of Python code."""
 
     def setUp(self):
         super().setUp()
@@ -524,7 +533,7 @@ class TestOrder(NativeCase):
                 self.compare(lambda x: argsort(x, axis, kind="mergesort"), x)
 
     def test_long_keys_that_differ_in_few_bits(self):
-        """Keys of 20 to 64 bits differ only in their highest bit and their two lowest bits."""
+        """The sort is right for keys of 20 to 64 bits that differ only in the highest bit and the two lowest bits."""
         variable = T.TensorType("uint64", [False])()
         order = argsort(variable, -1, kind="mergesort")
         for n in (700, 7000):
@@ -623,7 +632,7 @@ class TestShapes(NativeCase):
             self.compare(T.Tile(len(reps)), x, np.array(reps, "int64"))
 
     def test_parts_of_larger_arrays(self):
-        """Arrays of any layout are written into a part of an array, whose other elements stay."""
+        """Writing arrays of any layout into a part of a larger array does not change its other elements."""
         for dtype in ("int8", "int16", "float32", "float64", "complex128"):
             for n, m in ((1, 5), (4, 4), (7, 9), (8, 33), (17, 16), (33, 40)):
                 x, y = T.matrix(dtype=dtype), T.matrix(dtype=dtype)
@@ -774,7 +783,7 @@ class TestImages(NativeCase):
                         self.compare(lambda x: make(x, window, stride, padding), x)
 
     def test_windows_of_all_sizes(self):
-        """Lines of images are shorter than, as long as, and longer than a vector.
+        """Lines of images are shorter than, as long as, and longer than a vector register.
 
         Many pixels equal the maximum of their window.
         """
@@ -792,7 +801,10 @@ class TestImages(NativeCase):
             )
 
     def test_windows_over_several_strides(self):
-        """Each element is in many windows, which reach beyond the image; the gradient of a zero gradient is zero."""
+        """Windows span several strides and reach beyond the image.
+
+        If the gradient of the output is zero, the gradient of the image is zero.
+        """
         for i in range(40):
             stride = self.rng.randint(1, 5, 2)
             windows = stride * self.rng.randint(1, 7, 2) + self.rng.randint(0, stride)
@@ -911,7 +923,7 @@ class TestConvolutions(NativeCase):
     BORDERS = ("valid", "half", "full", (1, 2))
 
     def ops(self, i):
-        """Return the Ops (forward, weights, inputs) with settings that take turns."""
+        """Return the Ops (forward, weights, inputs) with the i-th settings of a cycle."""
         strides, dilation = ((1, 1), (2, 1), (2, 3))[i % 3], ((1, 1), (1, 2))[i // 2 % 2]
         given = {"border_mode": self.BORDERS[i % 4], "subsample": strides, "filter_dilation": dilation}
         return convmm.CorrMM(**given), convmm.CorrMM_gradWeights(**given), convmm.CorrMM_gradInputs(**given)
@@ -966,7 +978,7 @@ class TestSparse(NativeCase):
                     self.compare(fields.sd_csc, values, indices, starts, np.array(rows), right)
 
     def test_a_sum_over_what_is_read(self):
-        """The result is right if its rows overlap with the operand that is multiplied."""
+        """The in-place sum with a sparse product is right if its result overlaps in memory with the dense operand."""
         op, parts = fields.usmm_csc_dense_inplace, self.parts(6, 5, 0.6, "float64", "csc")
         for first, step, shift in itertools.product(range(0, 9, 2), (1, -1), range(0, 9, 2)):
             memory = self.array((20, 3))
@@ -1004,7 +1016,9 @@ class TestDrawn(NativeCase):
                             self.compare(ChoiceFromUniform("int64", replace), chances, numbers, np.array(n))
 
     def test_numbers_at_the_ends_of_intervals(self):
-        """Sums of probabilities are rounded in their own dtype, whatever the dtype of the uniform numbers."""
+        """Cumulative probabilities are rounded to the dtype of the probabilities, whatever the dtype of the uniform
+        numbers.
+        """
         chances = self.rng.rand(9, 300).astype("float32") + np.float32(0.01)
         chances /= chances.sum(axis=1, keepdims=True)
         ends = np.cumsum(chances, axis=1, dtype="float32")[:, ::20].T

@@ -51,7 +51,7 @@ def run(op, *values):
 
 
 def keep_layout(a):
-    """Return a copy with the strides of `a`."""
+    """Return a copy with the memory layout of `a`: contiguous in the same order, or with gaps in all dimensions."""
     base = np.empty_like(a) if a.flags.forc else None
     if base is None:
         base = np.zeros([2 * n + 2 for n in a.shape], a.dtype)[tuple(slice(1, 2 * n + 1, 2) for n in a.shape)]
@@ -101,7 +101,9 @@ class NativeOps(unittest.TestCase):
                     self.check(blas._dot22, x.dot(y), a, b)
 
     def test_dot22_of_elements_that_occur_several_times(self):
-        """BLAS cannot read windows of a vector, or repeated rows and columns, without a copy."""
+        """Products are right for operands that BLAS cannot read without a copy: overlapping windows, repeated rows and
+        columns.
+        """
         rng = np.random.RandomState(4)
         for dtype in TOL:
             for n in (1, 2, 3, 5):
@@ -258,7 +260,7 @@ class NativeOps(unittest.TestCase):
                 run(blas.batched_dot, *map(np.ones, shapes))
 
     def test_lengths_beyond_those_of_blas(self):
-        """An error names the operand with a dimension that BLAS cannot index; an empty array may have one."""
+        """The error names the operand with a dimension that is too long for BLAS, even if the operand has no elements."""
         for dtype in TOL:
             long, few, one = np.zeros((2**31, 0), dtype), np.zeros((0, 0), dtype), np.asarray(1, dtype)
             row = np.zeros((1, 0), dtype)
@@ -412,7 +414,8 @@ class Rules(unittest.TestCase):
             np.testing.assert_allclose(*results, rtol=1e-6)
 
     def test_terms_of_one_matrix_are_one_term(self):
-        # name: the sum of matrix or vector z and product p, with the number of Gemm or Gemv nodes that compute it alone
+        # Name -> (sum of the product p and the matrix or vector z, number of Gemm or Gemv nodes that compute the whole
+        # sum)
         sums = {
             "weight decay": (lambda z, p, q, a, b: z - a * (p + b * z), 1),
             "constants": (lambda z, p, q, a, b: z - 0.5 * (p + 0.25 * z), 1),
@@ -506,7 +509,7 @@ class Rules(unittest.TestCase):
 
 
 class SumsOfProducts(unittest.TestCase):
-    """The steps from a sum of scaled matrices to a Gemm."""
+    """Tests of the functions that turn a sum of scaled matrices into a Gemm."""
 
     def setUp(self):
         self.x, self.y, self.z = T.dmatrices("x", "y", "z")
@@ -680,7 +683,7 @@ class TestBlasStrides(unittest.TestCase):
         return theano.shared(value)
 
     def check(self, expression, want, update_of=None):
-        """Check that a function of shared variables returns the right value, or stores it in one of them."""
+        """Check the value that a function of shared variables returns, or stores in the shared variable `update_of`."""
         f = function(
             [], [] if update_of else expression, updates=[(update_of, expression)] if update_of else [], mode=self.mode
         )
@@ -693,7 +696,7 @@ class TestBlasStrides(unittest.TestCase):
         return [random(rng, self.dtype, *shape) for shape in shapes]
 
     def strided(self, value):
-        """Yield (expression, value) pairs of shared variables with slices and transpositions."""
+        """Yield pairs of an expression, which slices or transposes a shared variable, and its value."""
         s, t = self.shared(value), self.shared(np.ascontiguousarray(value.T))
         yield s, value
         yield t.T, value

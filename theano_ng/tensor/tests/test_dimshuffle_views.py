@@ -16,7 +16,7 @@ def shuffled(x, order):
 
 
 def orders(nd):
-    """Yield all orders of the dimensions, with up to two new dimensions at all positions."""
+    """Yield all orders of the dimensions, each without and with one or two new dimensions at all positions."""
     for order in itertools.permutations(range(nd)):
         for count in (0, 1, 2):
             for places in itertools.combinations(range(nd + count), count):
@@ -37,8 +37,10 @@ class TestViews(unittest.TestCase):
                     self.assertTrue(np.shares_memory(got, x))
 
     def test_new_dimensions_have_the_strides_of_contiguous_arrays(self):
-        """C code reads the strides of new dimensions: the next dimension's stride times its length, or the item size at
-        the end.
+        """The stride of a new dimension is the next dimension's stride times its length; at the end it is the item
+        size.
+
+        C code reads these strides.
         """
         for shape in ((), (3,), (2, 3), (4, 2, 3)):
             for layout in (forms.contiguous, forms.fortran, forms.strided):

@@ -286,7 +286,7 @@ class TestShaping(unittest.TestCase):
             f = theano.function([x], out)
             self.assertEqual(f(np.ones((1, 3))).shape, (1, 3))
             self.assertRaises(ValueError, f, np.ones((2, 3)))
-        # a pattern that is equal, or not declared, adds no node
+        # No node is added if the dimension already has the pattern.
         self.assertIs(T.addbroadcast(T.addbroadcast(x, 0), 0).owner.inputs[0], x)
         self.assertIs(T.unbroadcast(x, 0), x)
         self.assertIs(T.patternbroadcast(x, (False, False)), x)

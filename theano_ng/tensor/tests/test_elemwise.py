@@ -87,7 +87,10 @@ MAKERS = "make_loop", "make_loop_careduce", "make_reordered_loop"  # functions o
 
 
 class LoopAdd(theano.Op):
-    """An Op z = x + y, where y may be broadcast, by the loops of elemwise_cgen; `loops` is the name of the generator."""
+    """An Op z = x + y with C code of elemwise_cgen; y may be broadcast.
+
+    `loops` is the name of the function that generates the loops.
+    """
 
     __props__ = ("loops",)
 
@@ -206,7 +209,9 @@ class TestValues(unittest.TestCase):
                 np.testing.assert_array_equal(run_native(tt.sub(b, a).owner, y, x)[0], y - x)
 
     def test_rows_with_numbers_of_their_own(self):
-        """Rows are short and long, with one outer loop and several; operands repeat in any of the loops."""
+        """Native code subtracts short and long rows in one or more outer loops, with operands that repeat in any of the
+        loops.
+        """
         rng = np.random.RandomState(9)
         for n in (1, 7, 15, 16, 17, 33, 47, 48, 49, 100):
             x = rng.rand(3, 5, 4, n)
@@ -222,7 +227,7 @@ class TestValues(unittest.TestCase):
         a, b = tt.dmatrices(2)
         self.assertTrue(run_native((a + b).owner, x.T.copy().T, x.T.copy().T)[0].flags.f_contiguous)
         self.assertTrue(run_native((a + b).owner, x, x.T.copy().T)[0].flags.c_contiguous)
-        # Views have the order of their strides, in C as in Python.
+        # If operands are views, their strides determine the order of the output, in C as in Python.
         f, wide = np.asfortranarray(x), np.zeros((8, 9)).T
         for left, right, order in (
             (f[::-1], f, "F"),
@@ -290,8 +295,8 @@ class TestValues(unittest.TestCase):
                 np.testing.assert_allclose(run_native(op(tt.dvector()).owner, x)[0], function(x), rtol=1e-14)
 
     def test_values_do_not_depend_on_numpys_ways(self):
-        # NumPy computes an exponent 0.5 of stride 0 as a square root, and float16 and float32 arguments in their own
-        # precision.
+        # If all exponents are 0.5 with stride 0, NumPy computes square roots. It computes float16 and float32 powers in
+        # their own precision.
         x = np.array([[-np.inf, -0.0, 4.0, -1.0]])
         for dtype in ("float64", "float32"):
             for y in (np.full((1, 4), 0.5), np.array([[0.5]])):
@@ -543,7 +548,7 @@ class TestDerivatives(unittest.TestCase):
         np.testing.assert_allclose(f([1.0], [2.0]), 2 * (scipy.special.jv(0, 2) - scipy.special.jv(2, 2)) / 2)
         with self.assertRaisesRegex(NotImplementedError, "R_op"):
             theano.gradient.Rop(tt.jv(v, x), v, x)
-        # The direction has fewer elements than the output.
+        # The direction is broadcast, so it has fewer elements than the output.
         m, r, d = tt.dmatrix("m"), tt.drow("r"), tt.drow("d")
         for out, want in ((m * r, 3.0), (r + m, 1.0), (r // m, 0.0)):
             f = theano.function([m, r, d], theano.gradient.Rop(out, r, d), on_unused_input="ignore")

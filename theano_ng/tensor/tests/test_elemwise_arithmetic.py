@@ -31,8 +31,8 @@ class TestPower(unittest.TestCase):
         expected = long_power(x, y)
         got = self.powers[str(x.dtype)](x, y)
         info = np.finfo(x.dtype)
-        # Below the smallest normal number, the spacing no longer shrinks. Near the largest number, either the number or
-        # infinity is right.
+        # Below the smallest normal number, the spacing of numbers is constant. Near the largest number, a finite result
+        # and infinity are both accepted.
         both = np.isfinite(expected) & np.isfinite(got)
         unit = np.maximum(np.abs(np.where(both, expected, 1)) * info.eps, info.smallest_subnormal)
         wrong = both & ~(np.abs(np.where(both, got, 0) - np.where(both, expected, 0)) <= units * unit)
@@ -46,7 +46,7 @@ class TestPower(unittest.TestCase):
         )
 
     def test_ranges(self):
-        """Results and bases have all magnitudes; bases are also near 1.
+        """Powers are right for bases and results of all magnitudes, and for bases near 1.
 
         Some results overflow, underflow or are denormal.
         """
@@ -108,8 +108,9 @@ class TestPower(unittest.TestCase):
                     )
 
     def test_one_exponent(self):
-        """The exponent is a scalar, a column or an integer; float16 is computed in float32; kernels of two precisions
-        are fused.
+        """The exponent may be a scalar, a column, or an integer.
+
+        Powers of float16 are computed in float32. One fused kernel contains powers of two precisions.
         """
         rng = np.random.RandomState(1)
         x = rng.uniform(0.1, 9, 1003)

@@ -33,7 +33,9 @@ def number_of_steps(node):
 
 class TestKernels(unittest.TestCase):
     def test_how_operands_are_read(self):
-        """One value for all elements, possibly one value along the inner loop, or all elements."""
+        """A kernel reads an operand element by element, as one value for all elements, or possibly as one value per
+        inner loop.
+        """
         VARYING, HOISTED, MAYBE_BROADCAST = Access
         for patterns, accesses in (
             (["", ""], [VARYING, VARYING]),
@@ -102,7 +104,9 @@ class TestPrograms(unittest.TestCase):
             self.assertEqual(once, {"abcd".index(place) for place in "".join(marked)}, name)
 
     def test_pairs_are_one_step(self):
-        """Two steps become one instruction, if it exists, and only the second step uses the result of the first."""
+        """Two steps become one instruction if such an instruction exists and only the second step uses the first
+        result.
+        """
         a, b, c = ("operand", 0), ("operand", 1), ("operand", 2)
         first, second, third = [("result", k) for k in range(3)]
         for dtype in FLOATS:
@@ -147,7 +151,9 @@ class TestPrograms(unittest.TestCase):
                     self.assertEqual((block.dtype, block.shape, block.all()), (np.dtype(dtype), (length,), True))
 
     def compare(self, op, dtypes, values, wanted=None):
-        """Check that the program of a node gives the bits of its kernel, and return the results."""
+        """Check that the program of a node gives the bits of `wanted`, or of the compiled kernel, and return the
+        results.
+        """
         node = op(*[TensorType(dtype, (False,))() for dtype in dtypes]).owner
         program = interpretation(node)
         self.assertIsNotNone(program, (op, dtypes))
@@ -171,7 +177,9 @@ class TestPrograms(unittest.TestCase):
             self.assertEqual(found.dtype, bool)
 
     def test_angles(self):
-        """The angle of a number that is not negative is 0, otherwise pi."""
+        """The angle of a negative real number is pi, and of other real numbers 0; angles of complex numbers are
+        NumPy's.
+        """
         for dtype in ("bool", "uint8", "int8", "int16", "int32", "int64", "uint64", "float32", "float64", "complex64"):
             values = np.array([0, 1, 2, 5]).astype(dtype)
             if np.dtype(dtype).kind in "ifc":
@@ -204,8 +212,9 @@ class TestPrograms(unittest.TestCase):
                 np.testing.assert_array_equal(bits_of(found), bits_of(wanted))
 
     def test_unused_divisions_are_errors(self):
-        """A division by zero is an error even if only the other part of a complex number, of which the quotient is a
-        part, is used.
+        """An integer division by zero is an error even if its quotient is not used.
+
+        The quotient is the imaginary part of a complex number of which only the real part is used.
         """
         x, i, j = scalar.float64(), scalar.int32(), scalar.int32()
         for part, says in ((scalar.int_div, "division"), (scalar.mod, "modulo")):
@@ -249,7 +258,7 @@ class TestInPython(unittest.TestCase):
         self.assertGreater(seen, 30)
 
     def test_integers_of_bools(self):
-        """The dtype of the result decides, although NumPy's sum of two bools is a bool."""
+        """Sums and products of bools with an integer result are computed in the integer dtype, unlike NumPy's."""
         b = T.TensorType("bool", (False,))
         values = [np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)]
         for dtype in ("int8", "uint8", "int32", "int64"):

@@ -109,7 +109,7 @@ class TestAgainstNumPy(unittest.TestCase):
                 np.testing.assert_array_equal(run_node(out, values, "c")[0], want)
 
     def test_no_coordinates_in_large_shapes(self):
-        """If an axis has no elements, the other axes may have any length."""
+        """If one dimension has length zero, the coordinates are empty and the other dimensions may be arbitrarily long."""
         none = np.zeros(0, "int64")
         for dims in ((0, 3), (3, 0), (2**40, 2**40, 0)):
             symbols = [T.lvector() for _ in dims]
@@ -128,7 +128,10 @@ class TestAgainstNumPy(unittest.TestCase):
             assert E.to_one_hot(i, 3).dtype == "float32"
 
     def test_totals_of_many_columns(self):
-        """The number of columns is near the number that is summed at once, or a multiple; elements have all sizes."""
+        """Cumulative sums and products are right for numbers of columns near the block width or its multiples.
+
+        Elements have all sizes.
+        """
         for dtype in ("int8", "uint16", "int32", "int64", "float32", "float64", "complex64", "complex128"):
             for columns in (511, 512, 513, 1024, 1600):
                 values = (np.arange(3 * columns) % 5 - 2).reshape(3, columns).astype(dtype)
@@ -169,7 +172,7 @@ class TestAgainstNumPy(unittest.TestCase):
         self.assertRaises(ValueError, f, [3])
 
     def test_coordinates_out_of_bounds(self):
-        """The error names the first bad coordinate and its axis, also if zeros precede it."""
+        """The error names the first bad coordinate and its axis, at any position in the arrays."""
         j = T.lvector()
         f = theano.function([i, j], E.ravel_multi_index((i, j), (3, 5)), mode=theano.Mode("cvm", None))
         good = np.array([0, 2, 1, 0] * 600)
@@ -208,7 +211,7 @@ class TestAgainstNumPy(unittest.TestCase):
                 a[place] = 0
             for axis in (None, 0, 1, -1):
                 utt.verify_grad(lambda x: E.cumprod(x, axis), [a], mode="FAST_RUN")
-        # The formula with two zeros, and its derivative.
+        # Test the formula for two zeros, and its derivative.
         x = T.dvector()
         p, q, r = 2.0, 3.0, 5.0
         value = np.array([p, 0.0, q, 0.0, r])

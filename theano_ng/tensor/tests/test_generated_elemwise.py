@@ -22,7 +22,7 @@ def operands(
 ):
     """Draw arrays of one rank, some of which are repeated along some dimensions."""
     rank = draw(st.integers(*ndim))
-    # One dimension may be long: whole vectors, and rows for which the kernel is called separately.
+    # At most one dimension is long. It tests whole vectors, and rows for which the kernel is called separately.
     long_one = draw(st.integers(0, 2))
     shape = [draw(st.integers(*(sides if d == long_one else (0, 5)))) for d in range(rank)]
     result = []
@@ -251,7 +251,7 @@ class TestOperands(unittest.TestCase):
         st.integers(0, 15),
     )
     def test_orders(self, item, rows, columns, depth, seed):
-        """Operands in C and in Fortran order: groups of rows are transposed while they are read."""
+        """Operands in C and in Fortran order are combined; C code transposes groups of rows while it reads them."""
         dtype = {1: "int8", 2: "int16", 4: "float32", 8: "float64", 16: "complex128"}[item]
         rng = np.random.RandomState(seed)
         shape = (depth, rows, columns)
@@ -296,7 +296,7 @@ class TestOperands(unittest.TestCase):
                     np.testing.assert_array_equal(result, expected)
 
     def test_many_transposed_operands(self):
-        """The total size of the buffers for operands of another order is bounded, however many there are."""
+        """The total size of the buffers for operands in another memory order is bounded, for any number of operands."""
         for count in (3, 90, 400):
             values = [np.asfortranarray(np.arange(60.0 * 70).reshape(60, 70) + k) for k in range(count)]
             values[0] = np.ascontiguousarray(values[0])

@@ -145,7 +145,7 @@ def positions(x, index):
 
 
 def changed(x, y, *values, index=(), setting=False):
-    """Return x with ``x[index]`` set to y or incremented, one element after the other."""
+    """Return a copy of x in which ``x[index]`` is set to y or incremented by y, one element after the other."""
     places = positions(x, filled(index, values))
     flat = np.array(x, order="C").ravel()
     y = np.broadcast_to(y, places.shape).ravel()
@@ -162,7 +162,7 @@ def change(x, y, *values, index=(), setting=False):
 
 @st.composite
 def cases(draw, dtypes, value=False, layouts=tuple(LAYOUTS), **options):
-    """Draw (x, values, index) or, with a value `y` for the part, (x, y, values, index)."""
+    """Draw (x, values, index) or, if `value` is true, (x, y, values, index), where y is a value for ``x[index]``."""
     x = draw(arrays(dtypes, ndim=(1, 3), contents=("small", "distinct"), layouts=layouts))
     index, values = draw(indices(x.shape, **options))
     if not value:
@@ -255,7 +255,10 @@ def raised(f, *values):
 
 
 class TestErrors(unittest.TestCase):
-    """A position out of bounds is an IndexError that names it; state that is updated in place stays unchanged."""
+    """A position out of bounds raises an IndexError that names the position.
+
+    State that the function updates in place stays unchanged.
+    """
 
     STATE = np.arange(12.0).reshape(4, 3)
 
@@ -338,8 +341,9 @@ class TestErrors(unittest.TestCase):
         np.testing.assert_array_equal(x[-(2**70) : 2**70].eval({x: v}), v)
 
     def test_repeated_places(self):
-        """Repeated positions add all values, or keep the last in the order of the part, also for a matrix of positions
-        and a repeated y.
+        """At repeated positions, an increment adds all values, and an assignment keeps the last value.
+
+        The index is a matrix, and y is repeated for each of its rows.
         """
         x, y, i = T.dvector(), T.dvector(), T.lmatrix()
         places, w = np.array([[0, 1], [-3, 1]]), np.array([1.0, 2.0])
@@ -352,9 +356,7 @@ class TestErrors(unittest.TestCase):
             np.testing.assert_array_equal(put, [1, 2, 0])
 
     def test_overlapping(self):
-        """Values and indices of an increment in place may share memory with the tensor: they are read before it is
-        changed.
-        """
+        """Indices that share memory with the tensor are read before an in-place increment changes it."""
         x, y, rows = T.lvector(), T.lvector(), T.lvector()
         for impl in ("c", "py"):
             v = np.array([1, 2, 0, 0])
@@ -364,8 +366,9 @@ class TestErrors(unittest.TestCase):
 
 
 def taken(x, i, axis, mode):
-    """Call `numpy.take` with indices reduced for "wrap": NumPy subtracts one length at a time, which would take years
-    here.
+    """Call `numpy.take`; for the mode "wrap", reduce the indices first.
+
+    NumPy subtracts one length at a time, which would take years here.
     """
     if mode == "wrap":
         i = i.astype("int64") % (x.size if axis is None else x.shape[axis])

@@ -88,7 +88,8 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0, "the child has other results, or threads"
 """
 
-# All native modules share one pool of threads: a forked child must detect that it is lost, whichever module used it.
+# All native modules share one pool of threads. A forked child has lost these threads. It must detect this, whichever
+# module used them.
 FORKED = """
 import os
 import signal
@@ -114,7 +115,7 @@ assert os.waitpid(child, 0)[1] == 0, "the child waits for threads that it lacks"
 
 
 def ranked(dtypes, contents):
-    """Draw short arrays with lengths 0 and 1, and long arrays."""
+    """Draw arrays of rank 0 to 3: short arrays, also with lengths 0 and 1, and long arrays."""
     return st.integers(0, 3).flatmap(
         lambda rank: st.one_of(
             arrays(dtypes, ndim=rank, contents=contents),
@@ -352,8 +353,9 @@ class TestFused(unittest.TestCase):
             self.assertFalse(any(isinstance(n.op, ReducedElemwise) for n in f.maker.fgraph.toposort()))
 
     def test_sum_of_all_elements(self):
-        """A single kernel computes and sums operands of all kinds, in any memory order, across the ends of blocks and
-        pieces.
+        """One kernel computes and sums the elements, for operands of all dtypes and memory orders.
+
+        Sums are right across the ends of blocks and pieces.
         """
         rng = np.random.RandomState(3)
         shapes_ = [(1, 1), (3, 5), (1, 1023), (1025, 1), (64, 1024), (9, 4097), (0, 4), (100, 300)]
@@ -397,7 +399,8 @@ class TestFused(unittest.TestCase):
                             got, expected.astype(got.dtype) if dtype == "float16" else expected
                         )
 
-    # Long rows, in tiles; few columns; short runs of several rows; short runs along one accumulator; small; empty.
+    # Long rows in tiles; few columns; short runs of several rows; short runs along one accumulator; small arrays; no
+    # elements.
     SHAPES = (
         (6, 1, 5000),
         (300, 2, 130),
@@ -413,7 +416,7 @@ class TestFused(unittest.TestCase):
     SOME_AXES = ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
 
     def sums(self, dtype):
-        """Return functions that sum along some axes, with operands that are repeated along each axis."""
+        """Return functions that sum `terms` along some axes; each operand is broadcast along some dimensions."""
         x, a, b, c = [
             tensor.TensorType(dtype, pattern)()
             for pattern in ((False, False, False), (False, True, True), (True, False, False), (False, False, True))

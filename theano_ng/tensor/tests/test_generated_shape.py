@@ -135,7 +135,10 @@ class TestJoining(unittest.TestCase):
 
     @staticmethod
     def draw_parts(x, data):
-        """Return an axis, x, and parts of x (in other layouts) whose length differs along the axis."""
+        """Return an axis, and a list of x and arrays that a function may join with x.
+
+        The arrays are parts of x, in other layouts or as float64. In one of ten draws, one array does not fit.
+        """
         axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
         parts = [x]
         for _ in range(data.draw(st.integers(0, 2))):
@@ -308,7 +311,7 @@ class TestDiagonals(unittest.TestCase):
 
     @staticmethod
     def planes(x, k, a, b):
-        """Return AllocDiag by its definition: the tensor of zeros whose diagonals are x."""
+        """Return the result of AllocDiag by its definition: the tensor of zeros whose diagonals are x."""
         side = x.shape[-1] + abs(k)
         shape = list(x.shape[:-1])
         for axis in sorted(i % (x.ndim + 1) for i in (a, b)):

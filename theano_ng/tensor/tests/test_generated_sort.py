@@ -44,7 +44,10 @@ def bits(x):
 
 
 def best(x, k, axis, sorted=True, idx_dtype="int64"):
-    """Return values and indices of the first k elements; of equal elements, those with the smallest index."""
+    """Return values and indices of the k largest elements or, if k is negative, of the -k smallest elements.
+
+    Of equal elements, those with the smallest index are selected.
+    """
     n = x.shape[axis]
     if k == 0 or abs(k) > n:
         raise ValueError("k")

@@ -48,8 +48,9 @@ class TestInplace(unittest.TestCase):
             assert cells[0][0] is given[0], name
 
     def test_functions_on_arrays(self):
-        """Operations that have a NumPy or SciPy function call it on arrays, also for sums and products of several
-        arrays.
+        """Operations with a NumPy or SciPy function call this function on whole arrays.
+
+        Sums and products call it for any number of arrays.
         """
         found = 0
         for op in vars(T).values():

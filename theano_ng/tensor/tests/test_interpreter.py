@@ -64,7 +64,7 @@ CROSSING = {"gammaln", "psi", "j0", "j1"}  # functions with zeros
 FEW_DTYPES = ("float32", "float64", "int8")
 if os.environ.get("THEANO_NG_ALL_DTYPES"):
     FEW_DTYPES = (*DTYPES, "complex64", "complex128")
-CONTRACTED = (MulAdd, MulSub, SubMul)  # never in a graph
+CONTRACTED = (MulAdd, MulSub, SubMul)  # these Ops are never nodes of a graph
 COMPLEX_DTYPES = ("complex64", "complex128", "complex128", "float64", "float32", "int8", "uint16", "bool")
 
 
@@ -73,10 +73,10 @@ def nin_of(op, rng):
 
 
 def undefined(op, args):
-    """Return True if kernels may compute another value: C does not define the integers that floats out of range become.
+    """Return True if kernels may compute another value than programs.
 
-    When gcc 12 vectorizes the two parts of a complex number, it omits conversions to complex64 of values that are
-    converted back.
+    C does not define conversions of floats to integers that are out of range. When gcc 12 vectorizes the two parts of a
+    complex number, it omits conversions to complex64 of values that are converted back.
     """
     if not isinstance(op, scalar.Cast) or op.o_type.dtype == "bool":
         return False
@@ -138,8 +138,9 @@ def ulps(x, y):
 
 
 def run(node, values, loaded=None):
-    """Compute the outputs of a node by its native code: with the compiled kernel, or with the program `loaded` instead
-    of it.
+    """Return the outputs of a node, computed by the program `loaded` or, by default, by the compiled kernel.
+
+    If the computation raises ZeroDivisionError, return the error message.
     """
     code = node.op.native_code(node)
     cells = [[None] for _ in node.outputs]
@@ -256,7 +257,8 @@ class TestPrograms(unittest.TestCase):
 
     def test_complex_extremes(self):
         rng = np.random.RandomState(7)
-        numbers = rng.randint(-2, 3, (2, 400)) + 1j * rng.randint(-2, 3, (2, 400))  # many have one part in common
+        # Many pairs of numbers have equal real parts or equal imaginary parts.
+        numbers = rng.randint(-2, 3, (2, 400)) + 1j * rng.randint(-2, 3, (2, 400))
         for dtype in ("complex64", "complex128"):
             for op in (scalar.maximum, scalar.minimum):
                 node = Elemwise(op).make_node(*[TensorType(dtype, (False,))() for _ in range(2)])
@@ -295,7 +297,7 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_complex_functions(self):
-        """Functions of complex numbers agree with the C library's, computed one element at a time."""
+        """Programs compute complex functions within one unit in the last place of kernels, which call the C library."""
         rng = np.random.RandomState(6)
         ops = [scalar.angle, scalar.complex_from_polar]
         ops += [
@@ -320,7 +322,7 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_sums_of_complex_quotients(self):
-        """A complex quotient ends with a product, which compilers do not contract with an outer sum."""
+        """Compilers do not contract the product at the end of a complex quotient with an outer sum."""
         rng = np.random.RandomState(8)
         for dtype in ("complex64", "complex128"):
             x, y, z = [scalar.get_scalar_type(dtype)() for _ in range(3)]
@@ -438,7 +440,7 @@ class TestPrograms(unittest.TestCase):
             return np.where(rng.rand(1500) < 0.5, values, others).astype(dtype)
 
     def test_what_has_no_instructions(self):
-        """Users' Ops and Ops with several outputs have no program: the compiler or Python computes them."""
+        """Users' Ops and comparisons of int64 with uint64 have no program: the compiler or Python computes them."""
 
         class Twice(scalar.UnaryScalarOp):
             output_types_preference = staticmethod(scalar.same_out)
@@ -525,7 +527,7 @@ class TestPowers(unittest.TestCase):
 
 
 class TestSums(unittest.TestCase):
-    """Sums of computed integers: any order of summation gives the same result."""
+    """Sums of computed integer values, which are exact in any order of summation."""
 
     LENGTHS = (0, 1, 7, 31, 32, 33, 63, 64, 65, 200, 1023, 1024, 1025, 2048, 3001)
 
@@ -582,7 +584,7 @@ class TestWithoutCompiler(unittest.TestCase):
 
 class TestManyValues(unittest.TestCase):
     def test_memory_of_values(self):
-        """A program may need many values at once: the memory for them stays small."""
+        """A program that needs many values at once uses little memory for them."""
         x = scalar.float64("x")
         values = [x * k for k in range(1, 1201)]
         total = scalar.add(*values)

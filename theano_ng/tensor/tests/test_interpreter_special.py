@@ -11,7 +11,7 @@ from theano_ng.tensor.type import TensorType
 
 
 def programs(nodes):
-    """Return functions of arrays, one for each scalar node, each with a separate program."""
+    """Return for each scalar node a function of arrays that runs the program of the node."""
 
     def function(node):
         vectors = Elemwise(node.op).make_node(*[TensorType(v.type.dtype, (False,))() for v in node.inputs])

@@ -190,8 +190,8 @@ class TestTwoProcesses(unittest.TestCase):
     @unittest.skipUnless(MPIEXEC, "there is no mpiexec (pip install 'theano_ng[mpi]')")
     def test_exchange(self):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exchange_by_mpi.py")
-        # The package need not be installed. Open MPI needs these variables to allow root, and more processes than
-        # cores.
+        # PYTHONPATH is set because the package may not be installed. The variables of Open MPI permit the user root,
+        # and more processes than cores.
         root = os.path.dirname(os.path.dirname(os.path.abspath(theano.__file__)))
         environment = dict(
             os.environ,

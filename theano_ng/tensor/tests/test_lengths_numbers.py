@@ -54,7 +54,7 @@ class TestNumbers(unittest.TestCase):
         self.check(bounded, Lengths())
 
     def test_never_less(self):
-        """If one expression is said to be never less than another, this is true for all numbers."""
+        """If `never_less` says that one expression is never less than another, this holds for all values."""
         found = {False: 0, True: 0}
         for seed in range(600):
             draw, lengths = random.Random(seed), Lengths()
@@ -77,7 +77,7 @@ class TestNumbers(unittest.TestCase):
         self.assertGreater(found[True], found[False])
 
     def test_never_less_of_sequences(self):
-        """These comparisons are needed for loops over taps of sequences."""
+        """`never_less` decides the comparisons that loops over taps of sequences need."""
         n, m, k = self.leaves
         zero = T.constant(0, dtype="int64")
         shorter = T.maximum(n - 1, zero)

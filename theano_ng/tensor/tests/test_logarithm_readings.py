@@ -19,8 +19,9 @@ from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 
 class TestForms(unittest.TestCase):
     def test_shifted(self):
-        """A shifted variable is the variable minus its own maximum along the summed dimensions, kept as dimensions of
-        length 1.
+        """A shifted variable is the variable minus its own maximum along the summed dimensions.
+
+        The maximum keeps these dimensions with length 1.
         """
         x, y, column = T.dmatrix("x"), T.dmatrix("y"), T.dcol("column")
 
@@ -41,7 +42,7 @@ class TestForms(unittest.TestCase):
             (x - largest(x, (1,)), (0, 1), False),
             (x - largest(x, (0, 1)), (1,), False),
             (x - reduced(scalar.maximum, x, (0,)), (1,), False),
-            # a reduction of another variable, or another reduction
+            # The subtracted term is not a maximum of x, or nothing is subtracted.
             (x - largest(y, (1,)), (1,), False),
             (x - reduced(scalar.minimum, x, (1,)), (1,), False),
             (x - reduced(scalar.add, x, (1,)), (1,), False),
@@ -107,9 +108,7 @@ class TestForms(unittest.TestCase):
                 self.assertEqual(reading(v, whole=True) is not None, depth < logarithms.MAX_SUMS)
 
     def test_what_gradients_go_past(self):
-        """Gradients pass the variables between an expression and its leaves that contain nothing without a known
-        logarithm.
-        """
+        """Gradients pass the expression and the variables between it and its leaves; no leaf is among these variables."""
         x, y, z = T.dvectors("x", "y", "z")
         e, p = T.exp(x), T.nnet.sigmoid(y)
         ez = e * z

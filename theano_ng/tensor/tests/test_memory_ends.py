@@ -27,7 +27,7 @@ PAGE = mmap.PAGESIZE
 
 
 def placed(a, at_end):
-    """Return a copy of an array in separate pages, at the very end or at the very start of them."""
+    """Return a copy of an array at the end or at the start of separate pages, between two protected pages."""
     a = np.asarray(a)
     pages = max(-(-a.nbytes // PAGE), 1)
     memory = mmap.mmap(-1, (pages + 2) * PAGE)
@@ -43,7 +43,10 @@ def placed(a, at_end):
 
 
 def run_with(variable, values, previous):
-    """Return the outputs of a variable's node, computed in C; it may reuse the arrays of previous outputs."""
+    """Run the node of a variable in C, and return its outputs.
+
+    The node may overwrite the outputs `previous` of an earlier call.
+    """
     node = variable.owner
     storage = {v: [getattr(v, "data", None)] for v in node.inputs}
     storage.update({v: [value] for v, value in values.items()})
@@ -206,7 +209,7 @@ class TestMemoryEnds(unittest.TestCase):
         self.check(lambda x: neighbours.images2neibs(x, (2, 4)), images)
 
     def test_selected(self):
-        """Positions of nonzero elements of all dtypes, and elements chosen by number, stay within memory."""
+        """`Nonzero` and `Choose` access no memory outside of their arrays, for all dtypes."""
         for n in (1, 7, 8, 9, 16, 40, 1024, 1032):
             for share in (0.0, 0.1, 0.6, 1.0):
                 m = self.rng.rand(n) < share

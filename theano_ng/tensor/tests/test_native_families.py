@@ -62,7 +62,7 @@ class TestLoading(unittest.TestCase):
             )
 
     def test_instructions(self):
-        """The modules of the interpreter have addresses of the same instructions and of the same kernels."""
+        """All modules of the interpreter have the addresses of the same instructions and kernels."""
         blocks = [loaded_anew(m) for m in self.modules() if ".blocks_v" in m.__spec__.name]
         self.assertGreater(len(blocks), 0)
         for module in blocks:

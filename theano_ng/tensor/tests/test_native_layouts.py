@@ -60,7 +60,7 @@ class TestParts(unittest.TestCase):
                     self.check(add, x, x[..., ::-1])
 
     def test_windows(self):
-        """Rows overlap in memory."""
+        """Elementwise operations are right on rows that overlap in memory."""
         add = Elemwise(scalar.add)
         for dtype in ("int8", "float32", "float64"):
             memory = (np.arange(400) % 23).astype(dtype)
@@ -69,7 +69,7 @@ class TestParts(unittest.TestCase):
                 self.check(add, x, x.copy())
 
     def test_many_operands(self):
-        """There are so many operands that their buffers are short."""
+        """Elementwise operations are right with so many operands that the buffer of each operand is short."""
         for n in (60, 130, 160):
             op = Elemwise(scalar.add)
             for width in (36, 37, 38, 40, 43, 47, 48, 63):

@@ -26,7 +26,7 @@ from theano_ng.tensor.tests.test_beyond_blocks import NativeCase
 
 PAGE = mmap.PAGESIZE
 MEGABYTE = 1 << 20
-NATIVE_BIG = 1 << 18  # bytes from which on arrays keep their memory; native.h
+NATIVE_BIG = 1 << 18  # minimum size in bytes of arrays that keep their memory, see native.h
 
 
 LIBC = ctypes.CDLL(None)
@@ -73,8 +73,9 @@ class TestNothingBeyond(NativeCase):
     LENGTHS = (1, 3, 7, 8, 15, 16, 17, 31, 32, 33, 47, 48, 64, 65, 130)
 
     def guarded(self, *shape, dtype="float64"):
-        """Return an array in guarded memory. The guarded side changes in five turns, so that each of two to four inputs
-        has both sides guarded.
+        """Return an array next to a protected page, which follows or precedes the array.
+
+        The side changes in a cycle of five calls, so that each of two to four inputs gets both sides in turn.
         """
         self.turn = getattr(self, "turn", 0) + 1
         places = at_the_end, at_the_end, at_the_start, at_the_end, at_the_start
@@ -164,7 +165,7 @@ class TestNothingBeyond(NativeCase):
                 )
 
     def test_windows_of_many_rows(self):
-        """Windows have many rows, but the last window has few."""
+        """Pooling reads nothing beyond the image if windows have many rows, and the last window has few rows."""
         for height, last in ((16, 1), (17, 1), (40, 3), (300, 1), (2000, 1)):
             shape = 2, height + last, 5
             for mode in ("max", "sum", "average_exc_pad"):
@@ -258,7 +259,7 @@ class TestNothingKept(NativeCase):
             self.assertLess(self.size() - before, 5 * x.nbytes, out.owner)
 
     def test_shapes(self):
-        """The memory of shapes is freed: of arrays without elements, and of arrays whose memory is kept for later."""
+        """`empty` frees the shapes of arrays without elements, and of arrays whose memory is kept for later arrays."""
         for shape in ((0,) * 30, (1,) * 31 + (NATIVE_BIG,), (2,) * 5):
             empty(shape, "int8")
             before = self.size()
@@ -294,8 +295,9 @@ class TestNothingKept(NativeCase):
     def limited(self, room, keep=False):
         """Let the process allocate only `room` more bytes.
 
-        The garbage collector is off meanwhile, because it would free memory. With `keep`, the memory that is kept for
-        later arrays is not freed before. The free memory of the heap is allocated before, because no limit counts it.
+        The garbage collector is off in the context, because it would free memory. Memory that is kept for later arrays
+        is freed first, unless `keep` is true. Free memory of the heap is allocated first, because the limit does not
+        count it.
         """
         gc.collect()
         gc.disable()
@@ -349,7 +351,7 @@ class TestNothingKept(NativeCase):
             self.check_without_memory(op, (np.zeros(n), places, starts, dense), n)
 
     def test_frames_that_are_too_large(self):
-        """The padded image is larger than any memory, and its size overflows."""
+        """A convolution raises MemoryError if its padded image exceeds any memory, also if the size overflows."""
         for apart in (2**31 - 4, 2**32 - 4, 2**33 - 4):
             x, w = T.dtensor4(), T.dtensor4()
             op = convmm.CorrMM(border_mode=(apart // 2, apart // 2), filter_dilation=(apart, apart))

@@ -35,7 +35,7 @@ class Products(unittest.TestCase):
 
 class TestLayouts(Products):
     def test_windows(self):
-        """Rows and columns overlap, are repeated, or have gaps."""
+        """Products are right for matrices whose rows and columns overlap, are repeated, or have gaps."""
         shapes = ((1, 1), (1, 6), (6, 1), (4, 3), (3, 5))
         for dtype, (rows, columns), (down, right) in itertools.product(
             DTYPES, shapes, itertools.product((0, 1, 2, 3, 7), repeat=2)
@@ -57,7 +57,7 @@ class TestLayouts(Products):
             self.check(blas.BatchedDot(), [np.broadcast_to(x, (2, *x.shape)), turned], x @ turned)
 
     def test_forms(self):
-        """Arrays of every memory layout, of sizes that our own loops compute and of others, have the right products."""
+        """Products of arrays of every memory layout are right, whether our own loops or BLAS compute them."""
         rng = np.random.RandomState(6)
         for dtype in ("float32", "float64"):
             one = np.array(1, dtype)
@@ -71,7 +71,10 @@ class TestLayouts(Products):
                     self.check(blas.gemm_no_inplace, [form(z), one, x, y, one], z + x.dot(y))
 
     def test_few_columns(self):
-        """Products of few columns, up to one more than there are loops for, in either order, for odd lengths."""
+        """Products with few columns are right, in either memory order, for odd lengths.
+
+        The largest number of columns is one more than the package has loops for.
+        """
         rng = np.random.RandomState(9)
         for dtype, columns in itertools.product(("float32", "float64"), range(1, 12)):
             alpha, beta = np.array(2, dtype), np.array(-3, dtype)
@@ -141,7 +144,7 @@ class TestFactors(Products):
             self.check(blas._dot22scalar, [nan * x, nan * y, zero], nothing)
 
     def test_values_that_are_not_the_inputs_dtype(self):
-        """Values of another dtype are refused for each input, and never read as the declared dtype."""
+        """A value whose dtype differs from that of its input is refused, and is never read as the declared dtype."""
         for op, shapes in (
             (blas._dot22, [(3, 4), (4, 2)]),
             (blas._dot22scalar, [(3, 4), (4, 2), ()]),
@@ -205,7 +208,9 @@ for usable in (False, True):
 
 class TestWithoutBLAS(unittest.TestCase):
     def test_error_and_recovery(self):
-        """While the functions of BLAS and LAPACK cannot be found, products say why; they work when they can."""
+        """Products raise an error that says why BLAS and LAPACK functions cannot be found, and work once they are
+        found.
+        """
         done = subprocess.run([sys.executable, "-c", WITHOUT_BLAS], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr[-2000:])
 

@@ -46,7 +46,7 @@ class TestChosen(unittest.TestCase):
                 np.testing.assert_array_equal(got, np.where(number == 1, *choices[::-1]))
 
     def test_one_choice(self):
-        """With one choice, every number selects it, whether it is wrapped or clipped."""
+        """If there is one choice, every index selects it, in the modes wrap and clip."""
         number = np.arange(-4, 5)
         for mode in ("wrap", "clip"):
             (got,) = results(Choose(mode), number, np.arange(9.0)[None])
@@ -55,7 +55,7 @@ class TestChosen(unittest.TestCase):
 
 class TestPlaces(unittest.TestCase):
     def test_bytes(self):
-        """Bytes are tested eight at a time: every combination of zero and nonzero bytes is right after any other."""
+        """`Nonzero` tests eight bytes at a time; any sequence of zero and nonzero bytes gives the right positions."""
         rng = np.random.RandomState(2)
         for dtype in ("bool", "int8", "uint8"):
             for length in (7, 8, 64, 1023, 1024, 1025, 2500):
@@ -69,7 +69,7 @@ class TestPlaces(unittest.TestCase):
     def test_wrong_positions_in_vectors(self):
         """The error names the first invalid position, whether the vector is copied or changed in place.
 
-        In place nothing is changed.
+        An operation in place changes nothing before the error.
         """
         for dtype, kind in itertools.product(("float32", "float64", "int8", "int64"), ("int64", "int32", "int8")):
             for n, (where, wrong) in itertools.product((3, 40, 1100), ((0, 50), (2, -51), (1, 99))):

@@ -1,4 +1,4 @@
-"""Small allocations fail while native Ops run: each raises MemoryError or works without, and is right in the next call."""
+"""Failing allocations in native Ops: an Op raises MemoryError or works without the memory, and the next call is right."""
 
 import unittest
 
@@ -57,7 +57,7 @@ class TestEachAllocation(unittest.TestCase):
         self.assert_equal(outputs, want)
 
     def failing(self, thunk, n):
-        """Return the error when the n-th allocation fails, or None."""
+        """Make the n-th allocation of a call of `thunk` fail; return the error that the call raises, or None."""
         error = None
         set_nomemory(n, n + 1)
         try:
@@ -105,7 +105,9 @@ class TestEachAllocation(unittest.TestCase):
         self.check(extra_ops.bincount, i)
 
     def test_values_that_do_not_fit(self):
-        """The message about shapes is whole, or there is no memory for it."""
+        """If an allocation fails while an error about shapes is raised, its message is complete, or a MemoryError is
+        raised.
+        """
         x, y, i = np.ones((3, 4)), np.ones((2, 3)), np.array([2, 0])
         for ndim in (2, 24):  # small tuples are taken from a list of free ones
             matrix = T.TensorType("float64", (False,) * ndim)

@@ -143,7 +143,7 @@ class TestComplexNumbers(unittest.TestCase):
             x, y = T.TensorType(dtype, (False,))("x"), T.TensorType(dtype, (False,))("y")
             values, others = self.values.astype(dtype), self.others.astype(dtype)
             alone = [T.Elemwise(ComplexScalar(code))(x, y) for code in COMPLEX_CODE]
-            # Fused with the package's own operations in one kernel, which is compiled as C++ then.
+            # Fuse these Ops with the package's own operations. The kernel is then compiled as C++.
             around = [T.exp(out / 8) * T.conj(x) + T.real(out) * abs(y) + T.sqrt(out) ** 2 for out in alone]
             fused = theano.function([x, y], around, mode=theano.Mode("cvm", "fast_run"))
             composites = [node.op.scalar_op for node in fused.maker.fgraph.toposort() if len(node.inputs) > 2]
@@ -268,7 +268,7 @@ class TestBlas(unittest.TestCase):
         return [z.tolist() for z in f(value)]
 
     def test_functions(self):
-        """Row-major matrices are passed as the transposes of Fortran's matrices."""
+        """C code of an Op can call BLAS; it passes row-major matrices as transposed Fortran matrices."""
         for dtype in ("float32", "float64"):
             got = self.check(dtype, "gemm", "gemv", "ger", "axpy", "dot", "iamax")
             self.assertEqual(got[0], [[7, 10], [15, 22]])
@@ -437,7 +437,7 @@ class TestScalarOps(unittest.TestCase):
 
 class TestInplace(unittest.TestCase):
     def test_mixed_dtypes_compute_as_their_operands_do(self):
-        """The value is that of the operation that is not in place, converted to the dtype of the first operand."""
+        """An in-place operation gives the value of the ordinary operation, converted to the dtype of the first operand."""
         functions = {
             "add": np.add, "sub": np.subtract, "mul": np.multiply, "true_div": np.true_divide, "int_div": np.floor_divide,
             "mod": np.mod, "pow": np.power, "maximum": np.maximum, "arctan2": np.arctan2,
@@ -467,9 +467,9 @@ class TestInplace(unittest.TestCase):
                     assert_allclose(right, got)
 
     def test_functions_of_integers(self):
-        """In place on integers, the float result of the ordinary operation is truncated.
+        """In-place functions of integers truncate the float result of the ordinary function.
 
-        erf(5) is 1 in float32 only.
+        Narrow integers are computed in float32, in which erf(5) rounds to 1; in float64, erf(5) is truncated to 0.
         """
         functions = dict(
             exp=np.exp, sqrt=np.sqrt, rad2deg=np.rad2deg, inv=np.reciprocal, erf=scipy.special.erf, arctan=np.arctan
@@ -485,7 +485,7 @@ class TestInplace(unittest.TestCase):
                     self.assertEqual(f(values.copy()).tolist(), expected, (name, dtype, mode.linker))
 
     def test_division_of_integers_by_small_floats(self):
-        """The division is right; earlier, the divisor was converted to the integer zero, which killed the process."""
+        """An in-place division of integers by a small float is right: the divisor is not converted to the integer zero."""
         x, y = T.lvector("x"), T.dscalar("y")
         f = theano.function(
             [theano.In(x, mutable=True), y],
@@ -556,7 +556,7 @@ class TestSubclassesOfNativeOps(unittest.TestCase):
 
 
 class Wide(Op):
-    """An Op whose perform relies on NumPy 1: the product of float32 and a 0-d float64 was float32."""
+    """An Op whose `perform` relies on NumPy 1, where the product of float32 and a 0-d float64 was float32."""
 
     __props__ = ("factor",)
 

@@ -231,7 +231,7 @@ for _name, (_expected, _arguments) in dict(UNARY, **BINARY, **TERNARY).items():
         _arguments = dict(_arguments, bad_runtime=BAD_SHAPES if _name in ("add", "maximum", "lt") else {})
     if _name in ("sub", "lt", "arctan2"):
         _arguments["bad_build"] = dict(one=(tb.rand(2),), three=(tb.rand(2),) * 3)
-    # scipy.special is a few ulps away from libm and from our own series.
+    # The results of scipy.special differ from those of libm and of this package by a few units in the last place.
     _arguments = dict(dict(mode=PYTHON, eps=1e-9, test_memmap=_name in ("exp", "add")), **_arguments)
     _class = _name.strip("_").title().replace("_", "") + "Tester"
     OPERATIONS[_name] = tb.makeBroadcastTester(getattr(T, _name), _expected, name=_class, **_arguments)

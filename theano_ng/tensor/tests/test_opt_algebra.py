@@ -213,7 +213,7 @@ class TestFunctions(RewriteCase):
                     gradient = theano_ng.function([x], outputs[2], mode=Mode("py", None))(value)
                     np.testing.assert_array_equal(got[0], of_value**exponent)
                     np.testing.assert_allclose(got[1], of_value**exponent * of_value**2 / of_value)
-                known = np.isfinite(gradient)  # the others are NaN or infinite, as rewriting makes them
+                known = np.isfinite(gradient)  # elsewhere, rewriting may give other infinities or NaN
                 np.testing.assert_allclose(got[2][known], gradient[known])
 
     def test_powers_of_integers(self):
@@ -338,7 +338,7 @@ class TestUseless(RewriteCase):
             (T.switch(cond, 0, x) / y, "switch(gt(c, 1), 0, true_div(x, y))"),
         ]:
             self.check(out, expected)
-        # the switch yields 0 where it is 0, even if the factor there is NaN
+        # If the factor in the switch is 0, the product is 0, even if the other factor is NaN.
         f = theano_ng.function([x, y], T.switch(x > 0, 0.0, 1.0) * y, mode=Mode("py", "fast_run"))
         self.assertEqual(f([1.0, -1.0], [np.nan, 3.0]).tolist(), [0.0, 3.0])
         m = T.dmatrix("m")

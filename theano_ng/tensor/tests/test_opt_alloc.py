@@ -73,7 +73,7 @@ class TestFill(RewriteCase):
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.Elemwise)])
 
     def test_becomes_alloc_without_shapes_of_the_graph(self):
-        """Each length is that of the operand that is not broadcast."""
+        """Each length of the Alloc is the length of the operand that is not broadcastable in that dimension."""
         values = {"x": np.ones((2, 3)), "v": np.arange(3.0), "r": np.arange(3.0)[None], "c": np.arange(2.0)[:, None]}
         x, v, r, c = T.dmatrix("x"), T.dvector("v"), T.drow("r"), T.dcol("c")
         for model, value in ((x, v), (x, r), (x, c), (r, c), (c, r), (x, T.constant(2.0))):
@@ -101,7 +101,7 @@ class TestBroadcastLike(unittest.TestCase):
                         fn = theano_ng.function(fgraph.inputs, made, mode=Mode("py", None), on_unused_input="ignore")
                         np.testing.assert_array_equal(fn(*values), np.broadcast_to(known, shape))
                         self.assertEqual(made.type.broadcastable, template.type.broadcastable)
-                        if feature:  # what the template computes is not used
+                        if feature:  # the template itself is not computed
                             self.assertNotIn(template, ancestors([made]))
         self.assertRaises(NotImplementedError, broadcast_like, 1, T.dvector("other"), fgraph)
 
@@ -122,7 +122,7 @@ class TestAlloc(RewriteCase):
         self.assertEqual(f(7, 1, 3).tolist(), [7, 7, 7])
         self.assertEqual(f(7, 2, 2).tolist(), [7, 7])
         self.assertRaises((ValueError, AssertionError), f, 7, 2, 3)
-        # An error of shapes that do not agree is kept.
+        # If the shapes do not agree, the error is kept.
         f = theano_ng.function([x], T.alloc(x, 2, 3))
         self.assertEqual(f(np.ones((2, 3))).shape, (2, 3))
         self.assertRaises(ValueError, f, np.ones((3, 3)))
@@ -149,7 +149,7 @@ class TestAlloc(RewriteCase):
         self.assertNotIn("Alloc", names)
         self.assertEqual(f(np.ones((2, 3)), 1, 2).tolist(), [[2] * 3] * 2)
         self.assertRaises((AssertionError, ValueError), f, np.ones((2, 3)), 1, 4)
-        # Of two Allocs with equal shapes, one stays for the shape.
+        # If two Allocs have equal shapes, one of them is kept, because it determines the shape.
         self.check(T.alloc(s, n, 3) + T.alloc(T.dscalar("t"), n, 3), None)
 
     def test_operands_that_are_computed_from_allocs(self):
@@ -172,8 +172,8 @@ class TestAlloc(RewriteCase):
             self.assertEqual(any(v.owner and isinstance(v.owner.op, T.Alloc) for v in found), not left_out)
 
     def test_dimensions_that_only_an_alloc_knows_to_be_one(self):
-        """If only an Alloc's type declares a dimension of length one, the rule does not remove the dimension from its
-        operand.
+        """If the type of an Alloc declares a length of one that the type of its value does not, the rule keeps this
+        dimension of the value.
         """
         column, s = T.TensorType("float64", (False, True))("column"), T.dscalar("s")
         y = T.dvector("y")

@@ -45,14 +45,14 @@ class TestLengths(unittest.TestCase):
                 self.check(kind, text.split(), lambda v: v * 2 + 1)
 
     def test_a_part_of_what_is_allocated(self):
-        """An integer index keeps the lengths of the other dimensions, also if a dimension repeats a length of one."""
+        """An index keeps the lengths of the other dimensions, also if the Alloc repeats a value of length one."""
         x, n = T.dvector("x"), T.lscalar("n")
         for index in (1, -1, slice(1, None), (slice(None), 0), (slice(None), slice(None, None, -1))):
             f = theano.function([x, n], T.alloc(x, 3, n)[index])
             np.testing.assert_array_equal(f([1.5], 2), np.full((3, 2), 1.5)[index])
 
     def test_negative_indices_of_unsigned_lengths(self):
-        """The negative of an unsigned length wraps around, so it is no lower bound of an index."""
+        """The negative of an unsigned length wraps around, so rules must not use it as the lower bound of an index."""
         for dtype in ("uint8", "uint64", "int8"):
             n, i = T.scalar("n", dtype=dtype), T.lscalar("i")
             f = theano.function([n], T.alloc(1.5, n)[-3])

@@ -164,7 +164,7 @@ class TestCanonizer(RewriteCase):
             self.check(1 / T.inv(v), None, values)
 
     def test_long_chains(self):
-        # Sums are flat if one operation can have all operands, but have no more operands than NumPy supports.
+        # Nested sums become one sum, but no sum has more operands than NumPy supports.
         for n in (20, 100, 2000):
             xs = T.dvectors(*["x%d" % i for i in range(10)])
             out = xs[0]
@@ -238,7 +238,7 @@ class TestDistributor(RewriteCase):
         self.check((a * x - x) / abs(x), "sub(mul(a, *1 -> sgn(x)), *1)", {"x": np.array([0.5, -2.0, 3.0])})
 
     def test_sums_in_denominators(self):
-        """Factors and divisors beside a sum are taken into it on either side of the fraction."""
+        """Factors and divisors of a sum are distributed over its terms, in the numerator and in the denominator."""
         a, b, w, x, y = T.dvectors("a", "b", "w", "x", "y")
         for out, expected in (
             ((a / x + b / y) * x * y / w, "true_div(add(mul(a, y), mul(b, x)), w)"),
@@ -295,10 +295,9 @@ class TestConstantFolding(RewriteCase):
             theano_ng.function([x], total, mode="FAST_RUN")
 
     def test_what_fails_is_in_a_branch_that_is_not_taken(self):
-        """An expression that always fails does not stop the compilation, even with ``on_opt_error=raise``: its branch
-        may never be taken.
+        """An expression that always fails does not stop the compilation, because the branch with it may never run.
 
-        Neither the rule nor the program is wrong.
+        This holds even with ``on_opt_error=raise``. Neither the rule nor the program is wrong.
         """
         a, condition = T.dscalar("a"), T.iscalar("condition")
         out = theano_ng.ifelse.ifelse(condition, T.unbroadcast(a.reshape((a.shape[0], 1)), 1), T.dmatrix("m"))

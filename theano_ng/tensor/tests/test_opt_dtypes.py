@@ -59,7 +59,7 @@ class TestDtypes(RewriteCase):
                 self.check(out, None, VALUES, rtol=rtol)
 
     def test_operands_that_are_left(self):
-        """The only operand of a wide dtype may be a zero, a one, or a factor that the rule moves."""
+        """The only operand of the dtype of the result may be a zero, a one, or a factor that the rule moves."""
         a, b, u, l, s, r = self.a, self.b, self.u, self.l, T.lscalar("s"), T.dscalar("r")
         self.check_all(
             T.add(a, b, T.alloc(number(0, "int64"), 3)),
@@ -106,9 +106,7 @@ class TestDtypes(RewriteCase):
         )
 
     def test_logarithms_of_products_of_narrower_floats(self):
-        """The logarithm has all digits of its dtype, since squares and exponentials of narrower floats are not
-        computed.
-        """
+        """The logarithm has all digits of its dtype: squares and exponentials are not computed in the narrower dtype."""
         f, y = self.f, self.y
         narrow = np.float32(VALUES["f"])
         wide, others = narrow.astype("float64"), np.array(VALUES["y"])
@@ -129,7 +127,9 @@ class TestDtypes(RewriteCase):
         self.check_all(T.log(self.a**self.b), T.log(self.z**2), T.log(self.z**self.z))
 
     def test_opposites(self):
-        """Negation of unsigned integers, or of the lowest integer, wraps around, so the sign does not change."""
+        """Negation wraps around for unsigned integers and the lowest integer, so rules must not move or cancel the
+        sign.
+        """
         a, u, w, l, x = self.a, self.u, self.w, self.l, self.x
         self.check_all(
             -u - -l,
@@ -164,14 +164,17 @@ class TestDtypes(RewriteCase):
         )
 
     def test_rows_that_are_set_to_rounded_sums(self):
-        """The sum that is set is rounded once, for integers to an integer; its terms are not rounded."""
+        """If rows are set to a sum with themselves, the sum is rounded once to the dtype of the rows; its terms are not
+        rounded.
+        """
         a, u, p, f, x, rows = self.a, self.u, self.p, self.f, self.x, [2, 0]
         for v in (a, u, p, f):
             self.check_all(T.set_subtensor(v[rows], v[rows] + x[:2]), T.set_subtensor(v[rows], v[rows] + self.l[:2]))
 
     def test_absolute_values_of_narrower_complex_numbers(self):
-        """The absolute value of a complex64 is a float32, which must not become a factor of a product with a
-        complex128.
+        """Rules must not multiply the absolute value of a complex64, which is a float32, by a complex128.
+
+        The absolute value of such a product has the digits of a float64.
         """
         z, y = T.cast(self.z, "complex64"), self.y
         for out in (abs(z * y), abs(y / z)):

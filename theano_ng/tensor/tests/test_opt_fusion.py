@@ -29,7 +29,7 @@ def count_of(node, name):
 
 
 class SumAndProduct(ScalarOp):
-    """(x + y, x * y)"""
+    """A scalar Op with the outputs x + y and x * y."""
 
     nin, nout = 2, 2
 
@@ -128,9 +128,9 @@ class TestFusion(RewriteCase):
         loops([T.sqrt(three), three + z], 2)
         loops([T.sqrt(three), three + z, three - x], 4)
         loops([one, T.sqrt(one)], 2)  # the value is a result, so it is in memory
-        loops([T.cumsum(one), T.sqrt(one), one + y], 4)  # a reader that is not a loop needs it in memory
-        loops([one.sum(), T.sqrt(one), one + y], 3)  # one reduction can compute it
-        loops([one.sum(), one.prod(), one + y], 4)  # two reductions cannot
+        loops([T.cumsum(one), T.sqrt(one), one + y], 4)  # CumOp is not a loop, so it needs the value in memory
+        loops([one.sum(), T.sqrt(one), one + y], 3)  # one reduction can recompute the value
+        loops([one.sum(), one.prod(), one + y], 4)  # two reductions cannot recompute it
         root = T.sqrt(abs(y))
         half = -root
 
@@ -138,15 +138,15 @@ class TestFusion(RewriteCase):
             f = theano_ng.function([x, y], outputs, mode=Mode("vm", FUSION))
             return sum(count_of(node, "Neg") for node in loops_of(f))
 
-        loops([T.sqrt(half), half + x], 3)  # the square root would be in memory instead
+        loops([T.sqrt(half), half + x], 3)  # if `half` were recomputed, `root` would be stored instead
         self.assertEqual(negations([T.sqrt(half), half + x]), 1)
-        loops([T.sqrt(half), half + x, root * x], 4)  # here the square root is in memory in any case
+        loops([T.sqrt(half), half + x, root * x], 4)  # the product also reads `root`, so `root` is stored anyway
         self.assertEqual(negations([T.sqrt(half), half + x, root * x]), 2)
         inner = abs(one - 2) - z
         loops([T.sqrt(one), T.sqrt(inner), inner + y], 3)
 
     def test_values_that_a_longer_loop_reads_are_not_repeated(self):
-        """A row that is broadcast to a matrix is in memory, so the other loops read it there."""
+        """A value that a larger loop broadcasts is stored in memory once, and the other loops read it there."""
         x, y = T.dvectors("xy")
         for one, m in ((T.drow("r"), T.dmatrix("m")), (T.dcol("c"), T.dmatrix("m")), (x, y)):
             value = abs(one)
@@ -170,7 +170,11 @@ class TestFusion(RewriteCase):
                 np.testing.assert_allclose(got, plain(*given)[k], rtol=1e-12)
 
     def test_repeated_values_have_the_same_bits(self):
-        """No value exceeds the maximum, although compilers may fuse a product with a sum."""
+        """A value that several loops compute has the same bits in each, although compilers may contract a product with
+        a sum.
+
+        So no value exceeds the maximum of all values.
+        """
         rng = np.random.RandomState(5)
         for dtype in ("float16", "float32", "float64", "int32"):
             x, y, z = (T.vector(name, dtype=dtype) for name in "xyz")
@@ -193,8 +197,9 @@ class TestFusion(RewriteCase):
                     self.assertEqual([np.sign(a) for a in found], zeros, (dtype, n, shown(f.maker.fgraph)))
 
     def test_products_in_products(self):
-        """A product of floats is computed again in products that read it, with the same bits, but not if a sum reads
-        it.
+        """Loops compute a product of floats again, with the same bits, if only products read it there.
+
+        If a sum reads the product, the product is kept in memory.
         """
         x, y, z = T.dvectors("xyz")
         rng = np.random.RandomState(6)
@@ -221,7 +226,7 @@ class TestFusion(RewriteCase):
             np.testing.assert_array_equal(difference, 0)
 
     def test_repetition_ends(self):
-        """In a chain in which each step has another user, each loop computes only a few steps."""
+        """If each step of a chain has another user, each loop computes only a few steps again."""
         x = h = T.dvector("x")
         outputs = []
         for _ in range(60):
@@ -263,8 +268,8 @@ class TestFusion(RewriteCase):
         np.testing.assert_allclose(f([-0.3, 0.2, 1.1]), plain([-0.3, 0.2, 1.1]), rtol=1e-9)
 
     def test_inputs_of_a_loop(self):
-        # A member that joins adds its inputs: compilers need minutes for a loop over hundreds of arrays of several
-        # types.
+        # If a node joins a loop, its inputs become inputs of the loop. Compilers need minutes for a loop over hundreds
+        # of arrays of several types.
         small, large = [T.bvector() for _ in range(120)], [T.dvector() for _ in range(120)]
         sums = [
             T.add(*[T.cast(s, "float64") * v for s, v in zip(small[k : k + 30], large[k : k + 30])])

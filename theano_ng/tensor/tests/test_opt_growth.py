@@ -97,14 +97,15 @@ class TestGrowth(unittest.TestCase):
                 self.assertLess(much / little, 1.3 * many / few)
 
     def test_searches_for_cycles(self):
-        # A node that overwrites a variable that is needed late moves past a chain of other nodes, repeatedly.
+        # A node overwrites a variable that is needed late. Therefore it repeatedly moves past a chain of other nodes.
         self._check(True, "residual_blocks", "long_sum_and_product", measure=nodes_asked_for)
-        # Here each search finds nothing; its total cost is bounded by a constant per node.
+        # In this family, no search finds a cycle, and the total cost of searches is bounded by a constant per node.
         self._check(True, "prefixes_and_suffixes", measure=nodes_asked_for, sizes=(800, 2400))
 
     def test_derivatives(self):
-        """The work of differentiation grows with the graph: it reads the arguments of logarithms through sums of
-        products that share variables.
+        """The work of differentiation is proportional to the size of the graph.
+
+        Differentiation reads the arguments of logarithms through sums of products that share variables.
         """
         for name in ("shared_factors", "shared_exponentials", "prefixes_and_suffixes", "log_and_exp", "normalization"):
             make = graph_families.FAMILIES[name]
@@ -116,9 +117,8 @@ class TestGrowth(unittest.TestCase):
                 self.assertLess(much / little, 1.3 * many / few)
 
     def test_iterations(self):
-        """Work that combines all earlier steps does not grow with a power of the number of steps.
-
-        Each step uses the previous one several times.
+        """The number of rule calls is proportional to the size of the graph, also if each step uses the previous step
+        several times.
         """
         names = "newton_square_root newton_cube_root share_and_complement cross_entropies_chained cross_entropy_by_hand abs_share"
         names += " abs_quotient_sign times_own_sum tanh_by_hand x_log_x softmax_by_hand softsign adam second_derivatives_of_quotients"

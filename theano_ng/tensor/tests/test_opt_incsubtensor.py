@@ -42,7 +42,7 @@ class TestUseless(RewriteCase):
         self.assertIn("IncSubtensor{Set;int64:int64:}", shown(f.maker.fgraph))
 
     def test_what_is_in_place_stays(self):
-        """A caller whose mutable input is overwritten in place sees the change."""
+        """The rule keeps an in-place write into a mutable input, because the caller sees the change."""
         x = T.dmatrix("x")
         for index in (slice(None), slice(None, None, -1), (slice(0, None), slice(None))):
             out = T.set_subtensor(x[index], T.exp(x), inplace=True)
@@ -55,18 +55,21 @@ class TestUseless(RewriteCase):
             np.testing.assert_allclose(given, want)
 
     def test_what_destroy_handlers_tolerate(self):
-        """An operation that becomes another keeps the aliases that it tolerates."""
+        """If the rule turns an increment into an assignment, the new Op keeps `destroyhandler_tolerate_aliased`."""
         node = T.inc_subtensor(T.zeros(5)[1:3], T.dvector("y")).owner
         for tolerated in ((), [(0, 1)]):
             op = T.IncSubtensor(node.op.idx_list, destroyhandler_tolerate_aliased=tolerated)
-            with theano_ng.config.change_flags(cache_graphs=False):  # such operations are equal
+            # The Op with the aliases is equal to the Op without them.
+            with theano_ng.config.change_flags(cache_graphs=False):
                 f = self.check(op(*node.inputs), None, {"y": [2.0, 3.0]})
             (made,) = [n.op for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.IncSubtensor)]
             self.assertTrue(made.set_instead_of_inc)
             self.assertEqual(list(made.destroyhandler_tolerate_aliased), list(tolerated))
 
     def test_parts_of_zeros(self):
-        """Disjoint parts of zeros are set one after the other; a part that may overlap is added."""
+        """Increments of disjoint parts of zeros become assignments; a part that may overlap another part is
+        incremented.
+        """
         v, n = T.dvector("v"), T.lscalar("n")
         values = {"v": np.array([1.0, 2.0]), "n": 1}
         zeros = T.zeros(6)
@@ -75,7 +78,7 @@ class TestUseless(RewriteCase):
             (slice(2, 4), slice(0, 2), "Set"),
             (slice(4, None), slice(2, 4), "Set"),
             (slice(0, 2), slice(1, 3), "Inc"),
-            (slice(-2, None), slice(0, 2), "Inc"),  # these may be the same elements of a shorter vector
+            (slice(-2, None), slice(0, 2), "Inc"),  # if the vector is shorter, the slices may overlap
             (slice(0, 4, 2), slice(4, 6), "Inc"),
             (slice(n, n + 2), slice(4, 6), "Inc"),
         ]:

@@ -31,7 +31,10 @@ class BothModes(unittest.TestCase):
         theano_ng.config.on_opt_error = self.policy
 
     def check(self, inputs, out, *calls, wanted=None):
-        """Compile `out` and call it; `wanted` has for each call an array, or None for an error."""
+        """Compile `out` in both modes, and check all calls.
+
+        `wanted` contains the expected array of each call, or None where an error is expected.
+        """
         made = [theano_ng.function(inputs, out, mode=mode, on_unused_input="ignore") for mode in (FAST, PLAIN)]
         for k, values in enumerate(calls):
             expected = wanted[k]
@@ -69,7 +72,7 @@ class TestWritten(BothModes):
                 self.assertEqual(not rule.transform(out.owner), changes)
 
     def test_repeated_values_of_a_wrong_shape(self):
-        """A value that is repeated before it is written must have the shape of the part, whatever its own rank."""
+        """A repeated value that is written must have the shape of the part, whatever the rank of the value before."""
         x, n, m = T.dmatrix("x"), T.lscalar("n"), T.lscalar("m")
         values = {
             "scalar": (T.dscalar("v"), np.float64(2)),
@@ -98,7 +101,9 @@ class TestWritten(BothModes):
                         self.check([x, v, n, m], out, *calls, wanted=wanted)
 
     def test_transposed_increments_of_repeated_rows(self):
-        """An increment of rows by repeated values is transposed correctly: only a scalar is its own transpose."""
+        """Transposed writes into repeated values are right; the rule moves the transposition only if one number is
+        repeated.
+        """
         i, b, n, m = T.lvector("i"), T.dmatrix("b"), T.lscalar("n"), T.lscalar("m")
         index, given = np.array([2, 0]), np.arange(6.0).reshape(3, 2)
         for v, value in (
@@ -133,7 +138,7 @@ class TestRead(BothModes):
                 self.check([v, n], filled[index], ([1.0, 2], 2), wanted=[None])
 
     def test_parts_of_repeated_values(self):
-        """Integers and slices of repeated dimensions give the right elements, for values of all ranks."""
+        """Integers and slices that index repeated dimensions select the right elements, for values of all ranks."""
         entries = (0, 2, -1, -3, slice(None), slice(1, None), slice(None, None, -1))
         i, n = T.lscalar("i"), T.lscalar("n")
         for v, value in (
@@ -157,7 +162,7 @@ class TestRead(BothModes):
             self.check([v, n, i], out, *calls, wanted=[*whole[[0, 2, 0]], None, None])
 
     def test_steps_that_are_variables(self):
-        """Two slices with one symbolic field, at each position, are merged or not, with the same elements."""
+        """Two slices in a row, of which one field is symbolic, select the same elements whether or not they are merged."""
         x, k = T.dvector("x"), T.lscalar("k")
         value = np.arange(20.0)
         places = [(j, place) for j in range(2) for place in range(3)]
@@ -209,7 +214,7 @@ class TestRead(BothModes):
                     self.check([x, i], function(x)[symbolic], (value, 5), wanted=[numeric(value)[number]])
 
     def test_indices_replaced_by_numbers(self):
-        """If the index of a node becomes a constant, the replacement keeps the type of the node, or there is none."""
+        """If an index becomes a constant, the rule makes no replacement, or a replacement of the same type as the node."""
         for pattern in ((True,), (True, False), (True, True)):
             x, i = T.TensorType("float64", pattern)("x"), theano_ng.scalar.int64("i")
             for index in (slice(i, None), slice(None, i), slice(i, None, i)):
@@ -222,7 +227,7 @@ class TestRead(BothModes):
                         self.assertEqual(new.type, node.outputs[0].type)
 
     def test_what_was_written_into_one_element(self):
-        """Lengths that are one by their types are equal, even without shape inference."""
+        """If types declare lengths of one, the rule knows that the lengths are equal, even without shape inference."""
         for ndim in (1, 2, 3):
             x, y = (T.TensorType("float64", (True,) * ndim)(name) for name in "xy")
             fgraph = FunctionGraph([x, y], [T.set_subtensor(x[0:1], y)[0:1]])
@@ -248,7 +253,7 @@ class TestViews(RewriteCase):
     query = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
 
     def test_dimensions_that_are_kept_and_dropped(self):
-        """A dimension that is known to have length one is removed by an index, whatever slice kept it."""
+        """An index drops a dimension that is known to have length one, whatever slice kept the dimension before."""
         row, i = T.drow("row"), T.lscalar("i")
         dropped = "InplaceDimShuffle{0}(Subtensor{int64, int64::}(row, 0, ScalarFromTensor(i)))"
         for out, expected in (

@@ -62,7 +62,8 @@ class TestInplace(unittest.TestCase):
         self.assertEqual((got.tolist(), total), ([[4, 4], [4, 4]], 8))
 
     def test_followers(self):
-        # An input that a later node needs is not tried; an input that only earlier nodes need is overwritten.
+        # If a later node needs an input, the optimizer does not try to overwrite it. If only earlier nodes need it, it
+        # is overwritten.
         x, w = T.dvectors("xw")
         h = T.tanh(x)
         later = T.exp(h)
@@ -73,13 +74,14 @@ class TestInplace(unittest.TestCase):
         self.assertTrue(walk.known(later.clients[0][0], h.owner))
         self.assertTrue(walk.known(later.owner, h.owner))
         self.assertFalse(walk.known(h.owner, nodes[0].owner))
-        # Memory that all nodes read is tried by a few of them only.
+        # If all nodes read one array, the optimizer tries to overwrite it for a few nodes only.
         common = T.exp(x)
         f = theano_ng.function([x], [T.tanh(common[i] * 2.0) * common.sum() for i in range(60)], mode=INPLACE)
         np.testing.assert_allclose(f(np.zeros(60)), np.full(60, 60 * np.tanh(2.0)))
 
     def test_direct_users(self):
-        # The walk from h reaches the product before exp(h), but the product is still recognized as a reader of both.
+        # The walk from h reaches the product before it reaches exp(h). Nevertheless, the product is recognized as a
+        # reader of h and of exp(h).
         x = T.dvector("x")
         h, later = T.tanh(x), T.exp(x)
         fgraph = FunctionGraph([x], [h * later], clone=False)
@@ -90,9 +92,9 @@ class TestInplace(unittest.TestCase):
         self.assertEqual([dict(n.op.inplace_pattern) for n in fgraph.toposort()], [{0: 0}, {}, {0: 0}])
 
     def test_nodes_that_would_wait_for_each_other(self):
-        """Either of two nodes may overwrite what the other reads, but not both.
+        """Either of two nodes may overwrite an input that the other node reads, but not both.
 
-        If the validation of a group of nodes fails, they are tried again one by one.
+        If the validation of a group of nodes fails, the nodes are tried again one by one.
         """
         x, y = T.dvectors("xy")
         given = np.array([0.5, 1.0]), np.array([2.0, -1.0])
@@ -129,7 +131,7 @@ class TestRequirements(unittest.TestCase):
             one.rule.add_requirements(fgraph)
             if "inplace" in one.tags and not hasattr(fgraph, "destroy_handler"):
                 without.append(one.name)
-        self.assertEqual(without, ["cond_make_inplace"])  # this rule makes views
+        self.assertEqual(without, ["cond_make_inplace"])  # its results are views, so it overwrites nothing
 
 
 class TestProtected(unittest.TestCase):

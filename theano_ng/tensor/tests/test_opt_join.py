@@ -57,9 +57,9 @@ class TestJoin(RewriteCase):
             self.assertRaises(ValueError, f, [2.0], [3.0, 4.0])
 
     def test_empty_constants_of_known_lengths(self):
-        """No assertion is added if another operand is known to have the same lengths.
+        """No assertion is added if another operand is known to have the lengths of the empty constant.
 
-        If its lengths differ, an assertion raises a ValueError, as Join does.
+        If the lengths are known to differ, an assertion raises a ValueError, as Join does.
         """
         n, s, v = T.lscalar("n"), T.dscalar("s"), T.dmatrix("v")
         for width, asserted, joins in ((3, 0, 0), (2, 1, 0)):
@@ -179,7 +179,9 @@ class TestEmptyConstants(RewriteCase):
     query = QUERY
 
     def test_lengths_along_all_other_axes(self):
-        """No assertion about an empty constant is added if another operand is known to have the same other lengths."""
+        """No assertion about an empty constant is added if an operand is known to have the same lengths along all other
+        axes.
+        """
         s, n = T.dscalar("s"), T.lscalar("n")
         for ndim in (2, 3):
             for axis in range(-ndim, ndim):

@@ -95,7 +95,7 @@ class TestLogOf(unittest.TestCase):
 
 class TestLosses(unittest.TestCase):
     def test_loses_less(self):
-        """Differences within the rounding error of the complement of a sigmoid are accepted, but no larger ones."""
+        """`loses_less` accepts differences up to 8 times the rounding error of ``1 - sigmoid(x)``, and no larger ones."""
         rough = np.array([-30.0, -3.0])
         unknown = np.finfo("float64").eps * np.exp(-rough)
         self.assertTrue(loses_less(rough, rough + 7.5 * unknown))
@@ -129,7 +129,7 @@ class TestRules(unittest.TestCase):
         )
 
     def test_sums_in_other_dtypes(self):
-        """The logarithm of a sum has the numbers that the dtype of the sum gives it."""
+        """A sum in another dtype is rounded to that dtype before its logarithm is computed."""
         x = T.dmatrix("x")
         for dtype in ("int64", "int8", "complex64", "complex128", "float32", "float64"):
             for axis in (None, 0, 1, (0, 1)):
@@ -258,8 +258,9 @@ class TestRules(unittest.TestCase):
         self.check([x], grad(T.log(nnet.softmax(x))[:, 1].sum(), x), [FAR], [0, 1, 0] - p)
 
     def test_gradients_of_shares(self):
-        """Multiples of a share of a sum have the derivatives of the share times the factor, also if the factor is a
-        variable.
+        """The derivative of a multiple of a share is the derivative of the share times the factor.
+
+        This holds also if the factor is a variable.
         """
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e, p = T.exp(x), np.exp(log_softmax(X, 1))
@@ -285,7 +286,9 @@ class TestRules(unittest.TestCase):
 
 class TestDerivatives(unittest.TestCase):
     def test_sigmoids_written_by_hand(self):
-        """Before any rewriting, derivatives of their logarithms have all digits where the sigmoid is rounded to one."""
+        """Without rewriting, derivatives of logarithms of handwritten sigmoids have all digits where the sigmoid rounds
+        to one.
+        """
         x = T.dvector("x")
         values = np.array([50.0, 30, 1, 0, -1, -30, -50])
         for v in (

@@ -139,7 +139,7 @@ class TestRepeatedOperands(RewriteCase):
             np.testing.assert_allclose(value_of(new, values), value_of(out, values))
 
     def test_no_operand_of_the_whole_shape(self):
-        """A row and a repeated column have the shape of the sum only together."""
+        """The rule keeps an Alloc if no operand alone has the shape of the sum, as for a row and a repeated column."""
         row, col, s, n = T.drow("row"), T.dcol("col"), T.dscalar("s"), T.lscalar("n")
         values = {"row": np.array([[1.0, 2]]), "col": np.array([[3.0], [4], [5]]), "s": 7, "n": 3}
         for operands in (
@@ -209,8 +209,8 @@ class TestConstants(RewriteCase):
                         self.check_shape(op(*pair), given)
 
     def test_bits_of_vectors_of_one(self):
-        """A constant vector of one element that is not broadcastable is not a scalar: only arrays of one element have
-        its shape.
+        """A constant of one element whose type is not broadcastable is not a scalar: other operands must have length
+        one, too.
         """
         x = T.lvector("x")
         for op, bits in itertools.product((T.or_, T.and_, T.xor), (0, -1)):

@@ -33,7 +33,7 @@ class TestOperands(unittest.TestCase):
         return FunctionGraph([self.x, self.y, self.z], [out, *others]).outputs[0]
 
     def test_shared_parts(self):
-        """A shared part is expanded if it has one variable factor; its operands stay in the graph."""
+        """A part with other clients is expanded if it has one variable factor; its operands stay in the graph."""
         out = self.s * self.z * self.t
         out = self.in_a_graph(out, self.s + 1, self.t + 1)
         kept = set()
@@ -49,7 +49,7 @@ class TestOperands(unittest.TestCase):
         self.assertEqual((names(num), names(denum)), (["x", "y", "z"], ["two", "x"]))
 
     def test_what_is_replaced_does_not_stay(self):
-        """The clients of the expression get the new expression, so none of its operands has to stay for them."""
+        """The clients of the expression use its replacement, so they keep none of its operands in the graph."""
         for others in ([], [0], [0, 1]):
             out = self.s * self.z * self.t
             out = self.in_a_graph(out, self.t + 1, *(out + i for i in others))
@@ -72,7 +72,7 @@ class TestOperands(unittest.TestCase):
                     self.assertEqual(num, [c])
 
     def test_factors_with_numbers_between(self):
-        """Constants are NumPy arrays between two simplifications, and are not moved."""
+        """`simplify_factors` leaves constants, which are NumPy arrays between two simplifications, in their places."""
         x, y, two = self.x, self.y, np.array(2.0)
         for num, denum, wanted in (
             ([two, x], [x], ([two], [])),
@@ -88,7 +88,9 @@ class TestViewsOfProducts(RewriteCase):
     query = CANONICALIZE
 
     def test_products_behind_views(self):
-        """A product behind a view that products do not pass is brought into canonical form separately."""
+        """The rule simplifies a product separately if a larger product uses it through a view that the rule does not
+        expand.
+        """
         x, y, z = T.dmatrices("x", "y", "z")
         for order in ((1, 0), ("x", 1, 0), (0, "x", 1), (0, 1, "x"), (1, "x", 0)):
             product = x * y / x
@@ -99,7 +101,7 @@ class TestViewsOfProducts(RewriteCase):
             new = local_mul_canonizer.transform(product.owner)
             self.assertTrue(new, order)
             self.assertIs(new[0], fgraph.inputs[1])
-        # The larger product has the factors of the smaller product.
+        # The rule waits for the larger product, which has all factors of this product.
         fgraph = FunctionGraph([x, y, other], [(x * y / x).dimshuffle("x", 0, 1) * other])
         product = fgraph.outputs[0].owner.inputs[0].owner.inputs[0]
         self.assertFalse(local_mul_canonizer.transform(product.owner))
@@ -121,7 +123,9 @@ class TestSumsThatStay(RewriteCase):
         return shown(f.maker.fgraph)
 
     def test_products_with_sums_that_are_used_elsewhere(self):
-        """A second sum is computed only if all of its terms exist already or are constants."""
+        """If a sum has other clients, a product with it is distributed only if the new terms exist already or are
+        constants.
+        """
         a, b, x, y = T.dvectors("a", "b", "x", "y")
         for total, factor, distributed in (
             (a / x + b, x, False),
@@ -137,7 +141,7 @@ class TestSumsThatStay(RewriteCase):
             self.rewritten([T.exp(total), out])
 
     def test_products_that_are_used_twice(self):
-        """A product with several clients is distributed as one with a single client."""
+        """A product with several clients is distributed in the same way as a product with one client."""
         a, b, x, y = T.dvectors("a", "b", "x", "y")
         out = (a / x + b / y) * x * y
         self.assertEqual(self.rewritten([out]), "add(mul(a, y), mul(b, x))")
@@ -164,7 +168,7 @@ class TestGradientOfErfc(RewriteCase):
                         np.testing.assert_allclose(f(points), 1 / special.erfcx(at), rtol=1e-9)
 
     def test_other_multiples(self):
-        """A quotient is not recognized if the argument of exp is another multiple of the square."""
+        """The rule does not apply to exp(v) / erfc(u) if v is another multiple of u**2 than -1."""
         x = T.dvector("x")
         points = np.array([-1.0, 0.5, 1.5])
         for k in (3.0, 0.5, -3.0):

@@ -235,7 +235,7 @@ class TestConditions(unittest.TestCase):
         self.assertEqual(after(made, T.log(T.add(v, 1, w))), "log1p(add(v, w))")
         self.assertEqual(after(made, T.log(v + 1)), "log1p(v)")
         self.assertFalse(after(made, T.log(v + w)))
-        # The sum of the others has the dtype of the result, and does not overflow as a sum of int32.
+        # The sum of the other terms has the dtype of the result. Therefore it cannot overflow, as a sum of int32 could.
         self.assertEqual(after(made, T.log(T.add(i, 1.0, i))), "log1p(add(Cast{float64}(i), i))")
         two = of_rows((sum_(exp(x), log(x), Rest("others")), sum_(x, Rest("others"))))
         self.assertEqual(after(two, T.add(w, T.log(v), v, T.exp(v))), "add(v, w, v)")
@@ -279,7 +279,7 @@ class TestComputed(unittest.TestCase):
         v, m = T.dvector("v"), T.dmatrix("m")
         self.assertEqual(after(made, T.exp(T.log(v))), "exp(exp(v))")
         self.assertEqual(after(made, T.log(v)), "v")
-        self.assertEqual(after(made, T.log(m)), "second(m, InplaceDimShuffle{x,x}(1.0))")  # the first row declines
+        self.assertEqual(after(made, T.log(m)), "second(m, InplaceDimShuffle{x,x}(1.0))")  # the first row is skipped
         self.assertEqual(after(made, v + m), "m")
 
     def test_results(self):

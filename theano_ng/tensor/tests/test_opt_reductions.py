@@ -29,7 +29,8 @@ class TestFactors(RewriteCase):
             (T.prod(-x), None),
             (T.prod(s * m, axis=1), None),
             (T.prod(s * m, axis=1, keepdims=True), None),
-            # One pass over both factors is cheaper than a power, and float32 times int64 is not float32.
+            # One pass over both factors is cheaper than a power. A power of a float32 with an int64 exponent is not
+            # float32.
             (T.prod(s * x * T.exp(x)), "Prod(mul(InplaceDimShuffle{x}(s), x, exp(x)))"),
             (T.prod(T.fscalar("h") * T.fvector("f")), "Prod(mul(InplaceDimShuffle{x}(h), f))"),
             (T.prod(T.cscalar("q") * T.cvector("c")), "Prod(mul(InplaceDimShuffle{x}(q), c))"),
@@ -82,7 +83,8 @@ class TestFactors(RewriteCase):
         self.assertEqual(f.maker.fgraph.outputs[0].owner.op, T.true_div)
 
     def test_divisor_that_is_the_length_of_the_batch(self):
-        """The length is an integer that is cast to a float.
+        """A sum of quotients by the batch length is divided once, although the length is an integer that is cast to a
+        float.
 
         The quotient has another user, for instance the derivative of a mean.
         """
@@ -95,7 +97,7 @@ class TestFactors(RewriteCase):
         np.testing.assert_allclose(f(value)[0], -value.sum(axis=1) / 3)
 
     def test_product_that_is_computed_anyway(self):
-        """The gradients of weights and of a bias share a factor: it is multiplied once, for both."""
+        """The gradients of weights and of a bias share a product with a factor, which is computed once for both."""
         m, v = T.dmatrix("m"), T.dvector("v")
         for factor in (-1, 3):
             scaled = T.exp(v) * factor
@@ -246,7 +248,11 @@ class TestReaders(unittest.TestCase):
 
 class TestJoinedParts(RewriteCase):
     def test_one_of_another_length(self):
-        """A part of length one that cannot be joined is not broadcast in a sum either, at any position."""
+        """A part of length one that does not fit the other parts of a join is not broadcast by the sum that replaces
+        the join.
+
+        This holds for any position of the part.
+        """
         vectors = T.dvectors("a", "b", "c")
         one = T.TensorType("float64", (True,))("one")
         for place in range(3):

@@ -65,7 +65,7 @@ class TestReshape(RewriteCase):
         for v, other in ((x, (-1, -1)), (A, (-1, A.shape[1], -1)), (A, (A.shape[0], -1, -1)), (A, (-1, -1, -1))):
             f = theano_ng.function([v], T.reshape(v, other, ndim=v.ndim) + 0)
             self.assertRaisesRegex(ValueError, "reshape|unknown dimension", f, np.ones((2, 3, 4)[: v.ndim]))
-        # The lengths are known, or an expression is in between.
+        # The Reshape is also removed if the lengths are known, or if an elementwise function is applied first.
         c = T.alloc(n, 2, 3)
         self.check(c.reshape((2, 3)), "Alloc(n, 2, 3)", query=WITH_SHAPES)
         self.check(T.exp(x).reshape(x.shape), "exp(x)", query=WITH_SHAPES)
@@ -122,7 +122,9 @@ class TestReshape(RewriteCase):
         self.assertTrue(same_length(x.shape[-2], x.shape[0]))
 
     def test_lengths_are_no_unknown_sizes(self):
-        """The shape of a reshape to known lengths needs no division; a size of other origin may be -1."""
+        """The shape of a reshape to known lengths needs no division; a length of unknown origin may be -1 and needs
+        one.
+        """
         x, n = T.dmatrix("x"), T.lscalar("n")
         a, b = x.shape[0], x.shape[1]
         value = {"x": np.arange(6.0).reshape(2, 3)}
@@ -169,7 +171,7 @@ class TestReshape(RewriteCase):
         )
         f = theano_ng.function([v], v.reshape((1, 3)) + 1)
         self.assertEqual(f(np.arange(3.0)).shape, (1, 3))
-        # One element of any rank, with lengths that are known to be one and others.
+        # x has one element and any rank. Some of its dimensions are known to have length 1, others are not.
         for rank in (1, 2, 3):
             for pattern in itertools.product((False, True), repeat=rank):
                 x = T.TensorType("float64", pattern)("x")

@@ -8,7 +8,7 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 
-# Different forms of indices of the same variables.
+# Name -> index that is made of the variables i and j.
 FORMS = {
     "i": lambda i, j: i,
     "j": lambda i, j: j,
@@ -41,7 +41,7 @@ class TestOtherIndicesOfTheSameVariables(unittest.TestCase):
     def check(self, write, increments):
         x, y, i, j = T.dmatrix("x"), T.dscalar("y"), T.lscalar("i"), T.lscalar("j")
         written = (T.inc_subtensor if increments else T.set_subtensor)(x[FORMS[write](i, j)], y)
-        # Each function has one read: with several reads, fewer graphs are rewritten.
+        # Each function reads one element: if a function had several reads, fewer graphs would be rewritten.
         fns = {
             read: theano_ng.function([x, y, i, j], written[FORMS[read](i, j)], on_unused_input="ignore")
             for read in FORMS

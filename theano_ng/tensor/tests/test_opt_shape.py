@@ -46,7 +46,7 @@ def fail(failure):
 
 class TestDimensions(unittest.TestCase):
     def test_forms_of_a_length(self):
-        """All forms of the length of a dimension are equal lengths."""
+        """`same_length` recognizes all expressions of the length of a dimension, and distinguishes other lengths."""
         x, y = T.dmatrix("x"), T.dmatrix("y")
         plain = Shape()(x)
         for v in (plain[1], plain[-1], Shape_i(1)(x)):
@@ -90,7 +90,7 @@ class TestShapeFeature(unittest.TestCase):
         self.assertFalse(hasattr(fgraph, "shape_feature"))
 
     def test_what_has_a_shape(self):
-        """`shape_of` contains all variables, also those that have no truth value, and nothing else."""
+        """`shape_of` contains all variables, also those for which ``bool(v)`` raises an error, and no other objects."""
         x, y = T.dmatrix("x"), T.drow("y")
         _, feature = self.graph([x, y], [x + y])
         for v in (x, y, x + y, T.lt(x, y), T.eq(x, y), T.constant(0.0), T.lscalar()):
@@ -101,9 +101,9 @@ class TestShapeFeature(unittest.TestCase):
             self.assertIsNone(feature.shape_of.get(other))
 
     def test_every_entry(self):
-        """Entries of shapes and of vectors of numbers are found, counted from either end.
+        """Elements of shapes and of vectors of scalars are found at indices from either end.
 
-        Beyond both ends there are none.
+        An index beyond the ends finds no element.
         """
         for of_array in (True, False):
             x, numbers = T.dtensor3("x"), T.lscalars("a", "b", "c")
@@ -128,9 +128,9 @@ class TestShapeFeature(unittest.TestCase):
         self.assertEqual(f(np.ones((0, 3))).tolist(), [0, 3])
 
     def test_lengths_as_those_of_variables(self):
-        """An Op may give a `Shape_i` of any variable as a length.
+        """An Op may infer a `Shape_i` of any variable as a length.
 
-        The entry is the known length of that variable, or the `Shape_i` if none is known.
+        `shape_of` then contains the known length of that variable, or the `Shape_i` if no length is known.
         """
 
         class Parts(Op):
@@ -195,7 +195,7 @@ class TestShapeFeature(unittest.TestCase):
             self.assertRaisesRegex(Exception, "negative shape", self.length, -1)
 
     def length(self, given):
-        """Return the inferred length of a vector whose Op returns `given`."""
+        """Return the inferred length of a vector whose Op infers the length `given`."""
         x = T.dvector("x")
         out = Opaque(lambda shapes: [(given,)])(x)
         return self.graph([x], [out])[1].shape_of[out][0]

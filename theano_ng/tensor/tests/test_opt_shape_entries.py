@@ -79,7 +79,7 @@ class TestEntries(unittest.TestCase):
                 self.assertRaises(TypeError, feature.unpack, wrong, x)
 
     def test_updates(self):
-        """A constant length replaces a symbolic length, and an expression replaces the length of the variable itself."""
+        """`update_shape` replaces symbolic lengths by constants, and the `Shape_i` of a variable by another expression."""
         x, y, z, new = T.dmatrix("x"), T.dmatrix("y"), T.dmatrix("z"), T.dmatrix("new")
         n = T.lscalar("n")
         feature = feature_of([x, y, z, n], [T.exp(x)])
@@ -92,7 +92,7 @@ class TestEntries(unittest.TestCase):
         self.assertEqual(str(feature.shape_of[x][0]), "n")
         feature.update_shape(z, T.dmatrix("another"))
         self.assertEqual([entry.owner.inputs[0] for entry in feature.shape_of[z]], [z, z])
-        # Constants stay, and replace variables.
+        # Known constant lengths are kept, and they replace variable lengths.
         known = T.dmatrix("known")
         feature.set_shape(known, (5, n))
         feature.update_shape(x, known)
@@ -102,7 +102,7 @@ class TestEntries(unittest.TestCase):
         self.assertEqual([int(s.data) for s in feature.shape_of[new]], [5, 3])
 
     def test_equal_shapes(self):
-        """All dimensions must agree, or the two dimensions that are compared."""
+        """`same_shape` compares all dimensions or, if two dimensions are given, only these."""
         n, m = T.lscalar("n"), T.lscalar("m")
         variables = {lengths: T.dmatrix() for lengths in itertools.product((n, m), repeat=2)}
         feature = feature_of([n, m], [n + m])
@@ -115,7 +115,7 @@ class TestEntries(unittest.TestCase):
         self.assertFalse(feature.same_shape(x, T.dvector()))
 
     def test_elements_of_vectors_beyond_their_ends(self):
-        """An index beyond either end of a vector equals no length."""
+        """An element of a vector beyond either end equals no length."""
         entries = T.lscalars("a", "b", "c")
         for count in (1, 2, 3):
             vector = MakeVector("int64")(*entries[:count])

@@ -23,7 +23,7 @@ class TestShares(unittest.TestCase):
         }
 
     def logarithms(self, x, y, w):
-        """Return the logarithms of the terms and of the sums; w is positive."""
+        """Return the logarithms of the absolute values of the terms and sums, by name; w is positive."""
         top = x.max()
         return {
             "ex": x,

@@ -33,7 +33,9 @@ class TestLogExp(RewriteCase):
         np.testing.assert_allclose(tiny, [1e-20])
 
     def test_log1p_of_all_dtypes(self):
-        """The term next to 1 is cast to the dtype of the sum, where it loses no digits. Sums of integers stay."""
+        """The argument of log1p is cast to the dtype of the sum, which loses no digits; sums of integers are not
+        rewritten.
+        """
         dtypes = ["int8", "uint8", "int16", "int32", "uint32", "int64", "float32", "float64"]
         for dtype in dtypes:
             x, few = T.TensorType(dtype, (False,))("x"), np.array([0, 1, 3, 100], dtype)

@@ -90,7 +90,7 @@ class TestUseless(RewriteCase):
             f = theano_ng.function([a, b, c, n], v[field], mode=Mode("py", QUERY), on_unused_input="ignore")
             self.assertRaisesRegex(ValueError, "slice step cannot be zero", f, 1, 2, 3, 1)
         self.assertRaises(IndexError, theano_ng.function([a, b, c], v[3]), 1, 2, 3)
-        # Elements of vectors of elements; all of them are used.
+        # Each vector is stacked from elements of the previous vector. All vectors are used.
         chain = [v]
         for _ in range(60):
             chain.append(T.stack([chain[-1][2], chain[-1][0], T.exp(chain[-1][1])]))
@@ -142,7 +142,7 @@ class TestLift(RewriteCase):
         f = theano_ng.function([s, n], T.alloc(s, n, 2)[3])
         self.assertEqual(f(1, 4).tolist(), [1, 1])
         self.assertRaises(IndexError, f, 1, 3)
-        # For an index that may be invalid, the graph keeps a check, but no array.
+        # If an index may be invalid, the graph still checks the index, but does not allocate the array.
         for out, used in (
             (T.alloc(s, n)[i], (s, n, i)),
             (T.alloc(s, n, 2)[i, 1], (s, n, i)),
@@ -245,7 +245,7 @@ class TestLift(RewriteCase):
                     out = T.set_subtensor(whole[index], value)[index]
                     f = self.check(out, None, {"i": 1, "j": 2})
                     written = [n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.IncSubtensor)]
-                    # If a write remains, it is into the part and not into the whole.
+                    # No node writes into the whole tensor; a remaining node writes into the part that is read.
                     self.assertFalse([n for n in written if n.inputs[0].owner is None])
                     numbers = {"i": 7, "j": 2}
                     if any(
@@ -353,7 +353,7 @@ class TestMerge(RewriteCase):
             self.check(out, expected, dict(ten, i=1, j=2))
             if expected is None:
                 continue
-            # short vectors have the same elements and the same errors
+            # For short vectors, both functions give the same elements and the same errors.
             fns = [
                 theano_ng.function([x, m, i, j], out, mode=Mode("py", query), on_unused_input="ignore")
                 for query in (QUERY, None)
@@ -419,7 +419,7 @@ class TestMerge(RewriteCase):
             self.assertEqual(value.tolist(), list(range(n, 40)))
 
     def test_without_lengths(self):
-        # A merge without known lengths is right for every length, with the same errors.
+        # If the lengths are not known, the merged slice gives the right elements and errors for every length.
         ends = [None, -4, -2, -1, 0, 1, 3]
         firsts = [slice(*f) for f in itertools.product([None, 1, 3], [None, -1, -3, 2, 5], [None, 2])] + [
             slice(None, None, -1)

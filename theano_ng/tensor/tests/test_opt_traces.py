@@ -103,7 +103,7 @@ class TestTraces(unittest.TestCase):
                 self.assertIn(name, functions_of(v), v)
 
     def test_what_is_left_of_joins(self):
-        """The assertion about the lengths of empty constants is made where these are joined, also below a cast."""
+        """The assertion about the lengths of empty constants has the stack trace of the join, also below a cast."""
         for dtype in ("float64", "float32"):
             x = T.matrix("x", dtype=dtype)
             fgraph = FunctionGraph([x], [joined(np.zeros((0, 3)), x)])
@@ -148,7 +148,7 @@ class TestTraces(unittest.TestCase):
         self.assertIn("sine", functions_of(nodes[-1].outputs[0]))
 
     def test_no_trace_gets_lost(self):
-        """Functions also compile if the check of stack traces raises."""
+        """Functions compile with ``check_stack_trace=raise``: no new node lacks a stack trace."""
         x, v, i = T.dmatrix("x"), T.dvector("v"), T.lvector("i")
         with theano_ng.change_flags(check_stack_trace="raise", cache_graphs=False, on_opt_error="raise"):
             for out in (

@@ -44,7 +44,7 @@ class TestBits(unittest.TestCase):
                     self.assertEqual(len(left), op is T.xor, (op, dtype, number, swapped))
 
     def test_rows_beside_columns(self):
-        """A constant of equal bits still determines the length of the result."""
+        """A constant with equal bits still broadcasts the result if the rule removes the operation."""
         x, y = T.TensorType("int32", (False, True))("x"), T.imatrix("y")
         values = np.array([[0], [5], [-1]], "int32"), np.arange(6, dtype="int32").reshape(3, 2)
         for (op, computed), number in itertools.product(BITWISE.items(), (0, -1)):

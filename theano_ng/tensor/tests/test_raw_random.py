@@ -365,7 +365,7 @@ class TestShapes(unittest.TestCase):
             infer(None, (1,), T.dmatrix())
 
     def test_minus_one(self):
-        """A length of -1 is the longest of the parameters, which broadcast at run time."""
+        """A length of -1 stands for the length to which the parameters broadcast at run time."""
         x, y = T.dmatrix(), T.dcol()
         _, size, _ = raw_random._infer_ndim_bcast(None, (4, -1, -1), x, y)
         self.assertEqual(size.eval({x: np.zeros((2, 3)), y: np.zeros((2, 1))}).tolist(), [4, 2, 3])

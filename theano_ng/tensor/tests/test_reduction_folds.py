@@ -31,7 +31,7 @@ def number(letter):
 
 class TestTable(unittest.TestCase):
     def test_no_compiler_is_needed(self):
-        """Sums, products, extremes and bits of the usual dtypes have loops in the package."""
+        """The package has loops for sums, products, maxima, minima and bitwise reductions of the usual dtypes."""
         for op in (ADD, MUL):
             for x, acc in ADDED + COMPLEX:
                 self.assertTrue(has_fold(op, number(x), number(acc)), (op, x, acc))
@@ -77,7 +77,7 @@ class TestExtremes(unittest.TestCase):
                         np.testing.assert_array_equal(cells[0][0], want, str((dtype, rows, at)))
 
     def test_nan_at_any_place(self):
-        """An extreme is NaN if any element is NaN, for runs of any length and step."""
+        """An extreme is NaN if any element is NaN, for arrays of any length and stride."""
         for dtype in ("float16", "float32", "float64"):
             x = TensorType(dtype, (False,))()
             for op, reduce in ((scalar.maximum, np.max), (scalar.minimum, np.min)):
@@ -113,7 +113,9 @@ class TestFusedSums(unittest.TestCase):
 
 class TestFewColumns(unittest.TestCase):
     def test_all(self):
-        """Many rows of few elements, of every dtype and operation, also those with a loop for one row at a time only."""
+        """Reductions of many short rows are right for every dtype and operation, also if the loop handles one row at a
+        time.
+        """
         rng = np.random.RandomState(3)
         operations = (
             (scalar.add, np.add, "float16 float32 float64 int8 int64 complex64 complex128"),
@@ -136,13 +138,13 @@ class TestFewColumns(unittest.TestCase):
                     want = function.reduce(value, axis=0, dtype=dtype)
                     node, cells = CAReduce(op, axis=0)(variable).owner, [[None]]
                     if not find_toolchain() and not node.op.reads_blocks(node):
-                        continue  # its loop is a kernel
+                        continue  # the loop is a kernel, which needs a compiler
                     make_native_thunk(node, node.op.native_code(node), [[value]], cells)()
                     np.testing.assert_array_equal(cells[0][0], want, str((op, dtype, value.shape, value.strides)))
 
 
 class TestBoxes(unittest.TestCase):
-    """The function for loops in a single C call, whose elements and results are contiguous."""
+    """The function that runs all loops of a reduction in one C call, for contiguous elements and results."""
 
     OPERATIONS = (
         (ADD, np.add, "int64 float64", 0),
@@ -182,7 +184,7 @@ class TestBoxes(unittest.TestCase):
 
 class TestRounding(unittest.TestCase):
     def test_small_numbers_are_not_lost(self):
-        """Many small numbers are summed separately from a large one, for any stride."""
+        """A sum does not lose many small numbers besides a large one, for any stride."""
         variable = tt.dvector()
         for n, step in itertools.product((256, 1025, 2048, 5000, 50001), (1, 2, -1, 3)):
             x = np.full(n * abs(step), 7.0)[::step]
@@ -193,7 +195,7 @@ class TestRounding(unittest.TestCase):
 
 
 class TestEarlierResults(unittest.TestCase):
-    """The arrays that a result may overwrite."""
+    """Tests of the results of earlier calls that a reduction may overwrite."""
 
     OPS = (Sum(), Sum(axis=0), Sum(axis=1), CAReduce(scalar.maximum, axis=(0,)), CAReduce(scalar.minimum, axis=(0, 1)))
 

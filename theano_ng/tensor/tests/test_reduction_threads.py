@@ -16,7 +16,7 @@ from theano_ng.tensor.elemwise import CAReduce, Sum
 from theano_ng.tensor.tests.openmp_library import openmp_library
 from theano_ng.tensor.tests.single_node import run_node
 
-# Kept and reduced dimensions: longer and shorter than 16 elements per thread, of length 1, or none.
+# The kept and reduced dimensions have more or fewer than 16 elements per thread, or length 1, or are missing.
 SHAPES = ((3,), (1, 1), (5, 1), (1, 700), (700, 3), (3, 700), (33, 90), (90, 33), (2, 3, 400), (70, 5, 8), (4, 50, 51))
 LAYOUTS = (forms.contiguous, forms.fortran, forms.strided, forms.reversed_)
 
@@ -42,7 +42,7 @@ class TestThreads(unittest.TestCase):
         return [axes for n in range(1, ndim + 1) for axes in itertools.combinations(range(ndim), n)]
 
     def test_sums(self):
-        """Sums of integers are exact in any order."""
+        """Sums of integer-valued elements equal NumPy's, because they are exact in any order."""
         dtypes = itertools.cycle(("float64", "float32", "int8", "int64", "complex128", "uint16"))
         for shape, layout in itertools.product(SHAPES, LAYOUTS):
             for axes in self.axes(len(shape)):
@@ -52,7 +52,7 @@ class TestThreads(unittest.TestCase):
 
     @unittest.skipUnless(os.path.exists("/proc/self/statm"), "asks Linux for the size of the process")
     def test_accumulators_of_threads_are_given_back(self):
-        """Each thread frees its own accumulators, for dimensions that are short and not contiguous in memory."""
+        """Each thread frees its own accumulators, also for short dimensions that are not contiguous in memory."""
 
         def pages():
             with open("/proc/self/statm") as file:
@@ -89,7 +89,7 @@ class TestThreads(unittest.TestCase):
 
     @unittest.skipUnless(find_toolchain(), "needs a C compiler")
     def test_compiled_loops(self):
-        """Compiled loops compute dtypes without shipped loops, whose accumulators cannot be combined."""
+        """Compiled loops reduce dtypes for which the package has no loop; their accumulators cannot be combined."""
         for shape, layout in itertools.product(((3,), (5, 1), (1, 700), (700, 3), (33, 90), (4, 50, 51)), LAYOUTS):
             for axes in self.axes(len(shape)):
                 x = self.numbers(shape, "uint32", layout)

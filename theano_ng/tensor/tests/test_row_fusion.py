@@ -150,7 +150,7 @@ class TestValues(unittest.TestCase):
                     np.testing.assert_array_equal(first, np.zeros(shape[0]))
 
     def test_rows_without_elements(self):
-        """Reductions of nothing read nothing, also where the memory behind the array has other numbers."""
+        """Reductions of rows without elements read no memory, also if the rows are a part of a larger array."""
         x = T.dmatrix()
         f = theano.function([x], [x.sum(1), (x * x).sum(1), T.any(x > 0, axis=1), T.prod(x, axis=1)], mode=FAST_RUN)
         self.assertEqual(len(programs_of(f)), 1)
@@ -172,7 +172,7 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(result, expected)
 
     def test_results_do_not_depend_on_the_number_of_rows(self):
-        """Each row has the same bits alone, among others, and in memory of another layout."""
+        """The result of a row has the same bits whether the row is alone or among other rows, in any memory layout."""
         x = T.dmatrix()
         f = theano.function([x], [normalized(x), log_sum_exp(x)], mode=FAST_RUN)
         for columns in (3, 15, 16, 47, 111, 113, 1000, 1025, 2048, 3000):
@@ -200,7 +200,7 @@ class TestValues(unittest.TestCase):
 
     @unittest.skipUnless(find_toolchain(), "needs a C++ compiler")
     def test_kernels_that_replace_programs(self):
-        """A function has the same bits before, while and after its kernels replace the interpreter, also in two threads."""
+        """Results have the same bits before, while and after kernels replace the interpreter, also in two threads."""
         x = T.dmatrix()
         factor = 1 + float(np.random.default_rng().random())  # kernels that no earlier run has compiled
         outputs = [normalized(T.tanh(x * factor)), log_sum_exp(x * factor)]
@@ -238,12 +238,12 @@ class TestValues(unittest.TestCase):
         expected = theano.function([x], outputs, mode=FAST_RUN)
         for shape in ((5, 7), (3, 200), (2, 3000)):
             value = np.random.RandomState(3).normal(size=shape)
-            for a, b in zip(f(value), expected(value)):  # classic modules call exp and log of the C library
+            for a, b in zip(f(value), expected(value)):  # the C module uses exp and log of libm
                 np.testing.assert_allclose(a, b, rtol=1e-14)
 
     @unittest.skipUnless(find_toolchain(), "needs a C++ compiler")
     def test_scalar_ops_of_users(self):
-        """C code of a user runs in a program, unless it needs Python."""
+        """A user's scalar Op with C code becomes a part of a program, unless its C code needs Python."""
 
         class Half(scalar.UnaryScalarOp):
             c_text = "%s = %s / 2;"
@@ -282,9 +282,10 @@ class TestGenerated(unittest.TestCase):
     REDUCED = (T.sum, T.max, T.min, T.mean, lambda a, axis: T.any(a > 0.5, axis=axis).astype(a.dtype))
 
     def generated(self, choose, dtype, rank):
-        """Return inputs and outputs of a random graph of arrays, of values of rows in both forms, and of a number.
+        """Return inputs and outputs of a random graph.
 
-        The last input is an array whose rows have another length.
+        The variables are arrays, values of rows with and without the reduced dimensions, and a number. The last input
+        is an array whose rows have another length.
         """
         length = choose.choice([1, 1, 1, 2]) if rank > 2 else 1
         outer = rank - length
@@ -417,7 +418,7 @@ class TestGroups(unittest.TestCase):
         self.assertEqual(self.programs([x], [normalized(x)], **{"tensor.local_elemwise_fusion": False}), [])
 
     def test_a_user_sees_intermediate_results(self):
-        """A result that other nodes use, too, is an output of the program, in the form in which they use it."""
+        """A result that other nodes use is also an output of the program, with the dimensions that these nodes expect."""
         x = T.dmatrix()
         largest = x.max(1, keepdims=True)
         total = T.exp(x - largest).sum(1)
@@ -461,7 +462,7 @@ class TestOp(unittest.TestCase):
         return node
 
     def inputs(self, node, x, length):
-        """Return what to give to the inputs of the node: the matrix x, constants, and the length of its rows."""
+        """Return values for the inputs of the node: the matrix x, the data of constants, and the length of the rows."""
         return [x if not any(v.type.broadcastable) else getattr(v, "data", length) for v in node.inputs]
 
     def test_python_and_c(self):

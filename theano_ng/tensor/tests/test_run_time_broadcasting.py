@@ -46,9 +46,9 @@ def sums_of(*outputs):
 
 class TestGradients(unittest.TestCase):
     def check(self, cases):
-        """Check gradients with respect to x and the value.
+        """Check the gradients with respect to x and to the value y that is written into x.
 
-        The result is linear in the value, so the gradient is the change of the cost when an element grows by one.
+        The result is linear in y, so a derivative is the change of the cost when an element of y grows by one.
         """
         rng = np.random.RandomState(3)
         built = []
@@ -63,7 +63,7 @@ class TestGradients(unittest.TestCase):
         for label, mode in MODES.items():
             f = theano.function(inputs, outputs, mode=mode, on_unused_input="ignore")
             found = f(*values)
-            # One element of each value changes at a time.
+            # Compute the expected gradients of all values by differences: change one element of each value at a time.
             expected = [np.full(case[3], np.nan) for case in cases]
             for k in range(max(e.size for e in expected)):
                 moved = [v.copy() for v in values]
@@ -102,7 +102,7 @@ class TestGradients(unittest.TestCase):
         self.check([("choose", lambda x, y: T.choose(index, [x, y]), (4,), shape) for shape in [(1,), (4,)]])
 
     def test_second_derivatives(self):
-        """The gradient of a cubic cost has derivatives, also through the sum to a shape."""
+        """The gradient of a cubic cost can be differentiated again, also through SumToShape."""
         x, y, w = T.vectors("x", "y", "w")
         cost = T.sum(T.inc_subtensor(x[1:4], y) ** 3)
         gy = T.grad(cost, y)

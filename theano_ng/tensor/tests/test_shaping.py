@@ -40,7 +40,9 @@ class TestNodes(unittest.TestCase):
         self.assertTrue(np.shares_memory(z, v))
 
     def test_reshape_gives_views_where_numpy_does(self):
-        """Dimensions are split, and merged where they follow each other in memory, whatever the steps are."""
+        """A reshape that splits dimensions, or merges dimensions that follow each other in memory, is a view for any
+        strides.
+        """
         base = np.arange(4.0 * 6 * 4 * 10).reshape(4, 6, 4, 10)
         arrays = [
             base,
@@ -71,7 +73,7 @@ class TestNodes(unittest.TestCase):
                     self.assertEqual(np.shares_memory(z, v), np.shares_memory(want, v), (v.shape, v.strides, shape))
 
     def test_shapes_that_are_too_long_for_a_message(self):
-        """The error message of a reshape cuts a long shape off, at any character."""
+        """The error message of a reshape truncates a long shape, at any character."""
         x, s = T.dvector(), T.lvector()
         for k in range(19):
             lengths = [-(10**k)] + [-(2**63)] * 63
@@ -272,7 +274,7 @@ class TestGraphs(unittest.TestCase):
             self.assertEqual(tuple(shp), want.shape, variable)
 
     def test_infer_shape(self):
-        """The shape that is inferred without the node is the shape of its value."""
+        """The inferred shape of a result, computed without the node, is the shape of the value."""
         x, n, axis, s = T.dtensor3(), T.lscalar(), T.lscalar(), T.lvector()
         v = np.ones((2, 3, 4))
         values = {x: v, n: np.array(3), axis: np.array(1), s: np.array([1, 0, 2])}
@@ -417,8 +419,9 @@ class TestGraphs(unittest.TestCase):
         self.assertRaises(theano.gradient.DisconnectedInputError, T.grad, T.sum(said(x, T.eq(k, 2))), k)
 
     def test_branches_of_ifelse(self):
-        """Branches of ifelse that shape or make tensors: one branch runs, the result has the shape of that
-        branch, and is not overwritten.
+        """Branches of ifelse may shape or make tensors.
+
+        Only one branch runs. The result has the shape of this branch, and is not overwritten.
         """
         x, k = T.dmatrix("x"), T.lscalar("k")
         fixed = T.alloc(np.float64(7), 2, 2)

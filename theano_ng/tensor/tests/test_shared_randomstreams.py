@@ -27,7 +27,7 @@ NATIVE = Mode(linker="cvm", optimizer="fast_run")
 
 
 def generators(seed):
-    """Yield the generators of the streams of a seed in order, as documented."""
+    """Yield the generators that RandomStreams makes from a seed, in order, by the documented rule."""
     seeds = np.random.RandomState(seed)
     while True:
         yield np.random.RandomState(int(seeds.randint(2**30)))

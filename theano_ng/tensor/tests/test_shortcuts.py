@@ -51,7 +51,7 @@ class TestShortcuts(unittest.TestCase):
         self.check(self.x, -X.sum(1, keepdims=True) * self.p_value + X, consider_constant=[])
 
     def test_shapes_are_not_on_the_way(self):
-        """A reshape in the softmax does not prevent this, even if its shape is computed from the input."""
+        """A reshape in the softmax does not prevent the shortcut, even if its shape is computed from the input."""
         e = T.exp(self.x).reshape((self.x.shape[0], 3, 1))
         p = (e / e.sum(axis=1, keepdims=True)).reshape((self.x.shape[0], 3))
         f = theano.function([self.x], grad((T.log(p) * X).sum(), self.x), mode=PLAIN)
@@ -194,7 +194,7 @@ class Generated:
         return choices[self.rng.randint(len(choices))]
 
     def operand(self):
-        """Return any variable, most often one of the last three."""
+        """Return a random variable, in most cases one of the last three."""
         return self.pick(self.variables[-3:] if self.rng.rand() < 0.6 else self.variables)
 
     def add_one(self):
@@ -250,9 +250,9 @@ class TestGenerated(unittest.TestCase):
 
 
 class TestDerivativesByEither(unittest.TestCase):
-    """Of two equal variables, a derivative with respect to one ignores the other.
+    """A derivative with respect to one of two equal variables ignores the other variable.
 
-    With respect to their common input it includes both.
+    A derivative with respect to their common input includes both variables.
     """
 
     def test_gradients(self):

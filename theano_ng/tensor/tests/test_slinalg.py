@@ -53,7 +53,7 @@ def positive(rng, dtype, n):
 
 
 def without(x, lower):
-    """Return a copy with NaN in the triangle that is not read."""
+    """Return a copy with NaN in the triangle that the Op does not read."""
     x = x.copy()
     x[np.triu_indices(len(x), 1) if lower else np.tril_indices(len(x), -1)] = np.nan
     return x
@@ -67,7 +67,7 @@ class Checked(unittest.TestCase):
         self.rng = np.random.RandomState(utt.fetch_seed())
 
     def derivatives(self, build, *values):
-        """Check gradient and R_op, and those of the gradient."""
+        """Check the gradient and R_op of an expression, and the gradient and R_op of its gradient."""
         Compared(build, None).check_gradient(*values)
 
         def gradients(*variables):
@@ -414,7 +414,7 @@ class TestSolve(Checked):
             for k in range(1, 6):
                 diagonal = (np.arange(n) + 2.0) ** k
                 np.testing.assert_allclose(f(np.diag(diagonal), np.ones(n)), 1 / diagonal, rtol=1e-14)
-        # A matrix of several tiles: one element that differs is found in any tile.
+        # The matrix has several tiles. An element that breaks the symmetry must be found in any tile.
         large = positive(self.rng, "float64", 40)
         f = theano_ng.function([A, b], solve_symmetric(A, b))
         for place in ((39, 0), (0, 39), (17, 15), (31, 33)):

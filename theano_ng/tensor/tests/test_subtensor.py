@@ -70,7 +70,10 @@ def symbolic(index):
 
 
 def with_scalars(variable, values):
-    """Return `values` plus the values of the node's Scalar inputs, read from the tensors that they convert."""
+    """Return `values` plus the values of the Scalar inputs of the node.
+
+    Each Scalar input has the value of the tensor from which it is converted.
+    """
     result = dict(values)
     for inp in variable.owner.inputs:
         if inp.owner is not None and inp.owner.op == T.basic.scalar_from_tensor:
@@ -195,7 +198,9 @@ class TestNodes(unittest.TestCase):
                             np.testing.assert_array_equal(v, want)
 
     def test_values_of_every_layout(self):
-        """Values for indices of several dimensions, some of which can be walked together and some not."""
+        """Values for an index array of three dimensions have layouts in which all, some or no dimensions can be merged
+        in a loop.
+        """
         rng = np.random.RandomState(3)
         x, index = T.dvector(), T.ltensor3()
         for shape in ((2, 3, 4), (3, 1, 5), (1, 4, 3), (7, 9, 11)):
@@ -231,7 +236,7 @@ class TestNodes(unittest.TestCase):
         self.assertRaises(TypeError, T.inc_subtensor, T.lvector()[1:], y)
 
     def test_half_precision_sums(self):
-        """Sums of all float16 values with others are rounded as in NumPy."""
+        """Sums of each float16 value with several other values are rounded as in NumPy."""
         every = np.arange(65536, dtype="uint16").view("float16")
         x, y = T.TensorType("float16", (False,))(), T.TensorType("float16", (False,))()
         inc = T.inc_subtensor(x[:], y)
@@ -286,7 +291,7 @@ class Multiplied(sub.IncSubtensor):
 
 
 class Noted(sub.IncSubtensor):
-    """An increment whose C code is the text of the base class: the hooks are used for setting and adding."""
+    """An increment with an overridden hook that puts the C code of the base class into parentheses."""
 
     def copy_into(self, view, source):
         return "(%s)" % super().copy_into(view, source)
@@ -452,7 +457,9 @@ class TestGraphs(unittest.TestCase):
         self.assertIn("static inline inc_row_fn inc_row_for(char kind, int itemsize)", inc_code())
 
     def test_empty_ellipsis_separates(self):
-        """An Ellipsis for no dimension separates index arrays, as in NumPy; increments accept such an index."""
+        """An Ellipsis that stands for no dimension separates index arrays, as in NumPy; increments accept such an
+        index.
+        """
         x, v = T.dtensor3(), value()
         index = (slice(2, None, -1), ROWS[:3], Ellipsis, 1)
         y = np.arange(9.0).reshape(3, 3)

@@ -113,7 +113,7 @@ class TestTransfer(unittest.TestCase):
         register_transfer(self.moon)
         register_transfer(self.mars)
         self.assertEqual(x.transfer("mars").type, RemoteType("mars", T.dvector))
-        self.assertEqual(self.asked, [("moon", "mars"), ("mars", "mars")])  # after None, the next function is asked
+        self.assertEqual(self.asked, [("moon", "mars"), ("mars", "mars")])  # moon returned None, so mars was asked
         self.assertEqual(x.transfer("moon9").type.place, "moon9")
         self.assertEqual(self.asked[2:], [("moon", "moon9")])  # the first result other than None is used
         there = x.transfer("moon")

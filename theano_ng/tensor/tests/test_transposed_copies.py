@@ -23,9 +23,9 @@ class CopyCase(unittest.TestCase):
         self.rng = np.random.RandomState(31)
 
     def array(self, shape, dtype):
-        """Return random elements whose bytes all matter for comparisons."""
+        """Return an array of random bytes that contains no NaN, so that comparisons check all bytes."""
         count = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        # Avoid the exponents of NaN, which has many bit patterns.
+        # Avoid bytes that could form a NaN, because NaN has many bit patterns.
         return self.rng.randint(1, 60, count).astype("uint8").view(dtype).reshape(shape)
 
     def check(self, make, want, *values):
@@ -100,7 +100,7 @@ class TestRepeated(CopyCase):
 
 class TestNothing(CopyCase):
     def test_permutations_of_no_rows(self):
-        """Without rows, nothing is read or written, and no index is invalid."""
+        """If there are no rows, PermuteRowElements reads and writes nothing, so no index is invalid."""
         for shape, other in (((0, 3), (1, 3)), ((1, 3), (0, 3)), ((2, 0, 3), (1, 1, 3)), ((0, 2, 3), (1, 2, 3))):
             for inverse, index in itertools.product((0, 1), (2, 3, -4, 10**6)):
                 x, y = np.ones(shape), np.full(other, index)

@@ -29,7 +29,7 @@ DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"
 
 
 def notes_zeros(node):
-    """Return True if a node's native code checks for zeros; its parameters and its kernel must agree."""
+    """Return True if the native code of a node checks for zeros; assert that its parameters and its kernel agree."""
     params = node.op.native_code(node).params
     prepared = any(row["divides"] for row in params["operands"]) or params["computed_divisor"] != 0
     assert prepared == ("tng_zeros_" in params["kernel"].source)
@@ -210,7 +210,7 @@ class TestErrors(Divides):
         self.assertEqual((f(7, 2), f(7, 0)), (3, 0))
 
     def test_elements_that_do_not_exist(self):
-        """Outputs without elements raise nothing, also after rewriting."""
+        """Division by zero raises no error if the output has no elements, also after rewriting."""
         m, r, i = T.imatrix("m"), T.irow("r"), T.iscalar("i")
         outputs = [
             m // r,
@@ -393,10 +393,10 @@ class TestState(Divides):
             self.refused(f, [0, 2, 0], [1, 0, 2], says=r"element \[\d\] of input\[1\]")
 
     def test_state_of_any_size(self):
-        """Small state is overwritten after the divisors are checked; state of 1 MiB and more gets its quotients in
-        separate memory first.
+        """Updates of state of any size leave the state unchanged if a division fails.
 
-        In both cases an error leaves the state unchanged.
+        Small state is overwritten after the divisors are checked. For state of 1 MiB and more, the quotients are first
+        computed in separate memory.
         """
         s, y = theano.shared(np.zeros((1, 1), "int64")), T.lmatrix()
         f = theano.function([y], updates=[(s, s // y)], mode=FUSED)
@@ -488,7 +488,7 @@ class TestKnown(Divides):
         f = theano.function([x, y], (x + 1) // T.maximum(y, 1) + x % 3, mode=FUSED)
         (node,) = f.maker.fgraph.apply_nodes
         self.assertFalse(fails_on_values(node) or notes_zeros(node))
-        # The maximum is read twice, so it is a separate node; the division knows that it is not zero.
+        # The maximum is read twice, so it is a separate node. The division still knows that its divisor is not zero.
         f = theano.function([x, y, z], [T.maximum(y + z, 1), x // T.maximum(y + z, 1)], mode=FUSED)
         self.assertFalse(any(map(notes_zeros, f.maker.fgraph.apply_nodes)))
 

@@ -1,8 +1,8 @@
 /* Allocation functions that fail on request. A process that is started with LD_PRELOAD=failing_malloc.so and
  * PYTHONMALLOC=malloc uses them for Python, NumPy and compiled code.
  *
- * Only the thread that calls failing_malloc_arm is affected, until it calls failing_malloc_disarm. The functions call
- * those of the C library, which can therefore free and resize the blocks.
+ * Only the thread that calls failing_malloc_arm is affected, until it calls failing_malloc_disarm. These functions
+ * call the functions of the C library. Therefore the C library can free and resize the blocks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,8 +33,8 @@ static int places;
 enum { REFUSE, GIVE_AT_KNOWN_PLACES, LEARN };
 
 /* Let allocation number n of this thread fail, counted from 1. If `onward` is nonzero, all later allocations fail, too,
- * except those of the size of an integer, a float or a cell. Without these, CPython's interpreter tries endlessly to
- * enter an exception handler, and leaks references to arguments of functions that have cells.
+ * except those of at most 40 bytes (integers, floats, cells). If these allocations failed, CPython's interpreter would
+ * try endlessly to enter an exception handler, and would leak references to arguments of functions that have cells.
  *
  * about_place: REFUSE: every such allocation fails.
  *              GIVE_AT_KNOWN_PLACES: an allocation at a known call site succeeds.

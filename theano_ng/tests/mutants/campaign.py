@@ -275,7 +275,10 @@ class Campaign:
                 return {"outcome": "survived", "how": "no test runs it"}
 
     def _is_sound(self, original, case):
-        """Return True if a case passes with the original code. It is installed in the same way as the changed code."""
+        """Return True if a case passes with the original code.
+
+        The original code is installed in the same way as the changed code.
+        """
         key = json.dumps(
             [{k: v for k, v in original.items() if k != "path" or original["how"] == "module"}, case[0]], sort_keys=True
         )

@@ -434,7 +434,8 @@ def _finished(draw, inputs):
     )
     shapes = {v.name: v.array.shape for v in draw.values if v.kind != "list"}
     for one in (_aliased(draw, program), program):
-        # A single call is ordinary, because the program grew with the arrays of this call.
+        # If the program has a single call, the call is ordinary, because the program was built with the arrays of this
+        # call.
         calls = 1 if one is program and program.calls == 1 else _ordinary_calls(one, shapes)
         if calls:
             return replace(one, calls=calls, derivative=_derivative(draw, one))

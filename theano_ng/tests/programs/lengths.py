@@ -65,7 +65,7 @@ def resized(program, seed):
 
 
 def called(program):
-    """Return the inputs with the values with which a program is called."""
+    """Return the inputs of a program, with the values that a call passes."""
     if program.resized is None:
         return program.inputs
     name, axis, length = program.resized

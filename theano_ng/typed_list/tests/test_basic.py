@@ -31,7 +31,7 @@ def plain(value):
 
 class ListCase(unittest.TestCase):
     def assert_everywhere(self, inputs, outputs, values, expected):
-        """Check results in Python, C and DebugMode, twice with one function; arguments stay unchanged."""
+        """Call a function twice in Python, C and DebugMode. Check the results, and that arguments stay unchanged."""
         for mode in MODES:
             f = theano.function(inputs, outputs, mode=mode, on_unused_input="ignore")
             for _ in range(2):
@@ -464,7 +464,7 @@ class TestMemory(unittest.TestCase):
 
 
 class TestUse(ListCase):
-    """Typed lists in the other parts of the system."""
+    """Tests of typed lists in other parts of the package."""
 
     def setUp(self):
         self.x, self.y, self.v, self.i = VECTORS("x"), VECTORS("y"), tt.dvector("v"), tt.lscalar("i")
@@ -664,7 +664,7 @@ class TestDerivatives(unittest.TestCase):
         x, v = VECTORS("x"), tt.dvector("v")
         with self.assertRaisesRegex(NullTypeGradError, "Gradients are defined for tensors"):
             theano.grad(lists.make_list([v, v * 2])[1].sum(), v)
-        # Gradients of tensors next to a list, and next to counts, exist.
+        # The gradient with respect to a tensor exists, although the cost also depends on a list and its length.
         cost = (x[0] * v).sum() * lists.length(x)
         np.testing.assert_array_equal(theano.function([x, v], theano.grad(cost, v))([[2.0], [3.0]], [5.0]), [4.0])
         with self.assertRaises(theano.gradient.DisconnectedInputError):

@@ -37,7 +37,7 @@ class TestCopies(unittest.TestCase):
         yield lists.insert(x, 0, e)
 
     def test_errors_are_those_of_the_copy(self):
-        """The error is that of the element that cannot be copied; afterwards the function works again."""
+        """If an element cannot be copied, the call raises the copy's error. Afterwards the function works again."""
         x, e = TypedListType(generic)("x"), generic("e")
         for output in self.outputs(x, e):
             for mode in MODES:
@@ -59,7 +59,7 @@ class TestCopies(unittest.TestCase):
                         f(values, 4)
 
     def test_a_list_that_becomes_shorter(self):
-        """A list that becomes shorter during a copy is detected in C, where a freed element would be read."""
+        """C code detects a list that becomes shorter during a copy; otherwise it would read a freed element."""
         x = TypedListType(generic)("x")
         for output in (x.reverse(), lists.extend(x, x)):
             f = theano.function([x], output, mode=MODES[1])

@@ -47,7 +47,7 @@ class TestIdentity(unittest.TestCase):
         self.assertEqual([TypedListType(tt.dmatrix).get_depth(), nested.get_depth()], [0, 3])
         self.assertEqual(nested, TypedListType(TypedListType(TypedListType(TypedListType(tt.dmatrix)))))
         self.assertEqual(nested.ttype, TypedListType(tt.dmatrix, 2))
-        # The depth causes no recursion.
+        # Comparing and hashing deep types does not recurse.
         self.assertEqual(TypedListType(tt.dmatrix, 5000), TypedListType(tt.dmatrix, 5000))
         self.assertEqual(hash(TypedListType(tt.dmatrix, 5000)), hash(TypedListType(tt.dmatrix, 5000)))
 

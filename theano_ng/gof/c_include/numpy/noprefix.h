@@ -1,4 +1,4 @@
-/* NumPy's names without their prefixes, for C code that includes this header of NumPy 1. */
+/* Defines NumPy's names without the prefix npy_, NPY_ etc., for C code that includes NumPy 1's header of this name. */
 #ifndef THEANO_NG_NOPREFIX_H
 #define THEANO_NG_NOPREFIX_H
 

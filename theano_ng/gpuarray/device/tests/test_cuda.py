@@ -327,8 +327,8 @@ class TestPrograms(WithFake):
         self.device.kernel(program, "axpy")
 
     def test_binaries_that_are_none(self):
-        # Truncated binaries, other files, sections beyond the end. They must not reach the driver, which is not given a
-        # length.
+        # Truncated binaries, files of other formats, and sections beyond the end of the file are refused. They must not
+        # reach the driver, because the driver does not know their length.
         header = b"\177ELF\2\1" + bytes(34) + (64).to_bytes(8, "little") + bytes(10) + b"\x40\0\2\0\0\0"
         section = bytes(24) + (64).to_bytes(8, "little") + (200).to_bytes(8, "little") + bytes(24)
         for binary in (b"x", b"", b"\177ELF\2\1", header, header + bytes(127), header + 2 * section, b"// no end"):

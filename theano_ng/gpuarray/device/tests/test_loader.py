@@ -22,7 +22,7 @@ class TestNvidia(unittest.TestCase):
         patch = mock.patch.object(loader, "_package_folders", lambda name: [os.path.join(self.site, name)])
         patch.start()
         self.addCleanup(patch.stop)
-        # without cuda-pathfinder, and without a driver unless a test sets one
+        # By default, cuda-pathfinder is missing, and so is the driver.
         self.driver(None)
         absent = mock.patch.dict(sys.modules, {"cuda.pathfinder": None})
         absent.start()

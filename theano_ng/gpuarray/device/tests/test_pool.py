@@ -130,7 +130,7 @@ class TestPool(unittest.TestCase):
             context.free(data)
 
     def test_nothing_is_kept(self):
-        # Sizes are not rounded up either, so that tools detect accesses behind the end.
+        # The pool keeps no memory, and does not round sizes up, so that tools detect accesses behind the end.
         context = self.open(preallocate=-1.0)
         for size in (0, 10, 5 * MB):
             data = context.alloc(size)

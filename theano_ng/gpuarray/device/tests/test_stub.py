@@ -91,8 +91,8 @@ class TestStub(unittest.TestCase):
         self.device.call("graph", release, byref(graph))
 
     def test_transfers_do_not_pass_the_host(self):
-        # Two devices of one back end copy directly if they can use each other's addresses; fences keep the order on
-        # both.
+        # If two devices of one back end can use each other's addresses, they copy directly. Fences on both devices keep
+        # the order of operations.
         other = native.Context(self.library, "stub5", preallocate=-1.0)
         self.addCleanup(other.close)
         a, b = other.alloc(100), self.context.alloc(100)

@@ -62,7 +62,7 @@ gpucontext *GpuArray_context(const GpuArray *a);          /* borrowed */
 void GpuArray_fix_flags(GpuArray *a);
 /* a[...] = v: broadcast and convert v. If the arrays overlap, v is copied first. */
 int GpuArray_setarray(GpuArray *a, const GpuArray *v);
-/* to[...] = from, as GpuArray_setarray does it, for arrays of equal shapes. */
+/* to[...] = from. It works like GpuArray_setarray, but the arrays must have equal shapes. */
 int GpuArray_move(GpuArray *to, const GpuArray *from);
 /* Copy between the host and a contiguous array. `size` (bytes) must be the size of the whole array. */
 int GpuArray_write(GpuArray *to, const void *from, size_t size);

@@ -33,8 +33,8 @@ enum ga_ctx_property {
  * see config.gpuarray.preallocate. */
 gpucontext *gpucontext_open(const char *name, int flags, double preallocate, int *code, char *text, size_t size);
 void gpucontext_retain(gpucontext *);
-/* Drop a reference. Without references, the context is closed. Each gpudata and each kernel of a context holds a
- * reference to it. */
+/* Drop a reference. When the last reference is dropped, the context is closed. Each gpudata and each kernel of a
+ * context holds a reference to the context. */
 void gpucontext_release(gpucontext *);
 /* Return the message for an error code. If the context is NULL, return a general description of the code. */
 const char *gpucontext_error(gpucontext *, int code);
@@ -62,7 +62,7 @@ size_t gpudata_size(gpudata *);
 int gpudata_move(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size);
 int gpudata_write(gpudata *to, size_t offset, const void *from, size_t size);
 int gpudata_read(void *to, gpudata *from, size_t offset, size_t size);
-int gpudata_memset(gpudata *, size_t offset, int byte); /* from `offset` to the end */
+int gpudata_memset(gpudata *, size_t offset, int byte); /* fills from `offset` to the end */
 int gpudata_sync(gpudata *);
 /* Copy between any two contexts, also of different back ends. */
 int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size);

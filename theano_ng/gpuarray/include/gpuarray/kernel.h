@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* A kernel in user code. A zeroed record has no kernel. */
+/* A kernel and its arguments, for the C code of Ops. A record that is filled with zeros has no kernel. */
 typedef struct _GpuKernel {
     gpukernel *k;
     void **args; /* arguments set by GpuKernel_setarg */
@@ -33,7 +33,7 @@ int GpuKernel_call(GpuKernel *, unsigned nd, const size_t *groups, const size_t 
 int GpuKernel_setarg(GpuKernel *, unsigned i, void *value);
 const char *GpuKernel_error(const GpuKernel *, int code);
 
-/* The same functions for kernels with reference counts. One call builds `n` kernels from one source text: `names`,
+/* The same functions for gpukernel (with a reference count). One call builds `n` kernels from one source text: `names`,
  * `counts` (of arguments) and `types` have one entry per kernel. `options` are compiler options. *log (if log is not
  * NULL) is the malloc'd output of the compiler, or NULL. */
 int gpukernel_build(gpucontext *, const char *text, int flags, const char *options, unsigned n,

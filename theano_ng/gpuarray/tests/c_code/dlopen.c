@@ -1,5 +1,5 @@
 /* For `make sanitize`: gcc's address sanitizer refuses libraries that are loaded with RTLD_DEEPBIND, as OpenCL drivers
- * are. This function is found before that of the C library, and drops the flag. */
+ * are. This dlopen is found before the dlopen of the C library, and drops the flag. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

@@ -2,7 +2,7 @@
 
 #kernel eye : *, size, size, size:
 #include <cluda.h>
-/* The eye name will be used to generate supporting objects. The only
+/* The eye name will be used to generate supporting objects. The only one
    you probably need to care about is the kernel object which will be
    named 'k_' + <the name above> (k_eye in this case). This name also
    has to match the kernel function name below.

@@ -315,7 +315,7 @@ def as_python2(data):
         tokens.append((op.name, argument, position))
         ends.append(position)
     ends = ends[1:] + [len(data)]
-    texts, left_out, encoders, empties = {}, {}, set(), set()  # keys are indices in the memo
+    texts, left_out, encoders, empties = {}, {}, set(), set()  # the keys and elements are indices in the memo
     out, k = [], 0
 
     def skip_put(k):

@@ -18,7 +18,7 @@
  * away from the data of other large arrays, which glibc places 16 bytes after a page boundary. A loop is up to a third
  * slower if it stores slightly below the address from which it loads, modulo the page size. */
 #define HEADER 2112
-/* numpy.lib.tracemalloc_domain */
+/* The domain of NumPy's data in tracemalloc: numpy.lib.tracemalloc_domain. */
 #define TRACE_DOMAIN 389047
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -243,7 +243,7 @@ static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran
         Py_INCREF(handler_capsule);
         ((PyArrayObject_fields *)array)->mem_handler = handler_capsule;
         PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
-        /* NumPy does the same, and untracks the memory when it deallocates it. */
+        /* NumPy also tracks the memory that it allocates. It untracks this memory when it deallocates the array. */
         PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)data, size);
     }
     return array;
@@ -268,7 +268,7 @@ static PyObject *empty(PyObject *self, PyObject *args)
         array = new_big(shape.len, shape.ptr, dtype->type_num, 0);
         Py_DECREF(dtype);
     }
-    else /* PyArray_Empty steals the reference, and raises the error for too many elements. */
+    else /* PyArray_Empty steals the reference to dtype, and raises the error for too many elements. */
         array = PyArray_Empty(shape.len, shape.ptr, dtype, 0);
     PyDimMem_FREE(shape.ptr);
     return array;

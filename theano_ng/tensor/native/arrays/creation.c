@@ -17,7 +17,7 @@
 
 /* ---------------------------------------------------------------- eye, tri: (rows, columns, k) */
 
-/* Store the bytes of the number 1. Return their count, or 0 with an exception set for an unsupported type. */
+/* Store the number 1 of a type. Return its size in bytes, or 0 with an exception set for an unsupported type. */
 static int one_of(int type_num, char *bytes)
 {
 #define STORE(number, ctype)             \
@@ -56,8 +56,8 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* Create a matrix of zeros and ones. In each row, `tri` (lower) has ones in the columns 0 to row + k, and `eye` in the
- * column row + k. */
+/* Create a matrix of zeros and ones. In each row, `tri` (lower) has ones in the columns 0 to row + k; `eye` has a
+ * one in the column row + k. */
 static int banded(PyObject **in, PyObject **out, int type_num, int lower)
 {
     int64_t rows, columns, k;
@@ -109,7 +109,7 @@ static int refuse_zero_step(void)
     return -1;
 }
 
-/* Return -1 with an exception set if a length, of either sign, is too large for any array. */
+/* Return -1 with an exception set if the absolute value of a length is too large for any array. */
 static int refuse_count(double count)
 {
     if (fabs(count) <= 0x1p62)
@@ -217,7 +217,7 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, co
         return refuse_zero_step();
     double span = stop - start, count = ceil(span / step);
     if (span / step == 0 && span != 0)
-        count = (span > 0) == (step > 0); /* the quotient is too small for a double */
+        count = (span > 0) == (step > 0); /* the quotient has underflowed to 0: take the ceiling of its exact value */
     if (isnan(count)) {
         PyErr_SetString(PyExc_ValueError,
                         "arange: cannot compute length: start, stop or step is NaN, or two of them are infinite");
@@ -265,7 +265,7 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, co
         return -1;
     }
     if (length > 0 && type_num == NPY_FLOAT64)
-        *(double *)PyArray_DATA(vector) = start; /* 0 * delta is NaN for an infinite delta */
+        *(double *)PyArray_DATA(vector) = start; /* if delta is infinite, the loop has stored NaN (0 * delta) */
     else if (length > 0)
         *(float *)PyArray_DATA(vector) = (float)start;
     return 0;

@@ -270,8 +270,8 @@ static int tng_dot_modulo(int nin, int nout, PyObject **in, PyObject **out, cons
 
 /* ------------------------------------------------------------------ multinomial, choice: (pvals, unis, n) */
 
-/* The inputs of both Ops. Probabilities are floats or doubles, the type in which they are added up. The uniform numbers
- * are doubles, which represent them exactly. */
+/* The inputs of both Ops. Probabilities are floats or doubles, and are added up in this type. The uniform numbers
+ * are converted to doubles, which is exact. */
 typedef struct {
     PyArrayObject *pvals, *unis;
     npy_intp rows, columns;

@@ -1,6 +1,6 @@
 /* Native code of repeat, diff, fill_diagonal, the Bartlett window, and indices of flattened arrays.
  *
- * The comment at each function describes it. gof/native.h explains native functions. */
+ * A comment at each function describes the function. gof/native.h explains native functions. */
 #include "native.h"
 #include "common/strided.h"
 
@@ -9,7 +9,7 @@ static PyArrayObject *with_flags(PyObject *value, int flags)
     return (PyArrayObject *)PyArray_FROM_OF(value, flags | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
 }
 
-/* Return a new reference to integers as a contiguous int64 array. */
+/* Convert integers to a contiguous int64 array. Return a new reference, or NULL with an exception set. */
 static PyArrayObject *as_integers(PyObject *value)
 {
     return (PyArrayObject *)PyArray_FROMANY(value, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
@@ -362,7 +362,7 @@ static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out,
         to[k] = (int64_t *)PyArray_DATA(z);
     }
     result = 0;
-    /* Divisions of 32-bit indices are faster. */
+    /* Compute with 32-bit indices if possible, because their divisions are faster. */
 #define UNRAVEL_AS(T)                                           \
     for (npy_intp i = 0; i < n; ++i) {                          \
         T rest = (T)index[i];                                   \
@@ -473,7 +473,7 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
             PyErr_Format(PyExc_ValueError, "ravel_multi_index: axis %d has length 0, so no coordinate is valid", k);
             goto finish;
         }
-        /* Coordinates with fewer elements than the result are broadcast first. */
+        /* Broadcast a coordinate array that has fewer elements than the result. */
         if (PyArray_SIZE(x[k]) != n) {
             PyArrayObject *wide = native_new(nd, shape, NPY_INT64, 0);
             if (wide == NULL || PyArray_CopyInto(wide, x[k]) < 0) {

@@ -36,8 +36,8 @@ static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const
     return 0;
 }
 
-/* CpuContiguous: return the value itself, or a contiguous copy. The previous output is not reused, because it may be a
- * view of an input. */
+/* CpuContiguous: return the value itself, or a contiguous copy. The previous output is not reused, because it may be
+ * the input of the previous call. */
 static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
@@ -205,8 +205,8 @@ static const char *shape_text(char *buffer, size_t size, int nd, const npy_intp 
 }
 
 /* Compute the strides of a view of x with the lengths `dims`, which contain no -1. The view has the same number of
- * elements as x, which is not 0. Return 1, or 0 if there is no such view. The dimensions are divided into the smallest
- * groups with equal products on both sides; the old dimensions of a group must be adjacent in memory. */
+ * elements as x, and this number is not 0. Return 1, or 0 if there is no such view. The old and the new dimensions are
+ * divided into the smallest groups with equal products; the old dimensions of a group must be adjacent in memory. */
 static int reshaped_strides(PyArrayObject *x, int nd, const npy_intp *dims, npy_intp *strides)
 {
     npy_intp length[NPY_MAXDIMS], step[NPY_MAXDIMS];
@@ -338,7 +338,7 @@ static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, const s
 
 /* ---------------------------------------------------------------- join, split */
 
-/* Put an F-contiguous array into *out, under the same conditions as native_alloc. */
+/* Put an F-contiguous array into *out. Like native_alloc, keep the existing array if it fits. */
 static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     PyArrayObject *old = (PyArrayObject *)*out;
@@ -358,8 +358,8 @@ static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims
 
 /* `view`: index of the tensor that is returned itself if all other tensors are empty, or -1.
  *
- * Inputs: axis, tensors. As in NumPy, the result is F-contiguous if all tensors are F-contiguous and a tensor is not
- * C-contiguous. Otherwise it is C-contiguous. */
+ * Inputs: axis, tensors. As in NumPy, the result is F-contiguous if all tensors are F-contiguous and at least one
+ * tensor is not C-contiguous. Otherwise the result is C-contiguous. */
 NATIVE_FUNCTION(join, view, type_number)
 static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_params *params)
 {
@@ -527,7 +527,7 @@ static PyObject *sum_over(PyArrayObject *x, uint64_t axes)
     return result;
 }
 
-/* Inputs: x, sizes. Each size is the length of the dimension of x, or 1. */
+/* Sum x to a shape. Inputs: x, sizes. Each size is the length of the dimension of x, or 1 (sum over the dimension). */
 static int tng_sum_to_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];

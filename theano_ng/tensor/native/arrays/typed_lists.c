@@ -18,7 +18,7 @@ static PyObject *copy_list(PyObject *list, Py_ssize_t hole)
     if (made == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++) {
-        /* Copying an object that is not an array may run Python code. */
+        /* Check the length again: the copy of an object that is not an array may run Python code. */
         PyObject *element = i < PyList_GET_SIZE(list) ? Py_NewRef(PyList_GET_ITEM(list, i)) : NULL;
         PyObject *copy = element == NULL ? NULL : copy_value(element);
         Py_XDECREF(element);

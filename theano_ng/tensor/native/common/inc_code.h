@@ -2,8 +2,8 @@
  * these functions.
  *
  * `inc_row_for(kind, itemsize)` returns the function for a dtype ('b', 'i', 'u', 'f', 'c' as in NumPy), or NULL if
- * there is no such function. Self-contained C11 (GNU dialect), also C++. theano_ng.tensor.inc_code.inc_code() returns
- * this file as text. */
+ * there is no such function. The file is self-contained, and valid GNU C11 and C++.
+ * theano_ng.tensor.inc_code.inc_code() returns this file as text. */
 #ifndef THEANO_NG_INC_CODE_H
 #define THEANO_NG_INC_CODE_H
 

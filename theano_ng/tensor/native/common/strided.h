@@ -61,8 +61,9 @@ static inline npy_intp strided_plan(StridedPlan *plan, int nd, const npy_intp *d
     return total;
 }
 
-/* Put an array of zeros into *out, under the same conditions as native_alloc. The system provides very large arrays as
- * pages of zeros that take no memory until they are written; such arrays are too large to be recycled anyway. */
+/* Put an array of zeros into *out. Like native_alloc, reuse the existing array if it fits. The system provides very
+ * large arrays as pages of zeros, which take no memory until they are written. Such arrays are too large for recycling
+ * anyway. */
 static inline PyArrayObject *strided_zeros(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     npy_intp size = 1;

@@ -81,7 +81,7 @@ static void release(struct arena *arena)
 /* ---- Shapes ---- */
 
 struct geometry {
-    int64_t batch, groups, filters, channels; /* filters and channels: their numbers in one group */
+    int64_t batch, groups, filters, channels; /* filters, channels: number in one group */
     int64_t image[3], kernel[3], top[3];
     int64_t pad[3], stride[3], dilation[3]; /* pad: padding before the first pixel */
     int flip;
@@ -93,7 +93,7 @@ struct geometry {
 struct frame {
     int64_t start[3], stride[3], length[3], pitch[3], phases[3];
     int64_t *phase[3];
-    int64_t channel; /* elements from a channel to the next */
+    int64_t channel; /* elements from one channel to the next */
     int64_t slack;   /* elements after the last channel that may be read */
     int borrowed;    /* whether the frame is the image itself */
 };

@@ -38,7 +38,7 @@ struct TYPED(pass) {
     int64_t grid[3];       /* number of outputs along each axis */
     int64_t to;            /* offset of the first output of this pass in the output channel of a filter */
     int64_t taps, summed;  /* number of taps of the pass; number of channels times taps */
-    npy_intp *off;         /* [summed] offset in the frame of the pixel for the first output */
+    npy_intp *off;         /* [summed] offsets in the frame of the pixels for the first output */
     const int64_t *weight; /* [taps] offset of the tap in the kernel */
     /* [group][filters of a panel][summed] packed weights; NULL: each block of weights is packed when it is used */
     REAL *packed;
@@ -67,7 +67,7 @@ struct TYPED(job) {
     const npy_intp *consecutive;   /* offsets of the lines of a packed block */
     REAL *frames, *work;           /* memory of the first thread */
     npy_intp *at;                  /* [threads][pixels of a block of tiles] offsets in the frames */
-    int64_t frame_size, work_size; /* elements of this memory for each thread */
+    int64_t frame_size, work_size; /* numbers of elements of `frames` and `work` for each thread */
     int64_t to_group;              /* elements of `to` in each group */
     /* If products are scattered, the member `filters` is the number of filters times the number of taps. With tap t,
      * pixel p contributes to output scale * p + shift + dilation * t, if this index is from 0 to length - 1. */
@@ -163,8 +163,8 @@ static struct TYPED(across) TYPED(chunk_across)(const struct TYPED(job) * job, i
     return (struct TYPED(across)){first * job->kernels->lanes, (number + 1) * registers / chunks - first};
 }
 
-/* Pack the weights of a chunk of filters in the order in which `across` reads them, for n channels and taps from k0 on.
- * `room` has room for the kernels of one register of filters. */
+/* Pack the weights of a chunk of filters in the order in which `across` reads them, for n pairs of a channel and
+ * a tap, from pair k0 on. `room` is memory for the kernels of one register of filters. */
 static void TYPED(pack_across)(const struct TYPED(job) * job, const struct TYPED(pass) * pass, int64_t group,
                                struct TYPED(across) chunk, int64_t k0, int64_t n, REAL *to, REAL *room)
 {
@@ -291,7 +291,7 @@ static int TYPED(plan)(const struct TYPED(job) * job, const struct TYPED(pass) *
     return 0;
 }
 
-/* Pack the pixels of a tile for n channels and taps into a contiguous block. */
+/* Pack the pixels of a tile for n pairs of a channel and a tap into a contiguous block. */
 static void TYPED(pack_tile)(const struct TYPED(job) * job, const struct TYPED(pass) * pass, const struct tile *tile,
                              int64_t n, const npy_intp *off, const REAL *from, REAL *block)
 {
@@ -330,7 +330,7 @@ static const struct tiling *TYPED(tiling_of)(const struct TYPED(job) * job, cons
     return unit->images == job->images ? &job->passes[pass].whole : &job->passes[pass].rest;
 }
 
-/* Copy channel c into its frame; channels are numbered through the images of the unit. */
+/* Copy channel c into its frame. Channels are counted over all images of the unit. */
 static void TYPED(fill_channel)(const struct TYPED(job) * job, const struct TYPED(unit) * unit, int64_t c, REAL *frames)
 {
     int64_t channel = c / job->channels * job->groups * job->channels + c % job->channels;
@@ -571,7 +571,7 @@ static double TYPED(choose)(const struct TYPED(job) * job, struct TYPED(pass) * 
      * sum. */
     double alone = registers > 1 ? 1.02 : job->kernels->rows < 8 ? 2 : 1.2;
     double across = real * registers * (alone + TRANSPOSING / (pass->summed > 0 ? pass->summed : 1));
-    /* Lines of pixels are read in place, usually not aligned to registers. Filters are aligned. */
+    /* Add 5 %, because lines of pixels are usually not aligned to registers. Filters are aligned. */
     double best = 1.05 * (shifted <= packed ? shifted : packed);
     pass->shifted = shifted <= packed;
     pass->across = across < best && !job->scattered;

@@ -168,8 +168,8 @@ INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const 
         *(VEC *)(sums + i * LANES) = total[i];
 }
 
-/* Copy the pieces of n lines to lines of 3 registers, where they are adjacent. Up to a register after a piece may be
- * read. Up to a register after all lines may be written. */
+/* Copy the pieces of n lines to lines of 3 registers, so that the pieces are adjacent. Up to a register after a piece
+ * may be read. Up to a register after all lines may be written. */
 static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const struct piece *pieces, int n_pieces,
                        REAL *to)
 {

@@ -180,7 +180,7 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
             || (job.units % job.images != 0 && TYPED(plan)(&job, pass, job.units % job.images, &pass->rest, arena) < 0))
             return -1;
         if (pass->across && job.units <= job.images && pass->whole.blocks <= 1)
-            continue; /* each weight is used only once */
+            continue; /* each block of weights is used only once: do not pack all weights in advance */
         int64_t filters = pass->across ? TYPED(registers)(&job) * kernels->lanes : job.filters;
         pass->packed = take(arena, g->groups * filters, pass->summed * (int64_t)sizeof *pass->packed);
         if (pass->packed == NULL)

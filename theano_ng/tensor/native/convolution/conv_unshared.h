@@ -2,7 +2,8 @@
  * once for each image, so most of the time is spent on reading the weights. conv_type.h includes this file once for
  * each type. */
 
-/* Copy the pixels of one image under the kernel at a position, for all channels of a group; padding is zero. */
+/* Copy the pixels of one image under the kernel at a position, for all channels of a group. Pixels of the padding
+ * are zero. */
 static void TYPED(gather)(const struct geometry *g, const REAL *image, const int64_t *at, REAL *line)
 {
     int64_t size = g->image[0] * g->image[1] * g->image[2];
@@ -19,7 +20,7 @@ static void TYPED(gather)(const struct geometry *g, const REAL *image, const int
             }
 }
 
-/* Add a line of pixels, in the form that `gather` makes, to an image. */
+/* Add a line of pixels to an image. The line has the layout that `gather` writes. */
 static void TYPED(scatter)(const struct geometry *g, const REAL *line, const int64_t *at, REAL *image)
 {
     int64_t size = g->image[0] * g->image[1] * g->image[2];

@@ -23,8 +23,8 @@ enum { NO_DIVISOR, DIVISION, MODULO };
 
 #define VECTOR 32 /* bytes */
 
-/* Return 1 if there is a zero. The loops have no early exit: the time of a call that fails does not matter. Contiguous
- * elements are compared by vectors, four at a time; the last vector overlaps the previous vector. */
+/* Return 1 if one of n integers is zero. The loops have no early exit, because the time of a call that fails does not
+ * matter. Contiguous elements are compared by vectors, four at a time; the last vector overlaps the previous vector. */
 #define ZERO_IN(T)                                                                                     \
     typedef T Vector_##T __attribute__((vector_size(VECTOR), aligned(1), may_alias));                  \
     STRIDED_CLONES static int zero_in_##T(const char *data, int64_t n, int64_t step)                   \

@@ -407,7 +407,7 @@ static void scatter_run(char *to, const char *buffer, int64_t n, int64_t step, i
         }                                                      \
     break;
 
-/* Copy whole rows of n elements each; the rows are too short for one call per row. */
+/* Copy several rows of n elements each. The rows are so short that one call for each row would be slow. */
 static void move_rows(char *at, char *buffer, int gathers, int64_t rows, int64_t row_step, int64_t n, int64_t step,
                       int64_t item)
 {
@@ -745,7 +745,7 @@ static int meet(const PyArrayObject *a, const PyArrayObject *b)
     int64_t low_a, high_a, low_b, high_b;
     int nd = PyArray_NDIM(a);
     if (a != b && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_CHKFLAGS(b, NPY_ARRAY_OWNDATA))
-        return 0; /* separate blocks of memory */
+        return 0; /* each owns its data: separate blocks of memory */
     intptr_t at_a = (intptr_t)PyArray_DATA((PyArrayObject *)a), at_b = (intptr_t)PyArray_DATA((PyArrayObject *)b);
     extent(nd, PyArray_DIMS((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)a),
            PyArray_ITEMSIZE((PyArrayObject *)a), &low_a, &high_a);

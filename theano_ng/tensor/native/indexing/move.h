@@ -1,8 +1,8 @@
 /* Functions that copy or add items and rows between two lists of positions. Gathers and scatters call these functions.
  *
  * A position of the destination is dst + to[b], or dst + b * dst_step if `to` is NULL. A position of the source is src
- * + from[b], or src + b * src_step. Positions are handled in order: if a position occurs several times, the last copy
- * remains, and sums accumulate. */
+ * + from[b], or src + b * src_step if `from` is NULL. Positions are handled in order: if a position of the destination
+ * occurs several times, the last copy remains, and sums accumulate. */
 #ifndef THEANO_NG_MOVE_H
 #define THEANO_NG_MOVE_H
 
@@ -51,7 +51,7 @@ DEFINE_COPY_ITEMS(copy_items_2, 2)
 DEFINE_COPY_ITEMS(copy_items_4, 4)
 DEFINE_COPY_ITEMS(copy_items_8, 8)
 DEFINE_COPY_ITEMS(copy_items_16, 16)
-/* Short rows, whose length is a constant for the compiler. */
+/* Copies of short rows, whose length is known at compile time. */
 DEFINE_COPY_ITEMS(copy_items_32, 32)
 DEFINE_COPY_ITEMS(copy_items_64, 64)
 
@@ -126,8 +126,8 @@ DEFINE_ADD(add_items_u8, add_rows_u8, uint64_t)
 DEFINE_ADD(add_items_f4, add_rows_f4, float)
 DEFINE_ADD(add_items_f8, add_rows_f8, double)
 
-/* Find the functions that add items and rows of a dtype. They are NULL for dtypes whose elements are added position by
- * position. A complex item is a row of `parts` reals. */
+/* Find the functions that add items and rows of a dtype. The functions are NULL for a dtype whose elements are added
+ * position by position. A complex item is a row of two reals: `parts` is 2, otherwise 1. */
 static void adders_of(PyArrayObject *z, move_fn *items, move_fn *rows, npy_intp *parts)
 {
     static const move_fn of_integers[][2] = {{add_items_u1, add_rows_u1},
@@ -157,9 +157,9 @@ static void adders_of(PyArrayObject *z, move_fn *items, move_fn *rows, npy_intp 
 
 typedef struct {
     npy_intp itemsize, length;
-    move_fn move;     /* moves items or rows at all positions; NULL: each position is moved by `rest` */
+    move_fn move;     /* moves items or rows at all positions; NULL: each position is moved by the plan `rest` */
     inc_row_fn add;   /* adds a row; NULL: rows are copied */
-    npy_intp at_once; /* maximum number of positions in a call of `move`; `outer`: the loops around this call */
+    npy_intp at_once; /* maximum number of positions in a call of `move`; `outer`: plan of the loops around this call */
     StridedPlan rest, outer;
 } Mover;
 

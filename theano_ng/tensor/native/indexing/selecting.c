@@ -124,8 +124,8 @@ done:
  * Inputs: the numbers, then the choices, or one array whose first dimension lists the choices. */
 enum { MODE_RAISE, MODE_WRAP, MODE_CLIP };
 
-/* Read n <= CHUNK numbers and bring them into 0 .. many - 1 according to `mode`. Return the position of a number out of
- * range, or -1. */
+/* Read the numbers of n <= CHUNK choices, and bring them into the range 0 .. many - 1 according to `mode`. Return the
+ * position of a number that is out of range, or -1. */
 typedef npy_intp (*numbers_fn)(const char *data, npy_intp step, npy_intp n, npy_int64 many, int mode, npy_intp *number);
 
 #define DEFINE_NUMBERS(NAME, T, WIDE)                                                                             \

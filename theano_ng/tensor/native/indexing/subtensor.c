@@ -167,7 +167,7 @@ static int gather(Gather *g, PyArrayObject *x, PyObject **out)
     for (int i = 0; i < g->n_arrays; ++i)
         if (absolute(g->array[i].stride) < nearest)
             nearest = absolute(g->array[i].stride);
-    /* z is C-contiguous, so the dimensions of the index arrays form one run. */
+    /* z is C-contiguous, so its elements along the dimensions of the index arrays are one run with a single step. */
     npy_intp step = g->bnd > 0 ? index[g->bnd - 1] : 0;
     Mover mover;
     if (mover_plan(&mover, g, z, NULL, rest, g->rest.stride, NPY_MAX_INTP, nearest) == 0)

@@ -310,7 +310,7 @@ static int gemv_into(int type, void *alpha, PyArrayObject *a, PyArrayObject *x, 
     int m = (int)PyArray_DIM(a, 0), n = (int)PyArray_DIM(a, 1), status = 0;
     char no = 'N', yes = 'T';
     if (m > 0) {
-        if (n == 0) { /* BLAS would not change y, but an empty product is zero */
+        if (n == 0) { /* BLAS would not change y, but the result is beta y */
             /* scale y by beta: gemm reads y as a matrix with one row, and adds an empty product */
             int none = 0, unit = 1, ld = vy.inc > 0 ? vy.inc : -vy.inc;
             char *start = (char *)vy.data;
@@ -575,7 +575,7 @@ static int multiply_stacks(int type, PyArrayObject *x, PyArrayObject *y, PyArray
         Py_XDECREF(sx.owned);
         return -1;
     }
-    /* z is contiguous, so it is not copied. This can fail only if there is no memory. */
+    /* z is contiguous, so it is not copied. as_blas_stack can fail only if there is no memory. */
     int status = as_blas_stack(z, &sz);
     npy_intp inner = PyArray_DIM(x, 2), size = PyArray_ITEMSIZE(x);
     if (status < 0)

@@ -65,7 +65,7 @@ static inline int fits_blas(PyArrayObject *a, BlasMatrix *m)
     npy_intp size = PyArray_ITEMSIZE(a), rows = PyArray_DIM(a, 0), cols = PyArray_DIM(a, 1);
     npy_intp s0 = PyArray_STRIDE(a, 0), s1 = PyArray_STRIDE(a, 1);
     m->data = PyArray_DATA(a);
-    if (rows == 0 || cols == 0) { /* NumPy's strides mean nothing then, but BLAS still checks the leading dimension */
+    if (rows == 0 || cols == 0) { /* strides of an empty array mean nothing, but BLAS checks the leading dimension */
         m->ld = cols > 1 ? (int)cols : 1;
         m->transposed = 0;
         return 1;

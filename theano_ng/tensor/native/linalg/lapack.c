@@ -88,7 +88,7 @@ static char *acquire_memory(Memory *memory, npy_intp rows, npy_intp cols, npy_in
     memory->large = NULL;
     if (rows == 0 || cols == 0 || cols <= SMALL / size / rows)
         return memory->small;
-    /* complex128 is the largest element type, and has the largest alignment. */
+    /* Allocate an array whose elements have `size` bytes: 16 bytes (complex128) at most. */
     npy_intp dims[2] = {rows, cols};
     int type = size == 4 ? NPY_FLOAT : size == 8 ? NPY_DOUBLE : NPY_CDOUBLE;
     memory->large = native_new(2, dims, type, 0);
@@ -293,7 +293,7 @@ static void substitute(int type, int upper, int transpose, int unit, int n, int 
         release_memory(&memory);
     }
     else {
-        PyErr_Clear(); /* if there was no memory for the copy */
+        PyErr_Clear(); /* clears the error if there was no memory for the copy */
         ((trsm_fn)table[FN_TRSM][type])("R", uplo, transpose ? "N" : "T", diagonal, &k, &n, one, a, &ld, x, &k);
     }
 }

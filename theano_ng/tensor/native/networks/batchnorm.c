@@ -84,7 +84,8 @@ static void lay_out(int nd, const npy_intp *dims, const char *averaged, Layout *
     }
 }
 
-/* Return a number of adjacent columns, so that all their elements fit into the cache. */
+/* Return the number of adjacent columns that are computed together, from 64 to COLUMNS. If possible, all elements of
+ * these columns fit into the cache. */
 static npy_intp columns_at_once(const Layout *l, size_t bytes)
 {
     npy_intp columns = CACHE / ((npy_intp)bytes * (l->count > 0 ? l->count : 1)) / 64 * 64;
@@ -105,7 +106,7 @@ static npy_intp columns_at_once(const Layout *l, size_t bytes)
 #undef REAL
 #undef NAME
 
-/* Return the type in which arrays of a type are computed. */
+/* Return the type of the arithmetic for arrays of a type: float32 for float16, otherwise the type itself. */
 static int working_type(int type)
 {
     return type == NPY_HALF ? NPY_FLOAT32 : type;

@@ -100,7 +100,7 @@ static void NAME(differentiate_wide)(npy_intp n, const REAL *x, const REAL *dy, 
         dx[i] = (REAL)(factor * (((double)dy[i] - average) - ((double)x[i] - mean) * slope));
 }
 
-/* The next functions do the same for a row in which each element belongs to a separate mean. */
+/* The next functions are variants of the functions above for a row in which each element belongs to a separate mean. */
 INLINE void NAME(add_row)(npy_intp n, const REAL *restrict x, double *restrict sums)
 {
     for (npy_intp i = 0; i < n; ++i)

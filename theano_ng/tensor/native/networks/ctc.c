@@ -12,7 +12,7 @@ typedef struct {
     const npy_int64 *labels;
     const char *activations; /* activations of step 0; contiguous along the symbols */
     npy_intp step_stride;    /* in bytes */
-    char *gradient;          /* gradient of step 0 in the output, with the same stride; NULL: not requested */
+    char *gradient;          /* gradient of step 0, also with step_stride; NULL: no gradient is requested */
 } Example;
 
 static inline double log_sum(double a, double b)

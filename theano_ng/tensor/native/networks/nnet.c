@@ -8,7 +8,7 @@
 static inline __attribute__((always_inline)) float exp_f32(float x)
 {
     x = x < -104.f ? -104.f : x;
-    float shifted = x * 1.44269504f + 12582912.f, n = shifted - 12582912.f; /* the last bits of `shifted` are n */
+    float shifted = x * 1.44269504f + 12582912.f, n = shifted - 12582912.f; /* the low bits of `shifted` are n */
     float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;                  /* log(2) in two parts */
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
@@ -207,7 +207,7 @@ done:
     return status;
 }
 
-/* Store labels in *out, converted to the dtype of the labels that were given. The reference `am` is stolen. */
+/* Store the labels `am` in *out, converted to `type`, the dtype of the input labels. The reference is stolen. */
 static int return_labels(PyArrayObject *am, int type, PyObject **out)
 {
     if (type == NPY_INT64) {

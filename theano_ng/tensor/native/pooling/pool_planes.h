@@ -94,8 +94,8 @@ INLINE void NAME(sum_of_dense)(npy_intp count, npy_intp window, const ACC *restr
             z[o] += line[o + k];
 }
 
-/* The usual sizes, as constants that compilers unroll. Windows with stride 2 of floating-point types are in
- * pool_stride2.h. */
+/* Call f for the usual window sizes and strides, with constants, so that compilers unroll the loops. pool_stride2.h
+ * handles stride 2 for floating-point types. */
 #ifdef WORD
 #define USUAL_SIZES(f, count, window, stride, line, z) \
     if (stride == 1)                                   \

@@ -1,5 +1,5 @@
 /* Windows with stride 2 along the last axis, computed with vectors of LANES elements. Unlike in pool_gradients.h, no
- * line is spread. The last vector of a line overlaps the previous vector, and computes a part of it again.
+ * line is spread. The last vector of a line overlaps the previous vector, and computes some elements again.
  *
  * pool.c includes this file for each type and number of lanes, with REAL, WORD (an integer of the size of REAL), LANES
  * and LANED(f) defined. */

@@ -8,7 +8,7 @@
  *   n, out: length of the image and of the output
  *   window, stride, pad: length of a window, distance between windows, margin on each side
  *   first, last: window o covers the elements first[o] to last[o] - 1
- *   room: length of window o with the margins */
+ *   room: room[o] is the length of window o with the margins */
 typedef struct {
     npy_intp n, out, window, stride, pad;
     npy_intp *first, *last, *room;
@@ -18,14 +18,15 @@ typedef struct {
 
 /* The windows of all pooled axes. An element i of a line belongs to at most `layers` windows. In layer l its window is
  * (i + pad) / stride - l; in the last layer this holds only if the remainder of the division is less than `rest`. If
- * there are many layers, or margins wider than the image (`direct`), lines are walked window by window. */
+ * there are many layers, or if margins are wider than the image, `direct` is set, and the loops process a line window
+ * by window. */
 typedef struct {
     int nd; /* number of pooled axes */
     npy_intp planes, in_size, out_size, out_rows, most_rows;
     int all_rows_once; /* whether each line of the image belongs to exactly one window */
     int direct;
     npy_intp layers, rest, before;
-    npy_intp kept; /* number of output lines that are kept while an image is processed line by line, else 1 */
+    npy_intp kept; /* number of output lines kept if an image is processed line by line; otherwise 1 */
     Axis *axes;
 } Windows;
 

@@ -4,7 +4,7 @@
 #define MAX_ND 32
 #define BLOCK 16384 /* bytes of a block, which is searched again for the position of its extreme */
 #define COLUMNS 512 /* adjacent groups that are searched together */
-/* number of parallel extremes of a row, as many as compilers keep in registers */
+/* number of running extremes of a row that are computed in parallel; compilers keep them in registers */
 #define LANES_OF(T) (sizeof(T) > 4 ? 32 : (int)(128 / sizeof(T)))
 
 /* Tables of the bits 1 << k, for k from 0 to 31. */

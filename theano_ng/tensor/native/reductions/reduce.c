@@ -14,7 +14,7 @@
 #define TILE 2048         /* accumulators that are used at a time when rows are combined */
 #define WIDE 2048         /* shorter rows are joined to rows of nearly this many elements */
 #define PIECE 256         /* strided elements of a row that are copied to a buffer at once */
-#define PIECES 4          /* rows that are copied to the buffer at once */
+#define PIECES 4          /* rows whose pieces are copied to the buffer at once */
 #define CACHED (4 << 20)  /* bytes; extremes of larger arrays are faster row by row than several rows at a time */
 #define SHORT 16          /* elements; for shorter runs a call of the fold costs more than strided access */
 
@@ -207,7 +207,7 @@ static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, cons
         plan->fold.fold(1, acc, 0, x, 0);
         return;
     }
-    /* A call for every few elements would cost more than strided access. */
+    /* If the innermost loop is short, a call of the fold for each run would cost more than strided access. */
     if (l.count == 2 && l.as[0] == 0 && l.as[1] == plan->acc_item && l.xs[0] == plan->x_item && l.len[0] < SHORT
         && plan->fold.brief != NULL) {
         plan->fold.brief(l.len[1], acc, x, l.xs[1], l.len[0]);
@@ -216,7 +216,7 @@ static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, cons
     if (l.count > 1 && l.len[0] < SHORT && l.len[1] > 4 * l.len[0]
         && !(l.as[0] == plan->acc_item && l.as[1] == 0 && l.xs[1] == l.len[0] * l.xs[0]))
         swap_loops(&l, 0, 1);
-    /* If the innermost loop runs along accumulators, the next loop must be the innermost of the reduced loops. */
+    /* If the innermost loop runs along accumulators, make the first reduced loop the next loop. */
     int rows = 0;
     if (l.as[0] != 0)
         for (int k = 1; k < l.count && !rows; ++k)
@@ -306,13 +306,13 @@ static int fold_in_threads(const FoldPlan *plan, const Loops *l, char *acc, int6
 
 /* -- one reduction ------------------------------------------------------------------------------------------------ */
 
-/* The packed parameters of a reduction; all records of this file begin with them.
+/* The packed parameters of a reduction. The parameters of tng_reduce and tng_reduce_elemwise begin with them.
  *   operation: one of OP_*
  *   ndim: number of dimensions
  *   axes: the reduced axes (bits)
  *   element_type, accumulator_type, result_type: NumPy's type numbers
  *   has_identity: whether the operation has an identity
- *   identity: its bytes */
+ *   identity: the bytes of the identity */
 #define REDUCTION operation, ndim, axes, element_type, accumulator_type, result_type, has_identity, identity[2]
 NATIVE_PARAMS(reduction, REDUCTION);
 

@@ -3,7 +3,7 @@
  * Sums are computed by the kernel itself (`folds`), which is called for runs of the inputs. It adds the values that it
  * computes to one accumulator, or each value to a separate accumulator. For other reductions, the kernel of elemwise.c
  * computes blocks that fit the cache, and each block is then folded. Sums of small arrays, and sums whose runs are
- * short, are also computed in blocks: there the kernel adds its values to a block of zeros. */
+ * short, are also computed in blocks: the summing kernel adds the values of a block to zeros. */
 #ifndef THEANO_NG_REDUCE_ELEMWISE_H
 #define THEANO_NG_REDUCE_ELEMWISE_H
 
@@ -25,7 +25,7 @@ NATIVE_READER(reduce_elemwise)
 enum { NO_SUM, ONE_SUM, SEPARATE_SUMS };
 
 #define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
-#define COLUMNS 1024 /* adjacent accumulators, few enough to stay in the cache too */
+#define COLUMNS 1024 /* maximum number of adjacent accumulators of a block; they stay in the cache, too */
 
 /* The division of the common shape into blocks. */
 typedef struct {
@@ -186,7 +186,7 @@ static int leading_input(int nd, int nin, PyObject **in, const struct operand_pa
 #define LEAF 4096        /* elements that one call adds to one accumulator; the sums of longer runs are pairwise */
 #define GATHERED 2048    /* elements of strided operands that are copied to a buffer at once */
 #define LONG 128         /* elements; for shorter runs, several rows are passed to the kernel at once */
-#define LONG_REPEATED 32 /* the same if an operand is a single value along each run, which would have to be copied */
+#define LONG_REPEATED 32 /* the limit if an operand is a single value along each run, which would have to be repeated */
 
 /* A kernel of loops/kernel.py that sums: the pointer of its output is the address of the accumulator. The stride of its
  * output is 0 if there is only one accumulator; otherwise accumulators are contiguous. */
@@ -197,7 +197,7 @@ typedef struct {
     const FoldPlan *plan;
     int nin;
     const struct operand_params *operands;
-    int64_t *stride; /* the strides for the kernel, of inputs and of the accumulators; stride[-1] is the program */
+    int64_t *stride; /* strides of the inputs and accumulators, for the kernel; stride[-1] is the program's address */
     const int64_t *item;
     char *room;       /* `gathered` elements of each operand, one operand after the other */
     int64_t gathered; /* GATHERED, or fewer if there are fewer elements; a multiple of 16, for alignment */

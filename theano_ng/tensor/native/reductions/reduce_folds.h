@@ -187,7 +187,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                                                                  \
     FOLD_ROWS(name, OP, T, S, T) FOLD_SHORT(name, OP, T, S)
 
-/* Define sums of narrow integers. Runs of STRETCH elements are summed in M, a 32-bit integer, which cannot overflow. */
+/* Define sums of narrow integers. Runs of STRETCH elements are summed in M, a 32-bit type, without overflow. */
 #define FOLD_NARROW(name, T, S, M, STRETCH)                                                                \
     VECTORISED static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride) \
     {                                                                                                      \

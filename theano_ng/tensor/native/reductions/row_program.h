@@ -51,7 +51,7 @@ typedef void (*map_fn)(int64_t n, char **ptr, const int64_t *stride);
 typedef struct {
     const struct entry_params *params; /* the operation; its arguments follow */
     int n_args;
-    FoldPlan plan; /* of a FOLD */
+    FoldPlan plan; /* only for a FOLD */
     char *accumulators;
     char lowest[16]; /* the first value of an accumulator */
 } RowStep;

@@ -10,7 +10,7 @@
 #include "native.h"
 
 #define LINES_OUTPUTS 2
-#define LINES_BUFFER ((npy_intp)256 << 10) /* bytes of a buffer, if LINES_GROUP lines fit */
+#define LINES_BUFFER ((npy_intp)256 << 10) /* bytes of a buffer; a buffer has at least room for LINES_GROUP lines */
 #define LINES_GROUP 16
 
 /* Process `rows` lines of the input and of each output; pitches are in bytes. Return 0, or -1 with an exception set. */
@@ -69,7 +69,7 @@ typedef struct {
 
 /* The walk. The lines along the dimension `group` are handled together.
  *   count: number of operands
- *   group: the dimension, -1 if there is none
+ *   group: the number of this dimension, -1 if there is none
  *   outers, outer: number and list of the other dimensions
  *   lines: number of all lines
  *   together: length of the dimension `group`
@@ -80,7 +80,7 @@ typedef struct {
     npy_intp lines, together, block;
 } Lines;
 
-/* Fill in all members except the buffers. */
+/* Fill in all members of *l except the buffers of the operands. */
 static inline void lines_describe(Lines *l, PyArrayObject *x, int axis, int nout, PyArrayObject *const *outs)
 {
     npy_intp widest = 0;

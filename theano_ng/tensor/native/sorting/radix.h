@@ -9,7 +9,7 @@
 
 #define DIGIT_BITS 11
 #define DIGIT_BITS_FEW 8
-#define RADIX_FEW 6000 /* below this number of elements: fewer counters */
+#define RADIX_FEW 6000 /* below this number of elements, digits have only DIGIT_BITS_FEW bits */
 #define RADIX_PASSES 8
 /* The number of counters of all passes. */
 #define RADIX_COUNTERS (((64 + DIGIT_BITS - 1) / DIGIT_BITS) << DIGIT_BITS)
@@ -18,7 +18,7 @@ typedef struct {
     int passes, bits;
 } Digits;
 
-/* Divide `range` (the largest key, if the smallest is 0) into digits, for n elements. */
+/* Choose the number and the size of the digits for n keys from 0 to `range`. */
 static inline Digits radix_digits(uint64_t range, npy_intp n)
 {
     int most = n < RADIX_FEW ? DIGIT_BITS_FEW : DIGIT_BITS, length = bit_length(range);
@@ -224,8 +224,8 @@ static MAYBE_UNUSED int settle_records(uint64_t *sorted, npy_intp n, const uint6
     return 1;
 }
 
-/* order <- the positions that sort the keys, stable. `work`: room for n words; count: RADIX_COUNTERS. The keys are not
- * changed. */
+/* order <- the positions that sort the keys, in a stable order. `work` has n words, and `count` has RADIX_COUNTERS
+ * elements. The keys are not changed. */
 static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t *order, uint64_t *work,
                                        npy_intp *count)
 {
@@ -283,7 +283,7 @@ static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t
         order[i] = (int64_t)(sorted[i] & UINT32_MAX);
 }
 
-/* order <- the positions that sort n rows of m keys, stable. first[i] <- whether the i-th row in this order differs
+/* order <- the positions that stably sort n rows of m keys. first[i] <- whether the i-th row in this order differs
  * from the previous row. The leftmost column decides first; later columns are compared only for rows that are equal so
  * far. `work`: room for 3 n words. */
 static MAYBE_UNUSED void order_of_rows(const uint64_t *keys, npy_intp n, npy_intp m, int64_t *order, npy_uint8 *first,

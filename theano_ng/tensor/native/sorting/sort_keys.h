@@ -73,7 +73,7 @@ FOR_KEYED(DEFINE_LOAD)
 
 typedef void (*load_fn)(const void *x, npy_intp n, uint64_t flip, uint64_t *keys);
 
-/* Return the type number that this file uses for a dtype: bool counts as uint8, and C types of equal size have one
+/* Return the type number that this file uses for a dtype: bool counts as uint8, and C types of equal size share a
  * number. */
 static inline int keys_type(int type_num)
 {

@@ -42,7 +42,7 @@ static PyArrayObject *wrapped(int type_num, npy_intp rows, npy_intp n, npy_intp 
 /* Work space for the sorted positions of lines of n elements. */
 typedef struct {
     npy_intp n, item;
-    load_fn load; /* NULL: complex numbers */
+    load_fn load; /* NULL for complex numbers */
     uint64_t *keys, *work;
     npy_uint8 *first; /* for complex numbers: see order_of_rows */
     npy_intp *count;
@@ -106,7 +106,7 @@ static void order_line(Ordering *s, const char *x, uint64_t flip, int64_t *order
 typedef struct {
     int type_num, kind;
     npy_intp n;
-    char *work;      /* as long as a line; NULL: NumPy sorts */
+    char *work;      /* memory for one line; NULL: NumPy sorts */
     npy_intp *count; /* RADIX_COUNTERS elements */
     Ordering by;     /* for complex numbers */
     int64_t *order;

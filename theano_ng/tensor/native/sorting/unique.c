@@ -299,8 +299,8 @@ KEYS_CLONES static void bounds_of(const int64_t *x, npy_intp n, int64_t *low, in
     *high = most;
 }
 
-/* Count many elements with at most FEW_BINS bins, in one pass. Return 0, 1 if an element is outside these bins, or -1
- * with an exception set. */
+/* Count many elements with at most FEW_BINS bins, in one pass. Return 0 after success, 1 if an element is outside these
+ * bins, or -1 with an exception set. */
 static int count_few(PyArrayObject *x, const int64_t *whole, npy_intp least, PyObject **out)
 {
     /* Use four sets of counters, because increments of one counter wait for each other. */

@@ -100,7 +100,8 @@ def _constant_shape(shape, name, lengths):
         if length is not None and length < 0:
             raise ValueError("%s must not hold negative lengths, got %s" % (name, shape))
         result.append(None if length is None else int(length))
-    # The shape of unshared kernels may be given by the four lengths of one kernel.
+    # The user may give the shape of unshared kernels as the four lengths of one kernel. Insert None for the missing
+    # lengths.
     return (*result[:1], *[None] * (lengths[-1] - len(result)), *result[1:])
 
 

@@ -379,7 +379,7 @@ def conv2d(input, filters, image_shape=None, filter_shape=None, border_mode="val
 def convolved(input, filters, image_shape=None, filter_shape=None, border_mode="valid", subsample=(1, 1), **kargs):
     """Convolve images with kernels, as :func:`conv2d` does, but without the warning.
 
-    Functions of the package use it.
+    Functions of the package call this function.
     """
     images = _known_shape(image_shape, 4, "image_shape")
     kernels = _known_shape(filter_shape, 4, "filter_shape")

@@ -23,7 +23,7 @@ def both(op, *values):
         thunk = make_native_thunk(node, native, [[v] for v in values], cells)
         thunk()
         first = [c[0] for c in cells]
-        thunk()  # the second call writes into the outputs of the first
+        thunk()  # the second call reuses the outputs of the first call
         results.append([c[0] for c in cells])
         for a, b in zip(first, results[-1]):
             np.testing.assert_array_equal(a, b)

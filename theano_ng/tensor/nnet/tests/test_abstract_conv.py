@@ -87,7 +87,7 @@ def abstract(shapes, parameters, hints=False, dtype="float64"):
 
 class TestRules(unittest.TestCase):
     def test_both_kinds_of_convolutions(self):
-        """Each rule tracks the Op for its number of dimensions, and the Op for any number."""
+        """Each rule tracks two Ops: the Op for its number of dimensions, and the Op for any number of dimensions."""
         for rule, names in (
             ("local_abstractconv_gemm", "AbstractConv2d AbstractConv"),
             ("local_abstractconv_gradweight_gemm", "AbstractConv2d_gradWeights AbstractConv_gradWeights"),
@@ -112,9 +112,9 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(value, other, err_msg="%s %s" % (name, parameters))
 
     def check_all(self, image, kernel, unshared, modes, strides, dilations):
-        """Compare results for all combinations of parameters; the dtypes take turns.
+        """Compare results for all combinations of parameters, each with the next dtype of a cycle.
 
-        `image` and `kernel` are lengths.
+        `image` and `kernel` are tuples of lengths.
         """
         dtypes = itertools.cycle(("float32", "float64", "float16", "float32", "float64"))
         for mode, stride, dilation, groups, flip in itertools.product(modes, strides, dilations, (1, 2), (True, False)):
@@ -313,7 +313,10 @@ class TestGraphs(unittest.TestCase):
                 self.compiled([out], mode)
 
     def test_gradients_of_the_classic_op(self):
-        """ConvOp computes gradients without strides, dilation, groups and numeric padding; others are refused."""
+        """ConvOp computes gradients only without strides, dilation, groups and numeric padding.
+
+        Without the GEMM rules, other gradients raise an error.
+        """
         mode = get_default_mode().excluding("conv_gemm")
         rng = np.random.RandomState(4)
         images, kernels = rng.rand(2, 3, 6, 7), rng.rand(4, 3, 2, 3)

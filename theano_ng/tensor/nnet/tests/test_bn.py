@@ -43,9 +43,7 @@ def normalized(x, scale, bias, axes, epsilon=1e-4):
 
 
 def gradients(x, dy, scale, mean, invstd, axes):
-    """Return the gradients by the formulas of Ioffe and Szegedy (2015), section 3, via the derivatives for mean and
-    variance.
-    """
+    """Return the gradients with respect to x, scale and shift, by the formulas of Ioffe and Szegedy (2015), section 3."""
     x, dy, scale, mean, invstd = (v.astype("float64") for v in (x, dy, scale, mean, invstd))
     count = x.size // max(1, mean.size)
     d_normal = dy * scale
@@ -190,7 +188,7 @@ class TestNodes(unittest.TestCase):
                 out = BatchNormTrain(axes)(*symbols, T.constant(1e-4))[0]
                 got = run_node(out, dict(zip(symbols, (x, scale, bias))), "c")[0]
                 np.testing.assert_allclose(got, normalized(x, scale, bias, axes)[0], rtol=1e-5, atol=1e-6)
-                # The gradient of channels whose elements are as large as the scale and the inverse deviation.
+                # In the gradient, some channels have elements, a scale and an inverse deviation of 4e18.
                 x, mean = np.where(wide, 0, rng.randn(*shape)).astype("float32"), np.zeros_like(scale)
                 np.copyto(x[0], 4e18, where=wide[0])
                 scale, invstd = (np.where(wide, 4e18, rng.rand(*small) + 0.5).astype("float32") for _ in range(2))
@@ -449,7 +447,7 @@ class TestDerivatives(unittest.TestCase):
             lambda x, dy, m, r: op(*rows([x, dy, self.stats[0], m, r]), 1e-4)[1], values[:2] + values[3:], rng=self.rng
         )
         utt.verify_grad(lambda dy: op(*rows([self.x, dy, *self.stats[:3]]), 1e-4)[2], values[1:2], rng=self.rng)
-        # and the second derivative of the whole normalization
+        # This is the second derivative of the whole normalization.
         whole = lambda x: grad((batch_normalization_train(x, np.ones(3), np.zeros(3))[0] ** 3).sum(), x)
         utt.verify_grad(whole, [self.x], rng=self.rng)
 

@@ -58,7 +58,7 @@ class Case:
         self.y = numbers(batch, filters * groups, *self.top_lengths)
 
     def compute(self, kind):
-        """Return the expected result of the Op of this kind, in float64."""
+        """Return the expected float64 result: the output (kind 0), or the gradient of the kernels (1) or images (2)."""
         x, w, y = (a.astype("float64") for a in (self.x, self.w, self.y))
         filters, channels = len(w) // self.groups, x.shape[1] // self.groups
         padded = np.pad(x, [(0, 0), (0, 0), *self.pads])
@@ -146,7 +146,7 @@ class TestTable(UsesInstructionSets):
 
 
 class TestTiles(UsesInstructionSets):
-    """Sizes that cut tiles, blocks and panels in every way."""
+    """Correlations with sizes that leave incomplete tiles, blocks and panels."""
 
     CASES = [
         # Tiles of several lines, many filters, more channels and taps than one block sums.
@@ -203,7 +203,10 @@ class TestTiles(UsesInstructionSets):
                         np.testing.assert_array_equal(result, expected, err_msg="%s %d" % (parameters, kind))
 
     def test_the_best_instruction_set_is_taken(self):
-        """The default is the best instruction set: sums have its bits, which depend on the number of parallel sums."""
+        """The default is the best instruction set: the sums of both have the same bits.
+
+        The rounding of sums depends on the number of parallel sums of an instruction set.
+        """
         rng = np.random.RandomState(1)
         for parameters in (
             dict(image=(9, 30), kernel=(3, 3), filters=9, channels=8),
@@ -234,7 +237,7 @@ class TestTiles(UsesInstructionSets):
                     np.testing.assert_array_equal(function(case.x, case.w), expected, err_msg=str((dtype, width, isa)))
 
     def test_planes_outside(self):
-        """Products that are scattered over planes before the first one and behind the last one are left out."""
+        """Products that are scattered to planes before the first plane or after the last plane are dropped."""
         for parameters in (
             dict(image=(4, 5, 5), kernel=(3, 4, 4), filters=40, channels=21, border_mode=(1, 0, 0)),
             dict(
@@ -276,7 +279,7 @@ class TestTiles(UsesInstructionSets):
                 case.check(2)
 
     def test_nothing_beside_the_image_matters(self):
-        # Pixels that no output reads, and memory beyond the end of a tile's line, must not reach a sum.
+        # A sum must not include pixels that belong to no window, nor memory beyond the end of a tile's line.
         for image, kernel, stride in (((9, 10), (1, 1), (2, 3)), ((8, 21), (2, 2), (4, 4)), ((7, 33), (3, 3), (3, 5))):
             for filters in (1, 20):
                 case = Case(np.random.RandomState(3), image, kernel, filters=filters, subsample=stride, dtype="float32")

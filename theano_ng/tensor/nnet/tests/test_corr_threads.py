@@ -36,7 +36,8 @@ class TestThreads(NativeCase):
         self.check(lambda w, y, openmp: op(2, openmp)(w, y, T.constant(image[2:])), w, y)
 
     def test_images(self):
-        """Batches have fewer or more images than there are threads; if fewer, threads share images.
+        """Threads compute batches of fewer and of more images than there are threads; in small batches they share
+        images.
 
         Some convolutions have padding or strides.
         """

@@ -19,7 +19,7 @@ UNREWRITTEN = Mode(linker="py", optimizer=None)
 
 
 def windows(x, neib, step, mode):
-    """Return the documented result, or None if the windows do not fit."""
+    """Return the matrix whose rows are the windows, as documented, or None if the windows do not fit."""
     sides = [(0, 0), (0, 0)]
     grid = []
     for n, s, size in zip(neib, step, x.shape[2:]):
@@ -212,7 +212,7 @@ class TestBack(unittest.TestCase):
             neibs2images(m, (2, 2), (1, 4, 4))
 
     def test_no_images(self):
-        """`Images2NeibsGrad` builds images that have a length of zero from a matrix without rows."""
+        """`Images2NeibsGrad` makes images with a dimension of length zero from a matrix without rows."""
         m = T.matrix()
         for shape in ((0, 3, 4, 4), (2, 0, 4, 4), (2, 3, 0, 4), (2, 3, 4, 0)):
             for impl in ("c", "py"):

@@ -59,7 +59,7 @@ class RuleCase(unittest.TestCase):
 
 class TestSoftmax(RuleCase):
     def test_gradient_of_a_logarithm_from_integers(self):
-        """The rule sums the given gradients in the dtype of the result, in which sums do not wrap around."""
+        """The rule sums integer gradients in the float dtype of the result, in which sums do not wrap around."""
         grads = T.matrix("grads", dtype="uint64")
         sm = nnet.softmax(self.x)
         out = SoftmaxGrad()(grads / sm, sm)
@@ -136,7 +136,7 @@ class TestSoftmax(RuleCase):
         np.testing.assert_allclose(gradient, [[-0.5, 1, -0.5]])
 
     def test_exponentials_by_hand_of_other_ranks(self):
-        """The Op is for rows of matrices: along an axis of another tensor it is not used."""
+        """A handwritten softmax of a tensor of another rank has the right values; the Op accepts rows of matrices only."""
         for ndim, axes in ((3, (0, 1, 2)), (4, (1,)), (1, (0,))):
             x = T.TensorType("float64", [False] * ndim)("x")
             value = np.random.RandomState(3).randn(*range(2, 2 + ndim))
@@ -146,9 +146,7 @@ class TestSoftmax(RuleCase):
                 np.testing.assert_allclose(f(value), scipy.special.softmax(value, axis=axis), rtol=1e-12)
 
     def test_logarithms_by_hand(self):
-        """A softmax written with `exp` and `sum` gets the same logarithm as `nnet.softmax`, also in a difference of
-        two.
-        """
+        """A handwritten softmax gets the same logarithm as `nnet.softmax`, also in a difference of two logarithms."""
         a, b = T.dmatrix("a"), T.dmatrix("b")
 
         def by_hand(x):
@@ -204,7 +202,8 @@ class TestSoftmax(RuleCase):
                         ]
                         np.testing.assert_array_equal(f(given), plain(given))
                         dropped = not any(n.op == function for n in f.maker.fgraph.toposort())
-                        # Negation wraps the smallest integer around, so argmin of integers keeps the function.
+                        # The function is kept for argmin of integers: the rule would negate the integers, and the
+                        # smallest integer has no negative.
                         self.assertEqual(
                             dropped, dtype.startswith("float") or (x.dtype[0] in "biu" and find is T.argmax)
                         )
@@ -215,8 +214,9 @@ class TestSoftmax(RuleCase):
 
 
 class TestSaturated(unittest.TestCase):
-    """Logits are far apart: costs and gradients of common losses are right in both modes, computed separately and
-    together.
+    """If logits are far apart, common losses have the right costs and gradients in both modes.
+
+    Functions compute costs and gradients separately and together.
     """
 
     def check(self, loss, x, cost, gradient):
@@ -332,7 +332,7 @@ class TestCrossentropy(RuleCase):
             with self.subTest(form):
                 self.assertIn("CrossentropySoftmax1HotWithBiasDx", row_ops(f))
                 np.testing.assert_allclose(f(*values), plain(*values), rtol=1e-10)
-        # A factor that varies within a row is no factor of the row's value.
+        # A factor that varies within a row must not be treated as a constant factor of the row.
         out = T.grad(None, self.x, known_grads={sm: labels * self.b / sm})
         given = [*self.inputs, w]
         f = theano.function(given, out, mode=FAST_RUN, on_unused_input="ignore")
@@ -434,9 +434,9 @@ class TestCrossentropy(RuleCase):
             np.testing.assert_allclose(f(*values), plain(*values))
 
     def test_constant_places_need_not_be_labels(self):
-        """Column indices may be negative, and fewer than the rows.
+        """Constant column indices may be negative, or fewer than the rows of the matrix.
 
-        They become labels only if the number of rows is known.
+        The rule treats them as labels only if they are not negative, and the matrix is known to have as many rows.
         """
         x, rng = T.dmatrix("x"), np.random.RandomState(3)
         value, weights = rng.normal(size=(3, 4)), rng.normal(size=3)

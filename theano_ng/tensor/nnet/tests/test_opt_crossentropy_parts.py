@@ -50,7 +50,7 @@ class TestArgmax(RaisingCase):
 
 class TestBiases(RaisingCase):
     def test_sums_of_matrices_and_rows(self):
-        """Every matrix and every row of a sum counts, however many there are of each."""
+        """The cross-entropy of a sum includes all matrices, vectors and rows of the sum, for any number of each."""
         rng = np.random.RandomState(6)
         labels, y = T.lvector("labels"), np.array([3, 0, 2])
         at = np.arange(3), y
@@ -74,9 +74,7 @@ class TestBiases(RaisingCase):
 
 class TestRowsOfLabels(RaisingCase):
     def test_lengths_through_conversions(self):
-        """The length of the labels is recognized through any number of conversions, and no other length is mistaken for
-        it.
-        """
+        """The rule recognizes the length of the labels through any number of conversions, and no other length."""
         labels, others = T.lvector("labels"), T.lvector("others")
 
         def forms(v):
@@ -115,7 +113,7 @@ class TestGradients(RaisingCase):
         return y * (increment - (increment * y).sum(axis=1, keepdims=True))
 
     def test_divisors_of_increments(self):
-        """An increment may have further divisors besides the elements of the softmax at the labels, in any order."""
+        """An increment may be divided by vectors besides the elements of the softmax at the labels, in any order."""
         x, labels, c, d = T.dmatrix("x"), T.lvector("labels"), T.dvector("c"), T.dvector("d")
         sm = nnet.softmax(x)
         rows = T.arange(labels.shape[0])
@@ -178,7 +176,7 @@ class TestGradients(RaisingCase):
             np.testing.assert_allclose(f(a, index, vector), self.gradient(increment, y), atol=1e-15)
 
     def test_factors_that_are_no_softmax(self):
-        """The factor may be any expression of any dtype instead of the softmax."""
+        """If the factor is not a softmax, whatever its dtype, the rule does not apply."""
         x, labels, v = T.dmatrix("x"), T.lvector("labels"), T.dvector("v")
         increment = T.inc_subtensor(T.zeros((3, 4))[T.arange(labels.shape[0]), labels], v)
         wanted = np.zeros((3, 4))

@@ -35,7 +35,10 @@ class RuleCase(unittest.TestCase):
         theano.config.on_opt_error = self.policy
 
     def ops(self, f):
-        """Return the sorted names of the elementwise Ops of a function, without changes of sign."""
+        """Return the sorted names of the Ops of a function, without negations and copies of outputs.
+
+        Elementwise Ops have shortened names.
+        """
         names = []
         for node in f.maker.fgraph.toposort():
             name = str(node.op)
@@ -96,7 +99,7 @@ class TestRules(RuleCase):
             self.assertIn(name, names)
 
     def test_complement_of_a_sigmoid_of_integers(self):
-        """Unsigned integers wrap around when they are negated, and bool has no negative: 1 - sigmoid(x) is still right."""
+        """``1 - sigmoid(x)`` is right for integers, although unsigned negation wraps around and bools have no negation."""
         for dtype in ("bool", "uint8", "int8"):
             x = T.vector(dtype=dtype)
             f = theano.function([x], 1 - sigmoid(x), mode=theano.Mode("py", in2out(local_1msigmoid)))
@@ -122,7 +125,9 @@ class TestRules(RuleCase):
         )
 
     def test_products_within_others(self):
-        """A product is a sigmoid whatever reads it: nothing, another function, several, or a product with more factors."""
+        """The rule replaces a product by a sigmoid for any clients: none, a function, several nodes, or a larger
+        product.
+        """
         x, y = self.x, self.y
         product = T.exp(x) * sigmoid(-x)
         value, other = np.array([-3.0, 0.5, 800.0], x.dtype), np.array([2.0, 3.0, 0.25], x.dtype)

@@ -18,7 +18,7 @@ MODES = [Mode("py", "fast_compile"), Mode("py", "fast_run")]
 
 
 def _computed(inputs, outputs, *values):
-    """Yield the results in each mode of `MODES`."""
+    """Yield the outputs of a function for these values, in each mode of `MODES`."""
     for mode in MODES:
         with np.errstate(all="ignore"):
             yield theano_ng.function(inputs, outputs, mode=mode)(*values)
@@ -70,7 +70,7 @@ class TestReading(unittest.TestCase):
         self.assertEqual((f.argument.base, f.argument.coefficient, len(f.argument.views)), (x, -1, 2))
 
     def test_products_of_products(self):
-        """The search stops after a few nodes: 60 squarings would be 2 ** 60 paths."""
+        """The search for factors stops after a few nodes: 60 squarings have 2 ** 60 paths."""
         v = T.exp(self.x)
         for _ in range(60):
             v = v * v
@@ -183,7 +183,9 @@ class TestLimits(unittest.TestCase):
             self.assertTrue(np.isnan(value).all())
 
     def test_other_lengths(self):
-        """A quotient and a factor do not cancel across a reshape that changes the shape."""
+        """A sigmoid and its reciprocal do not cancel if reshapes and a transposition reorder the elements of one of
+        them.
+        """
         x = T.dvector("x")
         there = (sigmoid(x).reshape((2, 3)).T.flatten()) ** -1
         for (value,) in _computed([x], [there * sigmoid(x)], np.arange(6.0)):
@@ -191,7 +193,7 @@ class TestLimits(unittest.TestCase):
             np.testing.assert_allclose(value, s / s.reshape((2, 3)).T.ravel())
 
     def test_broadcasting(self):
-        """The gradient of a row of probabilities with a matrix of targets sums over the rows."""
+        """If a row of probabilities is broadcast to a matrix of targets, its gradient is summed over the rows."""
         x, t = T.drow("x"), T.dmatrix("t")
         cost = binary_crossentropy(sigmoid(x), t).sum()
         values = np.array([[800.0, -800, 2]])

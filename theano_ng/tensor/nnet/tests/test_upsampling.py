@@ -74,7 +74,7 @@ class TestUpsampling(unittest.TestCase):
         np.testing.assert_allclose(got[:, 0], [1, 8 / 3, 6, 28 / 3, 38 / 3, 16])
 
     def test_as_a_transposed_convolution(self):
-        """Inside the image, interpolation is a convolution of pixels `ratio` apart with a triangle."""
+        """Inside the image, interpolation is a convolution with a triangle of pixels that are spread `ratio` apart."""
         for ratio in (2, 3):
             kernel = bilinear_kernel_2D(ratio).eval()
             spread = np.zeros((4 * ratio, 5 * ratio))

@@ -16,8 +16,9 @@ def _length(n, window, stride, pad):
 
 
 def _fits(images, outputs):
-    """Return a function that checks shapes: the inputs at `images` have the shape of the first, those at `outputs` the
-    pooled one.
+    """Return a function that checks shapes.
+
+    Inputs at the positions `images` must have the shape of the first input, and those at `outputs` the pooled shape.
     """
 
     def tied(values):
@@ -35,8 +36,8 @@ def _top(x):
     return views[:, :: WINDOWS[1][0], :: WINDOWS[1][1]].max((3, 4))
 
 
-# Where an element equals the maximum, the result jumps when either of the two changes. The result is linear in the last
-# tensor alone, which has separate cases.
+# If an element is equal to the maximum, a change of either one makes the result jump. In the last tensor alone, the
+# result is linear. Separate cases test this tensor.
 JUMPS = {"R_op": "not continuous in x and maxout where they are equal"}
 
 

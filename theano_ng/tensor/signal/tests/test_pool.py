@@ -111,9 +111,9 @@ def vectors(*values):
 
 
 class Compiled:
-    """A cache of functions of x, ws, stride and pad (and, with gradients, e and g).
+    """A cache of compiled functions of x, ws, stride and pad (and, with gradients, e and g).
 
-    Each key has one function for Python and one for native code.
+    The entry of a key has one function in Python and one in native code.
     """
 
     functions = {}
@@ -160,7 +160,7 @@ class TestForward(unittest.TestCase):
                         self.check(x, (ws, stride, pads, ignore_border), mode)
 
     def test_rows_of_many_lengths(self):
-        # Every remainder of a row length that vectors leave occurs.
+        # These lengths leave every possible remainder when they are divided by the vector length.
         for n in range(1, 40):
             x = RNG.randn(1, 1, 5, n).astype("float32")
             for ws, stride in (

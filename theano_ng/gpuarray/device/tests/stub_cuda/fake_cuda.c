@@ -20,7 +20,7 @@ struct fake_state {
     int compiler; /* NVRTC's major version */
     uint64_t capacity, held;
     int contexts, streams, events, modules, graphs, pinned; /* numbers of existing objects */
-    int fault;                                              /* the error that all waiting calls return */
+    int fault;                                              /* the error that calls that wait for work return */
 };
 
 static struct fake_state state;
@@ -43,7 +43,7 @@ void fake_reset(void)
     record_length = 0;
 }
 
-/* Make the call of this name fail once, after `after` successful calls. */
+/* Make the function `name` fail once with the error `status`, after `after` successful calls. */
 void fake_fail(const char *name, int status, int after)
 {
     snprintf(failing.name, sizeof failing.name, "%s", name);
@@ -119,7 +119,7 @@ struct CUstream_st {
 
 struct CUevent_st {
     CUstream stream; /* the stream in which the event is recorded; NULL after the stream has passed it */
-    int number;      /* number of the last cuEventRecord of this event; earlier ones have no effect */
+    int number;      /* number of the last cuEventRecord of this event; earlier records have no effect */
 };
 
 struct CUgraph_st {

@@ -17,12 +17,12 @@ typedef struct {
     instruction_fn run;
 } Instruction;
 
-/* The list ends with a NULL name. */
+/* The list of all instructions; the last entry has the name NULL. */
 extern const Instruction block_instructions[] __attribute__((visibility("hidden")));
 
 /* The functions that elemwise.c and reduce_elemwise.h call instead of compiled kernels; stride[-1] is the address of
  * the program. blocks_run stores the results. A function of block_sums adds up the program's only result, in one
- * accumulator or in one for each element; `dtype` is the dtype of the accumulators (see SUM in interpreter.c). */
+ * accumulator or one per element; `dtype` is the dtype of the accumulators (see SUM in interpreter.c). */
 __attribute__((visibility("hidden"))) void blocks_run(int64_t n, char **ptr, const int64_t *stride);
 
 /* The function that LoopThunk calls instead of a compiled loop of scan (scan/kernel.py); place[-1] is the address of

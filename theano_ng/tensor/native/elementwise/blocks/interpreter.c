@@ -69,7 +69,8 @@
             __VA_ARGS__((T *)out)[i] = z;                    \
         }                                                    \
     }
-/* Several operations in one loop; BEFORE reads the values that are constant in the loop. */
+/* Define an instruction that applies several operations in one loop. BEFORE reads the values that are constant in the
+ * loop. */
 #define CHAIN(NAME, T, BEFORE, ...)                          \
     static void NAME(ARGUMENTS)                              \
     {                                                        \
@@ -115,8 +116,8 @@ const Instruction block_instructions[] = {
  * list of all values, which has this order. The last value is the int that is set if a divisor is zero. */
 typedef struct {
     int64_t run; /* address of an instruction_fn */
-    /* numbers of values. If the instruction has fewer operands, the unused numbers are 0, and d is the int for zero
-     * divisors */
+    /* Numbers of values. If the instruction has fewer than four operands, the unused numbers are 0, except d: it is the
+     * number of the int for zero divisors. */
     int64_t out, a, b, c, d;
 } Step;
 
@@ -139,8 +140,8 @@ typedef struct {
 } Program;
 
 /* Kinds of operands. A single value (REPEATED) has a block that is filled with it. If every instruction reads the
- * value only once (READ_ONCE), there is no block. MOVES, which is only for loops, marks operands with one row for
- * each step. */
+ * value only once (READ_ONCE), there is no block. MOVES, which is only for loops over steps, marks
+ * operands with one row for each step. */
 #define REPEATED 1
 #define MOVES 4
 #define READ_ONCE 8
