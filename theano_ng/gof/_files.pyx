@@ -3,7 +3,6 @@
 import os
 
 from libc.errno cimport ENOENT, errno
-from posix.stat cimport S_ISDIR, struct_stat
 
 cdef extern from "<dirent.h>" nogil:
     ctypedef struct DIR:
@@ -18,15 +17,40 @@ cdef extern from "<dirent.h>" nogil:
     enum: DT_REG
     enum: DT_DIR
 
-cdef extern from "<sys/stat.h>" nogil:
-    int fstatat(int folder, const char *name, struct_stat *result, int flags)
-
 cdef extern from *:
     """
-    #define STAMP(status, stamp) \\
-        ((stamp)[0] = (status).st_size, (stamp)[1] = (status).st_mtim.tv_sec, (stamp)[2] = (status).st_mtim.tv_nsec)
+    #include <fcntl.h>
+    #include <sys/stat.h>
+
+    typedef struct {
+        long long numbers[3]; /* size, seconds and nanoseconds of the last modification */
+    } Stamp;
+
+    /* Read the status of a file in an open folder. Return 0, or -1 with errno set. On Linux, glibc has `statx` since
+     * version 2.28, but a symbol `fstatat` only since version 2.33. */
+    static int read_stamp(int folder, const char *name, Stamp *stamp)
+    {
+    #ifdef STATX_MTIME
+        struct statx status;
+        if (statx(folder, name, 0, STATX_SIZE | STATX_MTIME, &status) < 0)
+            return -1;
+        stamp->numbers[0] = (long long)status.stx_size;
+        stamp->numbers[1] = status.stx_mtime.tv_sec;
+        stamp->numbers[2] = status.stx_mtime.tv_nsec;
+    #else
+        struct stat status;
+        if (fstatat(folder, name, &status, 0) < 0)
+            return -1;
+        stamp->numbers[0] = status.st_size;
+        stamp->numbers[1] = status.st_mtim.tv_sec;
+        stamp->numbers[2] = status.st_mtim.tv_nsec;
+    #endif
+        return 0;
+    }
     """
-    void STAMP(struct_stat status, long long *stamp) nogil
+    ctypedef struct Stamp:
+        long long numbers[3]
+    int read_stamp(int folder, const char *name, Stamp *stamp) nogil
 
 
 def stamps(folder, tuple suffixes, excluded):
@@ -53,8 +77,7 @@ def stamps(folder, tuple suffixes, excluded):
     """
     cdef DIR *entries
     cdef dirent *entry
-    cdef struct_stat status
-    cdef long long stamp[3]
+    cdef Stamp stamp
     cdef bytes path, name
     cdef list found = [], todo = [os.fsencode(folder)]
     while todo:
@@ -69,21 +92,17 @@ def stamps(folder, tuple suffixes, excluded):
                     break
                 name = entry.d_name
                 if name.endswith(suffixes):
-                    if fstatat(dirfd(entries), entry.d_name, &status, 0) < 0:
+                    if read_stamp(dirfd(entries), entry.d_name, &stamp) < 0:
                         if errno == ENOENT:
                             continue  # a symbolic link to nothing, with which some editors mark open files
-                        raise OSError(errno, os.strerror(errno), os.fsdecode(path + b"/" + name))
-                    STAMP(status, stamp)
-                    found.append(path + b"/" + name + (<const char *>stamp)[:sizeof(stamp)])
+                        # Some old containers forbid statx. If the file cannot be read at all, os.stat raises the error.
+                        status = os.stat(path + b"/" + name)
+                        stamp.numbers[0] = status.st_size
+                        stamp.numbers[1], stamp.numbers[2] = divmod(status.st_mtime_ns, 10**9)
+                    found.append(path + b"/" + name + (<const char *>stamp.numbers)[:sizeof(stamp.numbers)])
                 elif b"." not in name and name not in excluded and entry.d_type != DT_REG:
-                    if entry.d_type == DT_DIR or _is_folder(dirfd(entries), entry.d_name):
+                    if entry.d_type == DT_DIR or os.path.isdir(path + b"/" + name):
                         todo.append(path + b"/" + name)
         finally:
             closedir(entries)
     return found
-
-
-cdef bint _is_folder(int folder, const char *name):
-    """Return True if an entry is a folder or a symbolic link to a folder."""
-    cdef struct_stat status
-    return fstatat(folder, name, &status, 0) == 0 and S_ISDIR(status.st_mode)

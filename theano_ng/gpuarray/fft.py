@@ -1,6 +1,4 @@
-"""A stub that reports that Fourier transforms cannot be computed on a GPU. Other names cannot be imported from this
-module.
-"""
+"""A stub. Its flags are False, because Fourier transforms cannot be computed on GPUs. Other imports raise an error."""
 
 from theano_ng.moved import only_probes
 

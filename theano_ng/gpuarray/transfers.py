@@ -178,7 +178,7 @@ class GpuToGpu(_Transfer):
 
     def perform(self, node, inputs, output_storage):
         x = inputs[0].transfer(get_context(self.context_name))
-        output_storage[0][0] = x.copy() if x is inputs[0] else x  # two names of one context: x is the input itself
+        output_storage[0][0] = x.copy() if x is inputs[0] else x  # x is the input if both contexts are the same
 
     def native_code(self, node):
         return NativeCode(

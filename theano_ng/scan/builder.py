@@ -404,8 +404,8 @@ class _Step:
 def _copy_of(v):
     """Return the copy of an outer variable for a step.
 
-    The copy of a device variable is a tensor on the host, so that steps can be differentiated, and so that rules can
-    move whole loops.
+    The copy of a device variable is a tensor on the host. So steps can be differentiated, and rules can move whole
+    loops to a device.
     """
     copy = safe_new(tensor_or_other(v), "_copy")
     if v.name is not None:

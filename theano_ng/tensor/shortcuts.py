@@ -91,10 +91,10 @@ def _is_number_by_another(v):
 
 
 def _of_product(node):
-    """Return the shortcut of a product such as ``w * (1 / sum(w))``. Return None for other products.
+    """Return the shortcut of a product with a factor ``c / v``, such as ``w * (1 / sum(w))``; c is a constant.
 
-    A factor that is a quotient of two variables has a shortcut of its own, which is sufficient for products with this
-    factor.
+    Return None for other products. If a factor is a quotient of two variables, `_of_quotient` returns a shortcut of
+    this factor, and the product needs none.
     """
     (out,) = node.outputs
     if len(node.inputs) != 2 or not any(map(_is_number_by_another, node.inputs)):

@@ -128,7 +128,7 @@ class Tracer:
 
 
 def moments(step):
-    """Compile, and raise at each event of a `Tracer` in turn, or at every event number that `step` selects."""
+    """Compile repeatedly. Each time, interrupt at another event of a `Tracer`: events 1, 1 + `step`, and so on."""
     theano.config.tiered = "on"
     ones = np.ones(4)
     for _ in range(2):

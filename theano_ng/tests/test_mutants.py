@@ -1,4 +1,4 @@
-"""Tests of mutation testing: changes make other programs, marks record lines that ran, and weak tests catch nothing."""
+"""Tests of mutation testing: mutants are other programs, marks record lines that ran, weak tests catch few mutants."""
 
 import ast
 import json

@@ -157,7 +157,7 @@ class TestPrograms(unittest.TestCase):
             (Operand("float64"), Operand("float32", Access.HOISTED, True)),
             (Step(add, (0, 1), ("float64",)), Step(mul, (0, 0), ("float32",))),
             (Literal.of("float64", 0.0), Literal("float32", Literal.of("float64", -0.0).data)),
-            (Fold(add, "float64"), Fold(mul, "float32")),
+            (Fold(add, "float64"), Fold(mul, "float32", True)),
             (Guards(), Guards((0,), True, True)),
         ):
             for name in usual._fields:

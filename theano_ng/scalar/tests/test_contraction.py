@@ -111,7 +111,11 @@ class TestPairs(unittest.TestCase):
 
 
 class TestNumbers(unittest.TestCase):
-    """Tests with exact results, for which generated code returns the bits of Python, including the signs of zeros."""
+    """Tests that generated code returns the same bits as Python, including the signs of zeros.
+
+    The contracted products are exact, so one rounding gives the same result as two. The exception is
+    `test_one_rounding`.
+    """
 
     def programs(self):
         for (first, a), (second, b), (name, form) in itertools.product(TERMS.items(), TERMS.items(), FORMS.items()):

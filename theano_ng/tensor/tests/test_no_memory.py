@@ -74,7 +74,7 @@ class TestEachAllocation(unittest.TestCase):
 
     def test_shapes(self):
         x = np.arange(12.0).reshape(3, 4)
-        # NumPy's sums return without an exception when some of their allocations fail.
+        # If an allocation fails, NumPy's sums may return NULL without setting an exception: Python raises SystemError.
         sums = MemoryError, SystemError
         self.check(lambda x: sum_to_shape(x, 1, T.constant(4)), x, errors=sums)
         self.check(lambda x: sum_to_shape(x, 1, 1), x.astype("float32"), errors=sums)

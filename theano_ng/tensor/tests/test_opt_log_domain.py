@@ -286,8 +286,8 @@ class TestRules(unittest.TestCase):
 
 class TestDerivatives(unittest.TestCase):
     def test_sigmoids_written_by_hand(self):
-        """Without rewriting, derivatives of logarithms of handwritten sigmoids have all digits where the sigmoid rounds
-        to one.
+        """The derivative of the logarithm of a handwritten sigmoid is accurate without rewriting, even where the
+        sigmoid rounds to one.
         """
         x = T.dvector("x")
         values = np.array([50.0, 30, 1, 0, -1, -30, -50])

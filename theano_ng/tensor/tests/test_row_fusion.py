@@ -383,7 +383,7 @@ class TestGroups(unittest.TestCase):
         self.assertEqual(self.programs([x], [x - x.sum(keepdims=True)]), [])
 
     def test_a_path_through_other_nodes(self):
-        """A node that needs one member and that another member needs keeps these members in separate groups."""
+        """Two nodes on the same rows are in separate groups if a path between them has a node that fits no group."""
         x = T.dmatrix()
         centered = x - x.mean(1, keepdims=True)
         between = T.sort(centered, axis=1)

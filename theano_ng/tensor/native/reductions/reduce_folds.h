@@ -404,7 +404,7 @@ BITS(16, int16_t)
 BITS(32, int32_t)
 BITS(64, int64_t)
 
-/* `all` and `any` of bools: every byte but 0 is true; the search ends when an element decides the result. */
+/* `all` and `any` of bools: every byte but 0 is true. A fold into one result ends after the block that decides it. */
 #define ALL(a, b) ((a) & ((b) != 0))
 #define ANY(a, b) ((a) | ((b) != 0))
 #define FOLD_LOGICAL(name, OP, DECIDED)                                                                       \
