@@ -185,7 +185,10 @@ class TestLaziness(unittest.TestCase):
                     raise
 
     def test_one_branch(self):
-        """Lazy linkers compute one branch, other linkers both; all return equal values."""
+        """Lazy linkers compute only the chosen branch, and other linkers compute both branches.
+
+        All linkers return equal values.
+        """
         a, b, *_ = self.ops
         for linkers, other in ((LAZY, 0), (EAGER, 1)):
             for f in self.functions([self.c, self.x, self.y], ifelse(self.c, a(self.x), b(self.y)), linkers):
@@ -196,7 +199,7 @@ class TestLaziness(unittest.TestCase):
                     self.assertEqual(self.calls()[:2], [other, 1])
 
     def test_several_outputs(self):
-        """Nodes that both branches share are computed once; all values of the chosen branch are computed."""
+        """A node that several outputs share is computed once. All values of the chosen branch are computed."""
         a, b, c, d = self.ops
         shared = a(self.x)
         outputs = ifelse(self.c, [shared, b(shared)], [c(shared), d(self.x)])
@@ -234,7 +237,7 @@ class TestLaziness(unittest.TestCase):
         self.assertEqual(f(250.5), 250.5 + 251 - 749)
 
     def test_updates(self):
-        """Of two alternative new values of a state, only the chosen one is computed, although in-place Ops run last."""
+        """Only the chosen new value of a state is computed, although nodes that work in place run last."""
         a, b, *_ = self.ops
         for linker in (*LAZY, *EAGER):
             for optimizer in (None, "fast_run"):
@@ -318,7 +321,10 @@ class TestLaziness(unittest.TestCase):
         self.assertEqual(self.calls()[:2], [0, 1])
 
     def test_shape_only(self):
-        """The shape of a conditional needs only the shape of the chosen branch, and no values."""
+        """The shape of a conditional is computed from the shape of the chosen branch.
+
+        The value of the branch is computed only if the shape cannot be inferred without it.
+        """
 
         class Shaped(Counted):
             def infer_shape(self, node, shapes):
@@ -441,7 +447,7 @@ class TestGradient(unittest.TestCase):
         self.assertEqual(T.grad(ifelse(T.bscalar(), x, x).sum(), x).dtype, "float64")
 
     def test_some_outputs(self):
-        """If the cost uses one of two outputs, variables on which only the other output depends are disconnected."""
+        """If a cost uses one output of a conditional, inputs that affect only the other output are disconnected."""
         c, x, y = T.bscalar(), T.dvector(), T.dvector()
         first, second = ifelse(c, [x * 2, y], [x * 3, y * 5])
         f = theano.function([c, x, y], T.grad(first.sum(), x), mode=mode("cvm"))
@@ -604,7 +610,7 @@ class TestRewrites(unittest.TestCase):
         self.assertLess(count[1], count[0])
 
     def test_inplace(self):
-        """A conditional returns a view, or a copy if otherwise an input would be returned or overwritten."""
+        """cond_make_inplace lets a conditional return a view, unless an input would then be returned or overwritten."""
         c, x, y = self.c, self.x, self.y
         fgraph = self.rewritten(module.cond_make_inplace, [c, x, y], [T.exp(ifelse(c, x, y))])
         self.assertTrue(fgraph.outputs[0].owner.inputs[0].owner.op.as_view)

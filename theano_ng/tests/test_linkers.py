@@ -141,7 +141,10 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual(f(), [3.0, 3.0])
 
     def test_state(self):
-        """Updates read the old values, swap, and work in place; a failed call changes nothing."""
+        """With every linker, updates read the old values of all states, also if states are swapped.
+
+        A failed call leaves the states unchanged.
+        """
 
         def build():
             s, t, x = theano.shared(np.zeros(3)), theano.shared(np.ones(3)), T.dvector("x")

@@ -12,12 +12,15 @@ from theano_ng.tests import test_rule_examples
 
 
 class TestTraces(test_rule_examples.TestExamples):
-    """The tests of all examples, with another `check`."""
+    """Tests that the rule of each example keeps stack traces. `check` replaces the comparison of graphs."""
 
     test_the_list_of_exceptions_is_needed = test_reading_examples = test_wrong_examples_are_found = None
 
     def check(self, rule, before, after=None, numbers=True):
-        """Apply a rule as `theano.function` does: variables that it creates get no stack trace of their creation."""
+        """Check that the variables that a rule creates have the stack traces of the user.
+
+        The flag `traceback.limit` is 0, so that new variables get no other stack trace.
+        """
         fgraph = self.graph(self.evaluated(before))
         MergeOptimizer().optimize(fgraph)
         fgraph.attach_feature(CheckStrackTraceFeature())

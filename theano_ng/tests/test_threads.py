@@ -169,7 +169,10 @@ class TestForks(unittest.TestCase):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_a_call_that_another_thread_was_in(self):
-        """After a fork during a call in another thread, the child can call the function, whose state is the old one."""
+        """A child that is forked during a call in another thread can call the function.
+
+        The function then starts from the state before the interrupted call.
+        """
         x, state = tt.dvector("x"), theano.shared(np.zeros(4), "state")
         inside, go_on = threading.Event(), threading.Event()
 
@@ -195,7 +198,10 @@ class TestForks(unittest.TestCase):
         np.testing.assert_array_equal(state.get_value(), [0, 1, 1, 1])
 
     def test_a_lock_that_is_not_given_back(self):
-        """A fork waits for a lock until a timeout; then the child releases the lock and resets the data that it guards."""
+        """A fork waits for a lock, at most until a timeout.
+
+        After a timeout, the child releases the lock and resets the data that the lock guards.
+        """
         lock, held, end, reset = threading.RLock(), threading.Event(), threading.Event(), []
         forks.ForkSafeLock(lock, lambda: reset.append(True))
 

@@ -317,7 +317,7 @@ def gcd_of(whole):
 
 
 class Whole(gof.Type):
-    """The Type as a class: its instances are equal, and have a readable `repr`."""
+    """The tutorial's Type as a class instead of a plain instance. Its instances are equal."""
 
     def __eq__(self, other):
         return type(self) is type(other)

@@ -14,9 +14,9 @@ GALLERY = []
 
 
 def wrong(error, found_by, *args, vary="usual", **kwargs):
-    """Return the decorator `gallery.wrong` for C code.
+    """Return the decorator `gallery.wrong` for a class with C code.
 
-    By default types do not vary: each costs seconds of compilation.
+    By default, the audit does not vary types, because each type costs seconds of compilation.
     """
     if vary == "usual":
         vary = ("length", "content") if found_by == "sanitizer" else ("length", "layout", "alias", "content")

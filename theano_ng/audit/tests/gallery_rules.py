@@ -18,7 +18,10 @@ GALLERY = []
 
 
 def by_run(error, why, found_by="debugmode"):
-    """Return a decorator for a function that must raise when called with True, and must not when called with False."""
+    """Return a decorator that adds a function to the gallery.
+
+    The function must raise an error if its argument is True, and must not raise if it is False.
+    """
 
     def add(function):
         GALLERY.append(
@@ -241,7 +244,10 @@ def type_calls_nothing_valid(wrong):
 
 
 def wrong_type(why):
-    """Return a decorator that adds a subclass of `Text` to the gallery, as the Type of an Op that the audit checks."""
+    """Return a decorator that adds a wrong subclass of `Text` to the gallery.
+
+    The audit checks the subclass as the Type of an Op.
+    """
 
     def add(cls):
         GALLERY.append(

@@ -138,7 +138,7 @@ def fails_without_elements(node):
 
 @planted("rounding", tracks=[T.neg])
 def ignores_clients(node):
-    """Replace a negated difference, and the difference itself, whose other clients then get the wrong sign.
+    """Replace a negated difference, and also the difference itself. Other clients of the difference get the wrong sign.
 
     -(x - y)  ->  y - x
     """

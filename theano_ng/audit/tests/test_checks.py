@@ -219,7 +219,10 @@ class TestOptions(unittest.TestCase):
         self.assertTrue(audit(Case(GradOfTwo(), [MATRIX], tolerance=2.0), checks="grad").ok)
 
     def test_computed_inputs(self):
-        """A case's callable may compute inputs of the node, in which `make_node` finds constant lengths of 1."""
+        """`make_node` accepts inputs that the callable of a case computes from other inputs.
+
+        In the test, it finds from such an input that a length is always 1.
+        """
         case = Case(lambda x: T.reshape(x, [x.shape[0] * x.shape[1], T.shape(x)[2]]), [MATRIX.reshape(4, 3, 1)])
         report = audit(case, checks="make_node,output_types")
         self.assertEqual((report.op, report.findings), ("Reshape{2}", []))
@@ -242,7 +245,10 @@ class TestOptions(unittest.TestCase):
         )
 
     def test_time_limit(self):
-        """The time limit ends a check; the fake clock advances by one second at each reading."""
+        """A check ends when its time limit has passed.
+
+        A fake clock advances by one second at each reading.
+        """
         clock = SimpleNamespace(perf_counter=count().__next__)
         examples = []
         for limit in (100, 300):
@@ -253,7 +259,10 @@ class TestOptions(unittest.TestCase):
         self.assertTrue(10 < examples[0] <= 100 < examples[1] <= 300, examples)
 
     def test_search_after_the_time_limit(self):
-        """A check whose preparation took longer than its time limit still tries examples, until one is accepted."""
+        """A check tries some examples even if its preparation took longer than the time limit.
+
+        It ends when an example is accepted, or after 20 rejected examples.
+        """
         tried = []
 
         def reject_some(example):

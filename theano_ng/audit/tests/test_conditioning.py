@@ -11,7 +11,10 @@ from theano_ng.audit.conditioning import explained_by_rounding
 
 
 def _explained(function, value, other):
-    """Return, for each element, True if rounding explains the difference between function(value) and another result."""
+    """Return an array of booleans: True where rounding explains a difference.
+
+    The difference is that between function(value) and `other`.
+    """
     return explained_by_rounding(
         lambda values: [function(*values)], [value], 0, function(value), np.asarray(other, value.dtype)
     )
@@ -55,7 +58,11 @@ class TestExplained(unittest.TestCase):
 
 
 class _Total(theano.Op):
-    """The sum of a vector. `perform` adds from the left, the C code from the right; then the C code adds `wrong`."""
+    """The sum of a vector.
+
+    `perform` adds the elements from left to right. The C code adds them from right to left, and adds `wrong` to the
+    result.
+    """
 
     __props__ = ("wrong",)
 

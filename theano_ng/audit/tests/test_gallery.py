@@ -85,7 +85,7 @@ class Galleries(unittest.TestCase):
 
     @staticmethod
     def names(entry, make, run):
-        """Return the names of the errors found in an entry or in its twin, and the evidence."""
+        """Return the names of the errors that are found in a gallery entry or in its twin, and their description."""
         if entry.found_by == "audit":
             return found(make(), entry.check)
         name, text = raised(run) if run is not None else raised(run_in_debugmode, make())

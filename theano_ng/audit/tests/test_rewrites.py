@@ -308,7 +308,10 @@ class TestCommand(unittest.TestCase):
         self.assertIn("rewritten(", rule["findings"][0]["program"])
 
     def test_several_processes(self):
-        """Rules about devices are judged in the parent process: a fork cannot use a device that its parent opened."""
+        """With several processes, rules about devices are judged in the parent process.
+
+        A forked process cannot use a device that its parent has opened.
+        """
         context()
         names = ("local_neg_neg", "local_gpua_join", "local_cut_gpu_transfers", "local_useless_slice")
         with mock.patch("theano_ng.audit.rewrites.command.registered", _some_registered(names)):
@@ -327,7 +330,10 @@ class TestCommand(unittest.TestCase):
         self.assertIn(page.summary([judge_named("local_neg_neg")])[:8], text)
 
     def test_update_of_a_page(self):
-        """Rules without a row on the page are tested, existing rows are kept, and rows of deleted rules are removed."""
+        """An update of a page tests rules that have no row on the page.
+
+        It keeps the rows of existing rules, and removes the rows of deleted rules.
+        """
         names = "local_neg_neg local_useless_slice local_zero_div".split()
         old = (("proved", "z3", "nan: a number"), ("exhausted", "all values", ""))
         rows = {name: ("``%s``" % name, *cells) for name, cells in zip([*names[:1], "gone"], old)}

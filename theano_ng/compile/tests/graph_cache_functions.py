@@ -182,7 +182,7 @@ FUNCTIONS = [
 
 
 def plain(value):
-    """Return a result as text that contains every bit."""
+    """Return a result as nested lists of strings. The string of an array contains all its bits."""
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
     if isinstance(value, np.ndarray):

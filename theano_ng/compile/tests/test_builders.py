@@ -49,7 +49,10 @@ class TestOpFromGraph(unittest.TestCase):
 
     @both
     def test_several_functions(self, inline):
-        """Each function has copies of the inner constants, also of those in indices."""
+        """Several functions that are compiled from one OpFromGraph give correct results.
+
+        Each function has its own copies of the constants in the inner graph, also of constants in indices.
+        """
         x = T.dvector("x")
         for outputs in ([x[-1] * 2], [x[::-1][1]], [T.set_subtensor(x[-1], 3.0)], [T.constant(5.0)]):
             y = OpFromGraph([x], outputs, inline=inline)(x)
@@ -61,7 +64,10 @@ class TestOpFromGraph(unittest.TestCase):
 
     @both
     def test_shapes_in_several_functions(self, inline):
-        """Each function has copies of inner constants on which shapes of outputs depend."""
+        """Shapes of an OpFromGraph are correct in each of several functions.
+
+        The shapes depend on constants of the inner graph, and each function has its own copies of the constants.
+        """
         x = T.lvector("x")
         for computed in (T.alloc(1.0, x.shape[0] + x[2]), T.nonzero(x)[0]):
             y = OpFromGraph([x], [computed], inline=inline)(x)

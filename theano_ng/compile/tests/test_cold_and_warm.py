@@ -150,7 +150,7 @@ def run(folder, flags=""):
 
 class TestColdAndWarm(unittest.TestCase):
     def test_programs_and_bits(self):
-        """Programs and bits are equal after rewriting, with cached graphs, and without a cache.
+        """Functions have equal programs and result bits with an empty cache, with a warm cache, and without a cache.
 
         Each of these runs is a separate process.
         """
@@ -165,9 +165,10 @@ class TestColdAndWarm(unittest.TestCase):
                     self.assertEqual(cold[name][1], other[name][1])
 
     def test_traces(self):
-        """A sampler with a fixed seed gives the same trace with a cold and with a warm cache.
+        """A sampler with a fixed seed draws the same trace with an empty cache and with a warm cache.
 
-        It does not matter whether kernels are compiled at once or in the background.
+        The trace is also the same if kernels are compiled at once, if they are compiled in the background, and without
+        a cache.
         """
         traces = {}
         for flags in ("", ",tiered=off", ",tiered=on", ",cache_graphs=False"):

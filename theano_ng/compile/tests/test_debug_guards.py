@@ -74,7 +74,10 @@ class TestGuarded(unittest.TestCase):
                     block[k] ^= 1
 
     def test_values_that_are_seen(self):
-        """One byte with the value 0 or 1 is detected in the margin, and so are 8 equal bytes of any value."""
+        """A write into a margin is detected if it stores 8 equal bytes of any value.
+
+        A write of a single byte is detected if its value is 0 or 1.
+        """
         for value in range(256):
             guarded = Guarded((2,), "uint8")
             places = guarded._block[guarded.high : guarded.high + 8]
@@ -82,9 +85,9 @@ class TestGuarded(unittest.TestCase):
             self.assertEqual(guarded.written()[0][0], "after its last byte")
 
     def test_margins(self):
-        """The margins are usually wide enough for the array's number of elements in the widest dtype.
+        """A margin has room for as many elements of the widest dtype as the array has elements.
 
-        Margins above 1 MiB are limited to the size of the array.
+        If this is more than 1 MiB, a margin is only as large as the array.
         """
         for guarded in (
             Guarded((100,), "int8"),
@@ -156,7 +159,7 @@ class TestDebugMode(unittest.TestCase):
         self.assertEqual(error.written, [("between its elements", 8, 0)])
 
     def test_initial(self):
-        """The result of the previous call lies between margins, too."""
+        """In a second call, the result of the previous call lies between margins, too."""
 
         def perform(inputs, outputs):
             found = outputs[0][0]

@@ -123,7 +123,10 @@ class TestWrongOps(unittest.TestCase):
         run(op(neighbours, n_outputs=2), V)  # interleaved, but without common elements
 
     def test_errors_with_a_text(self):
-        """Errors with only a text, as rules of users raise them, can be printed and pickled."""
+        """A BadOptimization that has only a text can be printed and pickled.
+
+        Rules of users raise such errors.
+        """
         for error in (BadOptimization("too big"), BadOptimization("too big", None, None, None, "a rule")):
             self.assertEqual(str(error), "too big")
             self.assertEqual(str(pickle.loads(pickle.dumps(error))), "too big")
@@ -425,9 +428,9 @@ class TestNoFalseAlarm(unittest.TestCase):
 
 class TestRefusedReplacements(unittest.TestCase):
     def test_in_place_on_what_is_read_as_well(self):
-        """DebugMode accepts a graph in which validation refused an in-place node.
+        """DebugMode accepts a graph in which an in-place node was refused.
 
-        The node would overwrite memory that is also another input of the node.
+        The node was refused because it would overwrite one of its other inputs.
         """
         m, v = np.arange(16.0).reshape(4, 4) / 7, np.arange(1.0, 5.0)
         for expression, want in (

@@ -30,7 +30,7 @@ class TestSecondRun(unittest.TestCase):
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_state_that_c_code_leaves_behind(self):
-        """C code that is right in the first run of a thunk and wrong in the second is detected."""
+        """DebugMode detects C code that is correct in the first call of a thunk, and wrong in the second."""
         wrong = op(
             set0(lambda x: x + 1),
             **dict(
@@ -64,7 +64,7 @@ class TestSecondRun(unittest.TestCase):
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_memory_that_c_code_never_wrote(self):
-        """C code that leaves an element of NumPy's memory unwritten is detected."""
+        """DebugMode detects C code that leaves an element of a new array unwritten."""
         text = C_ADD_ONE.replace("i < PyArray_DIM(%(x)s, 0)", "i < PyArray_DIM(%(x)s, 0) - 1")
         with self.assertRaises(BadThunkOutput) as caught:
             run(op(set0(lambda x: x + 1), **c_code(text, c="1")), V, check_c_code=True, check_py_code=False)
@@ -288,7 +288,7 @@ def rule(pattern, replace, **attributes):
 
 
 class TestRewritesAndNaN(unittest.TestCase):
-    """Rewriting rules that are right for finite numbers."""
+    """Tests of rewriting rules that are correct for finite numbers, but may be wrong for NaN and infinity."""
 
     def setUp(self):
         self._err = np.seterr(all="ignore")
@@ -354,9 +354,10 @@ class TestRewritesAndNaN(unittest.TestCase):
         self.assertRaises(BadOptimization, f, [-1, np.nan])
 
     def test_rounding(self):
-        """A rule may replace a rounded value by a more exact value, but not by a different value.
+        """DebugMode accepts a rule that replaces a rounded value by a more exact value.
 
-        The example is the inverse of 1 - sigmoid(30), which has only three exact digits.
+        It refuses a rule that replaces the value by a different value. The example is the inverse of 1 - sigmoid(30),
+        which has only three exact digits.
         """
         x = self.x
         out = T.inv(1 - T.nnet.sigmoid(x))
@@ -368,7 +369,7 @@ class TestRewritesAndNaN(unittest.TestCase):
             self.assertRaises(BadOptimization, f, [value])
 
     def test_integers_are_exact(self):
-        """A new graph may not compute in floating point what the old graph computes in integers."""
+        """DebugMode refuses a rule that computes integers in floating point, if the old graph does not."""
         i, j, x = T.lvector("i"), T.lvector("j"), self.x
         quotient = lambda a, b: T.floor(a * (1.0 / b))
         integers = lambda a: T.cast(a, "int64")
@@ -401,7 +402,10 @@ class TestRewritesAndNaN(unittest.TestCase):
                     f(*values)
 
     def test_integers_of_rounded_numbers(self):
-        """Integers that are computed from rounded values may change if another rounding explains the change."""
+        """DebugMode accepts other integers if they are computed from rounded values.
+
+        Another rounding of these values must explain the change.
+        """
         i, j, x = T.lvector("i"), T.lvector("j"), self.x
         to_int = T.cast(x, "int64").owner.op
         near = 1.4 + np.finfo("float64").eps * np.arange(8)
@@ -445,7 +449,10 @@ class TestRewritesAndNaN(unittest.TestCase):
             np.testing.assert_allclose(g([1000.0, 2.0]), [1e-6, 0.25])
 
     def test_the_rules_of_the_package(self):
-        """FAST_RUN keeps the values of expressions that overflow or divide zero by zero, for all kinds of values."""
+        """DebugMode finds no fault in FAST_RUN for expressions that overflow or divide zero by zero.
+
+        The arguments are finite, infinite and NaN.
+        """
         x = self.x
         y = T.dvector("y")
         m = T.dmatrix("m")

@@ -38,7 +38,10 @@ class Breaks(Op):
 
 
 class TestState(unittest.TestCase):
-    """Tests of calls that fail because of values, after successful calls with equal shapes."""
+    """Tests of calls that fail for some values of the arguments.
+
+    A call with equal shapes has succeeded before.
+    """
 
     def check(self, inputs, updates, good, bad, error):
         f = theano.function(inputs, updates=updates, accept_inplace=True)
@@ -71,7 +74,10 @@ class TestState(unittest.TestCase):
             self.assertEqual((len(states), len(found.if_small), found.always), (3, 2, []))
 
     def test_large_states(self):
-        """Large states are not copied. If only one update can fail, all states keep their values nevertheless."""
+        """If only one of two updates can fail, both states keep their values when a call fails.
+
+        They keep them although large states are not copied before a call.
+        """
         a, b = theano.shared(np.zeros((200000, 2))), theano.shared(np.zeros((200000, 2)))
         i, x = T.lvector("i"), T.dscalar("x")
         f = self.check([i, x], [(b, b + x), (a, T.inc_subtensor(a[i], x))], ([0], 1.0), [([200000], 1.0)], IndexError)
@@ -89,7 +95,10 @@ class TestState(unittest.TestCase):
 
 
 class Stops(Op):
-    """Sum the first input in Python; raise the exception whose number in `reasons` is the second input."""
+    """An Op in Python that sums a vector, or raises an exception.
+
+    The second input is the index of the exception in `reasons`.
+    """
 
     __props__ = ()
     reasons = (None, KeyboardInterrupt, SystemExit, MemoryError, ZeroDivisionError)
@@ -109,7 +118,10 @@ class OwnRandomState(np.random.RandomState):
 
 
 class TestReasons(unittest.TestCase):
-    """A call that ends with any exception leaves all state unchanged, and a repeated call gives the usual result."""
+    """A call that ends with an exception leaves all states unchanged.
+
+    The next call gives the usual result.
+    """
 
     def check(self, f, states, good, bad):
         f(*good)
@@ -150,9 +162,10 @@ class TestReasons(unittest.TestCase):
         )
 
     def test_generators_of_numpy(self):
-        """The states of NumPy generators are restored.
+        """A failed call restores the states of NumPy generators.
 
-        This includes a pending normal value of a pair, and other bit generators.
+        A state may contain the second of a pair of normal values. Generators of other kinds than the Mersenne Twister
+        are restored, too.
         """
         x, k = T.dvector("x"), T.lscalar("k")
         generators = [
@@ -187,13 +200,16 @@ class TestReasons(unittest.TestCase):
         return twin.normal(0.0, 1.0, 5) if draw is raw_random.normal else twin.uniform(0.0, 1.0, 5)
 
     def test_states_of_numpy_are_read_directly(self):
-        """States of NumPy's RandomState are read from memory: ``get_state`` would take longer than a small sample."""
+        """`has_known_layout` is true only for NumPy's RandomState with the Mersenne Twister.
+
+        The state of such a generator is read from memory, because ``get_state`` would take longer than a small sample.
+        """
         self.assertTrue(has_known_layout(np.random.RandomState(3)))
         for other in (OwnRandomState(3), np.random.RandomState(np.random.PCG64(3)), np.random.default_rng(3), None):
             self.assertFalse(has_known_layout(other))
 
     def test_in_a_loop(self):
-        """A loop that overwrites rows of state step by step restores them when a step fails."""
+        """If a step of a loop fails, the rows that earlier steps have overwritten are restored."""
         a, x, k = theano.shared(np.zeros((4, 3)), "a"), T.dmatrix("x"), T.lvector("k")
         rows, updates = theano.scan(
             lambda row, reason, last: last + Stops()(row, reason), sequences=[x, k], outputs_info=[a[0]]
@@ -211,7 +227,7 @@ class TestReasons(unittest.TestCase):
             np.testing.assert_array_equal(f(k=0)[1], [3, 3, 3])
 
     def test_update_of_a_state_with_odd_strides(self):
-        """A state that is a view is restored element by element."""
+        """A failed call restores a state that is a strided view, and its array stays the same object."""
         base = np.arange(24.0).reshape(4, 6)
         k = T.lscalar("k")
         for view in (base[::2, ::-1], base.T, base[:, 1:2], base[:0]):
@@ -228,7 +244,10 @@ class TestReasons(unittest.TestCase):
 
 
 class TestCallbacks(unittest.TestCase):
-    """Tests of callbacks between nodes. A callback may raise after any node and for any values."""
+    """Tests of callbacks that run between nodes, and may raise an exception after any node.
+
+    States then keep their values.
+    """
 
     def check(self, mode, good, bad, error):
         for size, one_node in ((3, True), (3, False), (100000, False)):

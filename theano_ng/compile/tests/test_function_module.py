@@ -398,7 +398,7 @@ class TestCopies(unittest.TestCase):
 
 
 class TestTensors(unittest.TestCase):
-    """The fast check accepts arguments that TensorType.filter returns unchanged, and no others."""
+    """The fast check of arguments accepts exactly the arrays that TensorType.filter returns unchanged."""
 
     def setUp(self):
         import numpy
@@ -511,10 +511,9 @@ class TestThreads(unittest.TestCase):
         self.assertRaises(RuntimeError, f, 2)
 
     def test_calls_in_a_circle(self):
-        """Functions call each other from Ops in a circle.
+        """A single thread can call functions whose Ops call each other in a circle.
 
-        A single thread can make such calls. If three threads make them at once, one of them gets an error instead of a
-        deadlock.
+        If three threads call them at once, one thread gets an error instead of a deadlock.
         """
         x = number("x")
         ready = threading.Barrier(3)

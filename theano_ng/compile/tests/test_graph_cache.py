@@ -57,7 +57,10 @@ class TestSecondProcess(unittest.TestCase):
             self.check_damage(folder, first)
 
     def check_damage(self, folder, first):
-        """Functions with truncated, foreign or outdated entries are rewritten; the next process finds new entries."""
+        """Functions whose cache entries are truncated, foreign or outdated are rewritten.
+
+        The next process finds new entries in the cache.
+        """
         entries = sorted(glob.glob(os.path.join(folder, "*", "graphs", "*")))
         self.assertEqual(len(entries), len(first))
         for i, path in enumerate(entries):
@@ -285,7 +288,10 @@ class TestMemoryRunsOut(unittest.TestCase):
 
 
 def forgetting(part, flag=None):
-    """Return a patch that leaves out a part of the keys, or one flag in the parts that describe inputs."""
+    """Return a patch that removes one part from all keys.
+
+    If `flag` is given, the patch removes only this flag from the parts that describe inputs.
+    """
     digest, place = graph_cache._Key.digest, PARTS.index(part)
 
     def forgetful(key):
@@ -302,7 +308,10 @@ def forgetting(part, flag=None):
 
 
 class TestParts(unittest.TestCase):
-    """Tests that each part of a key is needed: without it, functions that differ only in this part have equal keys."""
+    """Tests that each part of a key is needed.
+
+    If a part is left out, functions that differ only in this part have equal keys.
+    """
 
     def setUp(self):
         patch = unittest.mock.patch.object(graph_cache.gof_optdb, "has_foreign_rules", lambda: False)

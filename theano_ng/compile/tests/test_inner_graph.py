@@ -124,7 +124,7 @@ class TestInnerGraph(unittest.TestCase):
         self.assertNotEqual(one, 1)
 
     def test_every_part_of_the_identity_counts(self):
-        """Two graphs that differ in one part of the identity are equal when that part is left out."""
+        """If one part of the identity is left out, graphs that differ only in this part are equal."""
         x, y, s, t = self.x, self.y, self.s, theano.shared(self.s.get_value())
         identity, mode = InnerGraph._identity, {"mode": "FAST_RUN"}
 

@@ -29,7 +29,10 @@ class TestTestValues(unittest.TestCase):
             np.testing.assert_array_equal((y + 1).tag.test_value, [2, 2])
 
     def test_derivatives_of_graphs_inside_ops(self):
-        """Derivatives of an OpFromGraph have test values, although the variables of its inner graph have none."""
+        """Derivatives of an OpFromGraph have test values.
+
+        The variables of its inner graph have none.
+        """
 
         def doubled(inputs, gradients):
             return [2 * gradients[0] * inputs[1], 2 * gradients[0] * inputs[0]]
@@ -91,7 +94,7 @@ class TestTestValues(unittest.TestCase):
 
 
 class TestNoValue(unittest.TestCase):
-    """None as a value is not converted; the node that reads it accepts or refuses it."""
+    """Tests of None as an argument. It is not converted, and the node that reads it accepts or refuses it."""
 
     def test_default(self):
         for mode in (PYTHON, FAST):
@@ -131,7 +134,10 @@ class TestNoValue(unittest.TestCase):
 
 class TestErrors(unittest.TestCase):
     def test_values_that_are_no_numbers(self):
-        """Text and ragged lists raise ValueError everywhere; other values without numbers raise TypeError."""
+        """Text and ragged lists raise ValueError. Objects, dicts and arrays of a wrong rank raise TypeError.
+
+        This holds for arguments, default values, `filter` and `set_value`.
+        """
         for dtype in ("int8", "int64", "float32", "float64", "complex128"):
             type_ = T.TensorType(dtype, (False,))
             x, shared = type_("x"), theano.shared(np.zeros(2, dtype), "s")
@@ -169,7 +175,7 @@ class TestErrors(unittest.TestCase):
             self.assertRaises(kind, theano.function, [], w, updates=updates)
 
     def test_trusted_values_that_are_no_arrays(self):
-        """With trust_input every kind of native Op refuses a Python scalar, and the error names the node."""
+        """With trust_input, native Ops raise ValueError for an argument that is no array. The error names the node."""
         for output in (
             lambda m: m * 2,
             lambda m: m.sum(),
@@ -238,9 +244,9 @@ class TestResults(unittest.TestCase):
 
 
 class TestSharedContainers(unittest.TestCase):
-    """Functions that share a container still share it after they are pickled or deep-copied together.
+    """Two functions that share a container still share one after they are pickled or deep-copied together.
 
-    The copies do not share it with the originals.
+    The copied functions do not share it with the original functions.
     """
 
     @staticmethod

@@ -120,7 +120,10 @@ class TestNodes(unittest.TestCase):
 
 class TestGraphs(unittest.TestCase):
     def test_shape_functions(self):
-        """As documented, shapes need no values, and a mismatch in a join is found only when the join is computed."""
+        """A shape is computed without the values.
+
+        Therefore the shape of a join does not report mismatched inputs. Only the join itself reports them.
+        """
         x, y = T.matrix(), T.matrix()
         f = theano.function([x], (x**2).shape)
         self.assertLessEqual(
@@ -172,7 +175,10 @@ class TestGraphs(unittest.TestCase):
             T.grad(ops.specify_shape(v, n).sum(), n)
 
     def test_shape_i(self):
-        """For a graph with inferred shapes shape_i returns the inferred value; otherwise it builds an expression."""
+        """For a variable of a graph with ShapeFeature, shape_i returns the inferred length.
+
+        For other variables, it builds an expression of the shape.
+        """
         x = T.dmatrix("x")
         y = T.exp(x)
         fgraph = theano.gof.FunctionGraph([x], [y], clone=False, features=[T.opt.ShapeFeature()])
@@ -188,7 +194,10 @@ class TestGraphs(unittest.TestCase):
         self.assertEqual((ops.shape_i_op(1), str(ops.shape_i_op(np.int64(2)))), (ops.Shape_i(1), "Shape_i{2}"))
 
     def test_output_guard(self):
-        """OutputGuard declares a destruction that it does not perform, so that no other node may destroy its input."""
+        """No other node may overwrite the input of an OutputGuard.
+
+        OutputGuard declares that it overwrites its input, but does not overwrite it.
+        """
         x = T.dvector("x")
         guarded = ops.OutputGuard()(x)
         with self.assertRaisesRegex(TypeError, "must not contain inplace operations"):
@@ -545,9 +554,9 @@ class TestUserType(unittest.TestCase):
                 self.assertTrue(op.c_code_cache_version_apply(tensors))
 
     def test_text_is_for_the_class_itself(self):
-        """C code is registered for the Type class itself, as documented: "the Type class, and not an instance".
+        """A subclass of a Type does not inherit registered C code, because its values may differ.
 
-        A subclass does not inherit the C code, because its values may differ.
+        As documented, C code is registered for "the Type class, and not an instance".
         """
 
         class Other(GridType):

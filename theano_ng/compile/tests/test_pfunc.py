@@ -148,9 +148,9 @@ class TestClone(unittest.TestCase):
         )
 
     def test_replacements_that_change_the_meaning(self):
-        """A replacement with more dimensions turns a product of vectors into a product of matrices.
+        """A replacement that changes the meaning of an operation causes one warning, which names the line.
 
-        Such a replacement causes one warning, which names the line.
+        For example, a product of vectors becomes a product of matrices if matrices replace the vectors.
         """
         x, y, wide = T.dvector("x"), T.dvector("y"), T.dmatrix("wide")
         narrow = T.fvector("narrow")
@@ -203,7 +203,10 @@ class TestClone(unittest.TestCase):
                 refused()
 
     def test_replacements_of_which_all_values_fit(self):
-        """A row can replace a matrix, since each row is a matrix. The types in the graph stay unchanged."""
+        """A variable can be replaced by one of a narrower type, such as a matrix by a row.
+
+        Each row is a matrix. The types of the results do not change.
+        """
         for wide, narrow, value in (
             (T.dmatrix("wide"), T.drow("narrow"), np.ones((1, 3))),
             (T.dmatrix("wide"), T.dcol("narrow"), np.ones((2, 1))),

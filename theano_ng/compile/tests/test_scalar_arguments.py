@@ -59,7 +59,10 @@ def values():
 
 
 def outcome(give):
-    """Return the value's properties or the error, and the warnings."""
+    """Return a pair of the outcome of `give()` and its warnings.
+
+    The outcome consists of the properties of the value, or of the type and text of the exception.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -150,7 +153,7 @@ class TestNumbers(unittest.TestCase):
             self.assertEqual(f(value), 3)
 
     def test_who_is_recognised(self):
-        """The Type's filter is called only for scalars that do not fit the dtype."""
+        """A function calls the Type's filter only for scalars that do not fit the dtype of the input."""
         asked = []
 
         class Function(theano.compile.function_module.Function):
@@ -177,7 +180,10 @@ class TestNumbers(unittest.TestCase):
                 self.assertEqual(asked, [value], (target, value))
 
     def test_types_that_only_know_themselves(self):
-        """The filter is called for a subclass of TensorType, and for a type that checks values for infinity."""
+        """A function calls the filter for each scalar if its Type is a subclass of TensorType.
+
+        It also calls the filter if the Type refuses infinities.
+        """
 
         class Positive(T.TensorType):
             def filter(self, data, strict=False, allow_downcast=None):

@@ -15,7 +15,10 @@ PLAIN = theano.Mode("cvm", theano.compile.mode.OPT_MERGE)  # nothing fused, noth
 
 class TestSpareArrays(unittest.TestCase):
     def graph(self, x):
-        """Return outputs that share memory with intermediate values, as views or in place, and outputs that do not."""
+        """Return several outputs of x.
+
+        Some of them share memory with intermediate values, as views or because they are computed in place.
+        """
         a = T.exp(x)
         b = T.cumsum(a)
         c = b - b.sum()
@@ -33,7 +36,7 @@ class TestSpareArrays(unittest.TestCase):
         return [c[::2], e, f.reshape((-1, 1)), np.sort(f)[0], d[None], np.cumsum(e), f.sum()]
 
     def test_results_stay(self):
-        """Results keep their values in all later calls, with equal and with different lengths."""
+        """Returned arrays keep their values during all later calls, with equal and with different lengths."""
         rng = np.random.RandomState(0)
         for mode in (CVM, PLAIN):
             x = T.dvector("x")
@@ -47,9 +50,9 @@ class TestSpareArrays(unittest.TestCase):
                         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
     def test_arrays_serve_again(self):
-        """An intermediate value has the address that it had in the previous call, unless it is large.
+        """A small intermediate array has the same address in successive calls, and a large array has not.
 
-        This shows that arrays are reused, so the other tests are not vacuous.
+        This shows that arrays are reused, so that the other tests can fail.
         """
         places = []
 
@@ -87,7 +90,7 @@ class TestSpareArrays(unittest.TestCase):
                 self.assertIsNone(cell[0], r)
 
     def test_some_of_the_outputs(self):
-        """Runs for a subset of the outputs alternate with complete runs."""
+        """Results are correct and stay unchanged if calls for some outputs alternate with calls for all outputs."""
         x, c = T.dvector("x"), T.bscalar("c")
         f = theano.function([x], self.graph(x), mode=CVM)
         value = np.linspace(-1, 1, 5)
@@ -136,7 +139,7 @@ class TestSpareArrays(unittest.TestCase):
                 np.testing.assert_array_equal(got[1], [1, 1, 1])
 
     def test_memory(self):
-        """Calls free all memory that they allocate, and deleting the function frees the rest."""
+        """The memory that a function holds between calls does not grow with the number of calls."""
         x = T.dvector("x")
 
         def build_and_call(times):

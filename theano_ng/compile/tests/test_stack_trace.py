@@ -99,9 +99,9 @@ class TestRules(unittest.TestCase):
                 self.assertEqual({trace[-1][2] for trace in traces}, {"graphs"})
 
     def test_what_a_rule_makes_on_the_way(self):
-        """Inner variables of a rule's result get the trace of the result.
+        """New variables below the result of a rule get the stack trace of the result.
 
-        A result without a trace gets the trace of the variable that it replaces.
+        A result without a stack trace gets that of the variable that it replaces.
         """
 
         @local_optimizer([T.exp])

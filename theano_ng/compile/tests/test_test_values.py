@@ -106,14 +106,20 @@ class TestPolicies(Base):
             self.assertEqual((isinstance(result, AttributeError), counts), (policy == "raise", [warned, debugged]))
 
     def test_function_without_operations(self):
-        """If an output is an input, `function` adds a node that copies it; no test value is requested for this node."""
+        """With every policy, a function can return one of its inputs.
+
+        `function` adds a node that copies the input, and this node needs no test value.
+        """
         x = T.dvector("x")
         for policy in POLICIES:
             result, *counts = self.caught(policy, lambda: theano.function([x], x)([1.0, 2.0]).tolist())
             self.assertEqual((result, counts), ([1, 2], [0, 0]))
 
     def test_nodes_that_a_function_adds(self):
-        """`function` adds nodes that copy outputs and convert givens; no test value is requested for them."""
+        """Nodes that `function` adds need no test values.
+
+        These nodes copy outputs and convert givens.
+        """
         x, row, m = T.dvector("x"), T.drow("row"), T.dmatrix("m")
         doubled, turned, total = x * 2, m.T, m.sum()
         state = shared(np.ones(3))

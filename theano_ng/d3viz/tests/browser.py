@@ -146,7 +146,7 @@ class Browser:
         return base64.b64decode(self._do("screenshot", method="GET"))
 
     def count_pixels(self, png, colors):
-        """Return the number of pixels of a PNG for each of some colors (red, green, blue)."""
+        """Return a list: for each color (red, green, blue), the number of pixels of a PNG with this color."""
         script = """
             const [source, colors, done] = arguments;
             const image = new Image();

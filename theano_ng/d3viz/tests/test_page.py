@@ -34,7 +34,7 @@ class TestPage(unittest.TestCase):
         return self.browser.run("return document.querySelectorAll(arguments[0]).length", selector)
 
     def share(self, *colors):
-        """Return the number of pixels of a screenshot with a color; for several colors, return the least number."""
+        """Return the number of pixels of a color in a screenshot. For several colors, return the smallest number."""
         return min(self.browser.count_pixels(self.browser.screenshot(), colors))
 
     def tearDown(self):

@@ -54,7 +54,7 @@ class DynamicOrder:
             place = place.next
 
     def place(self, node):
-        """Insert a node behind all its predecessors that are already in the order."""
+        """Insert a node into the order, behind its predecessors that the order contains."""
         places = self.places
         after = self.head
         for p in self.predecessors(node):
@@ -65,7 +65,7 @@ class DynamicOrder:
         self._insert([place], after)
 
     def _insert(self, inserted, after):
-        """Insert new places, which are in no list, behind `after`, and assign labels to them."""
+        """Insert places behind `after`, and assign labels to them. The places must not be in the list yet."""
         behind = after.next
         if behind is not self.head and behind.label - after.label <= len(inserted):
             self._make_gap(after, len(inserted))
@@ -79,9 +79,9 @@ class DynamicOrder:
         after.next, behind.previous = behind, after
 
     def _make_gap(self, after, room):
-        """Spread the labels behind `after` until there are gaps for `room` places.
+        """Increase the gaps between the labels behind `after`, until each gap has room for `room` places.
 
-        Double the number of labels at each attempt.
+        Each attempt spreads twice as many labels as the previous attempt.
         """
         count = 8
         while True:
@@ -366,9 +366,9 @@ class AliasClasses:
                 del classes[left.root]
 
     def _smaller_part(self, one, other):
-        """Return the members of the smaller of two trees of views, and its root.
+        """Return the members and the root of the smaller of two trees of views.
 
-        Both are traversed at the same pace.
+        The two trees are traversed in turn, one member at a time.
         """
         first, second = self._walk(one), self._walk(other)
         found_first, found_second = [], []

@@ -65,7 +65,10 @@ class TestBackground(unittest.TestCase):
         return out.split()
 
     def test_change_over(self):
-        """A function is interpreted until its kernel is compiled; the results agree to the last digits."""
+        """A function is interpreted until its kernel is compiled.
+
+        The results of the interpreter and of the kernel agree to 1e-15.
+        """
         out = self.run_program(
             """
 f = function(3)
@@ -80,7 +83,7 @@ print(pending, interpreted(f), len(units()))
         self.assertEqual(out, ["1", "0", "1"])
 
     def test_off(self):
-        """With tiered=off compiling a function waits for the compiler."""
+        """With tiered=off, `function` returns when the kernel has been compiled."""
         out = self.run_program("f = function(3); print(interpreted(f), len(units()))", "tiered=off")
         self.assertEqual(out, ["0", "1"])
 
@@ -126,7 +129,10 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
         self.assertEqual(out, ["1", "2"])
 
     def test_process_that_ends_early(self):
-        """Requested kernels are compiled and published although the process ends early; no temporary files remain."""
+        """Requested kernels are compiled and stored in the cache, even if the process ends before that.
+
+        No temporary files remain.
+        """
         for ending in ("", "time.sleep(0.1); os._exit(0)"):
             with self.subTest(ending=ending):
                 self.number += 1
@@ -143,7 +149,10 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
                 self.assertEqual(self.run_program("f = function(3); print(interpreted(f))"), ["0"])
 
     def test_process_that_is_gone_at_once(self):
-        """Compilers are started after the first result, so a process that exits before that leaves no files."""
+        """A process that exits before the compiler starts leaves no files.
+
+        The compiler starts after the first result has been computed.
+        """
         self.run_program("f = function(3); f(values); assert not background._background._jobs; os._exit(0)")
         names = [n for _, _, files in os.walk(self.folder) for n in files]
         self.assertFalse([n for n in names if n.startswith(("k", "u", "tmp-", "lock-"))], names)
@@ -165,7 +174,7 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
                 self.assertEqual(os.listdir(temporary), [])
 
     def test_fork_at_once(self):
-        """A forked child starts the compiler if its parent exited without starting it."""
+        """A forked child starts the compiler if its parent has not started it before the fork."""
         out = self.run_program(
             """
 reader, writer = os.pipe()
@@ -183,7 +192,7 @@ os._exit(0)
 
     @unittest.skipUnless(sys.platform.startswith("linux"), "the compiler is wrapped by a shell script")
     def test_compiler_that_does_not_know_a_flag(self):
-        """The compiler is asked which flags it supports, and called without the others."""
+        """A compiler that does not know a flag is called without this flag."""
         wrapper = os.path.join(self.folder, "compiler")
         with open(wrapper, "w") as file:
             file.write(
@@ -198,7 +207,10 @@ os._exit(0)
         self.assertEqual(out, ["0", "1"])
 
     def test_what_nobody_has_thought_of(self):
-        """An unexpected error with the kernels of one function causes a warning; the next function gets its kernels."""
+        """An unexpected error in a compile job causes one warning.
+
+        Afterwards, the kernel of another function is compiled as usual.
+        """
         out = self.run_program(
             """
 import warnings
@@ -217,7 +229,7 @@ print(sum("unheard of" in str(w.message) for w in caught), interpreted(g), len(u
         self.assertEqual(out, ["1", "0", "True"])
 
     def test_threads(self):
-        """Four threads call a function while it switches to its kernel."""
+        """Four threads that call a function get correct results while its kernel is being installed."""
         out = self.run_program(
             """
 f = function(3)
@@ -287,7 +299,10 @@ print(len(units()), interpreted(f), len(left))
 @unittest.skipUnless(config.cxx and hasattr(os, "posix_spawn"), "there is no compiler that could run in the background")
 class TestFailure(unittest.TestCase):
     def test_flags_are_those_of_the_request(self):
-        """A kernel is compiled with the flags that are part of its key; a temporary lack of a compiler does no harm."""
+        """A kernel is compiled with the flags at the time of its request, which are part of its key.
+
+        The flags may change, and the compiler may be unset, before the compilation starts.
+        """
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         cache, kernel = KernelCache(folder.name), Kernel("void KERNEL(void) { }")
@@ -304,7 +319,10 @@ class TestFailure(unittest.TestCase):
             self.assertNotEqual(cache.address(cache.key(kernel)), 0)
 
     def test_compiler_error(self):
-        """A kernel that does not compile causes one warning with the listing's path; the function stays interpreted."""
+        """A kernel that does not compile causes one warning, which contains the path of the listing.
+
+        The function stays interpreted.
+        """
         x = T.dvector("x")
         number = int.from_bytes(os.urandom(4), "little")
         with (
@@ -323,7 +341,10 @@ class TestFailure(unittest.TestCase):
 
 
 class TestMemoryRunsOut(unittest.TestCase):
-    """Jobs and the watching thread recover when one of their steps runs out of memory."""
+    """Tests of the jobs and the watching thread when one of their steps runs out of memory.
+
+    Later steps must work again.
+    """
 
     def setUp(self):
         self.background = background.Background()

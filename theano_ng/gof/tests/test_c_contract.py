@@ -202,9 +202,9 @@ class Add(Op):
 
 
 def state():
-    """Return the state of the module whose thunk was created last.
+    """Return the counters of the module whose thunk was created last.
 
-    The state is (owned allocations, runs + 100 * cleanups, order of the initializations).
+    They are the number of owned allocations, runs + 100 * cleanups, and the order of the initializations.
     """
     import ctypes
 
@@ -296,7 +296,10 @@ class TestLifetimes(unittest.TestCase):
             np.testing.assert_array_equal(f(a, b), a + b)
 
     def test_exception_without_failure(self):
-        """If C code sets an exception without ``sub["fail"]``, the call fails at this node and not at a later one."""
+        """If C code sets an exception but does not run ``sub["fail"]``, the call fails at this node.
+
+        Nodes that follow it do not run.
+        """
 
         class Careless(Positive):
             def c_code(self, node, name, inputs, outputs, sub):
@@ -436,9 +439,9 @@ class TestCompilation(unittest.TestCase):
             theano.function([x], Positive()(x), mode=theano.Mode(linker="vm"))([1])
 
     def test_plain_instances_with_every_method(self):
-        """Instances of the base classes work as a type and an Op if their methods are attributes.
+        """The methods of a Type or an Op may be attributes of an instance of the base class.
 
-        Each method adds a digit to the sum.
+        Each method adds a digit to the result.
         """
         number = Type()
         number.filter = lambda x, strict=False, allow_downcast=None: float(x)
@@ -502,7 +505,7 @@ class TestCompilation(unittest.TestCase):
                 delattr(op, attribute)
 
     def test_python_constant_folding(self):
-        """If python_constant_folding returns True, a node that has only C code is neither compiled nor folded."""
+        """Constant folding leaves out a node with only C code if its `python_constant_folding` returns True."""
         asked = []
         op = Positive()
         constant = T.constant(np.ones(3))

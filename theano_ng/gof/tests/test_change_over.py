@@ -53,7 +53,10 @@ check(made)
 
 @unittest.skipUnless(config.cxx and AVAILABLE, "there is no compiler that could run in the background")
 class TestLoops(unittest.TestCase):
-    """The program of a loop does not depend on the lengths of its rows or on its taps, but its kernel does."""
+    """Tests of loops with equal programs and different kernels.
+
+    The lengths of rows and the taps change the kernel of a loop, but not its program.
+    """
 
     def run_cases(self, cases):
         for wait in (False, True):
@@ -99,7 +102,10 @@ def unnoticed(key, record, others):
 
 @unittest.skipUnless(config.cxx, "there is no compiler whose kernels would have keys")
 class TestKeys(unittest.TestCase):
-    """The key of a kernel covers everything on which the kernel depends; the check notices a field that is left out."""
+    """Tests that each field of a kernel on which its code depends changes the key of the kernel.
+
+    The check of these tests finds a field that a key leaves out.
+    """
 
     def check(self, key, record, others, apart):
         self.assertEqual({*others, *apart}, set(record._fields))
@@ -121,7 +127,7 @@ class TestKeys(unittest.TestCase):
         self.check(lambda kernel: kernel.key, _DEVICE_KERNEL, _OTHERS_OF_DEVICES, ["context", "program"])
 
     def test_where_fields_end(self):
-        """A value that moves from the end of one field to the beginning of the next changes the key."""
+        """Keys differ if a value moves from the end of one field to the beginning of the next field."""
         self.assertNotEqual(_DEVICE_KERNEL._replace(support=("a",)).key, _DEVICE_KERNEL._replace(options="a").key)
         self.assertNotEqual(
             _DEVICE_KERNEL._replace(types=("a", "b")).key, _DEVICE_KERNEL._replace(types=("a",), support=("b",)).key

@@ -115,7 +115,7 @@ class TestCompiledir(InDirectory):
         self.assertNotIn("project", self.output(compiledir.basecompiledir_ls)[1])
 
     def test_a_real_directory_is_emptied(self):
-        """All files that a process leaves in its compile directory belong to the cache."""
+        """A purge removes all files that a process has left in its compile directory."""
         program = (
             "import theano_ng as theano, theano_ng.tensor as T\n"
             "x = T.dvector()\n"

@@ -35,9 +35,9 @@ class TestLater(unittest.TestCase):
                 time.sleep(0.001)
 
     def test_finish(self):
-        """`finish` returns when all queued work is done, including work that this work queued.
+        """`finish` returns when all queued calls have run, including calls that these calls have queued.
 
-        An error does not stop other work.
+        If a call raises an error, the other calls still run.
         """
         done, later = [], DeferredCalls()
         with mock.patch.object(module, "PAUSE", 60):

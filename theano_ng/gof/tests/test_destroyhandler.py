@@ -55,7 +55,10 @@ class TestTwins(unittest.TestCase):
                 sort(set(), [e])
 
     def test_alias_classes(self):
-        """Views are added, moved and removed; the alias classes equal those found by following all links."""
+        """After views are added, moved and removed, the alias classes are correct.
+
+        They are compared with the classes that a search along all links finds.
+        """
         for module in (python_versions, _destroyhandler):
             rng = random.Random(11)
             for _ in range(30):
@@ -98,7 +101,10 @@ class TestTwins(unittest.TestCase):
             self.assertNotIn(a.root(r), links)
 
     def test_order(self):
-        """Edges come in any order; edges that close a cycle are refused; labels are renumbered when gaps run out."""
+        """The order agrees with all edges that were added, in any sequence.
+
+        Edges that close a cycle are refused. Labels are renumbered when a gap between labels is full.
+        """
         for module in (python_versions, _destroyhandler):
             rng = random.Random(7)
             for _ in range(20):
@@ -162,7 +168,7 @@ class TestTwins(unittest.TestCase):
 
 class TestHandler(unittest.TestCase):
     def test_replacements_against_oracle(self):
-        """After random replacements the incremental result equals that of the plain algorithm.
+        """After random replacements, the incremental check gives the same result as the plain algorithm.
 
         Both implementations of the handler give the same order.
         """
@@ -212,7 +218,7 @@ class TestHandler(unittest.TestCase):
         return history
 
     def test_cost_of_refusals(self):
-        """In a long series of refused replacements, a check does not visit the nodes of earlier ones."""
+        """After many refused replacements, the check of a replacement does not visit the nodes of all of them."""
         for handler in HANDLERS:
             x = var("x")
             e, used = x, []
@@ -287,7 +293,10 @@ class TestHandler(unittest.TestCase):
             FunctionGraph([x], [MyOp("two", view_map={0: [0, 1]})(x, x)], features=[DestroyHandler()])
 
     def test_self_view(self):
-        """A variable that becomes a view of itself counts as a cycle, and causes no endless walk."""
+        """A graph in which a variable becomes a view of itself is inconsistent, like a graph with a cycle.
+
+        The check terminates.
+        """
         for handler in HANDLERS:
             x = var("x")
             v = view(sigmoid(x))

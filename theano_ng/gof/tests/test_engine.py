@@ -146,7 +146,10 @@ class TestWalks(Base):
         self.assertIn("rewriting, says it (0 nodes)", said[1])
 
     def test_change_tracker_is_one(self):
-        """A second ChangeTracker is not attached, and the first one stays active."""
+        """If a graph has a ChangeTracker, a second one is not attached.
+
+        The first one still records changes.
+        """
         e = graph_of(exp(self.x))
         first, second = ChangeTracker(), ChangeTracker()
         e.attach_feature(first)
@@ -159,7 +162,7 @@ class TestWalks(Base):
         self.assertFalse(hasattr(e, "change_tracker"))
 
     def test_what_a_walk_looks_for(self):
-        """A walk caches what its rule tracks, and updates it when the rule's tracks change."""
+        """A walk caches the Ops that its rule tracks, and notices when the rule tracks other Ops."""
 
         class Changing(LocalOptimizer):
             tracked = [exp]
@@ -182,7 +185,11 @@ class TestWalks(Base):
         self.assertIs(walk._may_apply(), walk._may_apply())
 
     def test_op_key(self):
-        """A rule names one or several Ops in `op_key`; its required features are attached before it is applied."""
+        """The method `op_key` of a rule returns one Op or several Ops.
+
+        OpKeyOptimizer visits the nodes of these Ops. It attaches the features that the rule requires before it applies
+        the rule.
+        """
 
         class Away(LocalOptimizer):
             def __init__(self, key):
@@ -209,7 +216,10 @@ class TestWalks(Base):
             self.assertEqual(str(e), "[add(%s, y)]" % after)
 
     def test_group_counts_nodes(self):
-        """A group counts the nodes that each rule made; returned inputs and the node itself do not count."""
+        """A group with a profile counts the new nodes of each rule.
+
+        Inputs of the node, and the node itself, are not new.
+        """
         x = self.x
 
         @local_optimizer([sub])
@@ -234,7 +244,10 @@ class TestWalks(Base):
 
 class TestMeta(Base):
     def test_what_it_says(self):
-        """LocalMetaOptimizer reports unknown inputs and failing candidates at level 1; level 2 adds the chosen rule."""
+        """At level 1, LocalMetaOptimizer reports unknown inputs and candidates that fail.
+
+        At level 2, it also reports the chosen rule.
+        """
 
         @local_optimizer([T.exp])
         def wrong(node):
@@ -271,7 +284,7 @@ class TestMeta(Base):
 
 class TestMerge(Base):
     def test_counts(self):
-        """MergeOptimizer counts a constant or node once, however many clients it has and however often it is found."""
+        """MergeOptimizer counts a merged constant or node once, even if it has several clients."""
         x = self.x
         for count in (1, 2, 3, 5):
             a, b = constant(2.5), constant(2.5)
@@ -296,7 +309,10 @@ class TestMerge(Base):
             self.assertEqual((prof[0], *prof[-2:]), (failures, 0, 0))
 
     def test_constants_of_shared_parts(self):
-        """Shared nodes are visited once; a graph of nodes that use their input twice has 2 ** n paths."""
+        """pre_constant_merge visits a shared node once.
+
+        A graph of n nodes that use their input twice has 2 ** n paths.
+        """
         asked = []
 
         class Noting(type(constant(1.0))):
@@ -337,7 +353,10 @@ class TestPatterns(Base):
             self.assertIs(rule.transform((x - x).owner), False)
 
     def test_skipping_further_in(self):
-        """Below a skipped variable patterns match as usual: other variables are skipped, and other clients count."""
+        """Below a variable that was skipped, a pattern matches like elsewhere.
+
+        It may skip further variables, and refuses inner nodes with other clients.
+        """
 
         def skip(v):
             return v.owner.inputs[0] if v.owner is not None and v.owner.op == identity else None
@@ -360,7 +379,7 @@ class TestPatterns(Base):
             self.assertEqual(str(e.outputs[0].owner or e.outputs[0]), before if after is None else after)
 
     def test_numbers_where_nothing_is_known_of_tensors(self):
-        """Without the tensor layer, scalars in patterns are compared with constants of one element."""
+        """Without the tensor layer, a number in a pattern matches a constant that has one element and this value."""
         x = self.x
         rule = PatternSub((mul, 2, "a"), "a")
         with unittest.mock.patch.object(pattern, "_read_constant", pattern._plain_constant):

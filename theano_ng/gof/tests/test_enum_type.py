@@ -74,7 +74,10 @@ class TestPython(unittest.TestCase):
         )
 
     def test_equality(self):
-        """Enums are compared by their constants in C: a bool equals an int, an int does not equal a float."""
+        """Two enums are equal if their constants are equal in C.
+
+        A bool equals an int in C, but an int does not equal a float.
+        """
         for one, other, same in (
             (dict(A=True), dict(A=1), True),
             (dict(A=np.int8(2)), dict(A=2), True),
@@ -248,7 +251,10 @@ class TestC(unittest.TestCase):
             theano.function([self.x], Constant(numbers, "two")(self.x), mode="FAST_RUN")
 
     def test_one_name_two_values(self):
-        """Enums that define a constant differently cannot share a module: the second macro would win."""
+        """Two enums that define one constant with different values cannot be in the same module.
+
+        The macro of the second enum would replace that of the first.
+        """
         one, two = (Constant(EnumType(A=value), value)(self.x) for value in (1, 2))
         with self.assertRaisesRegex(ValueError, "constant A of two enums has different values"):
             linked([self.x], [one, two])

@@ -60,7 +60,7 @@ class TestFunctionGraph(unittest.TestCase):
         self.assertEqual(fg.collect_callbacks("count", "a"), {})
 
     def test_answers(self):
-        """Cached answers about a graph are cleared at each change, even if the change is refused or undone."""
+        """Each change of a graph clears its `answers`, even if the change is refused or undone."""
         x = var("x")
         s = sigmoid(x)
         fg = FunctionGraph([x], [add(s, view(s))], clone=False)
@@ -137,7 +137,10 @@ class TestFunctionGraph(unittest.TestCase):
             copy.replace_all_validate([(copy.outputs[0], add(inplace(s2), MyOp("late", {0: [0]})(s2)))])
 
     def test_supervisor(self):
-        """After each change, the Supervisor gives the result of a new Supervisor, which checks the whole graph."""
+        """After each change, the Supervisor of a graph gives the same result as a new Supervisor.
+
+        The new Supervisor checks the whole graph.
+        """
         import random
 
         rng = random.Random(2)

@@ -25,7 +25,7 @@ TWINS = {
 
 
 class Walk(Op):
-    """A lazy Op that adds inputs until the sum reaches a limit. It requests each input when it needs the value."""
+    """A lazy Op that adds inputs until the sum reaches a limit. Its thunk requests one input after another."""
 
     __props__ = ("name", "limit")
 
@@ -66,7 +66,10 @@ class Walk(Op):
 
 
 class Branch(Op):
-    """A lazy Op that returns the first or the second half of its values. Its thunk is a LazyBranch."""
+    """A lazy Op that returns the first half of its values if the condition is true, or else the second half.
+
+    Its thunk is a LazyBranch.
+    """
 
     __props__ = ("name",)
 
@@ -176,9 +179,10 @@ class Machine:
 
 class TestTwins(unittest.TestCase):
     def test_random_graphs(self):
-        """The compiled and the Python machine agree on order, values, freed storage, counts and errors.
+        """The compiled machine and the Python machine run random graphs in the same way.
 
-        Values, and on lazy machines also the set of nodes that ran, match a recursive evaluation.
+        The order, values, freed storage, counts and errors are equal. The values also equal those of a recursive
+        evaluation. On lazy machines, this evaluation computes the same set of nodes.
         """
         for seed in range(25):
             log, trap = [], []
@@ -228,7 +232,7 @@ class TestTwins(unittest.TestCase):
                     self.assertEqual(untimed["values"], evaluate(outputs, zip(inputs, calls[0][0]))[0])
 
     def test_times(self):
-        """Time is charged to the node that spends it, including calls of a lazy thunk that request inputs."""
+        """The time of a node does not include the time of nodes that its lazy thunk requests."""
         log = []
         x = number("x")
         slow = Compute("slow", lambda a: sum(range(20000)) * 0 + a, log)
@@ -299,7 +303,10 @@ class TestInPlace(unittest.TestCase):
             yield [c.storage[0] for c in outs], list(log), [c.storage[0] for c in ins]
 
     def test_other_branch_reads_what_is_overwritten(self):
-        """In ifelse(c, x += 1, f(x)) only the chosen branch runs: f is not computed, or x is not overwritten."""
+        """In ifelse(c, x += 1, f(x)), only the chosen branch runs.
+
+        If c is true, f is not computed. If c is false, x is not overwritten.
+        """
         log = []
         x, c = buffer("x"), number("c")
         f = Compute("f", lambda v: [10 * e for e in v], log)
@@ -418,7 +425,7 @@ class TestLazyBranch(unittest.TestCase):
         return LazyBranch(cells, outputs, flags, [[False] for _ in outputs], view, list), cells, outputs, flags
 
     def test_conditions(self):
-        """A condition of any type is compared with 0 as in Python."""
+        """A condition of any type is false if it equals 0 in Python, and otherwise true."""
         kinds = [np.asarray(v, dtype) for dtype in "?bBhHiIlLqQefdgFDG" for v in (0, 1)]
         kinds += [np.asarray(v, "f8") for v in (-0.0, np.nan, 1e-320, np.inf)]
         kinds += [
@@ -510,7 +517,7 @@ class TestLazyBranch(unittest.TestCase):
         self.assertEqual((thunk.branch_size, thunk.view, len(thunk.inputs), len(thunk.outputs)), (1, False, 3, 1))
 
     def test_errors_in_the_machine(self):
-        """A value that cannot be copied and an ambiguous condition raise errors at the right node.
+        """If a value cannot be copied, or a condition is ambiguous, the error names the conditional.
 
         This holds for lazy and for eager machines.
         """

@@ -308,7 +308,10 @@ class TestStructs(unittest.TestCase):
 
 
 class Window(gof.Op):
-    """An Op that takes a slice of a vector. Slices have no C code, so `perform` runs despite `c_code`."""
+    """An Op that takes a slice of a vector.
+
+    The Type of slices has no C code. Therefore `perform` runs, although the Op defines `c_code`.
+    """
 
     __props__ = ()
 

@@ -130,7 +130,10 @@ class TestWrapLinker(unittest.TestCase):
         self.assertIsNone(both.clone().fgraph)
 
     def test_pre_and_errors(self):
-        """WrapLinker calls `pre` with the values before each run; the error of a wrapper names the node."""
+        """WrapLinker calls `pre` before each run, with the values of the inputs.
+
+        An error in a wrapper names the node.
+        """
 
         class Watched(link.WrapLinker):
             def pre(self, f, inputs, order, thunk_groups):
@@ -184,7 +187,10 @@ class TestThunks(unittest.TestCase):
             yield f
 
     def test_plain_callables(self):
-        """Functions, bound methods, objects with slots and partials are thunks; make_thunk may lack `impl`."""
+        """A thunk may be a function, a bound method, an object with slots or a partial.
+
+        The method make_thunk may have no parameter `impl`.
+        """
 
         class Slots:
             __slots__ = ("cells",)
@@ -223,7 +229,7 @@ class TestThunks(unittest.TestCase):
                     self.assertEqual([t.lazy for t in thunks], [False] * 3)
 
     def test_own_buffer(self):
-        """A thunk may compute into its own buffer, whatever the storage of its output contains."""
+        """A thunk may compute into its own buffer and put the buffer into the output storage."""
 
         def make_thunk(self, node, storage_map, compute_map, no_recycling):
             buffer, (a,), (b,) = [None], [storage_map[r] for r in node.inputs], [storage_map[r] for r in node.outputs]
@@ -307,7 +313,10 @@ class TestLinkers(unittest.TestCase):
                     self.assertEqual(cells[2][0], 6.0)
 
     def test_no_recycling(self):
-        """Storage of `no_recycling` variables is empty when a run starts: old values are not reused as buffers."""
+        """The storage of `no_recycling` variables is empty when a run starts.
+
+        Therefore an Op cannot reuse their old values as buffers.
+        """
         x = number("x")
         seen = []
 
@@ -362,7 +371,10 @@ class TestLinkers(unittest.TestCase):
 
 class TestOpWiseAndDual(unittest.TestCase):
     def test_fallback(self):
-        """An Op without C code runs in Python, unless fallback_on_perform is False."""
+        """OpWiseCLinker runs an Op without C code in Python.
+
+        If fallback_on_perform is False, it raises an error that names the node.
+        """
         x = number("x")
         fgraph = FunctionGraph([x], [add(x, 1)])
         for compiler in (config.cxx, ""):
@@ -384,7 +396,7 @@ class TestOpWiseAndDual(unittest.TestCase):
             self.assertEqual("Apply node that caused the error: div(x, y)" in str(error.exception), nice)
 
     def test_profiler(self):
-        """The argument `profiler` of make_all may return a wrapper of the function."""
+        """The function that the argument `profiler` of make_all returns replaces the compiled function."""
         x = number("x")
         given = []
 

@@ -304,9 +304,9 @@ class TestMerge(Base):
         self.assertEqual(known.owner.inputs, before)
 
     def test_destroyers(self):
-        """MergeOptimizer records in-place nodes while they are in the graph.
+        """`merge_feature.destroyers` contains exactly the in-place nodes of the graph.
 
-        Nodes that follow an in-place node are not merged with earlier readers of its input.
+        A variable that such a node overwrites is not merged with another variable.
         """
         inplace = type(neg)(transfer_type(0), name="inplace")
         inplace.destroy_map = {0: [0]}
@@ -318,9 +318,9 @@ class TestMerge(Base):
         self.assertEqual(e.merge_feature.destroyers, set())
 
     def test_assertions_with_other_messages(self):
-        """Nodes on assertions with different messages are not merged, so that each message is shown.
+        """MergeOptimizer does not merge nodes on assertions with different messages, and it terminates.
 
-        Merging terminates nevertheless.
+        If the nodes were merged, only one of the messages would be shown.
         """
         x, y = T.dvectors("x", "y")
         under = [T.exp(Assert(message)(x, T.gt(y.shape[0], 1))) for message in ("one", "other")]
@@ -330,7 +330,10 @@ class TestMerge(Base):
             self.assertEqual(len([node for node in e.apply_nodes if node.op == T.exp]), 2)
 
     def test_merges_that_are_refused(self):
-        """A refused merge is tried only once, although undoing it changes the nodes again."""
+        """MergeOptimizer terminates if the graph refuses its merges, and leaves the graph unchanged.
+
+        Undoing a merge changes nodes, but does not cause another attempt.
+        """
 
         class Refusal(gof.toolbox.Feature):
             def validate(self, fgraph):
@@ -350,7 +353,10 @@ class TestMerge(Base):
             self.assertEqual(str(e), before)
 
     def test_features_are_told_who_merges(self):
-        """Merges of equal nodes, equal constants and nodes under assertions report MergeOptimizer as the reason."""
+        """MergeOptimizer is the `reason` that features get for each merge.
+
+        The test merges equal nodes, equal constants, and nodes on assertions.
+        """
 
         class Reasons(gof.toolbox.Feature):
             def __init__(self):
@@ -404,9 +410,9 @@ class TestWalks(Base):
             self.assertEqual(str(e), after)
 
     def test_untracked_nodes_never_reach_the_function(self):
-        """A rule's function is never called with untracked nodes; a tracked class includes its subclasses.
+        """`transform` calls a rule's function only with nodes whose Op the rule tracks.
 
-        This holds for every caller of `transform`.
+        A tracked class includes its subclasses. All callers of `transform` get the same behavior.
         """
 
         class Sub(type(exp)):
@@ -601,7 +607,7 @@ class TestGroups(Base):
         self.assertRaises(TypeError, LocalOptGroup, r1, unknown=1)
 
     def test_groups_go_on_with_all_outputs_in_their_order(self):
-        """The next rule gets a result that consists of all outputs of one node, in order.
+        """The next rule of a group gets the result of a rule if it consists of all outputs of one node, in order.
 
         Any other result ends the group.
         """
@@ -645,9 +651,9 @@ class TestGroups(Base):
             self.assertEqual("LocalOptGroup: exp -> neg applied to exp(x)" in said.getvalue(), verbose)
 
     def test_walks_over_groups(self):
-        """A walk takes one rule, several rules, or a list of rules.
+        """topogroup_optimizer accepts one rule, several rules, or a list of rules.
 
-        The walk leaves new nodes to the next walk unless `ignore_newtrees` is False.
+        New nodes are visited in the same walk only if `ignore_newtrees` is False.
         """
         for rules in ((OpSub(exp, neg), OpSub(neg, log)), ([OpSub(exp, neg), OpSub(neg, log)],), (OpSub(exp, neg),)):
             for kwargs in ({}, {"name": "both"}, {"ignore_newtrees": False}):
@@ -749,7 +755,10 @@ class TestEquilibrium(Base):
             self.assertEqual(len(uses), most + 1)
 
     def test_starting_from_some_variables(self):
-        """The optimizer visits only the ancestors of the given variables first, and after a change also the clients."""
+        """With `start_from`, the optimizer first visits only the ancestors of these variables.
+
+        After it has changed a node, it also visits the clients of this node.
+        """
         e = graph_of(neg(exp(exp(self.x))))
         inner = e.outputs[0].owner.inputs[0]
         opt = EquilibriumOptimizer([OpSub(exp, log), PatternSub((neg, (log, "x")), "x"), OpSub(add, mul)])
@@ -772,9 +781,9 @@ class TestEquilibrium(Base):
         self.assertLess(order.index("log"), 2)
 
     def test_what_changed_inputs_are_visited_again(self):
-        """After an inner rule has applied, an outer rule applies, too.
+        """A rule is applied to a node after another rule has changed the input of the node.
 
-        It applies in the same pass with `tracks_on_change_inputs`, and otherwise in the next pass.
+        With `tracks_on_change_inputs`, this happens in the same pass, and otherwise in the next pass.
         """
         rules = [OpSub(exp, log), PatternSub((neg, (log, "x")), "x")]
         for again, passes in ((True, 2), (False, 3)):
@@ -789,7 +798,10 @@ class TestEquilibrium(Base):
             self.assertEqual(str(e), "[x]")
 
     def test_growth_without_end(self):
-        """If each use adds a node, the limit that was set from the initial graph still applies."""
+        """A rule that adds a node at each use is stopped.
+
+        The limit of its uses is set from the size of the initial graph.
+        """
 
         @local_optimizer([neg])
         def deeper(node):
@@ -847,7 +859,7 @@ class TestEquilibrium(Base):
             self.assertEqual(len(prof[1]), passes)
 
     def test_each_new_node_is_visited(self):
-        """The first new node is visited even if its inputs have other clients and nothing else has changed."""
+        """The node that the first change adds is visited, even if its inputs have other clients."""
         e = graph_of(add(exp(self.x), mul(self.x, self.x)))
         EquilibriumOptimizer([OpSub(exp, neg), OpSub(neg, log)], max_use_ratio=9).optimize(e)
         self.assertEqual(str(e), "[add(log(x), mul(x, x))]")
@@ -930,7 +942,10 @@ class TestEquilibrium(Base):
 
 class TestMeta(Base):
     def test_the_fastest_rule_that_works(self):
-        """The fastest rule that applies, compiles and runs is chosen; other rules are skipped, and reported if verbose."""
+        """LocalMetaOptimizer chooses the fastest of the rules that apply, compile and run.
+
+        Other rules are skipped, and are reported if `verbose` is set.
+        """
         x = T.dvector("x")
         x.tag.value = np.ones(4)
 
@@ -1081,7 +1096,10 @@ class TestTools(Base):
         )
 
     def test_pre_greedy_visits_each_variable_once(self):
-        """Shared nodes are visited once: a graph of 40 nodes that use their input twice has 2 ** 40 paths."""
+        """pre_greedy_local_optimizer visits a shared node once.
+
+        A graph of 40 nodes that use their input twice has 2 ** 40 paths.
+        """
         visited = []
 
         @local_optimizer([add])

@@ -92,7 +92,10 @@ class TestDB(unittest.TestCase):
         self.assertTrue("a" in self.db and "x" not in self.db)
 
     def test_switching_on(self):
-        """Tags that a program switches on affect rewriting, so they are part of the graph cache's keys."""
+        """`decided_by` contains the tags that a program switches on, because they affect rewriting.
+
+        The keys of the graph cache contain this list.
+        """
         with unittest.mock.patch.object(optdb, "_decided_by", []):
             self.db.switch_on("b", "x")
             self.assertEqual(optdb.decided_by(), [("b", "x")])
@@ -204,7 +207,10 @@ class TestSequence(unittest.TestCase):
         )
 
     def test_failures(self):
-        """Optimizers of a query handle failures with the database's callback, or by default as `on_opt_error` says."""
+        """If an optimizer of a query fails, the failure callback of the database is called.
+
+        Without a callback, the flag `on_opt_error` decides.
+        """
 
         def fail(fgraph):
             raise RuntimeError("this one is broken")

@@ -174,7 +174,7 @@ class TestInOps(unittest.TestCase):
         self.assertEqual(both(10.0), 10 + 24 + 254)
 
     def test_operations_of_the_package(self):
-        """Native code of the package's Ops reads no params; C code of a subclass replaces it, and reads params."""
+        """Native code of the package's Ops does not read params. Subclasses may define C code that reads them."""
         x, v, i, s = T.dmatrix("x"), T.dvector("v"), T.lvector("i"), T.dscalar("s")
         wanted = [
             (T.AllocEmpty("float32")(2), dict(typecode=11)),

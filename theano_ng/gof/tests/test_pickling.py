@@ -54,7 +54,10 @@ class Notes:
 
 class TestGrowth(unittest.TestCase):
     def assert_linear(self, make, most):
-        """Check that opcodes and bytes per node do not grow with the graph, and that the bytes are below `most`."""
+        """Check that the numbers of opcodes and bytes grow at most linearly with the graph.
+
+        There must be fewer than `most` bytes per node.
+        """
         found = []
         for n in (200, 800):
             written = pickle.dumps(make(n), pickle.HIGHEST_PROTOCOL)
@@ -117,7 +120,7 @@ class TestGrowth(unittest.TestCase):
 
 
 class TestPicklers(unittest.TestCase):
-    """Tests that a pickler does not skip objects that only another pickler has written."""
+    """Tests of picklers that are used in turns: each one writes all objects that it has not written itself."""
 
     def test_in_turns(self):
         variables = chain(DEEP)

@@ -127,7 +127,10 @@ class TestProgram(unittest.TestCase):
 
 class TestRunning(unittest.TestCase):
     def test_loop_around_a_program(self):
-        """A recurrence needs only programs and machines; programs of the same graph do not share state."""
+        """A program computes a recurrence if its outputs are copied to its inputs before each run.
+
+        Two programs of one graph do not share state.
+        """
         for name, options in OPTIONS.items():
             with self.subTest(name):
                 h, x = number("h"), number("x")

@@ -42,9 +42,10 @@ class UsersScalarOp(scalar.UnaryScalarOp):
 
 class TestRulesOfThePackage(unittest.TestCase):
     def test_all_are_registered_as_its_own(self):
-        """All rules count as the package's own; otherwise graphs would not be cached.
+        """All rules of the package are registered as the package's own.
 
-        The check runs in a new process, where no test has registered rules.
+        Otherwise graphs would not be cached. The check runs in a new process, because tests register rules in this
+        process.
         """
         code = "from theano_ng.tests.mutants import killers; raise SystemExit(killers.run('own rules'))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -92,7 +93,7 @@ class TestFailsOnValues(unittest.TestCase):
 
 
 def by_package(function, *arguments):
-    """Call a function from a module of the package: this module counts as a user's code."""
+    """Call a function as if a module of the package called it. This test module counts as a user's code."""
     return eval("function(*arguments)", {"__name__": "theano_ng.some", "function": function, "arguments": arguments})
 
 

@@ -122,7 +122,10 @@ class TestCaches(InDirectory):
         self.assertEqual([6.0, 10.0], test_cmodule.apply_kernel(address, np.array([3.0, 5.0])).tolist())
 
     def test_a_module_compiled_where_it_is_loaded(self):
-        """A module is compiled to a new file, also with linkers that overwrite existing files in place."""
+        """A recompiled module is a new file. The process that has loaded the old file keeps the old code.
+
+        This also holds for linkers that overwrite existing files in place.
+        """
         text = """
             #include <Python.h>
             static PyObject *value(PyObject *self, PyObject *args) { return PyLong_FromLong(%d); }

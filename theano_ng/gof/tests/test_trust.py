@@ -222,7 +222,10 @@ class TestDirectories(InDirectory):
             self.skipTest("no access control lists in %s: %s" % (self.base, failure))
 
     def test_access_control_lists(self):
-        """The group bits of a mode are only the mask of an access control list: other users may be able to write."""
+        """The access control list of a file decides which other users may write to it.
+
+        For such a file, the group bits of the mode are only the mask of the list.
+        """
         nobody, none = 65534, 0xFFFFFFFF
         owner, group, others = (0x01, 7, none), (0x04, 5, none), (0x20, 0, none)
         own_group = mock.patch.object(trust, "_is_own_group", return_value=True)
@@ -273,9 +276,9 @@ class TestDirectories(InDirectory):
                 self.assertIsNone(trust.first_problem(path))
 
     def test_no_good_place(self):
-        """Without a good directory for caches or temporary files, the process makes a private one.
+        """If no directory for caches is trusted, the process creates a private directory.
 
-        If this is not possible, the error explains why.
+        If it cannot create one, the error explains the reason.
         """
         path = self.folder("cache", mode=0o777)
         self.folder("user-cache", mode=0o777)
@@ -326,7 +329,7 @@ class TestFiles(InDirectory):
         self.assertEqual(0o755, stat.S_IMODE(os.stat(place).st_mode))
 
     def test_locks_and_stamps(self):
-        """Links that another user left under the names of locks and stamps are not followed for writing."""
+        """Locks and stamps are not written through symbolic links that another user has created."""
         precious = self.file("precious")
         for name in ("lock-1", "swept"):
             path = os.path.join(self.base, name)
@@ -408,7 +411,7 @@ class TestOtherUsers(InDirectory):
         self.assertFalse(os.path.exists(lock))
 
     def test_who_was_first(self):
-        """The private directory is never a folder or link that another user created in the temporary directory."""
+        """The private directory is new, even if another user has created a folder or link with its name."""
         path = self.folder("cache", mode=0o777)
         temporary = self.folder("temporary", mode=0o1777)
         self.folder("user-cache", mode=0o777)
@@ -495,7 +498,7 @@ class TestCaches(InDirectory):
         self.assertEqual([], os.listdir(base))
 
     def test_pickle_of_somebody_else(self):
-        """A cache entry that others could have written is not unpickled, but is written again."""
+        """A cache entry that other users can write is not unpickled. It is replaced by a new entry."""
         base = self.folder("base")
         folder, _, _, _ = self.run_program("base_compiledir=" + base)
         (entry,) = glob.glob(os.path.join(folder, "graphs", "*"))

@@ -155,7 +155,7 @@ class TestPureType(unittest.TestCase):
         self.assertEqual((type(own()), type(own.make_constant(2))), (OwnClasses.Variable, OwnClasses.Constant))
 
     def test_plain_instance(self):
-        """A Type may have its methods as attributes of an instance, as in the tutorial."""
+        """The methods of a Type may be attributes of an instance, as in the tutorial."""
         double = theano.gof.Type()
 
         def filter(x, strict=False, allow_downcast=None):
@@ -283,7 +283,7 @@ class TestUserType(unittest.TestCase):
         self.assertEqual((theano.shared(Text("a")).type, theano.shared([1]).type), (text, generic))
 
     def test_filter_inplace(self):
-        """With `filter_inplace`, new values of shared variables and inputs are written to the old value's memory."""
+        """A new value of a shared variable or input overwrites the old value if the Type has `filter_inplace`."""
         asked = []
 
         class Reusing(TextType):

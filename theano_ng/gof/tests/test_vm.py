@@ -248,7 +248,7 @@ class TestMachines(unittest.TestCase):
         self.assertTrue(machine([x], [add(x, 1)], use_cloop=True)[0].allow_partial_eval)
 
     def test_c_thunks(self):
-        """With c_thunks=False, Ops are asked for Python thunks; otherwise Ops choose the kind of thunk."""
+        """With c_thunks=False, make_thunk of an Op gets impl="py". Otherwise it gets impl=None."""
         asked = []
 
         class Asked(Compute):
@@ -262,9 +262,9 @@ class TestMachines(unittest.TestCase):
         self.assertEqual(asked, [None, None, "py"])
 
     def test_lazy_option(self):
-        """The option decides whether a machine is lazy, or else config.vm.lazy.
+        """The option `lazy` decides whether a machine is lazy. If it is None, config.vm.lazy decides.
 
-        If both are None, a machine is lazy if a node is lazy.
+        If both are None, a machine is lazy if its graph has a lazy node.
         """
         x, c = number("x"), number("c")
         eager, lazy = add(x, c), choose(c, x, 1)

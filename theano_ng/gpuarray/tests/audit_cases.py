@@ -76,7 +76,7 @@ def _part(cls, **kwargs):
 
 
 def _bounded(op):
-    """Return a callable that limits the lengths of an Op to 20.
+    """Return a callable that applies an Op to two lengths of at most 20.
 
     Checks limit the address space, and PoCL crashes when the address space is exhausted.
     """

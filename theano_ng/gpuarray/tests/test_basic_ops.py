@@ -230,7 +230,7 @@ class TestReshape(WithDevice):
 
 class TestReuse(WithDevice):
     def test_inputs_of_earlier_calls_stay(self):
-        """An input that one call returns without a copy is not overwritten by the next call, which has to copy."""
+        """A call does not overwrite an input that an earlier call has returned without a copy."""
         x, y = gpu_variable("float32", 2, self.context), gpu_variable("float32", 2, self.context)
         mode = theano.Mode(theano.gof.vm.VM_Linker(allow_gc=False), "fast_run")
         f = compiled([x, y], [gpu_contiguous(x), GpuJoin(view=0)(0, x, y), GpuReshape(1)(x, [-1])], mode=mode)

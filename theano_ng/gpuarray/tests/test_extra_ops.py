@@ -35,7 +35,10 @@ class TestCumulation(unittest.TestCase):
                 self.assertEqual(result.shape, np.cumsum(np.ones(shape), axis).shape)
 
     def test_by_groups(self):
-        """Work groups compute cumulative sums, as on a device that needs many threads."""
+        """Cumulative sums and products are correct if work groups compute them.
+
+        The test sets the number of threads of a device that needs many threads.
+        """
         extra_ops._THREADS = 1000
         for dtype, mode in (("float32", "add"), ("float64", "mul"), ("int32", "add"), ("uint8", "add")):
             x = gpu_variable(dtype, 2, self.context)

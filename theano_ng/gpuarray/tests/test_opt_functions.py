@@ -104,7 +104,10 @@ class Test(unittest.TestCase):
 
 class TestTransfers(Test):
     def test_as_many_as_needed(self):
-        """Of about twenty nodes on shared variables, only the returned results are copied to the host."""
+        """A function copies only its results from the device to the host, not intermediate values.
+
+        It has about twenty nodes on shared variables.
+        """
         a, b = self.shared(self.rng.uniform(0, 1, (4, 5)), "a"), self.shared(np.arange(5.0), "b")
         x = a
         for k in range(5):
@@ -139,7 +142,10 @@ class TestTransfers(Test):
         np.testing.assert_array_equal(a.get_value(), [0, 2, 2])
 
     def test_states_after_failures(self):
-        """If one of several updates in place fails on an index or a length, all states keep their values and arrays."""
+        """If one of several updates in place raises an error, all states keep their values and their arrays.
+
+        The updates fail on an index or on a length.
+        """
         a, b, c = (self.shared(np.zeros((4, 2)), name) for name in "abc")
         i, j, k, x = T.lvector("i"), T.lvector("j"), T.lscalar("k"), T.vector("x")
         updates = [
@@ -173,7 +179,7 @@ class TestTransfers(Test):
         self.assertEqual((found.if_small, found.always), ([], []))
 
     def test_stack_traces(self):
-        """Nodes that a rule moves, and transfers, keep the stack trace of the user's line."""
+        """Nodes on the device, and transfers, have the stack trace of the user's line."""
         x, y = T.vector("x"), T.vector("y")
         with config.change_flags(check_stack_trace="raise", on_opt_error="raise"):
             f = theano.function([x, y], [x * y, (x + y).sum(), T.concatenate([x, y])[::2]], mode=MODE)
@@ -227,7 +233,10 @@ class TestContexts(Test):
         self.assertEqual(c.type.context_name, other)
 
     def test_where_it_is(self):
-        """Operands of the host are transferred to the context of the other operands, even if it is not the default."""
+        """An operand on the host is transferred to the context of the other operand.
+
+        This also holds if that context is not the default context.
+        """
         other = second_context()
         b, x = gpuarray_shared_constructor(np.ones(3), target=other, name="b"), T.vector()
         for output in (x * b, b * x, T.concatenate([x, b]), T.set_subtensor(x[:3], b)):
@@ -317,7 +326,7 @@ class TestTypes(Test):
             np.testing.assert_allclose(result, expected)
 
     def test_nodes_with_graphs(self):
-        """The inner graph of a node stays on the host."""
+        """OpFromGraph gives correct results, inlined or not, if its inputs are computed on the device."""
         x, y = T.vectors("x", "y")
         op = OpFromGraph([x, y], [x * y + 1])
         inlined = OpFromGraph([x, y], [x * y + 1], inline=True)

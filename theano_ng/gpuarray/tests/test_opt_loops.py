@@ -155,7 +155,10 @@ class TestLoops(unittest.TestCase):
         self.check([numbers])
 
     def test_lengths_that_change(self):
-        """Memory of the previous call is reused only if its size fits."""
+        """Results are correct if the lengths of sequences and rows change from call to call.
+
+        Memory of the previous call can only be reused if its size fits.
+        """
         x, v = self.x, self.v
         rows, _ = theano.scan(lambda row, a: (T.tanh(row + a), row * 2), sequences=x, outputs_info=[v, None])
         f = theano.function([x, v], rows, mode=modes()[0])
@@ -176,7 +179,10 @@ class TestLoops(unittest.TestCase):
         self.check(rows)
 
     def test_failing_step(self):
-        """The error names node and step; shared variables keep their values, and the function can be called again."""
+        """If a step fails, the error names the node and the step.
+
+        Shared variables keep their values, and the function can be called again.
+        """
         x, v = self.x, self.v
         total = theano.shared(np.zeros(3, v.dtype))
         rows, _ = theano.scan(lambda row, a: a + T.concatenate([row, a])[: self.n] * v, sequences=x, outputs_info=v)

@@ -12,7 +12,10 @@ from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
 
 class TestTarget(unittest.TestCase):
     def test_states_on_a_device(self):
-        """Samples do not depend on where the states are, on a device or on the host, also after `seed`."""
+        """Streams with states on a device draw the same samples as streams with states on the host.
+
+        They also do after `seed`.
+        """
         name = context()
         for method in (MRG_RandomStreams.uniform, MRG_RandomStreams.normal, MRG_RandomStreams.binomial):
             placed, host = MRG_RandomStreams(7), MRG_RandomStreams(7)

@@ -474,7 +474,10 @@ class TestAdvanced(unittest.TestCase):
         self.assertIs(GpuAdvancedSubtensor1()(x, as_gpuarray_variable(index, self.context)).owner.inputs[1], index)
 
     def test_derivatives(self):
-        """Gradients and directional derivatives on the device are those of the linear map."""
+        """Gradients and R-operators of indexing on the device are correct.
+
+        Indexing is a linear map, so its derivatives are known.
+        """
         x, v = T.matrix("x", dtype="float64"), T.matrix("v", dtype="float64")
         g = as_gpuarray_variable(x, self.context)
         rows = np.array([0, 2, 0])

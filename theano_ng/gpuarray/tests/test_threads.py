@@ -60,7 +60,10 @@ class TestThreads(unittest.TestCase):
         self.together(work)
 
     def test_arrays(self):
-        """Reading an array releases the interpreter lock: other threads write, copy and release their arrays."""
+        """Several threads can create, copy, write and read arrays on the device at the same time.
+
+        Reading an array releases the interpreter lock.
+        """
 
         def work(k):
             for i in range(100):

@@ -43,7 +43,10 @@ class TestFormerHomes(unittest.TestCase):
         return done.stdout, done.stderr
 
     def test_each_says_where_to_go(self):
-        """A former module warns once, at the program's line, whatever the package's name and the import form."""
+        """The first import of a former module gives one warning at the line of the program.
+
+        This holds for the packages `theano` and `theano_ng`, and for every form of import.
+        """
         for package, form in (
             ("theano_ng", "import {package}.{path}"),
             ("theano", "from {package}.{parent} import {name}"),

@@ -100,7 +100,7 @@ class TestText(unittest.TestCase):
                 self.assertNotIn(part, details)
 
     def test_steps_without_a_program(self):
-        """The text of a loop whose step runs in DebugMode has no lines for the step."""
+        """The text of a program shows the Ops of a step, unless the step runs in DebugMode."""
         x = T.dmatrix("x")
         for mode, shown in (("DebugMode", False), ("FAST_RUN", True)):
             out, _ = theano.scan(lambda b: T.exp(T.dot(x, b)), outputs_info=T.ones(2), n_steps=3, mode=mode)
@@ -111,7 +111,10 @@ class TestText(unittest.TestCase):
 
 class TestFlattened(unittest.TestCase):
     def test_values(self):
-        """A flattened program computes the same values. Composites, constants and several outputs are replaced."""
+        """A flattened program computes the same values as the original program.
+
+        It contains no Composite. Constants and further outputs of Composites are replaced, too.
+        """
         x, y = scalar.float64("x"), scalar.float64("y")
         several = scalar.Composite([x, y], [x - y * 2.5, scalar.exp(x), y])
         program = LoopProgram(
@@ -136,7 +139,7 @@ class TestFlattened(unittest.TestCase):
         self.assertEqual(flat.dtypes(), ["float64"] * (2 + len(flat.steps)))
 
     def test_results_without_steps(self):
-        """Outputs of a Composite may be inputs or constants. Then the flattened program has no steps for them."""
+        """A flattened program has no step for an output of a Composite that is an input or a constant."""
         x = scalar.float32("x")
         constant = scalar.Composite([x], [x, scalar.constant(2.0, dtype="float32")])
         program = elementwise_program(constant, ("float32",), ("float32", "float32"))
@@ -145,7 +148,10 @@ class TestFlattened(unittest.TestCase):
 
 class TestFiles(unittest.TestCase):
     def test_kernel_folder(self):
-        """Each kernel of a function is written once, with its loop program, under the same name in each process."""
+        """With the flag kernel_folder, the source code and loop program of each kernel are written to one file.
+
+        The names and contents of the files are equal in each compilation.
+        """
         x, y = T.dmatrix("x"), T.dvector("y")
         out = [T.exp(x * y) - y, T.log(x).sum()]
         seen = []

@@ -158,7 +158,10 @@ class TestPickles(unittest.TestCase):
             np.testing.assert_allclose(*slopes)
 
     def test_functions(self):
-        """Unpickled functions are compiled again, and still share their containers."""
+        """Functions that are unpickled compute the results of Theano 1.0.5.
+
+        They are compiled again, and still share their containers.
+        """
         with np.load(io.BytesIO(self.members["functions.npz"])) as archive:
             wanted = [archive["arr_%d" % k] for k in range(len(archive.files))]
         for loaded, fresh, _ in self.each("functions"):

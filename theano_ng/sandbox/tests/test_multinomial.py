@@ -147,7 +147,10 @@ class TestChoice(unittest.TestCase):
                 np.testing.assert_array_equal(found, wanted)
 
     def test_implementations(self):
-        """Both implementations scale the remaining probabilities by equal sums, so results are equal."""
+        """The Python code and the C code choose the same categories.
+
+        Both scale the remaining probabilities by equal sums.
+        """
         rng = np.random.RandomState(4)
         for dtype in ("float16", "float32", "float64"):
             pvals, unis = rng.dirichlet(np.ones(40), 30).astype(dtype), rng.uniform(size=30 * 35)

@@ -83,7 +83,10 @@ class TestArithmetic(unittest.TestCase):
         self.assertEqual(value, (((8388995 - 327686) & 511) + 3) / 2.0**31)
 
     def test_jumps(self):
-        """Jumps equal powers of matrices, computed with integers of any size, and the results of Theano 1.0.5."""
+        """The matrices of jumps are powers of the matrix of a step, as computed with integers of any size.
+
+        The states after jumps equal those of Theano 1.0.5.
+        """
 
         def power(matrix, exponent, modulus):
             result, matrix = np.eye(3, dtype=object), np.array(matrix, dtype=object)
@@ -173,7 +176,10 @@ class TestUniform(unittest.TestCase):
         np.testing.assert_array_equal(sample, np.array([0.2229, 0.55, 0.2715, 0.3772, 0.8945], "float16"))
 
     def test_implementations(self):
-        """The Python code and the C code for each kind of machine give the bits that the paper's integers determine."""
+        """The Python code, and the C code for each kind of machine, give the samples of the paper's generator.
+
+        All bits of the samples are equal.
+        """
         before = rng_mrg.BEST_MACHINE
         try:
             for shape in ((), (1,), (7,), (101,), (3, 37), (2, 3, 1, 5), (1, 1100)):
@@ -739,7 +745,7 @@ class TestStreams(unittest.TestCase):
                 T.grad(r.uniform((3,), **{parameter: x}).sum(), x)
 
     def test_merging(self):
-        """Draws from the same state are merged; draws from two states are not."""
+        """Two draws from one state are merged. Draws from different states are not."""
         r = MRG_RandomStreams(7)
         u, v = r.uniform((3,), dtype="float64"), r.uniform((3,), dtype="float64")
         state = r.state_updates[0][0]
@@ -752,7 +758,10 @@ class TestStreams(unittest.TestCase):
         self.assertEqual(len([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, mrg_uniform)]), 2)
 
     def test_debug_mode(self):
-        """Every implementation of the draws gives equal results, whatever the memory of its outputs."""
+        """DebugMode and Python code draw equal samples of each kind.
+
+        DebugMode also checks that results do not depend on the previous contents of output arrays.
+        """
         r, x, size = MRG_RandomStreams(7), T.dvector(), T.lvector()
         pvals = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
         samples = [

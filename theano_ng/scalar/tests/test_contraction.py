@@ -66,9 +66,9 @@ class TestPairs(unittest.TestCase):
         self.check([scalar.mul(x, y, z) + w], ["mul", "mul_add"])
 
     def test_products_of_sums(self):
-        """The subtraction of a product of three or more factors is contracted, even if all factors are sums.
+        """If a product of three or more sums is subtracted, the last multiplication and the subtraction are contracted.
 
-        The contracted multiplication has as one operand the product of the other factors, which is not a sum.
+        One operand of this multiplication is the product of the other factors. This product is not a sum.
         """
         x, y, z, w = self.x, self.y, self.z, self.w
         sums = [x * y + z, y * z + w, z * w + x, w * x + y]
@@ -125,7 +125,7 @@ class TestNumbers(unittest.TestCase):
             )
 
     def test_negated_sums(self):
-        """Results keep their signs although gcc merges a negation into the instruction of the contracted sum."""
+        """The signs of zeros are correct if gcc merges a negation into a contracted sum."""
         x, y, z, u, w = [scalar.float64(name) for name in "xyzuw"]
         forms = [w - (x * y + z) * u, w - u * (x * y - z), w - scalar.sqr(x * y + z), w + -((x * y - z) * u)]
         forms += [
@@ -167,7 +167,10 @@ class TestNumbers(unittest.TestCase):
             self.check("float64", function, text, compiled=True)
 
     def test_one_rounding(self):
-        """The square of 1 + 2**-30 minus its rounded square is the rounding error with one instruction, 0 with two."""
+        """The error of a rounded square is computed exactly if product and difference are one instruction.
+
+        The result is 2.0**-60 for the square of 1 + 2**-30. It is 0 if the product is rounded first.
+        """
         x, y, z = [scalar.float64(name) for name in "xyz"]
         node = Elemwise(scalar.Composite([x, y, z], [x * y - z])).make_node(T.dvector(), T.dvector(), T.dvector())
         factor = np.full(9, 1 + 2.0**-30)

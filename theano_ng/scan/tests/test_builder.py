@@ -93,9 +93,9 @@ class TestDocumentedExamples(unittest.TestCase):
         self.assertEqual([*map(int, g()), *map(int, g()), int(a.get_value())], [22, 32, 22, 32, 21])
 
     def test_chain_with_shared_weights(self):
-        """The Gibbs chain gives equal results if its shared variables are given or found in the step.
+        """The Gibbs chain gives equal results if shared variables are non-sequences, and if the step only uses them.
 
-        A counter replaces the random stream.
+        Here, a counter replaces the random stream.
         """
         rng = np.random.RandomState(3)
         W_values = rng.randn(3, 2)
@@ -485,7 +485,7 @@ class TestStepFunctions(unittest.TestCase):
                     self.assertIs(variable, original)
 
     def test_what_the_step_does_not_use(self):
-        """The loop depends on an unused argument, so `function` accepts it as an input.
+        """An argument that the step does not use is an input of the loop, so `function` accepts it.
 
         Rewriting removes the argument from the loop.
         """

@@ -482,7 +482,10 @@ class Disconnected(unittest.TestCase):
         )
 
     def test_states_that_only_keep(self):
-        """A state that does not depend on its previous row has a second derivative with respect to its initial rows."""
+        """Second derivatives of a loop are correct if the next state does not depend on the previous state.
+
+        The initial rows affect only the results that read them.
+        """
         rows, w0, x0 = T.dvector(), 2.0, [3.0, 5.0, 7.0]
         for initial, taps in ((self.h, [-1]), (rows, [-2, -1])):
             read = lambda x, *states_and_w: [states_and_w[-1] * x, states_and_w[-1] * states_and_w[0]]

@@ -84,20 +84,21 @@ class TestGrowth(unittest.TestCase):
         self.assertLess(much / little, 1.2 * loops_of(many) / loops_of(few), (make.__name__, gradient, little, much))
 
     def test_nested_loops(self):
-        """Each loop costs as much as its step, which is compiled once: nesting does not multiply the work."""
+        """The work of compiling nested loops grows linearly with the depth, because each step is compiled once."""
         self.check(nested, False, 3, 9, lambda depth: depth)
 
     def test_gradients_of_nested_loops(self):
-        """Equal steps at different levels of the backward loops are compiled once.
+        """The work of compiling the gradient of nested loops grows linearly with the depth.
 
-        A step of a backward loop computes the inner loops again, for all loops but the outermost.
+        The backward step of a loop contains the forward loops inside it once more. Equal steps at different levels are
+        compiled once.
         """
         self.check(nested, True, 4, 16, lambda depth: depth)
 
     def test_steps_of_nested_loops_are_rewritten_once(self):
-        """At each level, at most one forward and one backward step are rewritten.
+        """The gradient of nested loops of this depth has depth * (depth + 3) / 2 loops.
 
-        There are depth * (depth + 3) / 2 loops.
+        At most 2 * depth of their steps are rewritten: one forward and one backward step for each level.
         """
         for depth in (2, 6):
             x = T.dvector("x")

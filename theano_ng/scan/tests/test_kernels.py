@@ -63,7 +63,7 @@ class TestLanguages(unittest.TestCase):
 @unittest.skipUnless(theano.config.cxx, "kernels with arrays need a compiler")
 class TestLayouts(unittest.TestCase):
     def test_elementwise_steps_need_no_arrays(self):
-        """Steps on scalars, and on rows of one rank with scalars, need no temporary arrays."""
+        """A step needs no temporary arrays if its operands are scalars and rows of one shape."""
         number, vector, matrix, tensor3 = [T.TensorType("float64", (False,) * k) for k in range(4)]
         column = T.TensorType("float64", (False, True))
         for sequences, states, others, mode, needs_arrays in (

@@ -458,9 +458,9 @@ class PushOut(Case):
             fn(np.array([[0, 4]]), *values[1:])
 
     def test_numbers_that_are_repeated_stay(self):
-        """An array of zeros into which a step writes stays in the step instead of becoming a sequence.
+        """An array of zeros into which a step writes is created in the step, and does not become a sequence.
 
-        Therefore sums of such arrays are written into one array.
+        Therefore several such arrays that are added can be one array.
         """
         A, h = T.dmatrix("A"), T.dvector("h")
 
@@ -616,7 +616,7 @@ class Ends(Case):
             self.assertEqual(loops(fn), [])
 
     def test_products_alone(self):
-        """PushOutDot1 leaves products that no state adds up in the loop; PushOutScanOutput moves them out."""
+        """PushOutDot1 does not move out products that no state adds up. PushOutScanOutput moves them out."""
         x, h, w, v = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w"), T.dmatrix("v")
         outputs = self.rnn(x, h, w, v)
         for rule, results in ((PushOutDot1(), 2), (PushOutScanOutput(), 0)):

@@ -92,9 +92,9 @@ class TestRowsOfAnIndex(unittest.TestCase):
                         self.assertLess(row, length if first is None else first)
 
     def test_slices_of_fewer_rows_are_the_same(self):
-        """An index gives equal rows after rows at the end or at the beginning that it does not read are left out.
+        """A read that does not use rows at an end of a buffer returns the same rows after these rows are removed.
 
-        If one end is counted from the first row and the other end from the last row, no row can be left out.
+        If one bound counts from the first row and the other bound from the last row, no row can be removed.
         """
         for index in self.indices():
             if isinstance(index, int):
@@ -186,9 +186,9 @@ class TestSums(Case):
 
 class TestReadsOfOneRow(Case):
     def test_a_row_that_exists_is_read_from_the_end(self):
-        """`scan(...)[0][-1]` is ``buffer[1:][-1]``.
+        """The last row of a loop is a single read if the number of steps is known.
 
-        It is one read if the number of steps is known. Otherwise it is two reads, which raise an error without a step.
+        If the number is not known, ``buffer[1:][-1]`` is two reads. They raise an error if there is no step.
         """
         x, n = T.dvector("x"), T.lscalar("n")
         for n_steps, reads_of_rows in ((5, 1), (n, 2)):

@@ -29,9 +29,9 @@ OPERATIONS = {
 
 
 class Program:
-    """A loop over vectors, drawn from a seed.
+    """A random loop over vectors, which depends only on a seed.
 
-    Each tap of a sequence is read by a result, because rules may remove a sequence that is never read.
+    A result reads each tap of each sequence, because rules may remove sequences that no result reads.
     """
 
     def __init__(self, seed):

@@ -50,7 +50,7 @@ class TestWidths(PartsCase):
 
 class TestNoEntries(PartsCase):
     def test_products(self):
-        """Products with matrices without rows, without columns, or with zeros alone are zero."""
+        """A product is zero if the sparse matrix has no rows, no columns or no entries."""
         for (n, m), width, dtype in itertools.product(
             ((0, 3), (3, 0), (0, 0), (3, 4)), (0, 1, 2, 17), ("f4", "f8", "i8")
         ):

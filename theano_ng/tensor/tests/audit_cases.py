@@ -26,7 +26,7 @@ ROW_WISE = np.exp(X) / np.exp(X).sum(1, keepdims=True)
 
 
 def _shares_of_rows():
-    """Return a RowProgram that computes the softmax of rows, and the sums by which it divides."""
+    """Return a RowProgram with two outputs: the softmax of rows, and the sums of the exponentials."""
     widen = tt.DimShuffle((False,), (0, "x"))
     steps = [
         (tt.elemwise.CAReduce(scalar.maximum, axis=(1,)), (0,)),

@@ -1,4 +1,4 @@
-"""Cases of slinalg for the audit, except for the native Ops, and conditions on the inputs of those.
+"""Cases of slinalg for the audit, except for the native Ops, and conditions on the inputs of the native Ops.
 
 `audit_cases` has all cases.
 """
@@ -57,9 +57,9 @@ def regular(values):
 
 
 def pair(values):
-    """Return True if the eigenvalues of the first matrix are distinct.
+    """Return True if the eigenvalues, or the generalized eigenvalues of two matrices, are distinct.
 
-    If there is a second matrix, it must be positive definite, and the generalized eigenvalues must be distinct.
+    The second matrix, if there is one, must be positive definite.
     """
     count = min(2, sum(v.ndim == 2 for v in values))
     if not _square(values, count) or (count == 2 and not _definite(values[1])):

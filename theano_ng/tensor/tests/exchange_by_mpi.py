@@ -70,7 +70,10 @@ def exchange():
 
 
 def kinds():
-    """Exchange arrays of several dtypes, also without elements and 0-d; each call sends its constant again."""
+    """Exchange arrays of several dtypes, some of which are 0-d or have no elements.
+
+    Each call of the function sends the same constant again.
+    """
     for tag, (dtype, shape) in enumerate(
         [
             ("bool", (2,)),

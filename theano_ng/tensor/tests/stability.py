@@ -238,10 +238,10 @@ def exact(loss, view, factors, logits):
 
 
 def error(got, wanted, scale, dtype):
-    """Return the largest distance of two arrays in units in the last place of `scale`; infinite if only one is finite.
+    """Return the largest distance between two arrays, in units in the last place of `scale`.
 
-    Where the exact value exceeds the range of the dtype, the result may be infinite. Where it is below the smallest
-    normal number, the result may be 0.
+    The distance is infinite if an element of `got` is not finite. Where the exact value exceeds the range of the dtype,
+    the result may be infinite. Where it is below the smallest normal number, the result may be 0.
     """
     info = np.finfo(dtype)
     eps, largest, tiny = (mpmath.mpf(float(v)) for v in (info.eps, info.max, info.tiny))
@@ -274,7 +274,7 @@ def all_cases(losses):
 
 
 def some_cases(losses, each_mode=True):
-    """Yield one case per loss, view and mode, so that all pairs of values of any two fields of a case occur.
+    """Yield one case per loss, view and mode; any two values of two fields occur together in some case.
 
     If `each_mode` is false, yield one case per loss and view, with alternating modes, for tables of many similar
     losses.

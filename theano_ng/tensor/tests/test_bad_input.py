@@ -107,7 +107,10 @@ class TestSizes(BadInput):
                 )
 
     def test_from_arrays(self):
-        """Results for long inputs with a single element in memory are too large for memory."""
+        """A result as long as its input is refused if it exceeds memory.
+
+        The inputs repeat a single element, so they need little memory.
+        """
         x, y, k, c, r = T.dvector("x"), T.dvector("y"), T.TensorType("int8", (False,))("k"), T.dcol("c"), T.drow("r")
         good = [np.ones(2), np.ones(3), np.ones(2, "int8"), np.ones((2, 1)), np.ones((1, 3))]
         long, longer = repeated(HUGE), repeated(2**62, "int8")

@@ -1,4 +1,7 @@
-"""Native Ops on arrays longer and slightly shorter than the blocks that they process: C code against Python code."""
+"""Native Ops on arrays that are longer, or slightly shorter, than the blocks that the C code processes.
+
+The results of C code are compared with those of Python code.
+"""
 
 import itertools
 import unittest
@@ -173,7 +176,11 @@ class TestIndexing(NativeCase):
             np.testing.assert_array_equal(got, x.reshape(lengths)[tuple(places[:n])])
 
     def test_positions_of_all_kinds(self):
-        """Index arrays of any memory layout are broadcast against each other, between other dimensions of many lengths."""
+        """Reads and writes with several index arrays agree with NumPy.
+
+        The index arrays have any memory layout, and are broadcast against each other. Other dimensions come before and
+        after the indexed ones.
+        """
         for _ in range(200):
             before = self.rng.randint(1, 4, self.rng.randint(2))
             behind = [
@@ -187,7 +194,7 @@ class TestIndexing(NativeCase):
             self.check_positions(x, len(before), [self.places(shape, size) for shape, size in zip(shapes, sizes)])
 
     def test_runs_of_one_array_of_positions(self):
-        """Only one of two index arrays varies along the last dimension."""
+        """Reads and writes with two index arrays agree with NumPy if one does not vary along the last dimension."""
         for dtype, kind in itertools.product(("float32", "int64", "complex128"), ("int32", "int64")):
             x = self.array((7, 50, 4), dtype)
             for n, m in ((2, 16), (3, 40), (5, 15)):
@@ -198,7 +205,10 @@ class TestIndexing(NativeCase):
                     self.check_positions(y, 0, [i[0], j])
 
     def test_positions_beyond_a_chunk(self):
-        """Index arrays have more elements than a chunk, so a chunk may end in the middle of their rows."""
+        """Reads and writes agree with NumPy for index arrays with more elements than a chunk.
+
+        A chunk may end in the middle of a row of an index array.
+        """
         x = self.array((9, 50, 3))
         for n, m in ((3, 700), (40, 60), (1030, 2)):
             for kind in ("int16", "int64"):
@@ -220,8 +230,9 @@ class TestIndexing(NativeCase):
             self.compare(lambda x, y, *i: sub.set_subtensor(taken(x, *i), y), x, number, *positions)
 
     def test_long_rows(self):
-        """Rows whose size is near the limit above which the C library copies rows are read and written at any
-        positions.
+        """Reads and writes of long rows agree in C and in Python.
+
+        The C library copies rows above a certain size; the rows of the test are near this size.
         """
         for n in (2047, 2048, 2051, 5000):
             for dtype in ("float64", "complex64", "int64"):
@@ -262,7 +273,7 @@ class TestIndexing(NativeCase):
                     np.testing.assert_array_equal(got, want)
 
     def test_halves_that_are_not_numbers(self):
-        """A sum of float16 with NaN is that NaN, with its sign and its bits, as in NumPy."""
+        """Adding a number to a float16 NaN keeps the sign and the bits of the NaN, as in NumPy."""
         halves = np.array([0x7E00, 0xFE00, 0x7E01, 0x7FFF, 0xFE2A, 0x7F00], "uint16").view("float16")
         for x, y in ((np.zeros(6, "float16"), halves), (halves, np.full(6, 1.5, "float16"))):
             for make in (lambda x, y: sub.inc_subtensor(x[:], y), lambda x, y: sub.inc_subtensor(x[np.arange(6)], y)):
@@ -408,8 +419,9 @@ class TestReductions(NativeCase):
                     self.compare(lambda x: T.MaxAndArgmax((axis,))(x), x)
 
     def test_places_behind_blocks_of_extremes(self):
-        """argmax finds the single maximum after blocks of minima of the dtype, and argmin the single minimum after
-        maxima.
+        """argmax finds a single maximum in a long array of the minimum of the dtype.
+
+        argmin finds a single minimum in an array of maxima.
         """
         for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "float32"):
             limits = np.finfo(dtype) if dtype[0] == "f" else None if dtype == "bool" else np.iinfo(dtype)
@@ -533,7 +545,10 @@ class TestOrder(NativeCase):
                 self.compare(lambda x: argsort(x, axis, kind="mergesort"), x)
 
     def test_long_keys_that_differ_in_few_bits(self):
-        """The sort is right for keys of 20 to 64 bits that differ only in the highest bit and the two lowest bits."""
+        """argsort agrees with NumPy for keys that differ only in the highest and the two lowest bits.
+
+        The keys have 20 to 64 bits.
+        """
         variable = T.TensorType("uint64", [False])()
         order = argsort(variable, -1, kind="mergesort")
         for n in (700, 7000):
@@ -545,7 +560,10 @@ class TestOrder(NativeCase):
                 np.testing.assert_array_equal(got, np.argsort(x, kind="stable"), err_msg=str((n, bits)))
 
     def test_complex_numbers_with_nan(self):
-        """As in NumPy, numbers with a NaN come last. They are ordered by which part is NaN, then by the other part."""
+        """Complex numbers with NaN are sorted as in NumPy: they come last.
+
+        They are ordered by which of their parts is NaN, then by the other part.
+        """
         odd = np.array([0.0, -0.0, 1.0, -1.5, 7.0, np.inf, -np.inf, np.nan, -np.nan])
         for dtype in ("complex64", "complex128"):
             variable = T.TensorType(dtype, [False])()
@@ -707,9 +725,9 @@ class TestProducts(NativeCase):
                 self.compare(nlinalg.trace, square)
 
     def test_complex_diagonals(self):
-        """Diagonal elements with one part zero are not zero.
+        """Solve accepts a diagonal element whose real or imaginary part is zero.
 
-        An element that is zero makes a triangular matrix singular.
+        A triangular matrix is singular only if both parts of a diagonal element are zero.
         """
         for dtype in ("complex64", "complex128"):
             for structure in ("lower_triangular", "upper_triangular", "general"):
@@ -748,7 +766,7 @@ class TestProducts(NativeCase):
                     self.assertTrue(np.isnan(run_node(gives_nan(matrix), {matrix: a}, "c")[0]).all())
 
     def test_symmetry_is_looked_at(self):
-        """One differing element, anywhere, makes a matrix not symmetric: the C code gives the general solution."""
+        """Solve for symmetric matrices checks symmetry: it gives the general solution if one element differs."""
         solve = slinalg.Solve("symmetric")
         for n, dtype in ((2, "float64"), (17, "float32"), (35, "float64")):
             square = self.array((n, n), dtype, values=9)
@@ -783,7 +801,7 @@ class TestImages(NativeCase):
                         self.compare(lambda x: make(x, window, stride, padding), x)
 
     def test_windows_of_all_sizes(self):
-        """Lines of images are shorter than, as long as, and longer than a vector register.
+        """Pooling agrees in C and in Python for lines shorter than, as long as, and longer than a register.
 
         Many pixels equal the maximum of their window.
         """
@@ -801,9 +819,9 @@ class TestImages(NativeCase):
             )
 
     def test_windows_over_several_strides(self):
-        """Windows span several strides and reach beyond the image.
+        """Pooling agrees in C and in Python if windows span several strides and reach beyond the image.
 
-        If the gradient of the output is zero, the gradient of the image is zero.
+        Some gradients of the output are zero.
         """
         for i in range(40):
             stride = self.rng.randint(1, 5, 2)
@@ -888,7 +906,10 @@ class TestImages(NativeCase):
                     self.compare(softmax_with_bias, x, y[0])
 
     def test_labels(self):
-        """Rows are processed in groups and singly; a bad label in any row is an error."""
+        """Cross-entropies agree in C and in Python for rows that are processed in groups and singly.
+
+        A label out of range in any row is an error.
+        """
         ops = [
             lambda x, b, y: crossentropy.crossentropy_softmax_argmax_1hot_with_bias(x, b, y)[0],
             lambda x, b, y: crossentropy.crossentropy_softmax_1hot_with_bias_dx(
@@ -978,7 +999,7 @@ class TestSparse(NativeCase):
                     self.compare(fields.sd_csc, values, indices, starts, np.array(rows), right)
 
     def test_a_sum_over_what_is_read(self):
-        """The in-place sum with a sparse product is right if its result overlaps in memory with the dense operand."""
+        """The in-place sum with a sparse product is right if the overwritten array overlaps the dense factor."""
         op, parts = fields.usmm_csc_dense_inplace, self.parts(6, 5, 0.6, "float64", "csc")
         for first, step, shift in itertools.product(range(0, 9, 2), (1, -1), range(0, 9, 2)):
             memory = self.array((20, 3))
@@ -1016,7 +1037,9 @@ class TestDrawn(NativeCase):
                             self.compare(ChoiceFromUniform("int64", replace), chances, numbers, np.array(n))
 
     def test_numbers_at_the_ends_of_intervals(self):
-        """Cumulative probabilities are rounded to the dtype of the probabilities, whatever the dtype of the uniform
+        """C and Python code draw the same sample if a uniform number equals a cumulative probability.
+
+        Cumulative probabilities are rounded to the dtype of the probabilities, whatever the dtype of the uniform
         numbers.
         """
         chances = self.rng.rand(9, 300).astype("float32") + np.float32(0.01)

@@ -101,8 +101,9 @@ class NativeOps(unittest.TestCase):
                     self.check(blas._dot22, x.dot(y), a, b)
 
     def test_dot22_of_elements_that_occur_several_times(self):
-        """Products are right for operands that BLAS cannot read without a copy: overlapping windows, repeated rows and
-        columns.
+        """Products have NumPy's values for matrices that BLAS cannot read without a copy.
+
+        The matrices are overlapping windows, or repeat rows or columns.
         """
         rng = np.random.RandomState(4)
         for dtype in TOL:
@@ -260,7 +261,10 @@ class NativeOps(unittest.TestCase):
                 run(blas.batched_dot, *map(np.ones, shapes))
 
     def test_lengths_beyond_those_of_blas(self):
-        """The error names the operand with a dimension that is too long for BLAS, even if the operand has no elements."""
+        """The error names the operand with a dimension that is too long for the index type of BLAS.
+
+        This holds also if the operand has no elements.
+        """
         for dtype in TOL:
             long, few, one = np.zeros((2**31, 0), dtype), np.zeros((0, 0), dtype), np.asarray(1, dtype)
             row = np.zeros((1, 0), dtype)
@@ -318,8 +322,9 @@ def op_names(f):
 
 
 class WhereTheFunctionsAre(unittest.TestCase):
-    """Addresses of BLAS functions come from SciPy's library without an import of SciPy, which takes longer than our own
-    import.
+    """BLAS functions are found in SciPy's library without importing SciPy.
+
+    An import of SciPy would take longer than that of our package.
     """
 
     def test_scipy_is_not_imported(self):

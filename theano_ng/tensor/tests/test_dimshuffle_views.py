@@ -37,10 +37,9 @@ class TestViews(unittest.TestCase):
                     self.assertTrue(np.shares_memory(got, x))
 
     def test_new_dimensions_have_the_strides_of_contiguous_arrays(self):
-        """The stride of a new dimension is the next dimension's stride times its length; at the end it is the item
-        size.
+        """The stride of a new dimension is the stride of the next dimension times the length of that dimension.
 
-        C code reads these strides.
+        The stride of a new last dimension is the item size. C code reads these strides.
         """
         for shape in ((), (3,), (2, 3), (4, 2, 3)):
             for layout in (forms.contiguous, forms.fortran, forms.strided):

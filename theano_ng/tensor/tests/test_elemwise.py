@@ -209,8 +209,9 @@ class TestValues(unittest.TestCase):
                 np.testing.assert_array_equal(run_native(tt.sub(b, a).owner, y, x)[0], y - x)
 
     def test_rows_with_numbers_of_their_own(self):
-        """Native code subtracts short and long rows in one or more outer loops, with operands that repeat in any of the
-        loops.
+        """Native code subtracts rows of any length from arrays of rank 4, as NumPy does.
+
+        The subtracted array may repeat its values along any dimensions.
         """
         rng = np.random.RandomState(9)
         for n in (1, 7, 15, 16, 17, 33, 47, 48, 49, 100):
@@ -456,9 +457,9 @@ class TestMemory(unittest.TestCase):
         self.assertEqual(alloc.stats()["kept_bytes"], 0)
 
     def test_empty(self):
-        """`alloc.empty` agrees with `numpy.empty`, also for small arrays and objects.
+        """`alloc.empty` returns arrays like those of `numpy.empty`, also small ones and arrays of objects.
 
-        It recycles the memory of large arrays.
+        It reuses the memory of large arrays that were freed.
         """
         from theano_ng.tensor.native import alloc
 

@@ -46,7 +46,7 @@ class TestPower(unittest.TestCase):
         )
 
     def test_ranges(self):
-        """Powers are right for bases and results of all magnitudes, and for bases near 1.
+        """Powers agree with long double for bases and results of all magnitudes, and for bases near 1.
 
         Some results overflow, underflow or are denormal.
         """

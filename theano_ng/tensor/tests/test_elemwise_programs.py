@@ -33,8 +33,10 @@ def number_of_steps(node):
 
 class TestKernels(unittest.TestCase):
     def test_how_operands_are_read(self):
-        """A kernel reads an operand element by element, as one value for all elements, or possibly as one value per
-        inner loop.
+        """A kernel reads each operand in one of three ways.
+
+        It reads an operand element by element, as one value for all elements, or, if the last dimension has length one,
+        possibly as one value per inner loop.
         """
         VARYING, HOISTED, MAYBE_BROADCAST = Access
         for patterns, accesses in (
@@ -151,8 +153,9 @@ class TestPrograms(unittest.TestCase):
                     self.assertEqual((block.dtype, block.shape, block.all()), (np.dtype(dtype), (length,), True))
 
     def compare(self, op, dtypes, values, wanted=None):
-        """Check that the program of a node gives the bits of `wanted`, or of the compiled kernel, and return the
-        results.
+        """Check that the program of a node computes `wanted`, bit by bit, and return the results.
+
+        By default, the results of the compiled kernel are wanted.
         """
         node = op(*[TensorType(dtype, (False,))() for dtype in dtypes]).owner
         program = interpretation(node)
@@ -177,9 +180,7 @@ class TestPrograms(unittest.TestCase):
             self.assertEqual(found.dtype, bool)
 
     def test_angles(self):
-        """The angle of a negative real number is pi, and of other real numbers 0; angles of complex numbers are
-        NumPy's.
-        """
+        """Angles are NumPy's: pi for negative real numbers, and 0 for other real numbers."""
         for dtype in ("bool", "uint8", "int8", "int16", "int32", "int64", "uint64", "float32", "float64", "complex64"):
             values = np.array([0, 1, 2, 5]).astype(dtype)
             if np.dtype(dtype).kind in "ifc":
@@ -191,7 +192,10 @@ class TestPrograms(unittest.TestCase):
             np.testing.assert_allclose(found, np.angle(values.astype("complex128")), rtol=1e-15)
 
     def test_halves(self):
-        """float16 operands that are passed through keep their bits; values converted to float16 are rounded once."""
+        """Programs copy float16 values without changing their bits.
+
+        Values of other dtypes are rounded once when they are converted to float16.
+        """
         rng = np.random.RandomState(0)
         half, any_values = random_values("float16", (40,), rng), {}
         for dtype in ("float16", "float32", "float64", "int8", "bool", "int64"):

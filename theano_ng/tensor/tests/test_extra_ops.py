@@ -128,9 +128,9 @@ class TestAgainstNumPy(unittest.TestCase):
             assert E.to_one_hot(i, 3).dtype == "float32"
 
     def test_totals_of_many_columns(self):
-        """Cumulative sums and products are right for numbers of columns near the block width or its multiples.
+        """Cumulative sums and products agree with NumPy for column counts near multiples of the block width.
 
-        Elements have all sizes.
+        The dtypes have item sizes from 1 to 16 bytes.
         """
         for dtype in ("int8", "uint16", "int32", "int64", "float32", "float64", "complex64", "complex128"):
             for columns in (511, 512, 513, 1024, 1600):

@@ -60,7 +60,10 @@ def divided(x, y):
 
 
 class TestValues(unittest.TestCase):
-    """Values agree with NumPy for several dtypes; every function is one graph with many outputs, compiled together."""
+    """Elementwise functions have NumPy's values for several dtypes.
+
+    Each compiled graph has many outputs, so that they are compiled together.
+    """
 
     arithmetic = Compared(
         lambda x, y: [x + y, x * y, x - y, tensor.eq(x, y), tensor.neq(x, y), abs(x), tensor.sqr(y), -x],
@@ -235,7 +238,10 @@ class TestFunctions(unittest.TestCase):
 class TestOperands(unittest.TestCase):
     @generated(operands("float64", count=3, ndim=(1, 3), contents=("small",)), examples=40)
     def test_layouts(self, values):
-        """Ranks, patterns and lengths vary with the layouts of all operands, so that every path of the driver runs."""
+        """A Composite has NumPy's values for operands of all ranks, broadcast patterns, lengths and layouts.
+
+        Together, the examples run every path of the driver.
+        """
         x, y, z = [v.astype(v.dtype.newbyteorder("=")) if not v.dtype.isnative else v for v in values]
         a, b, c = [scalar.float64() for _ in range(3)]
         total, product = run(Elemwise(scalar.Composite([a, b, c], [a + b * c, a * b])), x, y, z)
@@ -309,7 +315,10 @@ class TestOperands(unittest.TestCase):
         examples=30,
     )
     def test_inplace(self, values, same):
-        """Outputs overwrite inputs, also if the inputs are one array or overlap."""
+        """An output that overwrites an input has NumPy's values.
+
+        The two inputs may be the same array, or overlap in memory.
+        """
         x, y = values
         if x.shape != np.broadcast_shapes(x.shape, y.shape) or 1 in x.shape:
             return
@@ -324,7 +333,10 @@ class TestOperands(unittest.TestCase):
             np.testing.assert_array_equal(got, want)
 
     def test_composite_dtypes(self):
-        """Composites have outputs of bool, float16 and complex numbers, and constants that are not finite."""
+        """Composites have NumPy's values and dtypes for bool, integers, float16 and complex numbers.
+
+        Some complex constants are not finite.
+        """
         for dtype in ("bool", "float16", *(COMPLEX if theano.config.cxx else ()), "uint8"):
             t = scalar.get_scalar_type(dtype)
             a, b = t(), t()

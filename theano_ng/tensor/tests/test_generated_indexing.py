@@ -316,7 +316,7 @@ class TestErrors(unittest.TestCase):
     def test_unsigned_and_short(self):
         """Unsigned indices that do not fit into int64 are out of bounds, not negative.
 
-        Short dtypes may have their extreme values.
+        Indices of short dtypes may be the smallest or the largest number of their dtype.
         """
         x, v = T.dvector(), np.arange(300.0)
         for dtype, numbers in (("int8", [127, -128]), ("uint8", [255, 0]), ("uint64", [299]), ("int16", [-300])):

@@ -125,9 +125,9 @@ def ranked(dtypes, contents):
 
 
 def rows(x, axes):
-    """Move the reduced axes to the end and merge them.
+    """Return x with the reduced axes moved to the end and merged into one axis.
 
-    NumPy refuses argmax of groups without elements even if there are no groups, so these groups get one element.
+    NumPy refuses argmax along an axis of length zero even if the result is empty. The merged axis then gets length one.
     """
     kept = [d for d in range(x.ndim) if d not in axes]
     shape = [x.shape[d] for d in kept]
@@ -262,9 +262,9 @@ class TestThreads(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_two_threads(self):
-        """The results of two threads equal those of one thread where that is guaranteed.
+        """Two threads compute the same reductions as one thread, exactly or up to rounding.
 
-        A forked child has no other thread and computes the results of one thread.
+        After a fork, the child has one thread, and gives exactly the results of one thread.
         """
         self.run_apart(TWO_THREADS)
 
@@ -353,9 +353,9 @@ class TestFused(unittest.TestCase):
             self.assertFalse(any(isinstance(n.op, ReducedElemwise) for n in f.maker.fgraph.toposort()))
 
     def test_sum_of_all_elements(self):
-        """One kernel computes and sums the elements, for operands of all dtypes and memory orders.
+        """A kernel that computes and sums elements gives NumPy's sums, for all dtypes and memory orders.
 
-        Sums are right across the ends of blocks and pieces.
+        The arrays are shorter and longer than the blocks of the kernel.
         """
         rng = np.random.RandomState(3)
         shapes_ = [(1, 1), (3, 5), (1, 1023), (1025, 1), (64, 1024), (9, 4097), (0, 4), (100, 300)]
@@ -416,7 +416,7 @@ class TestFused(unittest.TestCase):
     SOME_AXES = ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
 
     def sums(self, dtype):
-        """Return functions that sum `terms` along some axes; each operand is broadcast along some dimensions."""
+        """Return functions that sum `terms` along some axes; the operands a, b and c are broadcast."""
         x, a, b, c = [
             tensor.TensorType(dtype, pattern)()
             for pattern in ((False, False, False), (False, True, True), (True, False, False), (False, False, True))
@@ -436,7 +436,7 @@ class TestFused(unittest.TestCase):
 
     @staticmethod
     def terms(module, x, a, b, c):
-        """Return two expressions of variables or arrays."""
+        """Return two expressions of x, a, b and c, which are variables or arrays."""
         if x.dtype == "bool":
             return [x & b | c, a & c | b]
         terms = [x * b + c, a * c + b]

@@ -105,7 +105,10 @@ class TestShaping(unittest.TestCase):
 
     @generated(arrays(SOME, ndim=(2, 3), sides=(15, 37), contents=("extreme",)), st.data(), examples=40)
     def test_transposed_copies(self, x, data):
-        """Arrays are long enough to be copied in tiles, and tiles at the border are partial."""
+        """Transposed copies have NumPy's values for arrays that are copied in tiles.
+
+        Tiles at the border of an array are partial.
+        """
         self.copied.check(x, order=data.draw(st.permutations(range(x.ndim))))
         self.reshape.check(x.transpose(data.draw(st.permutations(range(x.ndim)))), np.array([-1]), ndim=1)
 

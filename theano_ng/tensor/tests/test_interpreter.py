@@ -224,7 +224,7 @@ class TestPrograms(unittest.TestCase):
     @parts(5)
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_bits_of_kernels(self, part):
-        """Programs give the bits of the compiled kernels."""
+        """Random programs have the same results as compiled kernels, bit by bit."""
         self.compare(EXACT, 30, 10 + part)
 
     @parts(3)
@@ -269,7 +269,7 @@ class TestPrograms(unittest.TestCase):
     def test_special_functions(self):
         """Special functions agree with SciPy's on a dense grid.
 
-        Near zeros of the function, the error is relative to one.
+        For functions with zeros, the error is divided by 1e-3 where the absolute value is smaller.
         """
         one = np.concatenate(
             [np.linspace(-30, 30, 4801), np.geomspace(1e-12, 700, 1500), -np.geomspace(1e-12, 20, 500)]
@@ -322,7 +322,10 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_sums_of_complex_quotients(self):
-        """Compilers do not contract the product at the end of a complex quotient with an outer sum."""
+        """Sums with complex quotients have the same bits in programs and in kernels.
+
+        Compilers do not contract the product at the end of a quotient with the sum.
+        """
         rng = np.random.RandomState(8)
         for dtype in ("complex64", "complex128"):
             x, y, z = [scalar.get_scalar_type(dtype)() for _ in range(3)]
@@ -335,8 +338,9 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_functions_that_end_with_a_product(self):
-        """A function that ends with a product gives the bits of the kernel, although compilers could contract the
-        product with an outer sum.
+        """A sum with a function has the same bits in programs and in kernels.
+
+        If the function ends with a product, a compiler could contract the product with the sum.
         """
         rng = np.random.RandomState(7)
         functions = [
@@ -357,9 +361,9 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_floats_by_way_of_integers(self):
-        """Floats are converted to integers and back, although compilers could replace this by `trunc`.
+        """Programs and kernels convert floats to integers and back, and do not use `trunc` instead.
 
-        `trunc` keeps the sign of a zero, and values that do not fit into the integer.
+        Unlike the conversion, `trunc` keeps the sign of a zero, and values that do not fit into the integer.
         """
         given = np.array([-0.3, 0.7, -0.0, 1.5, 300.75, 70000.25] * 3)
         for source in ("float32", "float64", "complex128"):
@@ -375,7 +379,10 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_absolute_values_of_squares(self):
-        """Programs give the bits of kernels, in which compilers omit the absolute values of squares."""
+        """Absolute values of squares have the same bits in programs and in kernels.
+
+        In kernels, compilers omit these absolute values.
+        """
         rng = np.random.RandomState(5)
         for dtype in ("float32", "float64"):
             x = scalar.get_scalar_type(dtype)("x")
@@ -390,8 +397,9 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_functions(self):
-        """Each function of each dtype gives the bits of the compiled kernel, for any position of an element and any
-        array length.
+        """Each function has the same bits in programs and in kernels, for each dtype.
+
+        This holds for every array length, and every position of an element in the array.
         """
         rng, nodes = np.random.RandomState(3), []
         for op in instructions._registered.values():
@@ -459,7 +467,7 @@ class TestPrograms(unittest.TestCase):
             self.assertEqual(file.read(), instructions.c_source())
 
     def test_levels(self):
-        """The modules for all processor levels that this processor supports compute the same results."""
+        """The modules for all processor levels that this processor supports have the same instructions."""
         base = importlib.import_module("theano_ng.tensor.native.blocks_v1")
         names = sorted(base.instructions)
         for level in range(2, processor_level() + 1):
@@ -584,7 +592,7 @@ class TestWithoutCompiler(unittest.TestCase):
 
 class TestManyValues(unittest.TestCase):
     def test_memory_of_values(self):
-        """A program that needs many values at once uses little memory for them."""
+        """The interpreter can run a program with 1200 intermediate values that are needed at the same time."""
         x = scalar.float64("x")
         values = [x * k for k in range(1, 1201)]
         total = scalar.add(*values)

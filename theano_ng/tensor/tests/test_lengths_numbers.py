@@ -54,7 +54,10 @@ class TestNumbers(unittest.TestCase):
         self.check(bounded, Lengths())
 
     def test_never_less(self):
-        """If `never_less` says that one expression is never less than another, this holds for all values."""
+        """If ``never_less(a, b)`` is true, a is at least b for all tested lengths.
+
+        With `if_positive`, a may be less than b if b is not positive.
+        """
         found = {False: 0, True: 0}
         for seed in range(600):
             draw, lengths = random.Random(seed), Lengths()
@@ -77,7 +80,7 @@ class TestNumbers(unittest.TestCase):
         self.assertGreater(found[True], found[False])
 
     def test_never_less_of_sequences(self):
-        """`never_less` decides the comparisons that loops over taps of sequences need."""
+        """`never_less` recognizes the order of lengths that occur in scans over sequences with taps."""
         n, m, k = self.leaves
         zero = T.constant(0, dtype="int64")
         shorter = T.maximum(n - 1, zero)

@@ -99,7 +99,10 @@ class TestForms(unittest.TestCase):
             self.assertIsNone(reading(v, whole=True))
 
     def test_sums_within_sums(self):
-        """Nested sums are read up to a depth below `MAX_SUMS`, whatever other factors a product has."""
+        """`reading` analyzes nested sums if they are nested less than `MAX_SUMS` deep.
+
+        Other factors of the product do not change this limit.
+        """
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e, nested = T.exp(x), T.exp(y)
         for depth in range(1, 6):
@@ -108,7 +111,7 @@ class TestForms(unittest.TestCase):
                 self.assertEqual(reading(v, whole=True) is not None, depth < logarithms.MAX_SUMS)
 
     def test_what_gradients_go_past(self):
-        """Gradients pass the expression and the variables between it and its leaves; no leaf is among these variables."""
+        """`passed` returns the expression and the variables between it and its leaves, but no leaf."""
         x, y, z = T.dvectors("x", "y", "z")
         e, p = T.exp(x), T.nnet.sigmoid(y)
         ez = e * z
@@ -160,7 +163,10 @@ class TestForms(unittest.TestCase):
                 np.testing.assert_allclose(f(values), wanted, atol=1e-12)
 
     def test_products_of_several(self):
-        """A product of three or more factors is no share of a sum; its logarithm is the sum of the logarithms."""
+        """The gradient of the logarithm of a product is right for two, three and four factors.
+
+        A product of three factors is not a share of a sum, even if one factor is the inverse of the sum.
+        """
         x = T.dvector("x")
         e, p = T.exp(x), T.nnet.sigmoid(x)
         share = T.inv(e.sum(keepdims=True))
@@ -182,7 +188,7 @@ class TestForms(unittest.TestCase):
 
 class TestHalves(unittest.TestCase):
     def test_logarithms_of_erfc(self):
-        """The rule for erfc holds for float32 and float64 only: no factor may be an erfc of float16."""
+        """`log_of` rewrites a logarithm with an erfc factor in float32 and float64, but not in float16."""
         for dtype in ("float16", "float32", "float64"):
             x, y = T.vector("x", dtype=dtype), T.vector("y", dtype=dtype)
             for v, has_erfc in (

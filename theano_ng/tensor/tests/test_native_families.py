@@ -102,7 +102,7 @@ class TestFilledMemory(unittest.TestCase):
         self.assertRaises(OverflowError, self.alloc.fill, 2**80)
 
     def test_nesting(self):
-        """`restore` returns to the previous byte; if there was none, new memory is not filled."""
+        """After `restore`, new memory is filled with the previous byte again."""
         self.fill(7)
         inner = self.alloc.fill(9)
         self.assertEqual(set(np.empty(100, "int8").tolist()), {9})

@@ -69,7 +69,7 @@ class TestParts(unittest.TestCase):
                 self.check(add, x, x.copy())
 
     def test_many_operands(self):
-        """Elementwise operations are right with so many operands that the buffer of each operand is short."""
+        """Elementwise sums equal NumPy's for many operands, each of which has only a short buffer."""
         for n in (60, 130, 160):
             op = Elemwise(scalar.add)
             for width in (36, 37, 38, 40, 43, 47, 48, 63):
@@ -89,7 +89,10 @@ class TestParts(unittest.TestCase):
 
 
 class TestEarlierOutputs(unittest.TestCase):
-    """An output of an earlier call that has another dtype, shape or order is not overwritten with the result."""
+    """Native Ops give the right result whatever array an earlier call left in the output cell.
+
+    The array may have another dtype, shape or memory order.
+    """
 
     def outputs(self, want):
         """Yield arrays of other dtypes, orders and shapes that an output cell might contain."""

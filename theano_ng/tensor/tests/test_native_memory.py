@@ -218,7 +218,10 @@ class TestNothingBeyond(NativeCase):
                     self.convolve((1 + k % 3, channels, *image), (filters, channels, *kernel), dtype, **settings)
 
     def test_kernels_of_their_own(self):
-        """Unshared kernels work on tall and wide images, in small and large batches."""
+        """Unshared convolutions read nothing beyond their inputs, for tall and wide images.
+
+        Batches are small and large.
+        """
         for k, (batch, channels, image, kernel) in enumerate(
             [
                 (1, 1, (7, 3), (2, 2)),

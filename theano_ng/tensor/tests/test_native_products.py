@@ -35,7 +35,7 @@ class Products(unittest.TestCase):
 
 class TestLayouts(Products):
     def test_windows(self):
-        """Products are right for matrices whose rows and columns overlap, are repeated, or have gaps."""
+        """Products have NumPy's values for matrices whose rows and columns overlap, repeat, or have gaps."""
         shapes = ((1, 1), (1, 6), (6, 1), (4, 3), (3, 5))
         for dtype, (rows, columns), (down, right) in itertools.product(
             DTYPES, shapes, itertools.product((0, 1, 2, 3, 7), repeat=2)
@@ -57,7 +57,10 @@ class TestLayouts(Products):
             self.check(blas.BatchedDot(), [np.broadcast_to(x, (2, *x.shape)), turned], x @ turned)
 
     def test_forms(self):
-        """Products of arrays of every memory layout are right, whether our own loops or BLAS compute them."""
+        """Products have NumPy's values for arrays of every memory layout.
+
+        Some are computed by our own loops, others by BLAS.
+        """
         rng = np.random.RandomState(6)
         for dtype in ("float32", "float64"):
             one = np.array(1, dtype)
@@ -71,7 +74,7 @@ class TestLayouts(Products):
                     self.check(blas.gemm_no_inplace, [form(z), one, x, y, one], z + x.dot(y))
 
     def test_few_columns(self):
-        """Products with few columns are right, in either memory order, for odd lengths.
+        """Products with few columns have NumPy's values, in either memory order, for odd lengths.
 
         The largest number of columns is one more than the package has loops for.
         """
@@ -144,7 +147,10 @@ class TestFactors(Products):
             self.check(blas._dot22scalar, [nan * x, nan * y, zero], nothing)
 
     def test_values_that_are_not_the_inputs_dtype(self):
-        """A value whose dtype differs from that of its input is refused, and is never read as the declared dtype."""
+        """Products refuse a value whose dtype is not that of the variable.
+
+        The memory is never read as the declared dtype.
+        """
         for op, shapes in (
             (blas._dot22, [(3, 4), (4, 2)]),
             (blas._dot22scalar, [(3, 4), (4, 2), ()]),
@@ -217,7 +223,7 @@ class TestWithoutBLAS(unittest.TestCase):
 
 class TestStacks(Products):
     def test_small(self):
-        """Products of small stacks are right, for all sizes around the limits of our own loops."""
+        """Products of stacks of small matrices have NumPy's values, for sizes near the limits of our loops."""
         rng = np.random.RandomState(5)
         sizes = (1, 2, 3, 4, 5, 7, 8, 9, 10)
         for m, k, n in itertools.product(sizes, (1, 3, 8, 9), sizes):

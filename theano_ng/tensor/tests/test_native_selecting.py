@@ -24,7 +24,10 @@ def results(make, *values):
 
 class TestChosen(unittest.TestCase):
     def test_repeated_in_memory(self):
-        """Operands repeat one row, column or number in memory, as NumPy's broadcasting makes them."""
+        """`Choose` accepts operands that repeat a row, a column or a number in memory.
+
+        `numpy.broadcast_to` makes such arrays.
+        """
         rng = np.random.RandomState(1)
         shape = (3, 1, 4, 5)
         repeated = (), (0,), (2, 3), (0, 2), (0, 3)
@@ -55,7 +58,10 @@ class TestChosen(unittest.TestCase):
 
 class TestPlaces(unittest.TestCase):
     def test_bytes(self):
-        """`Nonzero` tests eight bytes at a time; any sequence of zero and nonzero bytes gives the right positions."""
+        """`Nonzero` finds the positions of any sequence of zero and nonzero bytes.
+
+        The C code tests eight bytes at a time.
+        """
         rng = np.random.RandomState(2)
         for dtype in ("bool", "int8", "uint8"):
             for length in (7, 8, 64, 1023, 1024, 1025, 2500):

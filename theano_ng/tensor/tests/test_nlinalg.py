@@ -55,7 +55,7 @@ def check_rop(f, x, seed=5):
 
 
 class TestGenerated(unittest.TestCase):
-    """Values, dtypes, shapes and refusals for arrays of all kinds are right in Python and C code."""
+    """C and Python code give NumPy's values, dtypes and shapes, and refuse what NumPy refuses."""
 
     inverse = Compared(nlinalg.matrix_inverse, np.linalg.inv, **TIGHT)
     det = Compared(nlinalg.det, np.linalg.det, **TIGHT)
@@ -136,7 +136,7 @@ class TestGradients(unittest.TestCase):
 
     @staticmethod
     def joined(*outputs):
-        """Return one vector of all outputs with different weights."""
+        """Return a vector with the elements of all outputs; output k is multiplied by k + 1."""
         return T.concatenate([(o * (1 + k)).flatten() for k, o in enumerate(outputs)])
 
     def test_inverses(self):
@@ -286,7 +286,7 @@ class TestGradients(unittest.TestCase):
 
     @theano_ng.config.change_flags({"DebugMode.check_finite": False})
     def test_second_derivatives_where_vectors_do_not_turn(self):
-        """Products of the factors are the matrix, so derivatives of the product are constant.
+        """The product of the factors of a matrix is the matrix, so its second derivatives are zero.
 
         This holds also where the gradients of eigenvectors or singular vectors are zero.
         """
@@ -526,9 +526,9 @@ class TestOthers(unittest.TestCase):
             np.testing.assert_allclose(value, plain, rtol=1e-6, atol=1e-9)
 
     def test_it_costs_little_to_import(self):
-        """Importing the module imports neither SciPy nor rules.
+        """Importing nlinalg imports neither SciPy nor rewriting rules.
 
-        Rules are registered in any import order, but not for cached functions.
+        Compilation imports the rules, before or after nlinalg, unless the function comes from the cache.
         """
         code = """
 import sys

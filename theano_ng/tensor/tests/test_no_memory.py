@@ -105,8 +105,9 @@ class TestEachAllocation(unittest.TestCase):
         self.check(extra_ops.bincount, i)
 
     def test_values_that_do_not_fit(self):
-        """If an allocation fails while an error about shapes is raised, its message is complete, or a MemoryError is
-        raised.
+        """If an allocation fails while a shape error is raised, the shape error is complete or replaced.
+
+        A MemoryError replaces it.
         """
         x, y, i = np.ones((3, 4)), np.ones((2, 3)), np.array([2, 0])
         for ndim in (2, 24):  # small tuples are taken from a list of free ones

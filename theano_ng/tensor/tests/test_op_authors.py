@@ -602,7 +602,7 @@ class TestWidening(unittest.TestCase):
 
 
 def _cured(self, node, inputs, outputs):
-    """Compute the result as the error message advises."""
+    """Run `Wide.perform` with a conversion to the dtype of the output, as the error message advises."""
     outputs[0][0] = np.asarray(inputs[0] * np.asarray(self.factor), dtype=node.outputs[0].type.dtype)
 
 

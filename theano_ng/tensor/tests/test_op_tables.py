@@ -34,9 +34,7 @@ GRAD_PAIRS = tb._grad_broadcast_binary_normal
 
 
 def ranged(low, high, *more):
-    """Return arguments for a function on the interval [low, high]: good floating point values, and points to check
-    gradients.
-    """
+    """Return the tables `good` and `grad` for a function that is defined on the interval [low, high]."""
     good = dict(
         normal=(tb.rand_ranged(low, high, (2, 3)),),
         ends=(np.array([low, high], "float64"),),

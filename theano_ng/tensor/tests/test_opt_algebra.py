@@ -192,7 +192,10 @@ class TestFunctions(RewriteCase):
         self.check(T.bvector("b") ** 2, None, {"b": [-12, 3, 100]})
 
     def test_powers_with_infinite_exponents(self):
-        """Rules and gradients accept exponents that are infinite, NaN, or too large for an integer."""
+        """Powers with exponents that are infinite, NaN or too large for an integer keep their values.
+
+        Rules and gradients must not convert such an exponent to an integer.
+        """
         x, value = T.dvector("x"), np.array([0.25, 1.0, 2.0])
         bases = [
             (x, value),
@@ -217,7 +220,10 @@ class TestFunctions(RewriteCase):
                 np.testing.assert_allclose(got[2][known], gradient[known])
 
     def test_powers_of_integers(self):
-        """Positive powers of integers of every dtype are products; they wrap around as powers do."""
+        """Positive constant powers of integers become products, for every dtype.
+
+        Products wrap around as powers do.
+        """
         for dtype in ("int8", "int16", "int32", "int64"):
             i = T.vector("i", dtype=dtype)
             for exponent, expected in [

@@ -39,7 +39,7 @@ class TestFill(RewriteCase):
         self.check(T.fill(T.zeros_like(m), s).T - 1, None, {"m": np.ones((2, 3))})
 
     def test_fills_that_make_nothing_longer(self):
-        """The rule drops a fill if both operands have length one in the same dimensions."""
+        """The rule drops a fill if the first operand has length one wherever the second has length one."""
         r, q, c, s = T.drow("r"), T.drow("q"), T.dcol("c"), T.dscalar("s")
         one = T.TensorType("float64", (True, True))("one")
         for out, expected in [
@@ -128,7 +128,10 @@ class TestAlloc(RewriteCase):
         self.assertRaises(ValueError, f, np.ones((3, 3)))
 
     def test_one_that_others_use_is_not_merged(self):
-        """Allocs whose lengths may differ are merged, with an assertion, only if no other node uses the inner Alloc."""
+        """Nested Allocs whose lengths may differ are merged, with an assertion that the lengths are equal.
+
+        They are not merged if another node uses the inner Alloc.
+        """
         s, n, k = T.dscalar("s"), T.iscalar("n"), T.iscalar("k")
         inner = T.alloc(s, n)
         for outs, asserts in (([T.alloc(inner, k)], True), ([T.alloc(inner, k), inner], False)):
@@ -172,8 +175,9 @@ class TestAlloc(RewriteCase):
             self.assertEqual(any(v.owner and isinstance(v.owner.op, T.Alloc) for v in found), not left_out)
 
     def test_dimensions_that_only_an_alloc_knows_to_be_one(self):
-        """If the type of an Alloc declares a length of one that the type of its value does not, the rule keeps this
-        dimension of the value.
+        """A DimShuffle may drop a dimension that an Alloc, but not its value, declares to have length one.
+
+        If the rule removes the Alloc, it does not drop this dimension of the value.
         """
         column, s = T.TensorType("float64", (False, True))("column"), T.dscalar("s")
         y = T.dvector("y")

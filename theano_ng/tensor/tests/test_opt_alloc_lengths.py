@@ -52,7 +52,10 @@ class TestLengths(unittest.TestCase):
             np.testing.assert_array_equal(f([1.5], 2), np.full((3, 2), 1.5)[index])
 
     def test_negative_indices_of_unsigned_lengths(self):
-        """The negative of an unsigned length wraps around, so rules must not use it as the lower bound of an index."""
+        """Negative indices into an Alloc of unsigned length are right.
+
+        The negative of an unsigned length wraps around, so rules must not use it as the lower bound of an index.
+        """
         for dtype in ("uint8", "uint64", "int8"):
             n, i = T.scalar("n", dtype=dtype), T.lscalar("i")
             f = theano.function([n], T.alloc(1.5, n)[-3])

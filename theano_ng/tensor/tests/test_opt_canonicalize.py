@@ -238,7 +238,7 @@ class TestDistributor(RewriteCase):
         self.check((a * x - x) / abs(x), "sub(mul(a, *1 -> sgn(x)), *1)", {"x": np.array([0.5, -2.0, 3.0])})
 
     def test_sums_in_denominators(self):
-        """Factors and divisors of a sum are distributed over its terms, in the numerator and in the denominator."""
+        """A product with a sum is multiplied out if this cancels divisors of the terms, also in a denominator."""
         a, b, w, x, y = T.dvectors("a", "b", "w", "x", "y")
         for out, expected in (
             ((a / x + b / y) * x * y / w, "true_div(add(mul(a, y), mul(b, x)), w)"),

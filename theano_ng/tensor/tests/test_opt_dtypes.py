@@ -59,7 +59,10 @@ class TestDtypes(RewriteCase):
                 self.check(out, None, VALUES, rtol=rtol)
 
     def test_operands_that_are_left(self):
-        """The only operand of the dtype of the result may be a zero, a one, or a factor that the rule moves."""
+        """A result keeps its dtype if rules remove or move the only operand that has this dtype.
+
+        This operand is a zero, a one or a factor.
+        """
         a, b, u, l, s, r = self.a, self.b, self.u, self.l, T.lscalar("s"), T.dscalar("r")
         self.check_all(
             T.add(a, b, T.alloc(number(0, "int64"), 3)),
@@ -106,7 +109,10 @@ class TestDtypes(RewriteCase):
         )
 
     def test_logarithms_of_products_of_narrower_floats(self):
-        """The logarithm has all digits of its dtype: squares and exponentials are not computed in the narrower dtype."""
+        """Logarithms of products that contain float32 factors are as accurate as their dtype, float64.
+
+        Rules must not compute squares and exponentials in float32.
+        """
         f, y = self.f, self.y
         narrow = np.float32(VALUES["f"])
         wide, others = narrow.astype("float64"), np.array(VALUES["y"])
@@ -164,17 +170,18 @@ class TestDtypes(RewriteCase):
         )
 
     def test_rows_that_are_set_to_rounded_sums(self):
-        """If rows are set to a sum with themselves, the sum is rounded once to the dtype of the rows; its terms are not
-        rounded.
+        """If rows are set to the sum of themselves and other values, rules round the sum once.
+
+        The sum is rounded to the dtype of the rows; its terms are not rounded before.
         """
         a, u, p, f, x, rows = self.a, self.u, self.p, self.f, self.x, [2, 0]
         for v in (a, u, p, f):
             self.check_all(T.set_subtensor(v[rows], v[rows] + x[:2]), T.set_subtensor(v[rows], v[rows] + self.l[:2]))
 
     def test_absolute_values_of_narrower_complex_numbers(self):
-        """Rules must not multiply the absolute value of a complex64, which is a float32, by a complex128.
+        """The absolute value of a product of complex64 and float64 numbers has the accuracy of float64.
 
-        The absolute value of such a product has the digits of a float64.
+        Rules must not compute it from the absolute value of the complex64 number, which is a float32.
         """
         z, y = T.cast(self.z, "complex64"), self.y
         for out in (abs(z * y), abs(y / z)):

@@ -170,10 +170,9 @@ class TestFusion(RewriteCase):
                 np.testing.assert_allclose(got, plain(*given)[k], rtol=1e-12)
 
     def test_repeated_values_have_the_same_bits(self):
-        """A value that several loops compute has the same bits in each, although compilers may contract a product with
-        a sum.
+        """A value that several loops compute has the same bits in each loop.
 
-        So no value exceeds the maximum of all values.
+        Compilers may contract a product with a sum. Nevertheless, no element exceeds the maximum of all elements.
         """
         rng = np.random.RandomState(5)
         for dtype in ("float16", "float32", "float64", "int32"):
@@ -197,9 +196,9 @@ class TestFusion(RewriteCase):
                     self.assertEqual([np.sign(a) for a in found], zeros, (dtype, n, shown(f.maker.fgraph)))
 
     def test_products_in_products(self):
-        """Loops compute a product of floats again, with the same bits, if only products read it there.
+        """Several loops compute a product of floats, with the same bits, if they only multiply it further.
 
-        If a sum reads the product, the product is kept in memory.
+        If a loop adds the product, the product is computed once and stored in memory.
         """
         x, y, z = T.dvectors("xyz")
         rng = np.random.RandomState(6)
@@ -226,7 +225,7 @@ class TestFusion(RewriteCase):
             np.testing.assert_array_equal(difference, 0)
 
     def test_repetition_ends(self):
-        """If each step of a chain has another user, each loop computes only a few steps again."""
+        """If each step of a chain is also used outside the chain, each loop repeats only a few steps."""
         x = h = T.dvector("x")
         outputs = []
         for _ in range(60):

@@ -1,4 +1,7 @@
-"""The work of rewriting is proportional to the size of the graph; it is measured in function calls, not in seconds."""
+"""The work of rewriting is proportional to the size of the graph.
+
+The tests count function calls, since times in seconds vary.
+"""
 
 import sys
 import unittest

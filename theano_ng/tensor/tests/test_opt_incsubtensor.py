@@ -67,8 +67,9 @@ class TestUseless(RewriteCase):
             self.assertEqual(list(made.destroyhandler_tolerate_aliased), list(tolerated))
 
     def test_parts_of_zeros(self):
-        """Increments of disjoint parts of zeros become assignments; a part that may overlap another part is
-        incremented.
+        """Increments of zeros become assignments if the incremented parts are known to be disjoint.
+
+        A part that may overlap another part is incremented.
         """
         v, n = T.dvector("v"), T.lscalar("n")
         values = {"v": np.array([1.0, 2.0]), "n": 1}

@@ -1,4 +1,4 @@
-"""Reading and writing at an index behind other operations: results, and the errors that rules have to keep."""
+"""Reads and writes at an index of results of other operations: the values, and the errors to keep."""
 
 import itertools
 import unittest
@@ -48,7 +48,7 @@ class BothModes(unittest.TestCase):
 
 class TestWritten(BothModes):
     def test_zeros_are_set_or_added(self):
-        """Adding zeros changes nothing; setting them does. This holds for all Ops of indexed parts."""
+        """Rules drop increments by zero, and keep assignments of zero, for every Op that writes at an index."""
         x, i = T.dmatrix("x"), T.lvector("i")
         value = np.arange(1.0, 13).reshape(4, 3)
         index = np.array([0, 2])
@@ -72,7 +72,10 @@ class TestWritten(BothModes):
                 self.assertEqual(not rule.transform(out.owner), changes)
 
     def test_repeated_values_of_a_wrong_shape(self):
-        """A repeated value that is written must have the shape of the part, whatever the rank of the value before."""
+        """Writing an Alloc raises an error if its shape does not fit the part, as in NumPy.
+
+        The value that the Alloc repeats has rank 0, 1 or 2.
+        """
         x, n, m = T.dmatrix("x"), T.lscalar("n"), T.lscalar("m")
         values = {
             "scalar": (T.dscalar("v"), np.float64(2)),
@@ -101,8 +104,9 @@ class TestWritten(BothModes):
                         self.check([x, v, n, m], out, *calls, wanted=wanted)
 
     def test_transposed_increments_of_repeated_rows(self):
-        """Transposed writes into repeated values are right; the rule moves the transposition only if one number is
-        repeated.
+        """A transposed write into an Alloc has NumPy's values.
+
+        The rule moves the transposition only if the Alloc repeats one number.
         """
         i, b, n, m = T.lvector("i"), T.dmatrix("b"), T.lscalar("n"), T.lscalar("m")
         index, given = np.array([2, 0]), np.arange(6.0).reshape(3, 2)
@@ -124,7 +128,7 @@ class TestWritten(BothModes):
 
 class TestRead(BothModes):
     def test_step_zero(self):
-        """A step of zero is an error of the call, not of the compilation, in any dimension of an index."""
+        """A slice with step zero raises an error in the call, not in the compilation, in any dimension."""
         v, n = T.dvector("v"), T.lscalar("n")
         for filled in (T.alloc(1.5, 3, n), T.alloc(v, 3, n), T.alloc(T.exp(v), 3, n) * 2):
             for index in (
@@ -138,7 +142,10 @@ class TestRead(BothModes):
                 self.check([v, n], filled[index], ([1.0, 2], 2), wanted=[None])
 
     def test_parts_of_repeated_values(self):
-        """Integers and slices that index repeated dimensions select the right elements, for values of all ranks."""
+        """Integers and slices select the same elements of an Alloc as in NumPy.
+
+        The value that the Alloc repeats has rank 0, 1 or 2.
+        """
         entries = (0, 2, -1, -3, slice(None), slice(1, None), slice(None, None, -1))
         i, n = T.lscalar("i"), T.lscalar("n")
         for v, value in (
@@ -162,7 +169,10 @@ class TestRead(BothModes):
             self.check([v, n, i], out, *calls, wanted=[*whole[[0, 2, 0]], None, None])
 
     def test_steps_that_are_variables(self):
-        """Two slices in a row, of which one field is symbolic, select the same elements whether or not they are merged."""
+        """Two successive slices with one symbolic field select the same elements as in NumPy.
+
+        This holds whether or not the rule merges the slices.
+        """
         x, k = T.dvector("x"), T.lscalar("k")
         value = np.arange(20.0)
         places = [(j, place) for j in range(2) for place in range(3)]
@@ -198,7 +208,10 @@ class TestRead(BothModes):
             self.check([x, i], out * 2, (ok, 0), (wrong, 0), wanted=[wanted, None])
 
     def test_indices_that_become_numbers(self):
-        """Rewriting may find that a part has length one, although its type does not declare it."""
+        """Functions of parts have NumPy's values if rewriting turns a symbolic index into a number.
+
+        The part may then have length one although its type does not declare it.
+        """
         for pattern in itertools.product((True, False), repeat=2):
             x, i = T.TensorType("float64", pattern)("x"), T.lscalar("i")
             value = np.arange(1.0, 5).reshape(2, 2)[tuple(slice(0, 1) if b else slice(None) for b in pattern)]
@@ -214,7 +227,10 @@ class TestRead(BothModes):
                     self.check([x, i], function(x)[symbolic], (value, 5), wanted=[numeric(value)[number]])
 
     def test_indices_replaced_by_numbers(self):
-        """If an index becomes a constant, the rule makes no replacement, or a replacement of the same type as the node."""
+        """The rule makes no replacement, or one of the type of the node, if an index became a constant.
+
+        The type was made for a symbolic index.
+        """
         for pattern in ((True,), (True, False), (True, True)):
             x, i = T.TensorType("float64", pattern)("x"), theano_ng.scalar.int64("i")
             for index in (slice(i, None), slice(None, i), slice(i, None, i)):
@@ -227,7 +243,10 @@ class TestRead(BothModes):
                         self.assertEqual(new.type, node.outputs[0].type)
 
     def test_what_was_written_into_one_element(self):
-        """If types declare lengths of one, the rule knows that the lengths are equal, even without shape inference."""
+        """Reading the only element of x after y was written into it gives y.
+
+        The types declare that the lengths are one, so the rule needs no inferred shapes.
+        """
         for ndim in (1, 2, 3):
             x, y = (T.TensorType("float64", (True,) * ndim)(name) for name in "xy")
             fgraph = FunctionGraph([x, y], [T.set_subtensor(x[0:1], y)[0:1]])

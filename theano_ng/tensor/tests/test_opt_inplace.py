@@ -92,7 +92,7 @@ class TestInplace(unittest.TestCase):
         self.assertEqual([dict(n.op.inplace_pattern) for n in fgraph.toposort()], [{0: 0}, {}, {0: 0}])
 
     def test_nodes_that_would_wait_for_each_other(self):
-        """Either of two nodes may overwrite an input that the other node reads, but not both.
+        """If two nodes could each overwrite an input of the other, only one of them works in place.
 
         If the validation of a group of nodes fails, the nodes are tried again one by one.
         """
@@ -124,7 +124,10 @@ class TestInplace(unittest.TestCase):
 
 class TestRequirements(unittest.TestCase):
     def test_what_works_in_place_is_watched(self):
-        """Rules that insert in-place nodes attach the feature that orders other readers before them."""
+        """Rules that insert in-place nodes attach the destroy handler to the graph.
+
+        It orders the other readers of an input before the node that overwrites the input.
+        """
         without = []
         for one in registered():
             fgraph = FunctionGraph([], [])

@@ -48,7 +48,10 @@ class TestJoin(RewriteCase):
             self.check(out, expected)
 
     def test_reductions_of_different_lengths(self):
-        """A reduction of a join is not rewritten to a sum that would broadcast parts that cannot be joined."""
+        """A reduction of a join raises an error if the parts cannot be joined.
+
+        Rules must not replace it by a sum that broadcasts the parts.
+        """
         one, v = T.TensorType("float64", (True,))("one"), T.dvector("v")
         joined = T.join(0, one.dimshuffle("x", 0), v.dimshuffle("x", 0))
         for reduce, wanted in ((T.sum, 5.0), (T.prod, 6.0), (T.max, 3.0)):
@@ -179,8 +182,9 @@ class TestEmptyConstants(RewriteCase):
     query = QUERY
 
     def test_lengths_along_all_other_axes(self):
-        """No assertion about an empty constant is added if an operand is known to have the same lengths along all other
-        axes.
+        """Joins with an empty constant need no assertion if an operand is known to have the same lengths.
+
+        Only the lengths along the other axes are compared.
         """
         s, n = T.dscalar("s"), T.lscalar("n")
         for ndim in (2, 3):

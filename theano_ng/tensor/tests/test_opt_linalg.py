@@ -102,7 +102,10 @@ class TestInversesAndTransposes(RewriteCase):
     query = STABILIZE
 
     def test_both_in_products(self):
-        """An inverse and its transpose that only products use become solved systems, on either side of the product."""
+        """Products with an inverse and with its transpose are computed by solving systems, on either side.
+
+        The inverse is not computed, since only products use it.
+        """
         A, v, w = T.dmatrix("A"), T.dvector("v"), T.dvector("w")
         inverse = matrix_inverse(A)
         value = np.linalg.inv(REGULAR)

@@ -59,7 +59,10 @@ class TestLogOf(unittest.TestCase):
             self.assertTrue(np.isfinite(run(FAR, FAR[::-1])[0]).all(), v)
 
     def test_complements(self):
-        """Logarithms of complements consist of exponentials, which rules rewrite to softplus."""
+        """Logarithms of sums with exponentials, and of complements of sigmoids and erf, are accurate.
+
+        The arguments are far from 0.
+        """
         x = T.dmatrix("x")
         e = T.exp(x)
         outputs = [T.log(3 + e), T.log(1 - 1 / (1 + e)), T.log((1 - T.erf(x)) / 2), T.log1p(e / 4)]
@@ -141,8 +144,9 @@ class TestRules(unittest.TestCase):
                         np.testing.assert_allclose(got, plain, rtol=1e-6)
 
     def test_functions_of_integers(self):
-        """Multiples of an argument, such as 2 x in log(1 + tanh(x)), are not computed in integers, where they would
-        wrap around.
+        """Functions of integers such as log(1 + tanh(x)) have NumPy's values.
+
+        Rules must not compute multiples of the argument, such as 2 * x, in integers, which wrap around.
         """
         functions = (
             (T.tanh, np.tanh),
@@ -258,9 +262,9 @@ class TestRules(unittest.TestCase):
         self.check([x], grad(T.log(nnet.softmax(x))[:, 1].sum(), x), [FAR], [0, 1, 0] - p)
 
     def test_gradients_of_shares(self):
-        """The derivative of a multiple of a share is the derivative of the share times the factor.
+        """Gradients of ``c * e / sum(e)`` and of its logarithm have the expected values.
 
-        This holds also if the factor is a variable.
+        The factor c is a number or a variable.
         """
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e, p = T.exp(x), np.exp(log_softmax(X, 1))
@@ -307,7 +311,10 @@ class TestDerivatives(unittest.TestCase):
         self.assertEqual(sum(str(node.op) == "sigmoid" for node in nodes), 1)
 
     def test_factors_in_common(self):
-        """Each logarithm is differentiated once, however many terms of nested sums have it as a factor."""
+        """The size of the gradient does not double with each level of nested sums.
+
+        Each logarithm is differentiated once, even if many terms have it as a factor.
+        """
         x, a = T.dvectors("x", "a")
 
         def nodes(depth):

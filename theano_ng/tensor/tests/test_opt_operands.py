@@ -78,7 +78,10 @@ class TestProductsWithZeros(RewriteCase):
                     self.check(out, None, values)
 
     def test_constants_of_a_wider_type(self):
-        """Constants of length one may have a type that does not declare it."""
+        """A product with zeros keeps its type and shape, whatever the type of the constant.
+
+        The constant may have a dimension of length one that its type does not declare.
+        """
         for m, n in itertools.product((1, 2), (1, 3)):
             x, zero = T.dmatrix("x"), T.TensorConstant(T.dmatrix, np.zeros((m, n)))
             for out, shape in ((T.dot(zero, x), (m, 4)), (T.dot(x, zero.T), (4, m))):
@@ -90,7 +93,7 @@ class TestProductsWithZeros(RewriteCase):
                 self.check(out, None, given)
 
     def test_elementwise(self):
-        """A product with zero has the shape to which all factors broadcast, even if none of them has it."""
+        """A product with zero has the shape to which the factors broadcast, even if no factor has this shape."""
         v = {"x": np.ones((3, 1)), "y": np.ones((1, 4)), "z": np.ones((1, 1))}
         x, y, z = T.dcol("x"), T.drow("y"), T.TensorType("float64", (True, True))("z")
         for factors in itertools.permutations([x, y, z, 0.0]):
@@ -104,7 +107,10 @@ class TestRepeatedOperands(RewriteCase):
     query = WITH_SHAPES
 
     def test_transposed_and_padded(self):
-        """`local_elemwise_alloc` uses the operand of an Alloc, also where a DimShuffle moves or adds dimensions."""
+        """`local_elemwise_alloc` replaces an Alloc, or a transposed Alloc, by the value of the Alloc.
+
+        Elementwise sums with other functions of an Alloc keep their values.
+        """
         x, v, s, n, k = T.dmatrix("x"), T.dvector("v"), T.dscalar("s"), T.lscalar("n"), T.lscalar("k")
         values = {"x": np.arange(6.0).reshape(2, 3), "v": np.array([1.0, 2, 4]), "s": 7, "n": 2, "k": 3}
         column = v.dimshuffle(0, "x")
@@ -129,7 +135,7 @@ class TestRepeatedOperands(RewriteCase):
             self.check(out, None, values)
 
     def test_other_operations_on_repeated_values(self):
-        """Only a DimShuffle of an Alloc is recognized, no other operation on repeated values."""
+        """Sums with functions of an Alloc keep their values, since the rule recognizes only DimShuffle."""
         x, s, n = T.dmatrix("x"), T.dscalar("s"), T.lscalar("n")
         values = {"x": np.arange(6.0).reshape(2, 3), "s": 7, "n": 2}
         repeated = T.alloc(s, n, 3)
@@ -195,7 +201,10 @@ class TestConstants(RewriteCase):
     query = WITH_SHAPES
 
     def test_bits(self):
-        """Constants whose bits are all zero or all one are recognized, of any rank, on either side."""
+        """A replaced bitwise operation keeps its type and value if all bits of its constant are 0 or all are 1.
+
+        The constant has any rank, and is on either side.
+        """
         for dtype in ("bool", "int8", "uint8", "int32", "int64"):
             scalar, vector, matrix = T.TensorType(dtype, ())("s"), T.vector("v", dtype), T.matrix("m", dtype)
             given = {"s": 1, "v": [0, 1, 1], "m": [[0, 1, 1], [1, 0, 1]]}
@@ -209,8 +218,9 @@ class TestConstants(RewriteCase):
                         self.check_shape(op(*pair), given)
 
     def test_bits_of_vectors_of_one(self):
-        """A constant of one element whose type is not broadcastable is not a scalar: other operands must have length
-        one, too.
+        """A constant of one element is not broadcast if its type does not declare the length one.
+
+        The other operand must then have length one, too.
         """
         x = T.lvector("x")
         for op, bits in itertools.product((T.or_, T.and_, T.xor), (0, -1)):
@@ -227,7 +237,10 @@ class TestConstants(RewriteCase):
             np.testing.assert_array_equal(value_of(new, given), value_of(out, given))
 
     def test_branches_that_are_the_same(self):
-        """A switch of one variable, or of two constants of equal value, does not need the condition."""
+        """A switch between equal branches is replaced by one of the branches.
+
+        The branches are the same variable, or constants of equal value.
+        """
         c, x = T.lvector("c"), T.dvector("x")
         for left, right, chosen in (
             (T.constant(np.array([2.5])), T.constant(np.array([2.5])), 2.5),

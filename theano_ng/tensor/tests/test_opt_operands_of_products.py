@@ -1,4 +1,4 @@
-"""Factors and divisors of products in graphs: which parts are expanded, through which views, and which stay."""
+"""Rules for products: the nested products, sums and views that they expand, and those that they keep."""
 
 import itertools
 import unittest
@@ -33,7 +33,10 @@ class TestOperands(unittest.TestCase):
         return FunctionGraph([self.x, self.y, self.z], [out, *others]).outputs[0]
 
     def test_shared_parts(self):
-        """A part with other clients is expanded if it has one variable factor; its operands stay in the graph."""
+        """A nested product that other nodes use is expanded only if it has one variable factor.
+
+        The factors of the expanded product stay in the graph.
+        """
         out = self.s * self.z * self.t
         out = self.in_a_graph(out, self.s + 1, self.t + 1)
         kept = set()
@@ -49,7 +52,10 @@ class TestOperands(unittest.TestCase):
         self.assertEqual((names(num), names(denum)), (["x", "y", "z"], ["two", "x"]))
 
     def test_what_is_replaced_does_not_stay(self):
-        """The clients of the expression use its replacement, so they keep none of its operands in the graph."""
+        """Factors of a rewritten product need not stay in the graph for the other clients of the product.
+
+        These clients use the replacement of the product.
+        """
         for others in ([], [0], [0, 1]):
             out = self.s * self.z * self.t
             out = self.in_a_graph(out, self.t + 1, *(out + i for i in others))
@@ -59,7 +65,10 @@ class TestOperands(unittest.TestCase):
             self.assertEqual(names(kept), ["two", "x"])
 
     def test_dimensions_added_on_the_left(self):
-        """Views that only add dimensions on the left are expanded, for all ranks; other views are not."""
+        """A nested product is expanded through a DimShuffle that only adds dimensions on the left.
+
+        It is not expanded through other views. This holds for all ranks.
+        """
         for inner in range(4):
             a, b = (T.TensorType("float64", [False] * inner)(name) for name in "ab")
             for outer in range(inner, 5):
@@ -72,7 +81,10 @@ class TestOperands(unittest.TestCase):
                     self.assertEqual(num, [c])
 
     def test_factors_with_numbers_between(self):
-        """`simplify_factors` leaves constants, which are NumPy arrays between two simplifications, in their places."""
+        """`simplify_factors` keeps constants in their positions.
+
+        Between two simplifications, constants are NumPy arrays.
+        """
         x, y, two = self.x, self.y, np.array(2.0)
         for num, denum, wanted in (
             ([two, x], [x], ([two], [])),
@@ -88,9 +100,7 @@ class TestViewsOfProducts(RewriteCase):
     query = CANONICALIZE
 
     def test_products_behind_views(self):
-        """The rule simplifies a product separately if a larger product uses it through a view that the rule does not
-        expand.
-        """
+        """The rule simplifies a product alone if a larger product cannot be expanded through the view of it."""
         x, y, z = T.dmatrices("x", "y", "z")
         for order in ((1, 0), ("x", 1, 0), (0, "x", 1), (0, 1, "x"), (1, "x", 0)):
             product = x * y / x
@@ -123,8 +133,9 @@ class TestSumsThatStay(RewriteCase):
         return shown(f.maker.fgraph)
 
     def test_products_with_sums_that_are_used_elsewhere(self):
-        """If a sum has other clients, a product with it is distributed only if the new terms exist already or are
-        constants.
+        """A product with a sum is distributed only if the new terms exist already or are constants.
+
+        This condition applies if the sum has other clients.
         """
         a, b, x, y = T.dvectors("a", "b", "x", "y")
         for total, factor, distributed in (
@@ -168,7 +179,7 @@ class TestGradientOfErfc(RewriteCase):
                         np.testing.assert_allclose(f(points), 1 / special.erfcx(at), rtol=1e-9)
 
     def test_other_multiples(self):
-        """The rule does not apply to exp(v) / erfc(u) if v is another multiple of u**2 than -1."""
+        """The rule does not apply to exp(v) / erfc(u) if v is a multiple of u**2 other than -u**2."""
         x = T.dvector("x")
         points = np.array([-1.0, 0.5, 1.5])
         for k in (3.0, 0.5, -3.0):

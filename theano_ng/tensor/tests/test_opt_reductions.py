@@ -83,10 +83,10 @@ class TestFactors(RewriteCase):
         self.assertEqual(f.maker.fgraph.outputs[0].owner.op, T.true_div)
 
     def test_divisor_that_is_the_length_of_the_batch(self):
-        """A sum of quotients by the batch length is divided once, although the length is an integer that is cast to a
-        float.
+        """Row sums of ``-m / m.shape[0]`` are computed from m and divided afterwards.
 
-        The quotient has another user, for instance the derivative of a mean.
+        The length is an integer that is cast to a float. The quotient has another user, for instance the derivative of
+        a mean.
         """
         m = T.dmatrix("m")
         scaled = -m / m.shape[0]
@@ -97,7 +97,10 @@ class TestFactors(RewriteCase):
         np.testing.assert_allclose(f(value)[0], -value.sum(axis=1) / 3)
 
     def test_product_that_is_computed_anyway(self):
-        """The gradients of weights and of a bias share a product with a factor, which is computed once for both."""
+        """A scaled array that a dot product and a sum use is computed once, with the factor.
+
+        The gradients of weights and of a bias use such an array.
+        """
         m, v = T.dmatrix("m"), T.dvector("v")
         for factor in (-1, 3):
             scaled = T.exp(v) * factor
@@ -129,7 +132,10 @@ class TestFactors(RewriteCase):
         self.assertTrue(all(n.outputs[0].ndim < 3 for n in f.maker.fgraph.toposort()))
 
     def test_sums_that_are_bools(self):
-        """A sum of dtype bool tests the products, which may be zero or NaN although no factor is."""
+        """A sum of dtype bool tests the products, so that rules must not move a factor out of it.
+
+        A product may be zero or NaN although no factor is.
+        """
         x, s = T.dmatrix("x"), T.dscalar("s")
         for factor, row in ((0.0, np.inf), (1e-200, 1e-200), (1e300, 1e300), (-2.0, 3.0), (0.0, 1.0)):
             for axis in (None, 0, 1):
@@ -200,7 +206,10 @@ class TestAxes(RewriteCase):
             self.assertFalse(any(isinstance(n.op, CAReduce) for n in g.maker.fgraph.toposort()))
 
     def test_what_may_not_fit_is_repeated(self):
-        """A sum of an Alloc becomes a multiple of its value only if the value is 0-d: an Alloc checks other lengths."""
+        """A sum of an Alloc is replaced by a multiple of the value only if the value is 0-d.
+
+        Other values must have the length that the Alloc checks.
+        """
         x, n = T.dvector("x"), T.lscalar("n")
         for value, repeated in ((T.fill(x, 2.0), True), (T.alloc(2.0, x.shape[0]), True), (T.constant(2.0), False)):
             for reduce, numeric in ((T.sum, 8.0), (T.prod, 16.0)):
@@ -248,10 +257,9 @@ class TestReaders(unittest.TestCase):
 
 class TestJoinedParts(RewriteCase):
     def test_one_of_another_length(self):
-        """A part of length one that does not fit the other parts of a join is not broadcast by the sum that replaces
-        the join.
+        """A sum over a join raises an error if one part has length one and the other parts are longer.
 
-        This holds for any position of the part.
+        Rules must not replace the sum by a sum that broadcasts this part. The part is at any position.
         """
         vectors = T.dvectors("a", "b", "c")
         one = T.TensorType("float64", (True,))("one")
@@ -266,7 +274,7 @@ class TestJoinedParts(RewriteCase):
                 self.assertRaises(ValueError, f, *values)
 
     def test_factors_of_reductions_that_are_there(self):
-        """If the graph already has the reduction of the other factor, the rule reuses it."""
+        """The rule for products with a scalar reuses a sum of the other factor if the graph has one."""
         s, x = T.dscalar("s"), T.dmatrix("x")
         for reduced, total in ((-x, T.sum(x)), (s * x, T.sum(x))):
             fgraph = FunctionGraph([s, x], [T.sum(reduced), total, T.exp(x)])

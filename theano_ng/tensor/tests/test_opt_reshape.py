@@ -122,8 +122,9 @@ class TestReshape(RewriteCase):
         self.assertTrue(same_length(x.shape[-2], x.shape[0]))
 
     def test_lengths_are_no_unknown_sizes(self):
-        """The shape of a reshape to known lengths needs no division; a length of unknown origin may be -1 and needs
-        one.
+        """The shape of a reshape to lengths of x needs no division.
+
+        A length of unknown origin may be -1; then the missing length is found by a division.
         """
         x, n = T.dmatrix("x"), T.lscalar("n")
         a, b = x.shape[0], x.shape[1]

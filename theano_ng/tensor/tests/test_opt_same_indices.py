@@ -1,4 +1,4 @@
-"""Writing at one index and reading at another index of the same variables: each pair of forms has NumPy's values."""
+"""Reads after writes have NumPy's values, for each pair of indices that use the same variables."""
 
 import itertools
 import unittest

@@ -53,7 +53,7 @@ class TestScaledProducts(unittest.TestCase):
     def test_outer_products(self):
         """Only the product of a column and a row, by their types, becomes a Ger.
 
-        A matrix with one row by chance does not.
+        It is not enough that a matrix has one row or one column at run time.
         """
         z, a = T.dmatrix("z"), T.dscalar("a")
         kinds = {"matrix": T.dmatrix, "col": T.dcol, "row": T.drow}

@@ -128,9 +128,9 @@ class TestShapeFeature(unittest.TestCase):
         self.assertEqual(f(np.ones((0, 3))).tolist(), [0, 3])
 
     def test_lengths_as_those_of_variables(self):
-        """An Op may infer a `Shape_i` of any variable as a length.
+        """`infer_shape` of an Op may return a `Shape_i` of any variable as a length.
 
-        `shape_of` then contains the known length of that variable, or the `Shape_i` if no length is known.
+        `shape_of` then contains the length of that variable if it is known, and else the `Shape_i`.
         """
 
         class Parts(Op):

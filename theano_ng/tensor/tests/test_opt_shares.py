@@ -1,4 +1,7 @@
-"""Quotients of products of exponentials and products of their sums agree with logarithms in NumPy, for all factors."""
+"""Products of exponentials, divided by products of sums, agree with NumPy's values.
+
+NumPy computes them by logarithms.
+"""
 
 import itertools
 import unittest
@@ -74,7 +77,10 @@ class TestShares(unittest.TestCase):
 
     @theano.config.change_flags({"DebugMode.check_finite": False})
     def test_nothing_to_share(self):
-        """Sums without elements have no largest exponential, and the result has no elements."""
+        """Quotients of exponentials by their sums agree with NumPy if an array has no elements.
+
+        Sums without terms have no largest exponential.
+        """
         A = T.dmatrix("A")
         for axis in (0, 1, None):
             fn = theano.function([A], T.exp(A) / T.exp(A).sum(axis=axis, keepdims=True))

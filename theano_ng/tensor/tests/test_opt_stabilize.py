@@ -33,8 +33,9 @@ class TestLogExp(RewriteCase):
         np.testing.assert_allclose(tiny, [1e-20])
 
     def test_log1p_of_all_dtypes(self):
-        """The argument of log1p is cast to the dtype of the sum, which loses no digits; sums of integers are not
-        rewritten.
+        """Logarithms of 1 + x become log1p of x, cast to the dtype of the sum, which loses no digits.
+
+        If the sum is an integer, they are not rewritten.
         """
         dtypes = ["int8", "uint8", "int16", "int32", "uint32", "int64", "float32", "float64"]
         for dtype in dtypes:

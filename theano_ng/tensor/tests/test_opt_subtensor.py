@@ -276,7 +276,10 @@ class TestTakeAlongAxis(RewriteCase):
     query = QUERY
 
     def test_rule(self):
-        """The rule replaces transpositions, also in the gradient."""
+        """The rule replaces an indexing of rows between two transpositions by an indexing of another axis.
+
+        This holds also for increments and gradients.
+        """
         x, t, i, y = T.dmatrix("x"), T.dtensor3("t"), T.lvector("i"), T.dmatrix("y")
         rows = {"i": [2, 0, -1, 2], "y": np.arange(12.0).reshape(3, 4)}
         for out, expected in [
@@ -371,7 +374,10 @@ class TestMerge(RewriteCase):
         self.check(c[-5:][::-2], None)
 
     def test_known_lengths(self):
-        """If the length is known, any two steps are merged; an index out of bounds stays out of bounds."""
+        """Any two successive indices into a dimension of known length are merged.
+
+        An index out of bounds still raises an error.
+        """
         fields, rng, plain = [None, 0, 2, -1, -4, 9], np.random.RandomState(5), Mode("py", None)
         slices = [slice(*f) for f in itertools.product(fields, fields, [None, 1, 2, -1, -3])][1:]
         for k in range(120):
@@ -388,7 +394,7 @@ class TestMerge(RewriteCase):
             self.assertFalse(new[out].owner and new[out].owner.inputs[0].owner, (first, second))
 
     def test_chains(self):
-        """All indexings of a chain are replaced together, from its inner end, up to the first that cannot be merged."""
+        """The rule replaces the slices at the end of a chain together, back to one that cannot be merged."""
         x, k = T.dvector("x"), T.iscalar("k")
         chain = [x]
         for start in (1, 2, k, 3, 4, 5):

@@ -136,7 +136,10 @@ class TestTraces(unittest.TestCase):
         self.assertIn("joined", functions_of(new.owner.inputs[1]))
 
     def test_work_in_place(self):
-        """Nodes that work in place have the traces of the nodes that they replace, before the graph adds any traces."""
+        """In-place nodes have the stack traces of the nodes that they replace.
+
+        The optimizer copies the traces, before the graph adds any.
+        """
         x, y = T.dvectors("x", "y")
         fgraph = FunctionGraph([x, y], [sine(exponential(x) + y)])
         optimizer = inplace.inplace_elemwise_optimizer

@@ -24,7 +24,10 @@ BITWISE = {T.or_: np.bitwise_or, T.and_: np.bitwise_and, T.xor: np.bitwise_xor}
 
 
 class TestBits(unittest.TestCase):
-    """Bitwise operations with all bits zero or one, on either side, have NumPy's values."""
+    """Bitwise operations with a constant whose bits are all 0 or all 1 have NumPy's values.
+
+    The constant may be on either side.
+    """
 
     def test_numbers_on_both_sides(self):
         for dtype in ("bool", "int8", "uint8", "int64", "uint32"):
@@ -44,7 +47,10 @@ class TestBits(unittest.TestCase):
                     self.assertEqual(len(left), op is T.xor, (op, dtype, number, swapped))
 
     def test_rows_beside_columns(self):
-        """A constant with equal bits still broadcasts the result if the rule removes the operation."""
+        """A bitwise operation with a constant row or column still broadcasts if the rule removes it.
+
+        All bits of the constant are equal.
+        """
         x, y = T.TensorType("int32", (False, True))("x"), T.imatrix("y")
         values = np.array([[0], [5], [-1]], "int32"), np.arange(6, dtype="int32").reshape(3, 2)
         for (op, computed), number in itertools.product(BITWISE.items(), (0, -1)):

@@ -31,7 +31,7 @@ def drawn(function, *args, seed=FIRST, mode=PLAIN, **kwargs):
 
 
 class TestDistributions(unittest.TestCase):
-    """Samples have the bits of NumPy's RandomState."""
+    """The functions draw the same samples as NumPy's RandomState."""
 
     def check(self, found, wanted, dtype):
         wanted = np.asarray(wanted)
@@ -92,7 +92,7 @@ class TestDistributions(unittest.TestCase):
         )
 
     def test_permutation(self):
-        """Permutations are drawn one after the other, and are those of Theano 1.0.5."""
+        """`permutation` draws one permutation after the other, with the numbers of Theano 1.0.5."""
         self.check(drawn(raw_random.permutation, n=5), [3, 0, 1, 2, 4], "int64")
         self.check(
             drawn(raw_random.permutation, (3,), n=5), [[3, 0, 1, 2, 4], [0, 3, 1, 4, 2], [2, 0, 4, 3, 1]], "int64"

@@ -64,7 +64,10 @@ class TestTable(unittest.TestCase):
 
 class TestExtremes(unittest.TestCase):
     def test_nan_in_any_row(self):
-        """NaN is the extreme of its column, in whichever of the jointly processed rows it is."""
+        """The maximum and the minimum of a column with NaN are NaN, in whichever row the NaN is.
+
+        Several rows are processed together.
+        """
         for dtype in ("float32", "float64"):
             for rows in range(1, 10):
                 for at in range(rows):
@@ -96,7 +99,10 @@ class TestExtremes(unittest.TestCase):
 
 class TestFusedSums(unittest.TestCase):
     def test_long_and_strided(self):
-        """Sums of computed elements are right across block boundaries, also of strided elements of 16 bytes."""
+        """Fused sums equal NumPy's for arrays that are longer than a block, and for strided elements.
+
+        Complex elements have 16 bytes.
+        """
         rng = np.random.RandomState(0)
         x, z = tt.dvector(), tt.zvector()
         mode = theano.compile.get_mode("FAST_RUN")
@@ -113,8 +119,9 @@ class TestFusedSums(unittest.TestCase):
 
 class TestFewColumns(unittest.TestCase):
     def test_all(self):
-        """Reductions of many short rows are right for every dtype and operation, also if the loop handles one row at a
-        time.
+        """Reductions along the first axis of arrays with few columns equal NumPy's, for every dtype.
+
+        Some loops handle one row at a time.
         """
         rng = np.random.RandomState(3)
         operations = (
@@ -184,7 +191,7 @@ class TestBoxes(unittest.TestCase):
 
 class TestRounding(unittest.TestCase):
     def test_small_numbers_are_not_lost(self):
-        """A sum does not lose many small numbers besides a large one, for any stride."""
+        """A sum of one large number and many small numbers includes the small numbers, for any stride."""
         variable = tt.dvector()
         for n, step in itertools.product((256, 1025, 2048, 5000, 50001), (1, 2, -1, 3)):
             x = np.full(n * abs(step), 7.0)[::step]
@@ -195,7 +202,7 @@ class TestRounding(unittest.TestCase):
 
 
 class TestEarlierResults(unittest.TestCase):
-    """Tests of the results of earlier calls that a reduction may overwrite."""
+    """A reduction may write into the array that an earlier call returned."""
 
     OPS = (Sum(), Sum(axis=0), Sum(axis=1), CAReduce(scalar.maximum, axis=(0,)), CAReduce(scalar.minimum, axis=(0, 1)))
 
@@ -220,7 +227,7 @@ class TestEarlierResults(unittest.TestCase):
                     np.testing.assert_array_equal(before, want)
 
     def test_part_of_what_is_read(self):
-        """Elements are not overwritten while they are read, wherever the earlier result overlaps with them."""
+        """A reduction does not overwrite its input if the earlier result overlaps with the input in memory."""
         rng = np.random.RandomState(6)
         for op, shape in ((Sum(), (5,)), (Sum(axis=0), (4, 3)), (Sum(), (4, 3)), (Sum(axis=1), (4, 3))):
             for step in (1, -1, 2):

@@ -89,7 +89,10 @@ class TestThreads(unittest.TestCase):
 
     @unittest.skipUnless(find_toolchain(), "needs a C compiler")
     def test_compiled_loops(self):
-        """Compiled loops reduce dtypes for which the package has no loop; their accumulators cannot be combined."""
+        """Compiled loops give NumPy's sums for dtypes for which the package has no loop.
+
+        The accumulators of these loops cannot be combined.
+        """
         for shape, layout in itertools.product(((3,), (5, 1), (1, 700), (700, 3), (33, 90), (4, 50, 51)), LAYOUTS):
             for axes in self.axes(len(shape)):
                 x = self.numbers(shape, "uint32", layout)

@@ -1,5 +1,6 @@
-"""Dtypes, patterns and orders of results that follow from the input types, over all dtypes; and the values that bool
-variables accept.
+"""Dtypes, broadcast patterns and orders of results, which follow from the input types, for all dtypes.
+
+Another test is of the values that bool variables accept.
 """
 
 import unittest

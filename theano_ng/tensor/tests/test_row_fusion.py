@@ -172,7 +172,10 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(result, expected)
 
     def test_results_do_not_depend_on_the_number_of_rows(self):
-        """The result of a row has the same bits whether the row is alone or among other rows, in any memory layout."""
+        """Each row of a result has the same bits if its row of the input is computed alone.
+
+        It has the same bits in any memory layout, too.
+        """
         x = T.dmatrix()
         f = theano.function([x], [normalized(x), log_sum_exp(x)], mode=FAST_RUN)
         for columns in (3, 15, 16, 47, 111, 113, 1000, 1025, 2048, 3000):
@@ -355,7 +358,10 @@ class TestGenerated(unittest.TestCase):
 
 class TestFolds(unittest.TestCase):
     def test_accumulators_can_be_combined(self):
-        """There is a fold of accumulators for each fold of elements; sums of long rows need it."""
+        """For each reduction that has a loop, the package has a loop that combines two accumulators.
+
+        Sums of long rows need the second loop.
+        """
         for op in (scalar.add, scalar.mul, scalar.maximum, scalar.minimum, scalar.and_, scalar.or_, scalar.xor):
             for dtype in ALL_DTYPES:
                 for reduction in (CAReduce(op), Sum(), Sum(acc_dtype=dtype), Prod()):
@@ -383,7 +389,7 @@ class TestGroups(unittest.TestCase):
         self.assertEqual(self.programs([x], [x - x.sum(keepdims=True)]), [])
 
     def test_a_path_through_other_nodes(self):
-        """Two nodes on the same rows are in separate groups if a path between them has a node that fits no group."""
+        """Two nodes are not fused if a path between them contains a node that cannot be fused."""
         x = T.dmatrix()
         centered = x - x.mean(1, keepdims=True)
         between = T.sort(centered, axis=1)
@@ -397,7 +403,7 @@ class TestGroups(unittest.TestCase):
         np.testing.assert_allclose(f(value), want, rtol=1e-12)
 
     def test_rows_of_two_lengths(self):
-        """Values of rows may depend on arrays whose rows have other lengths."""
+        """Programs on rows of one length may use results of programs on rows of another length."""
         x, y, w = T.dmatrices("x", "y", "w")
         near = T.tanh((x * w).sum(1, keepdims=True))
         far = T.exp(y - y.max(1, keepdims=True)).sum(1, keepdims=True)
@@ -418,7 +424,10 @@ class TestGroups(unittest.TestCase):
         self.assertEqual(self.programs([x], [normalized(x)], **{"tensor.local_elemwise_fusion": False}), [])
 
     def test_a_user_sees_intermediate_results(self):
-        """A result that other nodes use is also an output of the program, with the dimensions that these nodes expect."""
+        """A program also outputs intermediate results that other nodes use.
+
+        These outputs have the dimensions that the other nodes expect.
+        """
         x = T.dmatrix()
         largest = x.max(1, keepdims=True)
         total = T.exp(x - largest).sum(1)

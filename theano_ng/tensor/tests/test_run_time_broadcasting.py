@@ -88,7 +88,10 @@ class TestGradients(unittest.TestCase):
             self.check(cases)
 
     def test_rows_that_are_set_twice(self):
-        """If a row is set twice, its last value stays, also if one value is repeated for all rows."""
+        """If a row is set several times, only the last value has a gradient.
+
+        This holds also if one value is repeated for all rows.
+        """
         self.check(
             [("repeated", lambda x, y: T.set_subtensor(x[[1, 1, 1]], y), (3, 4), s) for s in [(1, 1), (3, 1), (1, 4)]]
         )
@@ -133,8 +136,9 @@ class TestGradients(unittest.TestCase):
             self.assertEqual(len(sums_of(T.grad(T.sum(gradient**2), x))), 0)
 
     def test_gone_where_lengths_are_known(self):
-        """SumToShape is removed if the inferred shapes show that the value has the length of the part, as in most
-        programs.
+        """SumToShape is removed if the inferred shapes show that it changes nothing, as in most programs.
+
+        The written value then has the lengths of the part of x.
         """
         x, v, n = T.matrix("x"), T.vector("v"), T.iscalar("n")
         padded = T.set_subtensor(T.zeros((v.shape[0] + 2,))[1:-1], v)

@@ -82,7 +82,7 @@ class TestNodes(unittest.TestCase):
                     run_node(T.reshape(x, s, ndim=64), {x: np.ones(12), s: np.array(lengths)}, impl)
 
     def test_copies_share_no_memory(self):
-        """A copy shares no memory with the input, even if an earlier call left a view of it in the output cell."""
+        """A copy shares no memory with the input, even if the output cell contains a view of the input."""
         for ndim, dtype in ((1, "float64"), (2, "int8"), (3, "complex64")):
             x = T.TensorType(dtype, (False,) * ndim)()
             copy = theano.compile.deep_copy_op(x)
@@ -339,7 +339,7 @@ class TestGraphs(unittest.TestCase):
             np.testing.assert_array_equal(got, want)
 
     def test_ranges_of_numbers_in_other_byte_orders(self):
-        """Limits are numbers whatever the order of their bytes and their place in memory."""
+        """`arange` accepts limits in any byte order and at any memory address."""
         for dtype in ("float64", "float32", "float16", "int64", "int32", "int8", "uint16"):
             limits = [T.TensorType(dtype, ())(name) for name in ("start", "stop", "step")]
             out = T.arange(*limits)

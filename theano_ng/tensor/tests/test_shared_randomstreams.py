@@ -79,7 +79,7 @@ class TestTutorial(unittest.TestCase):
         np.testing.assert_array_equal(v1, v3)
 
     def test_copying_random_state(self):
-        """The numbers are those of the documentation."""
+        """The example of the documentation that copies states between streams draws the documented numbers."""
 
         class Graph:
             def __init__(self, seed=123):
@@ -215,7 +215,10 @@ class TestStreams(unittest.TestCase):
         self.assertEqual(srng.updates(), [x.update])
 
     def test_updates(self):
-        """Updates that are passed to a function replace the default update; another state may be updated instead."""
+        """Updates that are passed to a function replace the default update.
+
+        A function without the default update draws numbers, but does not change the state of the generator.
+        """
         srng = RandomStreams(7)
         u = srng.uniform((2,))
         f = function([], u, updates=srng.updates(), mode=NATIVE)
@@ -240,7 +243,7 @@ class TestStreams(unittest.TestCase):
         self.assertTrue((held.get_state()[1] == before[1]).all() and held.get_state()[2] == before[2])
 
     def test_a_failing_call(self):
-        """A call that fails leaves the generators unchanged, and they stay the same objects."""
+        """A call that fails neither changes nor replaces the generators."""
         srng, i = RandomStreams(7), T.lvector()
         u, v, p = srng.uniform((3,)), srng.normal((2,)), T.dscalar()
         w = srng.binomial((2,), p=p)

@@ -15,7 +15,10 @@ X = np.array([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
 
 
 class TestShortcuts(unittest.TestCase):
-    """The gradient of a handwritten softmax is computed as a whole, unless gradients of its parts are requested."""
+    """The gradient of a handwritten softmax is computed by one formula.
+
+    If gradients of intermediate variables are requested, it is computed step by step.
+    """
 
     def setUp(self):
         self.x = T.dmatrix("x")
@@ -250,9 +253,9 @@ class TestGenerated(unittest.TestCase):
 
 
 class TestDerivativesByEither(unittest.TestCase):
-    """A derivative with respect to one of two equal variables ignores the other variable.
+    """The derivative with respect to one of two equal variables ignores the other variable.
 
-    A derivative with respect to their common input includes both variables.
+    The derivative with respect to the input of both variables includes both.
     """
 
     def test_gradients(self):
@@ -285,7 +288,10 @@ class TestDerivativesByEither(unittest.TestCase):
                 np.testing.assert_allclose(slope, (gradient(X) * along).sum(), rtol=1e-12)
 
     def test_what_lies_between(self):
-        """If an intermediate variable is requested, known or constant, it is differentiated separately."""
+        """The shortcut does not skip an intermediate variable that the caller names.
+
+        The caller requests its gradient, gives its gradient in `known_grads`, or lists it in `consider_constant`.
+        """
         x = T.dmatrix("x")
         p = T.nnet.sigmoid(x)
         q = 1 - p
@@ -313,7 +319,10 @@ class TestDerivativesByEither(unittest.TestCase):
             np.testing.assert_allclose(f(X), wanted, rtol=1e-12)
 
     def test_arguments_that_are_terms(self):
-        """A variable can be a term or factor of one sum and the argument of another."""
+        """Derivatives agree with differences if a variable is both a term or factor and an argument.
+
+        It is a term or factor of one sum, and the argument of another.
+        """
         x = T.dmatrix("x")
         s = 1 / (1 + np.exp(-X))
         for name, part in ON_THE_WAY.items():

@@ -83,7 +83,7 @@ class Checked(unittest.TestCase):
         Compared(gradients, None).check_gradient(*values)
 
     def by_parts(self, build, *values):
-        """Check gradients of complex matrices with respect to real and imaginary parts."""
+        """Check the gradient of a function of complex matrices, by their real and imaginary parts."""
         parts = [part for value in values for part in (value.real, value.imag)]
 
         def joined(*variables):
@@ -230,7 +230,10 @@ class TestSolve(Checked):
     }
 
     def matrix(self, rng, dtype, n, structure, lower, definite):
-        """Return the full matrix, and the array that is passed to the Op."""
+        """Return the full matrix, and the array that is passed to the Op.
+
+        The array has NaN in the triangle that the Op does not read.
+        """
         a = (numbers(rng, dtype, n, n) + (4 + n) * np.eye(n)).astype(dtype)
         if structure == "symmetric":
             a = a + a.T
@@ -390,8 +393,9 @@ class TestSolve(Checked):
                 self.assertTrue(node is x.owner or not getattr(node.op, "destroy_map", None), node)
 
     def test_symmetric(self):
-        """A matrix that is declared symmetric is solved with all its elements, and all have gradients, as in Theano
-        1.0.5.
+        """The solver for symmetric matrices uses all elements of the matrix, as in Theano 1.0.5.
+
+        All elements have gradients.
         """
         A, b = tensor.dmatrix(), tensor.dvector()
         symmetric, right = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]), np.array([1.0, 2.0, 3.0])

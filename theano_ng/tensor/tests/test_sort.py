@@ -60,7 +60,7 @@ class TestSort(unittest.TestCase):
         self.assertRaises(TypeError, ArgSortOp("quicksort"), x, 1j)
 
     def test_axis_that_is_not_there(self):
-        """The first axes out of bounds on both sides are refused, and the last axes in bounds are accepted."""
+        """An axis just beyond either bound is refused, and an axis just within the bounds is accepted."""
         for made, wanted in ((sort, np.sort), (argsort, np.argsort)):
             for mode in (None, "FAST_COMPILE", theano.Mode("py", None)):
                 f = theano.function([x, axis], made(x, axis), mode=mode)
@@ -107,7 +107,10 @@ class TestTopK(unittest.TestCase):
                 np.testing.assert_array_equal(value, line[index])
 
     def test_some_of_many(self):
-        """The selected numbers are collected in one scan of the line, in a pool that is sorted when it is full."""
+        """`topk` selects few of many elements.
+
+        It reads the line once, and collects candidates in a pool, which it sorts when the pool is full.
+        """
         line = np.random.RandomState(4).permutation(3000).astype("float64")
         f = theano.function([v, k], topk_and_argtopk(v, k))
         for count, wanted in ((100, np.arange(3000)[:-101:-1]), (-100, np.arange(100))):

@@ -153,7 +153,10 @@ class TestNodes(unittest.TestCase):
                     check_node(self, inc, {x: v, i: rows, y: w[: len(rows)]}, result)
 
     def test_many_rows(self):
-        """C code moves rows in chunks of 1024, and copies them in blocks of 32 bytes."""
+        """Reads and increments of rows agree with NumPy for numbers of rows near 1024.
+
+        C code moves rows in chunks of 1024, and copies them in blocks of 32 bytes.
+        """
         rng = np.random.RandomState(2)
         for n in (8, 1023, 1024, 1025, 2048):
             for width in (1, 3, 5, 9, 17):
@@ -198,8 +201,9 @@ class TestNodes(unittest.TestCase):
                             np.testing.assert_array_equal(v, want)
 
     def test_values_of_every_layout(self):
-        """Values for an index array of three dimensions have layouts in which all, some or no dimensions can be merged
-        in a loop.
+        """Values of every memory layout are written at an index array of three dimensions.
+
+        One loop can run over all, some or none of the dimensions of the values.
         """
         rng = np.random.RandomState(3)
         x, index = T.dvector(), T.ltensor3()
@@ -301,7 +305,7 @@ class Noted(sub.IncSubtensor):
 
 
 class TestHooks(unittest.TestCase):
-    """Users' subclasses of IncSubtensor, made of the pieces of the C code."""
+    """Users' subclasses of IncSubtensor that override one of the methods that make C code."""
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_every_basic_index(self):
@@ -364,7 +368,7 @@ class TestHooks(unittest.TestCase):
 
 class TestGraphs(unittest.TestCase):
     def test_getitem_like_numpy(self):
-        """Every kind of index gives the right Op, pattern, value and inferred shape."""
+        """Results have NumPy's values, rank and inferred shape for every kind of index."""
         x, v = T.dtensor3(), value()
         cases = [x[index] for index in BASIC + ADVANCED]
         kept = [(c, index) for c, index in zip(cases, BASIC + ADVANCED)]
@@ -377,7 +381,10 @@ class TestGraphs(unittest.TestCase):
             self.assertEqual(variable.ndim, np.ndim(want))
 
     def test_symbolic_slices(self):
-        """Slices with symbolic fields have the right shapes, for all signs and positions."""
+        """The inferred length and the canonical form of a symbolic slice agree with the slice.
+
+        The fields of the slice have all signs and positions.
+        """
         x, a, b, c = T.dvector(), T.lscalar(), T.lscalar(), T.lscalar()
         for variable, fields in (
             (x[a:b:c], "abc"),
@@ -457,8 +464,9 @@ class TestGraphs(unittest.TestCase):
         self.assertIn("static inline inc_row_fn inc_row_for(char kind, int itemsize)", inc_code())
 
     def test_empty_ellipsis_separates(self):
-        """An Ellipsis that stands for no dimension separates index arrays, as in NumPy; increments accept such an
-        index.
+        """An Ellipsis that stands for no dimension separates index arrays, as in NumPy.
+
+        Increments accept such an index, too.
         """
         x, v = T.dtensor3(), value()
         index = (slice(2, None, -1), ROWS[:3], Ellipsis, 1)
@@ -480,8 +488,9 @@ class TestGraphs(unittest.TestCase):
         self.assertRaises(TypeError, T.set_subtensor, T.exp(x), 1)
 
     def test_increments_through_take(self):
-        """Increments accept parts that are not the direct result of an indexing Op: moved axes, matrices of rows, new
-        axes.
+        """Increments accept parts that an indexing Op does not return directly.
+
+        Such parts have moved axes, matrices of rows, or new axes.
         """
         x, rows, pairs = T.dmatrix(), T.lvector(), T.lmatrix()
         v, i, m = value(shape=(4, 5)), np.array([0, 3, 0]), np.array([[1, 0], [1, 3]])

@@ -65,7 +65,10 @@ class TestTransposed(CopyCase):
 
 class TestJoined(CopyCase):
     def test_columns(self):
-        """Arrays in Fortran order are joined; the result of the previous call has another number of columns or rows."""
+        """Join gives a result in Fortran order if all inputs are in Fortran order.
+
+        The result of the previous call may have another number of columns or rows.
+        """
         x, y = T.lmatrices("xy")
         node = Join()(1, x, y).owner
         out, cells = [[None]], [[node.inputs[0].data], [None], [None]]

@@ -88,7 +88,10 @@ class TestFilter(unittest.TestCase):
             np.testing.assert_array_equal(out, value)
 
     def test_arrays_of_the_other_byte_order_that_are_not_converted(self):
-        """Native code converts arrays of the other byte order; a graph that is compiled to C as a whole refuses them."""
+        """Native code accepts arrays of the other byte order.
+
+        A graph that is compiled to C as a whole refuses them.
+        """
         x, A, k = tt.dvector(), tt.dmatrix(), tt.ivector()
         values = {x: np.arange(5.0), A: np.arange(12.0).reshape(3, 4), k: np.array([0, 2], "int32")}
         swapped = {v: value.astype(value.dtype.newbyteorder()) for v, value in values.items()}

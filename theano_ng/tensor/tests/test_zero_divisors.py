@@ -377,7 +377,7 @@ class TestState(Divides):
             self.assertEqual(dict(f.maker.fgraph.outputs[0].owner.op.inplace_pattern), in_place)
 
     def test_what_is_looked_at_first(self):
-        """Divisors are checked first if the loop overwrites memory that the caller sees, or the divisors themselves."""
+        """The loop checks divisors before it writes if it overwrites the divisors or memory of the caller."""
         x, y = T.ivectors("xy")
         temporary = T.sort(x)
         for out, check_divisors_first in (
@@ -494,7 +494,7 @@ class TestKnown(Divides):
 
 
 class TestShapes(Divides):
-    """Lengths that shape computations divide by may be zero."""
+    """Shapes and lengths agree with NumPy where their computation divides by a length that is zero."""
 
     def test_reshape(self):
         x, n, k = T.imatrix("x"), T.lscalar("n"), T.lscalar("k")

@@ -88,7 +88,7 @@ class TestNestedComparisons(unittest.TestCase):
 
 
 class TestValuesOfOtherTypes(unittest.TestCase):
-    """Nodes in C that receive values that their types exclude."""
+    """Tests of nodes in C whose inputs have values that do not belong to the Types of the inputs."""
 
     def found(self, values, value, ndim=1, dtype="float64"):
         t = TypedListType(tt.TensorType(dtype, (False,) * ndim))

@@ -313,9 +313,9 @@ class TestGraphs(unittest.TestCase):
                 self.compiled([out], mode)
 
     def test_gradients_of_the_classic_op(self):
-        """ConvOp computes gradients only without strides, dilation, groups and numeric padding.
+        """Without the GEMM rules, ConvOp computes the gradients of convolutions.
 
-        Without the GEMM rules, other gradients raise an error.
+        It has no gradients for strides, dilation, groups and numeric padding: compilation raises an error.
         """
         mode = get_default_mode().excluding("conv_gemm")
         rng = np.random.RandomState(4)
@@ -357,7 +357,10 @@ class TestGraphs(unittest.TestCase):
         self.assertEqual(theano.compile.optdb.__position__["AbstractConvCheck"], 48.7)
 
     def test_not_folded(self):
-        """Convolutions of constants are not folded: a fast Op, or the running function, computes them."""
+        """Constant folding does not compute convolutions of constants.
+
+        A fast Op computes them, or the function at run time.
+        """
         out = nnet.conv2d(T.constant(np.ones((1, 1, 3, 3))), T.constant(np.ones((1, 1, 2, 2))))
         self.assertFalse(out.owner.op.do_constant_folding(out.owner))
 

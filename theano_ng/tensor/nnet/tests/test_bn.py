@@ -472,7 +472,7 @@ class TestDerivatives(unittest.TestCase):
             utt.assert_allclose(a, b)
 
     def test_directions(self):
-        """R_op of every Op, in the direction of all inputs at once, agrees with the transposed gradient."""
+        """R_op of every Op is the transpose of its gradient, for single inputs and for all inputs together."""
         x, dy, stats = T.matrix(), T.matrix(), [T.row() for _ in range(4)]
         e, f = T.dscalar(), T.dscalar()
         values = {

@@ -203,7 +203,7 @@ class TestTiles(UsesInstructionSets):
                         np.testing.assert_array_equal(result, expected, err_msg="%s %d" % (parameters, kind))
 
     def test_the_best_instruction_set_is_taken(self):
-        """The default is the best instruction set: the sums of both have the same bits.
+        """By default, sums have the same bits as with the best instruction set of the processor.
 
         The rounding of sums depends on the number of parallel sums of an instruction set.
         """
@@ -221,9 +221,9 @@ class TestTiles(UsesInstructionSets):
                 np.testing.assert_array_equal(*results)
 
     def test_lines_of_every_length(self):
-        """Pixels of lines of any length are packed correctly, with zeros on both sides.
+        """Correlations of lines of any length have the expected results, with zeros on both sides of the line.
 
-        The last register may be partly filled.
+        The last register of a line may be partly filled.
         """
         rng, settings = np.random.RandomState(4), dict(border_mode=((0, 0), (2, 5)), subsample=(1, 2))
         for dtype in ("float32", "float64"):

@@ -36,10 +36,9 @@ class TestThreads(NativeCase):
         self.check(lambda w, y, openmp: op(2, openmp)(w, y, T.constant(image[2:])), w, y)
 
     def test_images(self):
-        """Threads compute batches of fewer and of more images than there are threads; in small batches they share
-        images.
+        """Several threads give the same results as one thread, for fewer and for more images than threads.
 
-        Some convolutions have padding or strides.
+        In small batches, several threads compute one image. Some convolutions have padding or strides.
         """
         for batch in (1, 2, 7):
             for dtype in ("float32", "float64"):

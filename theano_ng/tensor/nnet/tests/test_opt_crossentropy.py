@@ -59,7 +59,10 @@ class RuleCase(unittest.TestCase):
 
 class TestSoftmax(RuleCase):
     def test_gradient_of_a_logarithm_from_integers(self):
-        """The rule sums integer gradients in the float dtype of the result, in which sums do not wrap around."""
+        """The rule for SoftmaxGrad sums integer gradients in the float dtype of the result.
+
+        Sums of uint64 gradients would wrap around.
+        """
         grads = T.matrix("grads", dtype="uint64")
         sm = nnet.softmax(self.x)
         out = SoftmaxGrad()(grads / sm, sm)
@@ -136,7 +139,10 @@ class TestSoftmax(RuleCase):
         np.testing.assert_allclose(gradient, [[-0.5, 1, -0.5]])
 
     def test_exponentials_by_hand_of_other_ranks(self):
-        """A handwritten softmax of a tensor of another rank has the right values; the Op accepts rows of matrices only."""
+        """A handwritten softmax of a tensor of rank 1, 3 or 4 agrees with SciPy's.
+
+        Rules must not replace it by the Op, which accepts matrices only.
+        """
         for ndim, axes in ((3, (0, 1, 2)), (4, (1,)), (1, (0,))):
             x = T.TensorType("float64", [False] * ndim)("x")
             value = np.random.RandomState(3).randn(*range(2, 2 + ndim))
@@ -146,7 +152,10 @@ class TestSoftmax(RuleCase):
                 np.testing.assert_allclose(f(value), scipy.special.softmax(value, axis=axis), rtol=1e-12)
 
     def test_logarithms_by_hand(self):
-        """A handwritten softmax gets the same logarithm as `nnet.softmax`, also in a difference of two logarithms."""
+        """The logarithm of a handwritten softmax is computed like that of `nnet.softmax`.
+
+        This holds also in a difference of two logarithms.
+        """
         a, b = T.dmatrix("a"), T.dmatrix("b")
 
         def by_hand(x):
@@ -214,9 +223,9 @@ class TestSoftmax(RuleCase):
 
 
 class TestSaturated(unittest.TestCase):
-    """If logits are far apart, common losses have the right costs and gradients in both modes.
+    """Costs and gradients of common losses are accurate if logits are far apart.
 
-    Functions compute costs and gradients separately and together.
+    They are compiled separately and together, with the rules of FAST_RUN and of FAST_COMPILE.
     """
 
     def check(self, loss, x, cost, gradient):
@@ -309,7 +318,7 @@ class TestCrossentropy(RuleCase):
                 np.testing.assert_allclose(f(*self.values), plain(*self.values), rtol=1e-10)
 
     def test_factors_of_gradients(self):
-        """Factors and divisors of the gradient of the softmax enter the fused Op."""
+        """The fused Op includes the factors and divisors of a gradient with respect to the softmax."""
         sm = nnet.softmax(self.x)
         s, w = T.dscalar("s"), T.dvector("w")
         rows = T.arange(self.y.shape[0])

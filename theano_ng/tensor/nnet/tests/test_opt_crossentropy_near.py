@@ -1,5 +1,6 @@
-"""Expressions that resemble gradients of cross-entropies have NumPy's values: no rule may mistake them for such
-gradients.
+"""Expressions that resemble gradients of cross-entropies have NumPy's values.
+
+No rule may mistake them for gradients of cross-entropies.
 """
 
 import itertools

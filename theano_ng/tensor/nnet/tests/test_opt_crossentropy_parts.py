@@ -50,7 +50,10 @@ class TestArgmax(RaisingCase):
 
 class TestBiases(RaisingCase):
     def test_sums_of_matrices_and_rows(self):
-        """The cross-entropy of a sum includes all matrices, vectors and rows of the sum, for any number of each."""
+        """The cross-entropy of a softmax of a sum becomes one Op, for any number of terms.
+
+        The terms are matrices, vectors and rows.
+        """
         rng = np.random.RandomState(6)
         labels, y = T.lvector("labels"), np.array([3, 0, 2])
         at = np.arange(3), y
@@ -113,7 +116,10 @@ class TestGradients(RaisingCase):
         return y * (increment - (increment * y).sum(axis=1, keepdims=True))
 
     def test_divisors_of_increments(self):
-        """An increment may be divided by vectors besides the elements of the softmax at the labels, in any order."""
+        """The gradient of a cross-entropy is recognized if other vectors also divide the increment.
+
+        The softmax at the labels and the other vectors may divide in any order.
+        """
         x, labels, c, d = T.dmatrix("x"), T.lvector("labels"), T.dvector("c"), T.dvector("d")
         sm = nnet.softmax(x)
         rows = T.arange(labels.shape[0])
@@ -133,7 +139,10 @@ class TestGradients(RaisingCase):
                     self.assertIn(CrossentropySoftmax1HotWithBiasDx, ops_of(f))
 
     def test_divisors_of_matrices(self):
-        """The matrix with the increment may be divided, too: by the softmax, columns and numbers, in any order."""
+        """The gradient is also recognized if the softmax divides the whole matrix with the increment.
+
+        Columns and numbers may divide the matrix, too, in any order.
+        """
         x, labels, c, d = T.dmatrix("x"), T.lvector("labels"), T.dvector("c"), T.dscalar("d")
         sm = nnet.softmax(x)
         y = softmax(self.a)
@@ -153,7 +162,10 @@ class TestGradients(RaisingCase):
                     self.assertIn(CrossentropySoftmax1HotWithBiasDx, ops_of(f))
 
     def test_other_indices(self):
-        """Gradients of elements that one index, a mask, or slices and index arrays select have NumPy's values."""
+        """Gradients of selected elements of a softmax have NumPy's values.
+
+        The elements are selected by one index, by a mask, or by slices together with index arrays.
+        """
         x, i, v = T.dmatrix("x"), T.lmatrix("i"), T.lvector("v")
         a, index, vector = self.a, np.array([[0, 2], [2, 2]]), np.array([2, 0, 2])
         y = softmax(a)
@@ -176,7 +188,10 @@ class TestGradients(RaisingCase):
             np.testing.assert_allclose(f(a, index, vector), self.gradient(increment, y), atol=1e-15)
 
     def test_factors_that_are_no_softmax(self):
-        """If the factor is not a softmax, whatever its dtype, the rule does not apply."""
+        """The rule does not apply if the matrix that multiplies the sums of rows is not a softmax.
+
+        The matrix may have any dtype.
+        """
         x, labels, v = T.dmatrix("x"), T.lvector("labels"), T.dvector("v")
         increment = T.inc_subtensor(T.zeros((3, 4))[T.arange(labels.shape[0]), labels], v)
         wanted = np.zeros((3, 4))

@@ -99,7 +99,10 @@ class TestRules(RuleCase):
             self.assertIn(name, names)
 
     def test_complement_of_a_sigmoid_of_integers(self):
-        """``1 - sigmoid(x)`` is right for integers, although unsigned negation wraps around and bools have no negation."""
+        """``1 - sigmoid(x)`` agrees with NumPy for integer and bool x.
+
+        Rules must not use -x: negation of unsigned integers wraps around, and bools have no negation.
+        """
         for dtype in ("bool", "uint8", "int8"):
             x = T.vector(dtype=dtype)
             f = theano.function([x], 1 - sigmoid(x), mode=theano.Mode("py", in2out(local_1msigmoid)))
@@ -125,8 +128,9 @@ class TestRules(RuleCase):
         )
 
     def test_products_within_others(self):
-        """The rule replaces a product by a sigmoid for any clients: none, a function, several nodes, or a larger
-        product.
+        """The rule replaces ``exp(x) * sigmoid(-x)`` by a sigmoid, whatever uses the product.
+
+        The product is an output or an input of one node, of several nodes, or of a larger product.
         """
         x, y = self.x, self.y
         product = T.exp(x) * sigmoid(-x)

@@ -168,7 +168,7 @@ class TestLimits(unittest.TestCase):
         self.assertEqual(sum("true_div" in op for op in _ops(f)), 1)
 
     def test_one_sigmoid(self):
-        """The gradient uses the sigmoid that the program computes, and no quotient."""
+        """The gradient of a binary cross-entropy of a sigmoid computes the sigmoid once, and no quotient."""
         x, t = T.dvector("x"), T.dvector("t")
         p = sigmoid(x)
         cost = binary_crossentropy(p, t).sum()
@@ -183,8 +183,9 @@ class TestLimits(unittest.TestCase):
             self.assertTrue(np.isnan(value).all())
 
     def test_other_lengths(self):
-        """A sigmoid and its reciprocal do not cancel if reshapes and a transposition reorder the elements of one of
-        them.
+        """A sigmoid and the reciprocal of a reordered sigmoid do not cancel.
+
+        Reshapes and a transposition have changed the order of the elements.
         """
         x = T.dvector("x")
         there = (sigmoid(x).reshape((2, 3)).T.flatten()) ** -1
@@ -193,7 +194,7 @@ class TestLimits(unittest.TestCase):
             np.testing.assert_allclose(value, s / s.reshape((2, 3)).T.ravel())
 
     def test_broadcasting(self):
-        """If a row of probabilities is broadcast to a matrix of targets, its gradient is summed over the rows."""
+        """The gradient of a broadcast row of probabilities is summed over the rows of the targets."""
         x, t = T.drow("x"), T.dmatrix("t")
         cost = binary_crossentropy(sigmoid(x), t).sum()
         values = np.array([[800.0, -800, 2]])

@@ -45,7 +45,10 @@ class TestUpsampling(unittest.TestCase):
                 np.testing.assert_allclose(got, expected, rtol=1e-12)
 
     def test_documented_edges(self):
-        """An even ratio repeats the last pixel once more than the first; an odd ratio repeats both equally often."""
+        """Upsampling by an even ratio repeats the last pixel once more than the first pixel.
+
+        An odd ratio repeats both pixels equally often.
+        """
         x = np.array([[[[1.0, 2, 3]]]])
         even = bilinear_upsampling(T.constant(x), 2).eval()[0, 0, 0]
         np.testing.assert_allclose(even, [1, 1.5, 2, 2.5, 3, 3])
@@ -74,7 +77,10 @@ class TestUpsampling(unittest.TestCase):
         np.testing.assert_allclose(got[:, 0], [1, 8 / 3, 6, 28 / 3, 38 / 3, 16])
 
     def test_as_a_transposed_convolution(self):
-        """Inside the image, interpolation is a convolution with a triangle of pixels that are spread `ratio` apart."""
+        """Inside the image, bilinear upsampling is a convolution with a triangular kernel.
+
+        The pixels of the convolved image are `ratio` apart, with zeros between them.
+        """
         for ratio in (2, 3):
             kernel = bilinear_kernel_2D(ratio).eval()
             spread = np.zeros((4 * ratio, 5 * ratio))

@@ -288,8 +288,9 @@ class TestDerivatives(unittest.TestCase):
                     self.check(distinct((1, 1, 4, n), "float32"), (ws, stride, (0, 0), False), mode, 1e-4)
 
     def test_windows_two_columns_apart(self):
-        """Gradients with strides of two columns are right: vector code computes several windows at once and recomputes
-        the last ones.
+        """Gradients of maximum pooling with strides of two columns equal those of a loop over the windows.
+
+        Vector code computes several windows at once, and recomputes the last ones.
         """
         windows = [
             ((2, 2), (2, 2)),
