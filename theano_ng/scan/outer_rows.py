@@ -111,8 +111,8 @@ def _is_sum(stop, n_steps, start):
 
 
 def written_index(v):
-    """Return the index in the first dimension at which a variable adds an array to zeros. Return None if the variable
-    is not computed in this way.
+    """Return the index (int or slice) of the first dimension if `inc_subtensor` computes a variable by adding an array
+    to zeros at this index, which must be constant. Otherwise return None.
     """
     node = v.owner
     if node is None or not isinstance(node.op, IncSubtensor) or node.op.set_instead_of_inc:

@@ -152,7 +152,9 @@ def csm_shape(csm):
 
 
 class CSM(Op):
-    """An Op that makes a sparse matrix from its parts: the inverse of `csm_properties`. The gradient is regular.
+    """An Op that makes a sparse matrix from its parts: the inverse of `csm_properties`.
+
+    Only the data have a gradient. It is regular (see `theano_ng.sparse`).
 
     Parameters
     ----------

@@ -494,7 +494,7 @@ def sweep(directory, age=STALE):
 
 
 def clear_kernels(directory, age=0.0):
-    """Remove units that were not used for `age` seconds, links to removed units, and leftovers of killed processes.
+    """Remove units not used for `age` seconds, kernels (links) without a unit, and leftovers of killed processes.
 
     Returns
     -------

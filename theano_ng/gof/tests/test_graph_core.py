@@ -102,7 +102,7 @@ class TestGraph(unittest.TestCase):
         self.assertEqual(order[4:], [right])
         known.clear()
         del order[:]
-        known[shared] = 0  # ancestors of known variables are not returned either
+        known[shared] = 0  # the traversal stops at known variables
         read([right, left])
         self.assertEqual(order, [right, b, left])
         known.clear()

@@ -198,7 +198,7 @@ class TestLengths(Loops):
 
 class TestOddArrays(Loops):
     def arrays(self):
-        """Return odd arrays with the shape of A, which share no memory with A."""
+        """Return unusual arrays with the shape of A, for instance unaligned ones. None of them shares memory with A."""
         unaligned = np.frombuffer(bytearray(b"\0" + A.tobytes()), np.uint8)[1:].view("f8").reshape(5, 3)
         read_only = A.copy()
         read_only.flags.writeable = False

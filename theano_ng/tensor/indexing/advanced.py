@@ -393,8 +393,8 @@ class BaseAdvancedSubtensor(NativeOp, Op):
                     raise ShapeError("the length of the slice %s is known only at run time" % (entry,))
                 sizes.append(as_tensor_variable(slice_length(fields, ishapes[0][axis])))
         shapes = {id(inp): shp for inp, shp in zip(index, ishapes[1:])}
-        # In each joint dimension, an array that is not broadcastable determines the length. At run time, the length of
-        # such an array may also be 1.
+        # The length of a joint dimension is the length of an array that is not declared broadcastable there. If this
+        # length is 1 at run time, the next such array determines the length.
         known = [
             ((False,), (a.sum(dtype="int64"),)) if is_mask(a) else (a.broadcastable, shapes[id(a)]) for a in arrays
         ]

@@ -91,8 +91,8 @@ INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL 
         }
 }
 
-/* sums[i][j] += sum over the lines and columns of a block of x[off[i] + line * pitch + column] y[line][column][j].
- * Elements of x are read in place and broadcast. Rows of sums are `wide` registers apart; columns of y are
+/* sums[i][j] += the sum of x[off[i] + line * pitch + column] * y[line][column][j] over the lines and columns of a
+ * block. Elements of x are read in place and broadcast. Rows of sums are `wide` registers apart; columns of y are
  * `step` elements apart. */
 INLINE void NAME(outer)(const int rows, const int wide, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch,
                         const npy_intp *off, const REAL *y, npy_intp step, REAL *sums)

@@ -250,8 +250,8 @@ static int make_nest(Nest *nest, int nd, const int *rank, const int64_t *dims, c
     return 1;
 }
 
-/* Set the strides of the inputs for the kernel. Inputs of kind MAYBE_BROADCAST are single values if all of them have
- * the step 0. `steps`: the steps along a run, or NULL for several rows, in which such inputs are not single values. */
+/* Set the strides of the inputs for the kernel. `steps`: the steps along a run, or NULL for several rows. The inputs of
+ * kind MAYBE_BROADCAST are single values if `steps` is not NULL and all of these inputs have the step 0. */
 static void set_strides(const Summing *s, const int64_t *steps)
 {
     int same = steps != NULL;

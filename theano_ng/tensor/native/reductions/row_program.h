@@ -30,7 +30,7 @@ NATIVE_TABLE(row_program, entry, entries, rank, row_rank, n_buffers);
 NATIVE_READER(row_program)
 
 #define TILE_ELEMENTS 1024 /* elements of a tile of short rows */
-#define ACROSS_ROWS 16     /* rows of a tile whose elements are not adjacent */
+#define ACROSS_ROWS 16     /* minimum number of rows of a tile if the elements of a row are not adjacent */
 #define SPREAD_BELOW 112   /* elements of a row; a kernel processes several shorter rows at once */
 
 /* A value and its memory.
