@@ -149,7 +149,7 @@ def dot(l, r):
 
 
 def sparse_grad(var):
-    """Return a variable with the same value, through which the gradient of the indexed variable is a sparse matrix.
+    """Return `var` as the result of an Op that makes the gradient of the indexed variable a sparse matrix.
 
     Parameters
     ----------

@@ -12,7 +12,8 @@ cdef class FlagBlock:
     value, the flag's key in this dict, the flag's parameter, the value during the block).
     """
 
-    # (the values before the innermost entry, `saved` of the enclosing entry). Restoring `saved` allocates no memory.
+    # A linked list of pairs, innermost entry first: (the values before this entry, the pair of the enclosing entry).
+    # Restoring `saved` allocates no memory.
     cdef tuple saved
 
     def __cinit__(self, *args, **kwargs):

@@ -1,7 +1,7 @@
 """The flag system: typed and documented flags.
 
-The value of a flag is an assignment in code, the setting in THEANO_FLAGS, the setting in .theanorc, or the default. The
-first of these that exists is used.
+The value of a flag comes from the first of these sources that exists: an assignment in code, the setting in
+THEANO_FLAGS, the setting in .theanorc, the default.
 
 Values are stored in the instance dictionary of the section that owns the flags, so that reading ``config.floatX`` costs
 one attribute access. At the first read of a flag, `TheanoConfigParser.__getattr__` finds, checks and stores its value.
@@ -167,7 +167,9 @@ def nearest_flags(name):
 
 
 def check_unknown_flags():
-    """Raise an error if THEANO_FLAGS or a configuration file sets a flag that no package defines now or later.
+    """Raise an error if THEANO_FLAGS or a configuration file sets a flag that is not defined.
+
+    A flag in the section of another package is permitted, because that package may define the flag later.
 
     Raises
     ------

@@ -385,7 +385,7 @@ class _Memory:
         return not any(c in self._output for c in results) or not self._belongs_to_caller(branches)
 
     def _belongs_to_caller(self, classes):
-        """Return True if a class contains an input, a constant or an output, or an in-place result in such memory."""
+        """Return True if a class has an input, a constant or an output, or an in-place result in the memory of one."""
         todo, seen = list(classes), set()
         while todo:
             c = todo.pop()

@@ -15,9 +15,9 @@ TRIALS = 6
 #: Rounding errors explain a difference if it is at most this many times as large as the effect of changing the inputs
 #: by one unit in the last place. The factor is greater than 1, because each implementation rounds several times.
 ROUNDINGS = 16
-#: The inputs are also changed by this many units in the last place. The output of a smooth function then changes nearly
-#: LONGER times as much. At a jump, the output changes by the same amount as before, so that rounding explains no
-#: difference there.
+#: The inputs are changed by one unit in the last place, and then by LONGER units. The second change moves the output of
+#: a smooth function nearly LONGER times as far as the first. At a jump, both changes move the output equally far, so
+#: rounding explains no difference there.
 LONGER = 64
 
 

@@ -257,8 +257,8 @@ def _draw_shapes(draw, st, target, built, modes, most):
     if mode == "given":
         return [None if g is None else tuple(1 if n is None else n for n in g) for g in groups]
     lengths = {n: draw(st.integers(0, most)) for n in known if n != 1}
-    # Dimensions that have length 1 in the examples but are not broadcastable get length 1 or the length of another
-    # group.
+    # Dimensions that have length 1 in the examples but are not broadcastable get length 1, or the length that was
+    # drawn for another length of the examples.
     lengths[1] = draw(st.sampled_from([1] + [lengths[n] for n in known if n != 1]))
     shapes = []
     for g in groups:
@@ -498,7 +498,7 @@ class _TimeIsUp(BaseException):
     """
 
 
-#: The number of examples that a search tries even if its time is over, unless an earlier example is accepted. A check
+#: The number of examples that a search tries even if its time is over, unless it finds a problem earlier. A check
 #: that compiles C code with sanitizers may need more than its time for the compilation alone.
 _LEAST_TRIES = 20
 

@@ -313,7 +313,7 @@ class Gradients:
             ):
                 mine = [
                     v.zeros_like()
-                ]  # "disconnected", although connection_pattern connects the input, is equivalent to zero
+                ]  # connection_pattern connects the input, so a disconnected gradient is equivalent to zero
             self.terms.append(None if not whole or not mine else mine[0] if len(mine) == 1 else tensor.add(*mine))
         self.places = [i for i, t in enumerate(self.terms) if t is not None]
         if not self.outs or not self.places:

@@ -206,7 +206,7 @@ class Target:
         self.op = self.base.op
         self.op_text = _text(self.op)
         self.built = [self.base]
-        seen = [self.base.types]  # a list, since a Type may have no hash, which check_types reports
+        seen = [self.base.types]  # not a set: a Type may have no hash. check_types reports such a Type
         for types in self._variations(base):
             types = tuple(types)
             if len(self.built) == MAX_SIGNATURES:

@@ -15,13 +15,13 @@ def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not
         Variable -> the variable (or value) that replaces it in the copy. All replacements are made at once:
         ``[(x, y), (y, x)]`` swaps, and ``{x: x - step}`` replaces `x` by the difference of the original `x` and `step`.
     strict : bool
-        If True, a replacement must have the type of the variable that it replaces, or a subtype, as a row is a matrix.
-        If False, other types are permitted if the copied nodes accept them. A warning is shown if the new number of
-        dimensions makes a node compute another function: for example, a product of vectors becomes a product of
-        matrices.
+        If True, a replacement must have the type of the variable that it replaces, or a subtype: a row may replace a
+        matrix. If False, other types are permitted if the copied nodes accept them. A warning is shown if the new
+        number of dimensions makes a node compute another function: for example, a product of vectors becomes a product
+        of matrices.
     share_inputs : bool
-        Whether the copy has the same input variables. If False, they are copied. The copy of a shared variable uses the
-        same container, so both variables always have the same value.
+        Whether the copy uses the input variables of the original graph. If False, they are copied. The copy of a shared
+        variable uses the same container, so both variables always have the same value.
     copy_inputs : bool, optional
         The former name of `share_inputs`.
 

@@ -243,7 +243,8 @@ def register_deep_copy_op_c_code(typ, code, version=()):
     ----------
     typ : Type class (not an instance)
     code : str
-        C code with ``%(iname)s``, ``%(oname)s``, ``%(fail)s``. The output may hold the value of an earlier call.
+        C code with ``%(iname)s``, ``%(oname)s``, ``%(fail)s``. If the output holds the value of an earlier call, the
+        code reuses this value or releases it.
     version : int or tuple
         The version of the code, which is part of the compile cache's key.
     """
@@ -475,8 +476,8 @@ class Rebroadcast(_RegisteredCode, Op):
     TypeError
         If the arguments are not pairs of an integer and a bool.
     ValueError
-        If two pairs contradict each other, or if the variable has no such axis. It is raised at run time if a dimension
-        that was made broadcastable does not have length 1.
+        If two pairs contradict each other, or if the variable has no such axis. At run time, the error is raised if a
+        dimension that was made broadcastable does not have length 1.
     """
 
     view_map = {0: [0]}
@@ -601,8 +602,8 @@ class SpecifyShape(_RegisteredCode, Op):
     Raises
     ------
     AssertionError
-        If the number of sizes differs from the number of dimensions, or if the sizes are not integers. It is raised at
-        run time if the input does not have the specified shape.
+        If the number of sizes differs from the number of dimensions, or if the sizes are not integers. At run time, the
+        error is raised if the input does not have the specified shape.
     """
 
     view_map = {0: [0]}

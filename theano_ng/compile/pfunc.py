@@ -226,7 +226,8 @@ def rebuild_collect_shared(
     updates : dict or list of pairs, optional
         Pairs (shared variable, expression).
     rebuild_strict : bool
-        If True, a replacement must have the type of the variable that it replaces, or a subtype, as a row is a matrix.
+        If True, a replacement must have the type of the variable that it replaces, or a subtype: a row may replace a
+        matrix.
     copy_inputs_over : bool
         If True, the copy uses the same input variables. If False, it has new input variables.
     no_default_updates : bool or list of Variable

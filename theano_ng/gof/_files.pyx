@@ -62,7 +62,7 @@ def stamps(folder, tuple suffixes, excluded):
     ----------
     folder : str
     suffixes : tuple of bytes
-        Only files are returned whose names end with one of these suffixes.
+        Files whose names end with one of these suffixes are returned. Other files are ignored.
     excluded : frozenset of bytes
         Names of subfolders that are not searched. Subfolders whose names contain a dot are not searched, either.
 

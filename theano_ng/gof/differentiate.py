@@ -700,7 +700,7 @@ def Lop(
     f : Variable or list of Variable
     wrt : Variable, list or tuple of Variable
     eval_points : Variable or list of Variable
-        One point for each variable in `f`.
+        The factor: for each variable in `f`, a variable of the same shape.
     consider_constant, disconnected_inputs
         The arguments of the same names for `grad`.
 
@@ -736,7 +736,7 @@ def Rop(
     f : Variable, list or tuple of Variable
     wrt : Variable or list of Variable
     eval_points : Variable or list of Variable
-        One point for each variable in `wrt`, with the same number of dimensions.
+        The factor: for each variable in `wrt`, a variable with the same number of dimensions.
     disconnected_outputs : {'raise', 'warn', 'ignore'}
         The action if no node computes an output of `f`, or if the output is an integer (such as a length) that does not
         depend on values of `wrt`. For other outputs that are constant, such as gradients of linear functions, the

@@ -239,7 +239,7 @@ class DB:
             chosen.intersection_update(self._table.get(tag, ()))
         excluded = set(q.exclude)
         if not config.cxx:
-            # Such optimizations introduce Ops that have only C code.
+            # Optimizations with the tag cxx_only introduce Ops that have only C code.
             excluded.add("cxx_only")
         for tag in excluded:
             chosen.difference_update(self._table.get(tag, ()))
@@ -661,5 +661,6 @@ class ProxyDB(_WrapperDB):
     """
 
     def _build(self, q):
-        # Return a copy, because each of the two positions sets a different name on its optimizer.
+        # Return a copy: each query sets the name of its database on the result, and the two databases have different
+        # names.
         return copy.copy(self.db.query(q))

@@ -181,7 +181,7 @@ def variables(i: Sequence[Variable], o: Sequence[Variable]) -> list[Variable]:
 
 
 def orphans(i: Sequence[Variable], o: Sequence[Variable]) -> list[Variable]:
-    """Return the variables on which `o` depends, but that are neither in `i` nor computed between `i` and `o`.
+    """Return the orphans of a subgraph: the variables without an owner that `o` depends on and that are not in `i`.
 
     Returns
     -------
@@ -525,7 +525,7 @@ def _text_by_formatter(
 
 
 def is_in_ancestors(l_node: Apply, f_node: Apply) -> bool:
-    """Return True if `f_node` is `l_node` or one of its ancestors. Lazy inputs count as ancestors."""
+    """Return True if `f_node` is `l_node` or one of its ancestors. The inputs of lazy nodes count, too."""
     seen = set()
     stack = [l_node]
     while stack:

@@ -33,7 +33,7 @@ def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, depend
     Returns
     -------
     dict
-        Variable -> ``[variable whose memory it uses, variable]``. Only 0-d values are paired, because their sizes are
+        Second variable -> ``[first variable, second variable]``. Only 0-d values are paired, because their sizes are
         known to be equal. Two variables are paired only if the first variable is no longer used when the node of the
         second starts, and if neither can have an alias.
 

@@ -47,8 +47,8 @@ def elemwise_kernel(program: LoopProgram) -> tuple[Kernel, bool]:
     program : LoopProgram
         A program of one step, whose results are stored in their order. Its fold, if any, is an addition: the kernel
         then adds the sum of the results to an accumulator. If the fold is `separate` and the stride of the output is
-        not 0, it adds each result to a separate accumulator. The pointer of the output is the address of the first
-        accumulator; see native/reductions/reduce_elemwise.h.
+        not 0, the kernel adds each result to a separate accumulator. The pointer of the output is the address of the
+        first accumulator; see native/reductions/reduce_elemwise.h.
 
     Returns
     -------

@@ -130,7 +130,7 @@ def _home(module: ModuleType, name: str, value: Any, homes: dict[str, list[str]]
     if found:
         preferred = getattr(value, "__module__", None)
         return preferred if preferred in found else found[0]
-    for other in MODULES:  # a name that the module sets without a statement of its own
+    for other in MODULES:  # for names that no statement of their module defines
         if sys.modules[other].__dict__.get(name) is value and not hasattr(sys.modules[other], "__path__"):
             return other
     return None

@@ -106,6 +106,7 @@ class Box:
     thing : Apply or Variable
     node_type : str
         The type of a variable, or the class name of a node's Op.
+    text : str
         The full name of the Op, or the value of a constant. For the new value of a shared variable, a text with the
         name of this shared variable. Empty for other variables.
     frames : list

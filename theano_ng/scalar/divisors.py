@@ -1,7 +1,8 @@
 """Search for the integer divisors of a scalar op that may be zero.
 
 An integer division or modulus by zero raises ZeroDivisionError. A divisor is an input of the op, or a value that a
-Composite computes. This module also recognizes ops whose results cannot be zero, so that such divisors need no check.
+Composite computes. This module also recognizes ops whose results cannot be zero. Divisors that such ops compute need no
+check.
 """
 
 from typing import NamedTuple

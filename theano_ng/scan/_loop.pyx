@@ -263,7 +263,7 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int set_fold(self, Helper *helper, fold) except -1:
-        """Let a helper call a fold of native/reductions/reduce.c. Its parameter is the accumulator's initial value."""
+        """Let a helper call a fold of native/reductions/reduce.c. The parameter is the accumulator's initial value."""
         address, lowest = fold_of(fold.operation, fold.element_type, fold.accumulator_type)
         cdef int64_t *start = <int64_t *>allocate(&self.arena, 2, sizeof(int64_t))
         cdef bytes first = fold.identity or lowest

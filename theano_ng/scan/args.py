@@ -223,7 +223,8 @@ class scan_args:
         Parameters
         ----------
         other : scan_args
-            A loop with the same number of steps. Neither loop may depend on the other loop. Its condition is ignored.
+            A loop with the same number of steps. Neither loop may depend on the other loop. The condition of
+            `other` is ignored.
         """
         for names in PARTS.values():
             for name in names:

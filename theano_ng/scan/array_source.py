@@ -166,7 +166,7 @@ class ArraySource(StepWriter):
         self.setup, self.body = [], []
         self.sinks = {}  # variable -> number of the operand whose row may hold its result
         self.kernels = []
-        self.lengths_of_numbers = {}  # variable -> the number of the length that it holds. None: length 1
+        self.lengths_of_numbers = {}  # variable whose value is a length -> number of this length. None: length 1
 
     # -- lengths
 
@@ -308,9 +308,9 @@ class ArraySource(StepWriter):
 
     @staticmethod
     def loops(dims, sources):
-        """Group the dimensions that one loop can iterate over.
+        """Group adjacent dimensions, so that one loop can iterate over all dimensions of a group.
 
-        Return pairs (first dimension, lengths), from the outermost to the innermost loop.
+        Return a pair (first dimension, lengths) for each loop, from the outermost to the innermost loop.
         """
         loops, before = [], None
         for d, length in enumerate(dims):

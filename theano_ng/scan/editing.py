@@ -238,7 +238,9 @@ def scan_can_remove_outs(op, out_idxs):
 
 
 def compress_outs(op, not_required, inputs):
-    """Return the parts of a loop without some of its outputs. The remaining outputs must not read these outputs.
+    """Return the parts of a loop without some of its outputs.
+
+    The steps must not need the removed outputs to compute the remaining outputs.
 
     Parameters
     ----------

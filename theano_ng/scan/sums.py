@@ -95,7 +95,7 @@ class StepSums:
                 self._leaf(parts, v, then, like)
 
     def _adds_to_nothing(self, node):
-        """Return True if a node adds its second input to a part of zeros, with the same index in all steps."""
+        """Return True if a node adds its second input to part of an array of zeros, at the same index in all steps."""
         return (
             isinstance(node.op, IncSubtensor)
             and not node.op.set_instead_of_inc

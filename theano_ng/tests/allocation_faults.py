@@ -79,8 +79,8 @@ def same(a, b):
     return np.array_equal(np.asarray(a), np.asarray(b), equal_nan=not isinstance(a, str))
 
 
-# If an allocation fails in these functions, CPython 3.11 leaks its reference to the argument: the reference of a cell,
-# of the list, or of the tuple that is shortened.
+# If an allocation fails in these functions, CPython 3.11 leaks a reference to the argument, which belongs to a cell
+# variable, to a new list, or to a tuple that is being shortened.
 LOSING = [
     lambda x: [x for _ in "a"],
     lambda x: list(x),

@@ -353,8 +353,8 @@ class IgnoresStridesOfOutputToo(IgnoresStridesOfOutput):
     pass
 
 
-# These Ops go wrong only with an array that the output cell already holds: arrays that they allocate have no guard
-# margins.
+# These Ops fail only if the output cell already holds an array, which has guard margins. An array that the Op itself
+# allocates has none.
 
 FOUND = "int found = %(z)s && PyArray_DIM(%(z)s, 0) == n && n > 0;"
 

@@ -99,8 +99,8 @@ def audited():
     seen = set()
     for name in MODULES:
         module = importlib.import_module(name)
-        # If a module of device Ops has `cases`, use this function: its `audit_cases` would also make every child
-        # process that is forked later open a device.
+        # If a module of device Ops has a function `cases`, call `cases`. The function `audit_cases` of such a module
+        # would make every child process that is forked later open a device.
         for case in getattr(module, "cases", module.audit_cases)():
             outputs = case.op(*[symbolic(value) for value in case.inputs])
             for r in ancestors(outputs if isinstance(outputs, (list, tuple)) else [outputs]):

@@ -81,8 +81,8 @@ class Guarded:
         """
         changed = (self._block.reshape(-1, len(_PATTERN)) != _PATTERN).ravel()
         a = self.array
-        # Clear the flags of all bytes of one element at once by a void dtype: a separate dimension for the bytes of an
-        # element could exceed NumPy's limit.
+        # Clear the flags of all bytes of an element at once, as an item of a void dtype. With a separate dimension for
+        # the bytes, the array could have more dimensions than NumPy allows.
         element = np.dtype("V%d" % a.itemsize)
         np.ndarray(a.shape, element, changed, self._start, a.strides)[...] = np.zeros((), element)
         if not changed.any():

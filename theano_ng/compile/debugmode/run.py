@@ -311,7 +311,8 @@ class _CheckedMachine:
                     for r in node.outputs:
                         _check_strides_match(r_vals[r], cells[r][0], checks.strides, node.op)
                 # Nodes that rewriting removed run once: only their values are needed, to check the replacements. The
-                # interpreter runs once, too, because the C code that calls it also calls the compiled kernel.
+                # interpreter runs once, too: the C code that calls it also calls the compiled kernel, and has therefore
+                # been tested by the repeated runs with that kernel.
                 if node not in self.active or kind == "interpreter":
                     continue
                 # The first run has already checked the inner functions.

@@ -183,7 +183,7 @@ def _not_finite(variables, r_vals, shape):
                 try:
                     found = found | np.broadcast_to(bad, shape)
                 except ValueError:
-                    return True  # the shapes differ, so the Op moved or summed elements: any may be affected
+                    return True  # the shapes differ, so the Op moved or summed elements: any element may be affected
     return found
 
 
@@ -256,9 +256,9 @@ class _Judge:
       place in each intermediate result. If these errors change an element as much as the two graphs differ, the
       difference is accepted, because the element is not more precise: ``1 / (1 - p)`` near p = 1.
     - Rounding before an integer or boolean result. The result is accepted if the *old* graph also computes it when its
-      floating point numbers are rounded differently (``argmax`` of nearly equal numbers, ``floor(x * 10)``). If the new
-      graph computes with floating point numbers and the old graph did not, the replacement is wrong if rounding changes
-      the result. A floating point result is wrong, too, if the old graph computed with integers up to the last step.
+      floating point numbers are rounded differently (``argmax`` of nearly equal numbers, ``floor(x * 10)``). An old
+      graph without floating point numbers is exact. The result of the new graph must then be equal. If the old graph
+      computes with integers up to its last step, only the rounding of the old graph counts for a floating point result.
 
     An element that is finite in the old graph therefore has to stay finite. For a variable with
     ``tag.values_eq_approx``, this function compares the values.

@@ -44,7 +44,7 @@ def alias_root(v):
 
 
 def alias_roots(*variables):
-    """Return a dict whose keys are all variables in whose memory one of `variables` may be."""
+    """Return a dict whose keys are the alias roots: all variables whose memory one of `variables` may use."""
     roots, todo, seen = {}, list(variables), set(variables)
     while todo:
         v = todo.pop()

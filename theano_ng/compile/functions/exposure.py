@@ -18,12 +18,12 @@ class Exposure(NamedTuple):
     Attributes
     ----------
     new_shapes : list of int
-        State that is overwritten before another node runs, because that node may fail on new shapes. State that is
-        overwritten by a node that runs Python code or a user's code (see `always`) is included.
+        State that is overwritten before another node runs. The other node may fail on new argument shapes. State that
+        is overwritten by a node that runs Python code or a user's code (see `always`) is included.
     always : list of int
-        State that is overwritten before or by a node that runs Python code or a user's code: a user's Op, a loop, or
-        `perform`. Signal handlers may raise in such code. The node can fail after it has overwritten a part of the
-        state.
+        State that is lost if a node fails that runs Python code or a user's code: a user's Op, a loop, or `perform`.
+        The node itself or an earlier node overwrites this state. Signal handlers may raise an exception in such code,
+        even after the node has overwritten a part of the state.
     if_small : list of int
         State that is overwritten before a native node of the package that can fail on values or that allocates memory.
         Such a node checks its inputs and allocates memory before it overwrites anything.

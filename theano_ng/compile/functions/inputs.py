@@ -14,7 +14,7 @@ class UnusedInputError(Exception):
     """Error: an input of a function is not needed to compute its outputs, or is given twice."""
 
 
-DUPLICATE = object()  # the value in a finder for a name of several inputs
+DUPLICATE = object()  # the entry of a function's dict `finder` for a name that several inputs have
 
 
 def convert_function_input(input):
@@ -215,9 +215,8 @@ def quick_check(container):
     Returns
     -------
     (int, int, int, bool, int) or None
-        NumPy's type number, the number of dimensions, the bits of the broadcastable dimensions, a bool which is True if
-        scalars are accepted, and the bits of the type numbers of 0-d arrays that the Type converts regardless of their
-        values.
+        NumPy's type number; the number of dimensions; a bit mask of the broadcastable dimensions; True if scalars are
+        accepted; a bit mask of other type numbers (the Type converts 0-d arrays of these types, whatever their values).
     """
     # gof and compile do not import tensor. If its module was never imported, no type can be a TensorType.
     module = sys.modules.get("theano_ng.tensor.type")
@@ -240,7 +239,7 @@ def quick_check(container):
 
 @functools.cache
 def _held(kind):
-    """Return the bits of the type numbers whose 0-d arrays a tensor type converts: it can hold all their values."""
+    """Return a mask: bit n is set if a tensor type can hold all values of the other dtype with type number n."""
     import numpy
 
     bits = 0

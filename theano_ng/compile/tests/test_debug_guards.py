@@ -166,7 +166,7 @@ class TestDebugMode(unittest.TestCase):
             if found is None or found.shape > inputs[0].shape:
                 outputs[0][0] = np.empty_like(inputs[0])
             else:
-                # The wrong assumption: the array has grown with the input.
+                # The Op wrongly assumes that the array has grown with the input.
                 outputs[0][0] = np.lib.stride_tricks.as_strided(found, inputs[0].shape)
             outputs[0][0][...] = inputs[0]
 

@@ -192,8 +192,8 @@ class TestInnerGraphs(unittest.TestCase):
         with np.errstate(all="ignore"):
             self.assertRaisesRegex(InvalidValueError, "log", strict, [0.0])
             self.assertEqual(lax([0.0]).tolist(), [0.0])
-        # Two functions are compiled for the two settings, and one for repeated runs, which are not checked inside. No
-        # function is compiled for the inner graph's own mode.
+        # The inner graph is compiled for each of the two settings, and once more for repeated runs, in which DebugMode
+        # does not check inner graphs. It is not compiled for its own mode.
         self.assertEqual(len(outer.inner_graph.functions), 3)
         self.assertIsNone(outer.fn)
         self.assertEqual(lax([1.0]).tolist(), strict([1.0]).tolist())

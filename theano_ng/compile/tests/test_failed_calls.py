@@ -67,7 +67,7 @@ class TestState(unittest.TestCase):
             IndexError,
         )
         if hasattr(f.fn, "nodes"):  # DebugMode preserves state by copies
-            # The updates in place that can fail for some values run first, so an Elemwise runs last.
+            # The nodes that update in place and can fail for some values run first. So the last node is an Elemwise.
             self.assertIsInstance(f.fn.nodes[-1].op, Elemwise)
             states = f.maker.overwritten_states()
             found = exposure(f.maker.fgraph, states, f.fn.nodes, f.fn.thunks)

@@ -224,7 +224,8 @@ class TestGraphs(unittest.TestCase):
         self.assertRaises(NotImplementedError, T.Rop, z, x, x)
         self.assertIs(pickle.loads(pickle.dumps(numpy_dot)), numpy_dot)
         self.assertEqual(str(z), "FromFunctionOp{numpy_dot}.0")
-        # A function is found again as a class attribute; a function that is not found under its name cannot be pickled.
+        # The pickle of such an Op contains only the name of its function, which may be an attribute of a class. If
+        # Python does not find the function under this name, the Op cannot be pickled.
         self.assertIs(pickle.loads(pickle.dumps(Holder.doubled)), Holder.doubled)
         for lost in (as_op([T.dscalar], [T.dscalar])(lambda a: a), as_op([T.dscalar], [T.dscalar])(_dot_shape)):
             with self.assertRaisesRegex(pickle.PicklingError, "not found as|not the object at"):

@@ -190,7 +190,7 @@ class TestClone(unittest.TestCase):
         product = T.dot(x, y)
         self.assertEqual(warned(lambda: theano.clone(product, {x: narrow}, strict=False)), [])
         self.assertEqual(warned(lambda: theano.clone(T.dot(wide, y), {wide: T.drow()}, strict=False)), [])
-        # Other ways to copy a graph refuse a different number of dimensions.
+        # Other ways to copy a graph refuse a replacement with another number of dimensions.
         for refused in (
             lambda: theano.clone(product, {x: wide}),
             lambda: theano.function([wide, y], product, givens={x: wide}),

@@ -167,7 +167,7 @@ class TestMemory(unittest.TestCase):
     def test_report(self):
         x = buffer("x")
         a = shift(x, 1)  # a new list
-        b = shift_inplace(a, 1)  # it reuses this list
+        b = shift_inplace(a, 1)  # overwrites the list of `a`
         c = view(b)
         d = shift(c, 1)  # a second list; the first one is freed
         e = shift(d, 1)  # a third list

@@ -306,7 +306,7 @@ class Background:
             return True
 
     def _finished(self, job):
-        """Install the kernels of a job that exist. Return True if no kernel of the job has to be waited for."""
+        """Install the compiled kernels of a job. Return True if the caller need not wait for this job any longer."""
         swapped = self._install_all(job)
         if not (job.ended() or swapped and job.pid is None):
             return False

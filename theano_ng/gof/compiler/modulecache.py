@@ -2,8 +2,8 @@
 
 Each entry is a directory ``<compiledir>/m<hash>`` with ``mod.cpp``, the module's file and ``info``. The directory is
 filled under another name and published by one rename. `info` contains the checksum of the module's file, so that
-truncated and foreign files are detected before they are loaded. Such entries are built again. Modules of Ops without a
-version are in a private directory of the process.
+truncated and foreign files are detected before they are loaded. An entry with such a file is built again. Modules of
+Ops without a version are in a private directory of the process.
 """
 
 import os

@@ -190,9 +190,10 @@ def directory(path):
     -------
     str
         `path`, or the directory that replaces it. The name of the replacement depends only on `path`, so that later
-        processes find the files of this process. The replacement is in the user's cache directory. If that directory
-        cannot be used, it is in the directory for temporary files, in a folder with the user's number. If neither can
-        be used, it is in a directory of this process. A warning describes the problem and a remedy.
+        processes find the files of this process. The replacement is in the user's cache directory. If the cache
+        directory cannot be used, the replacement is in the directory for temporary files, in a folder with the user's
+        number. If neither can be used, a directory of this process alone is the replacement. A warning describes the
+        problem and a remedy.
     """
     if not CHECKED:
         return path

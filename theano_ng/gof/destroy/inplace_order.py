@@ -159,8 +159,8 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
     """Return prerequisites of nodes, chosen so that little is computed for branches that are not taken.
 
     If a node and its prerequisite are in different branches of one conditional, a run needs only one of them, and the
-    prerequisite is removed. If only one branch needs the prerequisite, and the conditional comes before the node, the
-    conditional replaces the prerequisite: the conditional computes the nodes that it needs.
+    prerequisite is removed. Suppose that only one branch of a conditional needs the prerequisite. If the conditional
+    comes before the node, it becomes the prerequisite instead, and computes the nodes that the taken branch needs.
 
     Parameters
     ----------

@@ -198,7 +198,7 @@ class PureOp:
             The values of the inputs. They must not be changed unless `destroy_map` allows it.
         output_storage : list of list
             Cells: lists of one element. A cell may contain the value of an earlier call, or any value of the right
-            type.
+            type. The method may overwrite this value, or replace it.
         params : object
             The params. They are passed only if the Op has params.
         """

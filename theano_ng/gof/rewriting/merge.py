@@ -335,7 +335,8 @@ class MergeOptimizer(Optimizer):
     def _still_valid(fgraph: FunctionGraph, pairs: Sequence[Any]) -> list[tuple[Variable, Variable]]:
         """Return the pairs that can be replaced now, or an empty list if the merge is no longer possible.
 
-        Replacements by an assertion in the inputs of one node are made at once, and are not in the list.
+        A pair that replaces a variable by its assertion, but only in the inputs of one node, is not in the list. This
+        method makes the replacement itself.
         """
         result = []
         for old, new in pairs:

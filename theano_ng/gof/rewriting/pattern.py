@@ -399,8 +399,9 @@ def _matcher(
 ) -> Matcher:
     """Return ``match(variable, bindings)`` for any pattern.
 
-    The function returns True, False, or None if the match may be tried again with the result of `skip`. If `allow` is
-    true, the variable may have several clients. `allow_inside` permits this for the variables inside the pattern.
+    The function returns True or False. It returns None if there is no match, but the match may be tried again with the
+    result of `skip`. If `allow` is true, the variable may have several clients. `allow_inside` permits several clients
+    for the variables inside the pattern.
     """
     if isinstance(pattern, (list, tuple)):
         direct = _tuple_matcher(pattern, allow, allow_inside, skip)

@@ -127,8 +127,8 @@ class DynamicOrder:
         for u, later in wrong.items():
             if u in later:
                 raise CycleError(u)
-            # Handle all of `later` together: one may lead back to `u` in a few steps, another through half of the
-            # graph.
+            # Search from all nodes in `later` together: the path from one node back to `u` may be short, while the path
+            # from another node may lead through half of the graph.
             still = [v for v in later if places[v].label < places[u].label]
             if still:
                 self._reorder(u, still, pending)

@@ -186,7 +186,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         blocked = os.path.join(self.directory, "file")
         with open(blocked, "w"):
             pass
-        cache = KernelCache(os.path.join(blocked, "kernels"))  # a file is in the way, which fails even for root
+        cache = KernelCache(os.path.join(blocked, "kernels"))  # a folder inside a file: even root cannot create it
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.check(cache, 2)

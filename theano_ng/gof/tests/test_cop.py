@@ -262,7 +262,7 @@ class TestCompiled(Files):
         np.testing.assert_array_equal(f(values, 2), [30, 1, 4, 10, 428, 0, 0, 17])
         with self.assertRaisesRegex(ValueError, "nothing there"):
             f(values[:0], 2)
-        # The failed call ran its cleanup code too; the thunk's own total keeps counting.
+        # The failed call also ran the section code_cleanup. The thunk keeps its total between calls.
         np.testing.assert_array_equal(f(values, 2), [60, 1, 4, 10, 428, 0, 2, 17])
         with self.assertRaisesRegex(ValueError, "refused by the params"):
             theano.function([x, y], FromFiles(path, factor=10, refuse=1)(x, y))

@@ -237,12 +237,15 @@ class TestTwins(unittest.TestCase):
         x = number("x")
         slow = Compute("slow", lambda a: sum(range(20000)) * 0 + a, log)
         for options in TWINS["lazy"]:
-            y = slow(x)
-            m = Machine([x], [Branch("b")(y, x, Walk("w", 9.0, log)(x, y)[0])], log, options)
-            self.assertEqual(m([1.0])["counts"], [int(node.op.name in ("slow", "b")) for node in m.nodes])
-            times = {node.op.name: seconds for node, seconds in zip(m.nodes, m.run.call_times)}
-            self.assertGreater(times["slow"], 10 * times["b"])
-            self.assertEqual(times["w"], 0)
+            ratios = []
+            for _ in range(5):  # another process may interrupt `b`
+                y = slow(x)
+                m = Machine([x], [Branch("b")(y, x, Walk("w", 9.0, log)(x, y)[0])], log, options)
+                self.assertEqual(m([1.0])["counts"], [int(node.op.name in ("slow", "b")) for node in m.nodes])
+                times = {node.op.name: seconds for node, seconds in zip(m.nodes, m.run.call_times)}
+                self.assertEqual(times["w"], 0)
+                ratios.append(times["slow"] / times["b"])
+            self.assertGreater(max(ratios), 10)
             m.run.time_thunks = False
             m([1.0])
             self.assertEqual((sum(m.run.call_counts), sum(m.run.call_times)), (0, 0))

@@ -254,7 +254,7 @@ class TestMerge(Base):
         self.assertEqual(len(e.apply_nodes), 3)
 
     def test_repeated_use(self):
-        # Nodes that are added after the first run are merged by the second, also below a new constant.
+        # The second run of the optimizer merges the nodes that were added after the first run.
         x, y = self.x, self.y
         e = graph_of(add(exp(x), y))
         MergeOptimizer().optimize(e)

@@ -115,7 +115,7 @@ class TestPureType(unittest.TestCase):
         self.assertTrue(even.is_valid_value(2))
         self.assertFalse(
             even.is_valid_value(3) or even.is_valid_value("a") or even.is_valid_value(None)
-        )  # for any exception that filter raises
+        )  # a value is invalid if `filter` raises any exception
         self.assertEqual((even.value_validity_msg(3), even.value_validity_msg(2)), ("3 is odd", "value is valid"))
         self.assertTrue(even.values_eq(2, 2.0) and even.values_eq_approx(2, 2.0) and not even.values_eq_approx(2, 4))
         x = even("x")
@@ -501,7 +501,7 @@ class TestCData(unittest.TestCase):
         address = counts.ctypes.data
         x, a, b = theano.scalar.float64("x"), theano.scalar.int64("a"), box("b")
         for mode in ("FAST_RUN", theano.Mode("c", None), "DebugMode"):
-            # The handle is a temporary variable. A failing call leaves it behind, too.
+            # The handle is a temporary variable. It is also freed if the call fails after it was made.
             counts[:] = 0
             f = theano.function([x, a], Unpack()(Pack()(x, a)), mode=mode)
             self.assertEqual([f(float(i), address) for i in range(4)], [0.0, 1.0, 2.0, 3.0])
@@ -516,7 +516,7 @@ class TestCData(unittest.TestCase):
             counts[:] = 0
             f = theano.function([x, a], theano.Out(Pack()(x, a), borrow=True), mode=mode)
             kept = [f(2.0, address) for _ in range(3)]
-            kept.append(f(200.0, address))  # the Op may leave the pointer of the previous call
+            kept.append(f(200.0, address))  # the Op may leave the previous pointer unchanged
             del f
             gc.collect()
             self.assertEqual(counts[0], counts[1] - len({id(capsule) for capsule in kept}), mode)

@@ -17,7 +17,7 @@ from theano_ng.scalar.types import c_literal
 # The maximum number of threads in a group. native/reduce.c defines the same value.
 GROUP = 256
 # For CPUs. _LANES: the number of lanes in which a thread accumulates adjacent elements separately. _BLOCK: the number
-# of adjacent outputs that it computes at a time.
+# of adjacent outputs that a thread computes at a time.
 _LANES, _BLOCK = 32, 128
 
 # Idempotent ops: ``op(a, a)`` is ``a``.
@@ -355,6 +355,6 @@ def kernel_samples():
     ]
     kernels = []
     for k, case in enumerate(sums + maxima + others):
-        # Higher ranks only for every third case: the ops' code does not depend on the ranks.
+        # Only every third case has kernels of higher ranks, because the code of the ops does not depend on the ranks.
         kernels += reduce_kernels(reduction_program(*case), *((2, 2) if k % 3 == 0 else (1, 1)), None)
     return [sample("reductions", kernels)]

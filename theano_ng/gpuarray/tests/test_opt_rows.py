@@ -21,7 +21,7 @@ x, y, c = T.dmatrix("x"), T.dmatrix("y"), T.TensorType("float64", (False,) * 3)(
 v, i, s = T.dvector("v"), T.lvector("i"), T.iscalar("s")
 w = x * 2  # an expression that is computed on the device
 
-# Expressions, and their Ops with arrays on the device, except GpuElemwise, GpuDimShuffle and transfers.
+# Pairs: an expression, and the Ops that compute it on the device. GpuElemwise, GpuDimShuffle and transfers are omitted.
 ELEMENTWISE = [
     ((x + y) * v, ""),
     (T.switch(x > 0, x, y), ""),

@@ -79,8 +79,8 @@ def operand_dtype(op: Any, dtypes: Sequence[str], computed: str) -> str | None:
     dtypes : list of str
         The dtypes of the operands. float16 is not allowed.
     computed : str
-        The dtype of the result. If the result overwrites an input, it is the dtype before the conversion to the dtype
-        of this input.
+        The dtype of the result. If the result overwrites an input, `computed` is its dtype before it is converted to
+        the dtype of this input.
     """
     if isinstance(op, LogicalComparison):
         common = upcast(*dtypes)

@@ -54,7 +54,7 @@ def _translated(program: LoopProgram) -> Interpretation:
     """Return the Interpretation of a program without Composites.
 
     Only at run time is it known whether a MAYBE_BROADCAST input is the same for all elements. If the program has such
-    an input, the Interpretation contains a second program for the case that it is.
+    an input, the Interpretation contains a second program, which is run if the input is the same for all elements.
     """
     alternate = next((k for k, x in enumerate(program.inputs) if x.access == Access.MAYBE_BROADCAST), -1)
     other = None

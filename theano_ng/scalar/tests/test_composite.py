@@ -51,7 +51,7 @@ class TestStructure(unittest.TestCase):
         x = float64("x")
         self.assertNotEqual(Composite([x], [x * 0.0]), Composite([x], [x * -0.0]))
         self.assertEqual(Composite([x], [x * np.nan]), Composite([x], [x * np.nan]))
-        # The order of operands is part of the identity; names and shared variables are not.
+        # The order of operands is part of the identity. Equal subexpressions become one instruction.
         y = float64("y")
         self.assertNotEqual(Composite([x, y], [x - y]), Composite([x, y], [y - x]))
         self.assertEqual(Composite([x], [scalar.exp(x) + scalar.exp(x)])._program.instructions.__len__(), 2)

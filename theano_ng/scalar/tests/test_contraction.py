@@ -90,7 +90,7 @@ class TestPairs(unittest.TestCase):
         self.check([-(product + z)], ["mul", "add", "neg"])
         self.check([-product - z], ["mul", "neg", "sub"])
         total = scalar.sqr(x * y + z)
-        self.check([w - total], ["mul_add", "sqr", "sub"])  # a factor is a sum of a product, which must not be negated
+        self.check([w - total], ["mul_add", "sqr", "sub"])  # the factor is a contracted sum, which must not be negated
         self.check([x * y - (z * w + x)], ["mul", "mul_add", "sub"])
         self.check([product / z], ["mul", "true_div"])
         integer = scalar.int32("k")

@@ -2,8 +2,8 @@
 
 ==================  ===============================================================================================
 `unused`            removes inputs that no step reads, and outputs that no node reads; moves constants into the step
-`push_out`          moves computations before the loop that depend on non-sequences or sequences alone
-`push_out_outputs`  moves computations after the loop: the end of each step, and sums
+`push_out`          moves computations on non-sequences, or on sequences alone, to before the loop
+`push_out_outputs`  moves the last computations of a step, and sums over the steps, to after the loop
 `merge`             merges loops over the same steps, and equal inputs and outputs
 `save_mem`          removes rows that no node reads
 `inplace`           overwrites buffers that no other node reads

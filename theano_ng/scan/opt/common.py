@@ -93,7 +93,7 @@ def replace_loop(fgraph, node, args, others, reason):
     node : Apply
         The loop.
     args : scan_args
-        The new loop; see `output_replacements`. No node is made if it has no outputs.
+        The new loop; see `output_replacements`. If the new loop has no outputs, no node is made.
     others : list of pairs
         Further replacements, of outputs that the new loop no longer has.
     reason : object
@@ -160,9 +160,9 @@ class Step:
 
     @property
     def clients(self):
-        """A dict from a variable to the nodes that read it.
+        """A dict from each variable to the list of the nodes that read it.
 
-        The list contains None for each output that is the variable.
+        If the variable is an output of the step, the list also contains None, once for each such output.
         """
         if self._clients is None:
             self._clients = {}

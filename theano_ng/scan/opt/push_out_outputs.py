@@ -1,8 +1,8 @@
-"""Rules that move computations at the end of a step to after the loop, where they are done for all steps together. They
-also replace states to which each step only adds by sums over all steps.
+"""Rules that move computations at the end of a step to after the loop, where they are done for all steps together. If
+each step only adds terms to a state, the rules replace the state by a sum over all steps.
 
-They matter most for gradients. The derivative with respect to a matrix of weights is a sum over the steps of products
-of two matrices. This sum is one product of two long matrices.
+The rules matter most for gradients. The derivative with respect to a matrix of weights is a sum over the steps of
+products of two matrices. This sum is one product of two long matrices.
 """
 
 from theano_ng.gof.destroy.failures import fails_on_values

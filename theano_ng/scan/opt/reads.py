@@ -17,8 +17,9 @@ node. `length` is the number of rows to which the index applies, or None if this
 
 
 def index_of_row(read, from_end):
-    """Return another constant index of the same row: one that counts from the end, or one that counts from the start.
-    Return None if the index need not change.
+    """Return a constant index of the same row that counts from the end if `from_end` is true, otherwise from the start.
+
+    Return None if the index already counts in this way, or if it is not a constant int.
     """
     if not isinstance(read.index, int) or (read.index < 0) == from_end:
         return None

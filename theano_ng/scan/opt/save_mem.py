@@ -25,8 +25,10 @@ class ScanSaveMem(LoopOptimizer):
             node = self._shorten(fgraph, node)
 
     def _shorten(self, fgraph, node):
-        """Shorten a loop. If the new loop has a smaller, constant number of steps, return its node. The last rows are
-        other rows now, so it may be possible to shorten its buffers further.
+        """Shorten a loop. Return the node of the new loop if its number of steps is smaller and constant.
+
+        The buffers of such a loop can perhaps be shortened further, because they now end at an earlier step. In all
+        other cases, return None.
         """
         args = scan_args.of(node)
         outputs = _outputs(args)

@@ -70,7 +70,7 @@ def _keeps_axis(cls):
 def _elemwise(node, stacked):
     pattern = node.outputs[0].type.broadcastable
     if node.op.inplace_pattern or not any(s and v.type.broadcastable == pattern for v, s in zip(node.inputs, stacked)):
-        return None  # in each step, the result is an outer product; all of them together would need too much memory
+        return None  # a step's result is an outer product; the results of all steps need too much memory
     # Inputs that are the same in all steps have one dimension less. They are broadcast along the first dimension.
     return lambda inputs, n_steps: node.op(*inputs)
 

@@ -124,8 +124,8 @@ def audit_cases():
         ),
         _case(
             "Scan until",
-            # A condition determines the number of rows, but has no derivatives. In this case, the inputs of the
-            # condition are connected by other outputs, too.
+            # A condition determines the number of rows, but has no derivatives. In this case, other outputs also depend
+            # on the inputs of the condition.
             lambda a, s: [s + a, a * 2, a.sum() > 0.5],
             [ROWS, BUFFER],
             lambda x, buffer: [tt.minimum(n(x), tt.maximum(n(buffer, 1), 0)), x, buffer, n(x)],

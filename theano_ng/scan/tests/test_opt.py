@@ -924,7 +924,7 @@ class InPlace(Case):
         fn = self.check([x, h], [a, b], [self.rng.rand(5), 0.5])
         node = self.only_loop(fn)
         self.assertEqual(dict(node.op.destroy_map), {0: [2], 1: [3]})
-        # Both states began in one buffer, because their initial rows are equal. Now each state has its own buffer.
+        # The initial rows are equal, so merging gives both states one buffer. The in-place rule makes two buffers.
         self.assertEqual(sum(isinstance(n.op, AllocEmpty) for n in fn.maker.fgraph.apply_nodes), 2)
         self.assertIn("inplace", str(node.op))
 

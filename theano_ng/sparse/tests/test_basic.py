@@ -118,7 +118,7 @@ def sparse_random_inputs(
         if unsorted_indices:
             lines = shape[0] if format == "csr" else shape[1]
             if value.indptr[1] < 2:
-                # Fill a line that can then be unordered.
+                # Add entries to the first line, so that their order can be reversed.
                 dense = value.toarray()
                 dense[(0, slice(0, 3)) if format == "csr" else (slice(0, 3), 0)] = 1
                 value = as_sparse_format(dense, format)

@@ -544,8 +544,8 @@ class SVD(Op):
         squares = _gaps(T.sqr(s))
         utgu, vtgv = T.dot(u.T, gu), T.dot(v.T, gv)
         inner = T.diag(gs) + _over_gaps(utgu - utgu.T, squares) * row + column * _over_gaps(vtgv - vtgv.T, squares)
-        # The components of the gradients gu and gv that are orthogonal to the columns of u and v. For a square u or v,
-        # this component is zero, except for rounding errors.
+        # The component of gu that is orthogonal to the columns of u, and the same component for gv and v. If u or v is
+        # square, its component is zero, except for rounding errors.
         outside_u, outside_v = gu - T.dot(u, utgu), gv - T.dot(v, vtgv)
         g = T.dot(u, T.dot(inner, vt))
         # Use a switch instead of a product with the condition, because the component may be divided by a zero singular

@@ -168,7 +168,7 @@ def _terms(root, visited):
     while todo:
         variable, factor, scalars = todo.pop()
         node = variable.owner
-        # If a sum has a narrower dtype, it is rounded and wraps around in that dtype. Do not expand such a sum.
+        # Do not expand a sum in a narrower dtype than the result, because it is rounded or wraps around in that dtype.
         may_open = variable is root or (len(getattr(variable, "clients", ())) <= 1 and variable.type.dtype == dtype)
         name = node.op.scalar_op if may_open and node is not None and isinstance(node.op, Elemwise) else None
         opened = None

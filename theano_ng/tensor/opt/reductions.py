@@ -350,6 +350,6 @@ def local_sumsqr2dot(x, y, out):
     """
     if not x.dtype == y.dtype == out.dtype or out.dtype[0] != "f":
         return None
-    # If x were repeated along a dimension of length one, the matrix product would be wrong, because it does not
-    # broadcast.
+    # The elementwise product repeats x or y along a broadcastable dimension. A matrix product does not broadcast, so it
+    # cannot replace this product.
     return None if x.broadcastable[1] or y.broadcastable[1] else T.dot(T.sqr(y), T.sqr(x).sum(axis=0))

@@ -269,7 +269,7 @@ class ShapeFeature:
         if isinstance(s_i, Variable):
             node = s_i.owner
             if node is not None:
-                # If `s_i` is the length of an output of the node that computes `var`, nothing more is known about it.
+                # If `s_i` is the length of an output of the node that computes `var`, no simpler expression is known.
                 if isinstance(node.op, Shape_i) and var.owner is not None and node.inputs[0].owner is var.owner:
                     return s_i
                 known = self._known_entry(node)

@@ -289,8 +289,8 @@ class Reshape(NativeOp, Op):
             else:
                 if total is None:
                     total = _product(ishapes[0])
-                # Compute the product of the other sizes. If this size is -1, no other size is -1. Otherwise, the
-                # product may be 0.
+                # Compute the length for the case that this size is -1: the number of elements, divided by the product
+                # of the other sizes, of which none is -1 in this case. The product may be 0.
                 others = [s if known[j] is None else known[j] for j, s in enumerate(sizes) if j != i]
                 others = _product([s for s in others if not isinstance(s, int) or s != 1])
                 if isinstance(others, int):

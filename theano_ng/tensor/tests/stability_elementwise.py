@@ -220,8 +220,8 @@ def _other_losses(Loss):
         "signs",
     )
 
-    # Arguments are scaled so that rates and deviations do not overflow in any dtype. Some losses are omitted from the
-    # cost, but still enter it, multiplied by 0.
+    # Arguments are scaled so that rates and deviations do not overflow in any dtype. The reduction "indexed" selects
+    # only some losses. The gradients of the other losses are multiplied by 0, which gives NaN after an overflow.
     def poisson(z, t):
         return mpmath.exp(z / 10) - t * z / 10
 

@@ -457,7 +457,7 @@ class TestPrograms(unittest.TestCase):
                 return "%s = 2 * %s;" % (outputs[0], inputs[0])
 
         self.assertIsNone(interpretation(Elemwise(Twice()).make_node(T.dvector())))
-        # Signed and unsigned 64-bit integers are compared exactly, for which no common dtype exists.
+        # Signed and unsigned 64-bit integers have no common dtype, so the interpreter cannot compare them exactly.
         self.assertIsNone(interpretation(T.lt(T.lvector(), TensorType("uint64", (False,))()).owner))
 
     def test_rows_are_up_to_date(self):

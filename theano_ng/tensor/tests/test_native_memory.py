@@ -345,7 +345,7 @@ class TestNothingKept(NativeCase):
         """
         n = 12_000_000
         x, places, starts = np.zeros(n, "int8"), np.zeros(n, "int32"), np.array([0, n], "int32")
-        # too little for any buffer, and enough for the result but not for its buffers
+        # The first room is too small for any buffer; the other two suffice for the result, but not for its buffers.
         for room in (n // 2, 12 * n, 20 * n):
             self.check_without_memory(argsort, (x,), room)
             self.check_without_memory(sort, (np.zeros(n, "complex64"),), room)

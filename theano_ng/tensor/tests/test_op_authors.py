@@ -363,7 +363,7 @@ class TestScalarOps(unittest.TestCase):
                 for got, right in zip(theano.function([x], outputs, mode=mode)(value), expected):
                     self.assertEqual(got.dtype, "float16")
                     assert_allclose(np.asarray(right, "float16"), got)
-        # An operation that only receives other dtypes stays C when it is fused.
+        # If an Op without C code for float16 has inputs of other dtypes, it is still fused.
         fused = theano.function([x], outputs[2], mode="FAST_RUN").maker.fgraph.toposort()
         self.assertEqual(len(fused), 1)
 

@@ -633,7 +633,7 @@ class TestNewAxes(unittest.TestCase):
         expected = parent.copy()
         expected[1:] += 9
         for part in (x[1:].T, x[1:].reshape((15,)), x[1:].dimshuffle(0, "x", 1)):
-            # The increment of a transposed part is the transposed tensor.
+            # An increment of a transposed part returns the whole tensor, transposed.
             result = expected.T if part.broadcastable == (False, False) else expected
             np.testing.assert_array_equal(T.inc_subtensor(part, 9).eval({x: parent}), result)
 
@@ -671,8 +671,8 @@ class TestGradientOfRepeatedIndices(unittest.TestCase):
             )
             given = list(variables.values())
             shape = theano.function([x, *variables], part, mode="FAST_COMPILE")(weights, *given).shape
-            # The function is linear in x and y: its derivative with respect to an element is its value for the unit of
-            # that element.
+            # The function is linear in x and y. So its derivative with respect to an element is its value if this
+            # element is 1 and all others are 0.
             zero, zeros = np.zeros((4, 5)), np.zeros(shape)
             gx, gy = gradient(zero, zeros, *given)
             for result, at in ((gx, 0), (gy, 1)):

@@ -44,8 +44,8 @@ _SWAPPED = {
     "&=": "|=", "++": "--", "--": "++",
 }  # fmt: skip
 _SPACED = {"<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"}
-# Calls for error messages, reference counts and unused parameters are not changed. No result depends on them, or tools
-# that check memory find the change.
+# Calls for error messages, reference counts and unused parameters are not changed. Either no result depends on such a
+# call, or tools that check memory detect its change.
 _LEFT_ALONE = re.compile(
     r"PyErr_\w+|Py_X?DECREF|Py_X?INCREF|Py_CLEAR|PyMem_\w+|free|release_memory|_Pragma|NATIVE_FUNCTION|\w*prefetch\w*"
 )

@@ -386,7 +386,7 @@ EXTREME = 1e18
 
 
 def _decides(program):
-    # The finite results of powers may depend on them, too: 1 ** nan is 1, nan ** 0 is 1, and 2 ** -inf is 0.
+    # Powers with NaN or infinite operands may be finite, too: 1 ** nan is 1, nan ** 0 is 1, and 2 ** -inf is 0.
     return any([node.operation in DECIDING or node.operation == "pow" for node in all_nodes(program.nodes)])
 
 

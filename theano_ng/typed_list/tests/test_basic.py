@@ -199,7 +199,7 @@ class TestOps(ListCase):
         )
 
     def test_other_elements(self):
-        # Elements may be of any Type, in C too, except for comparisons.
+        # C code also supports elements of any Type, but can compare only arrays.
         x, e = TypedListType(generic)(), generic()
         f = theano.function([x, e], [x.append(e), x.count(e), x.ind(e), x.reverse(), lists.make_list([e, e])])
         thing = {"a": [1]}

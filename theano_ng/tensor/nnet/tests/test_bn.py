@@ -188,7 +188,7 @@ class TestNodes(unittest.TestCase):
                 out = BatchNormTrain(axes)(*symbols, T.constant(1e-4))[0]
                 got = run_node(out, dict(zip(symbols, (x, scale, bias))), "c")[0]
                 np.testing.assert_allclose(got, normalized(x, scale, bias, axes)[0], rtol=1e-5, atol=1e-6)
-                # In the gradient, some channels have elements, a scale and an inverse deviation of 4e18.
+                # For the gradient, some channels have an element, a scale and an inverse deviation of 4e18.
                 x, mean = np.where(wide, 0, rng.randn(*shape)).astype("float32"), np.zeros_like(scale)
                 np.copyto(x[0], 4e18, where=wide[0])
                 scale, invstd = (np.where(wide, 4e18, rng.rand(*small) + 0.5).astype("float32") for _ in range(2))

@@ -174,7 +174,7 @@ class TestTiles(UsesInstructionSets):
         dict(image=(7, 6), kernel=(3, 3), filters=32, channels=32, num_groups=2, subsample=(2, 2), border_mode=1),
         dict(image=(3, 5, 6), kernel=(2, 3, 3), filters=48, channels=16, border_mode=1, subsample=(1, 2, 2)),
         # Products that may be scattered (conv_engine.h): small images, full borders, strides, dilation, groups. One
-        # kernel has more taps than the maximum for this, FILTERS_AT_ONCE.
+        # kernel has more than FILTERS_AT_ONCE taps, so its products are not scattered.
         dict(image=(6, 7), kernel=(5, 5), filters=40, channels=21, batch=3),
         dict(image=(5, 6), kernel=(3, 4), filters=20, channels=40, border_mode="full", num_groups=2),
         dict(image=(8, 21), kernel=(5, 3), filters=70, channels=19, border_mode=(3, 1), filter_dilation=(2, 3)),

@@ -87,7 +87,7 @@ class TestValues(unittest.TestCase):
             np.testing.assert_allclose(gradients, want, atol=1e-8)
 
     def test_known_numbers(self):
-        # Uniform probabilities of 5 symbols: the number of alignments of [1, 2] in 3 steps is 5, that of [1] in 2 steps 3.
+        # The 5 symbols are equally probable. [1, 2] has 5 alignments in 3 steps, and [1] has 3 alignments in 2 steps.
         x = np.zeros((3, 2, 5))
         for costs, _ in both(ConnectionistTemporalClassification(), x, np.array([[1, 2], [3, -1]]), np.array([3, 2])):
             utt.assert_allclose(costs, [-np.log(5 / 125), -np.log(3 / 25)])

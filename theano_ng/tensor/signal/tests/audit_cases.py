@@ -36,8 +36,8 @@ def _top(x):
     return views[:, :: WINDOWS[1][0], :: WINDOWS[1][1]].max((3, 4))
 
 
-# If an element is equal to the maximum, a change of either one makes the result jump. In the last tensor alone, the
-# result is linear. Separate cases test this tensor.
+# If an element of x is equal to the maximum in maxout, a small change of x or maxout makes the result jump. The result
+# is linear in the last tensor, for which separate cases exist.
 JUMPS = {"R_op": "not continuous in x and maxout where they are equal"}
 
 
