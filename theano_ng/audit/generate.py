@@ -285,7 +285,7 @@ class Stage:
     examples : int
     lengths, layouts, contents, aliases : tuple of str
     longest : int
-        The maximum of the drawn lengths. In the mode "free" a length may exceed it by 1.
+        The maximum of the drawn lengths. For "free" (an entry of `lengths`), a length may exceed this maximum by 1.
     specials : bool
         Whether to replace a few elements by special values; see `pool`.
     mild : bool

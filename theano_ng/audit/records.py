@@ -14,9 +14,9 @@ class Case:
     Parameters
     ----------
     op : Op or callable
-        The Op, or a function that applies an Op. It is called with symbolic inputs and returns the outputs.
+        The Op, or a function that applies an Op. The audit calls it with symbolic inputs, and it returns the outputs.
     inputs : sequence
-        One entry per input: an example value, a Type, or a Variable, of which only the type is used.
+        One entry per input: an example value, a Type, or a Variable. Only the type of a Variable is used.
     name : str, optional
         Name of the case in reports. Default: the name of the Op.
     tied : callable, optional

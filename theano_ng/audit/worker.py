@@ -41,9 +41,9 @@ def pack(values):
 
     Returns
     -------
-    (list of bytes, list of tuple)
-        The first list contains the blocks of memory as pairs: the address modulo 16, and the content. The second list
-        contains a tuple for each value: its kind, its position in a block, and its layout.
+    (list of (int, bytes), list of tuple)
+        The first list contains a pair for each block of memory: the address modulo 16, and the content. The second
+        list contains a tuple for each value: its kind, its position in a block, and its layout.
     """
     import numpy as np
 
@@ -84,7 +84,7 @@ def _memory(low, high):
 
 
 def unpack(packed):
-    """Return the packed values in fresh memory. Each block ends at the end of its last value.
+    """Return the packed values in fresh memory. The memory of a block ends where the last value in the block ends.
 
     Parameters
     ----------

@@ -2,8 +2,9 @@
 
 Index arrays may be on the host or on the device. A host array is checked on the host, without waiting for the device.
 If the graph copies a host array to the device only for the index, the Op reads the host array. If an index was computed
-on the device, the kernel that reads it checks it. The Op waits for this check before anything is overwritten, so that
-the node that caused an error raises it. A mask is copied to the host, because it determines the number of elements.
+on the device, the kernel that reads the index checks it. The Op waits for this check before anything is overwritten.
+So the node with the invalid index raises the error. A mask is copied to the host, because it determines the number of
+elements.
 """
 
 import numpy as np

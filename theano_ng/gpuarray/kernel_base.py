@@ -57,7 +57,7 @@ def get_dtype(s):
     Raises
     ------
     TypeError
-        If `s` is none of them.
+        If `s` is another text.
     """
     return _ARGUMENTS[s] if s in _ARGUMENTS else np.dtype(s)
 

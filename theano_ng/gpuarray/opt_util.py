@@ -94,13 +94,13 @@ def alpha_merge(cls, alpha_in, beta_in):
     ----------
     cls : Op class
     alpha_in, beta_in : int
-        Positions of these inputs.
+        Positions of alpha and beta among the inputs of the Op.
 
     Returns
     -------
     callable
-        The decorator of ``maker(node, *inputs)``, which makes the node again with other inputs. It returns a rule of
-        the same name, which is not registered.
+        The decorator of ``maker(node, *inputs)``, a function that makes the node again with other inputs. The decorator
+        returns a rule with the name of this function. The rule is not registered.
     """
 
     def decorator(maker):
@@ -139,7 +139,7 @@ def output_merge(cls, alpha_in, beta_in, out_in):
     ----------
     cls : Op class
     alpha_in, beta_in, out_in : int
-        Positions of these inputs.
+        Positions of alpha, beta and ``out_like`` among the inputs of the Op.
 
     Returns
     -------
@@ -187,8 +187,8 @@ def inplace_allocempty(op, idx):
     Returns
     -------
     callable
-        The decorator of ``maker(node, inputs)``, which returns the outputs of the in-place node. It returns a rule of
-        the same name, which is not registered.
+        The decorator of ``maker(node, inputs)``, a function that returns the outputs of the in-place node. The
+        decorator returns a rule with the name of this function. The rule is not registered.
     """
 
     def decorator(maker):
@@ -223,7 +223,7 @@ def pad_dims(input, leftdims, rightdims):
     Raises
     ------
     ValueError
-        If there are fewer dimensions.
+        If `input` has fewer than `rightdims` dimensions.
 
     See Also
     --------

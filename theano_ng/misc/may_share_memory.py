@@ -50,7 +50,7 @@ def may_share_memory(a, b, raise_other_type=True):
     ----------
     a, b : ndarray, sparse matrix, or a kind that has been registered
     raise_other_type : bool
-        Whether to raise TypeError for another kind of value. If False, such a value has the result False.
+        Whether to raise TypeError for another kind of value. If not, the function returns False for such a value.
 
     Returns
     -------

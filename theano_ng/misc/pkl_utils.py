@@ -40,7 +40,7 @@ min_recursion = 3000
 
 @contextmanager
 def _saying_what(obj, dumps=pickle.dumps):
-    """Return a context manager that raises a PicklingError with the name of the failed part for a pickling error."""
+    """Return a context manager that replaces a pickling error by a PicklingError that names the failed part."""
     try:
         yield
     except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as failure:
@@ -237,7 +237,7 @@ def register_device_arrays(cls, place, array):
     ----------
     cls : type
     place : callable
-        ``place(value)`` returns the name of the device context of a device array. It may return None.
+        ``place(value)`` returns the name of the device context of a device array. The name may be None.
     array : callable
         ``array(ndarray, place)`` returns a device array with the same elements, in this context.
     """

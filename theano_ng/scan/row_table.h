@@ -1,7 +1,7 @@
 /* Row tables: the functions that the compiled loop of Scan (scan/_loop.pyx) calls for the rows of one kind of arrays,
  * NumPy arrays or device arrays. The attribute `row_table` of an array type is the name of a capsule with such a table.
- * The caller has checked the types of the loop's variables, but not whether an array is exactly of the class that the
- * table supports. */
+ * The caller has checked the types of the loop's variables. It has not checked that an array is an instance of exactly
+ * the class that the table supports, so `readable`, `writable` and `refill` check it. */
 #ifndef TNG_ROW_TABLE_H
 #define TNG_ROW_TABLE_H
 

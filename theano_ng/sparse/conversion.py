@@ -540,7 +540,7 @@ csc_from_dense = SparseFromDense("csc")
 
 
 def sp_ones_like(x):
-    """Return a sparse matrix whose entries have the positions of the entries of `x`, and are all one.
+    """Return a sparse matrix of ones, with entries at the positions of the entries of `x`.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Ops on the parts of sparse matrices, with C code. Rewriting inserts them in place of Ops on the matrices.
 
-Their inputs are the vectors `data`, `indices` and `indptr`; see `csm_properties`. The last input may be a length of the
-matrix that does not follow from these vectors. The Op compares this length with the length of the dense operand.
+Their inputs include the vectors `data`, `indices` and `indptr` of a sparse matrix; see `csm_properties`. Some Ops have
+an optional last input: the length of the sparse matrix that does not follow from these vectors. If it is given, the Op
+compares it with the length of the dense operand.
 """
 
 import numpy as np

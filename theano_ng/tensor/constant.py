@@ -542,7 +542,10 @@ def get_vector_length(v: TensorLike) -> int:
 
 
 def _constant_or_none(x):
-    """Return the value of a constant scalar, or None for other variables. It implements `ports.constant_value`."""
+    """Return the value of a constant scalar, or None for other variables.
+
+    This function implements `ports.constant_value`.
+    """
     try:
         return get_scalar_constant_value(x)
     except (NotScalarConstantError, TypeError):

@@ -423,7 +423,7 @@ def mpi_send_wait_key(a):
 
     Examples
     --------
-    This linker starts all transfers before it waits, in the order of their tags::
+    A linker with the following schedule starts all transfers in the order of their tags, and waits afterwards::
 
         from theano_ng.gof.sched import sort_schedule_fn
         linker = theano_ng.gof.OpWiseCLinker(schedule=sort_schedule_fn(*mpi_cmps))

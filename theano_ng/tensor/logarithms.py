@@ -181,7 +181,7 @@ def _bottom_up(v, parts_of, made_of):
     parts_of : callable
         ``parts_of(variable)`` returns a sequence of variables, or None.
     made_of : callable
-        ``made_of(variable, values)`` returns the value, given the values of the parts. It may return None.
+        ``made_of(variable, values)`` returns the value, given the values of the parts, or None if there is no value.
     """
     known, plans, stack = {}, {}, [v]
     while stack:
@@ -613,7 +613,7 @@ def _sum_atom(v, atoms):
 
 
 def _share_atom(v, atoms):
-    """Return the atom of ``v = w / sum(w, axes)``, which may also be written as a product with a reciprocal.
+    """Return the atom of ``v = w / sum(w, axes)``. A product with the reciprocal of the sum is accepted, too.
 
     Return None for other variables.
     """

@@ -385,7 +385,8 @@ class TensorType(Type):
     def convert_variable(self, var: Any) -> Any:
         """Return `var`, converted to the broadcast pattern of this type. Return None if this is impossible.
 
-        A conversion exists if both types are equal, except that more dimensions of `var` may be broadcastable.
+        The conversion requires the same dtype and rank. Each dimension that is broadcastable in this type must also be
+        broadcastable in `var`.
         """
         if (
             type(self) is type(var.type)

@@ -1,6 +1,6 @@
 #section support_code
 
-// The address of the next element of a vector that is written from front to back, and the vector's stride in bytes.
+// A vector that is written from front to back: the address of its next element, and its stride in bytes.
 typedef struct {
     char *place;
     npy_intp step;

@@ -617,8 +617,9 @@ class MakeList(_ListOp):
     Parameters
     ----------
     a : tuple or list
-        At least one element. All variables must have the same type. Values become constants, with the type of the
-        variables if `a` contains any. The elements may also be separate arguments, as in copies of nodes.
+        At least one element. All variables must have the same type. Values become constants. If `a` contains
+        variables, the constants get their type. Instead of `a`, the elements can be passed as separate arguments. A
+        copy of a node is made by such a call.
 
     Raises
     ------

@@ -92,7 +92,7 @@ def _has_last_axis(v):
 
 
 def _changes(vectors):
-    """Return index 0 and the indices at which one of the vectors differs from its preceding element."""
+    """Return index 0 and each index at which an element of one of the vectors differs from the preceding element."""
     if not vectors:
         return [0]
     changed = np.zeros(len(vectors[0]), bool)
@@ -204,7 +204,9 @@ def _shapes(v, lengths=LENGTHS):
 
 
 def _with_first(natural, lengths):
-    """Return the lengths of an axis. The natural length comes first, unless it is missing from a reduced `lengths`."""
+    """Return the lengths of an axis. The natural length comes first. A reduced `lengths` may lack the natural length:
+    then leave it out.
+    """
     first = (natural,) if lengths == LENGTHS or natural in lengths else ()
     return (*first, *[other for other in lengths if other != natural])
 

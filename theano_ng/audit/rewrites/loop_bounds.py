@@ -21,7 +21,7 @@ def bounded_loop(node, known, actual, bounded_step):
         Variable -> array.
     bounded_step : callable
         ``bounded_step(inputs, outputs, given)`` computes the graph of one step for the `Bounded` inputs `given`. It
-        returns the `Bounded` outputs, and all floats in the graph.
+        returns the `Bounded` outputs, and the true values of all float variables in the graph.
 
     Returns
     -------

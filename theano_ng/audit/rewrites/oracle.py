@@ -345,7 +345,8 @@ def _is_wide(instance):
 def _best(texts):
     """Return one of several descriptions of covered values, or "".
 
-    Prefer a description without special values, which covers all values of a dtype. Then prefer the shortest text.
+    Prefer a description that does not mention special values, because it covers all values of a dtype. Then prefer the
+    shortest text.
     """
     return min(texts, key=lambda text: ("special" in text, len(text), text), default="")
 

@@ -143,7 +143,7 @@ _FUNCTIONS = {
 
 
 def _wide(actual):
-    """Return the `Bounded` value of an input or an integer, whose error is zero."""
+    """Return the `Bounded` value of an input or an integer. Its error is zero."""
     value = (
         actual if actual.dtype == bool else actual.astype(np.clongdouble if actual.dtype.kind == "c" else np.longdouble)
     )
@@ -196,9 +196,10 @@ def _elementwise(node, inputs):
 
 
 def _moved(node, inputs):
-    """Return the `Bounded` result of an Op that moves elements. An `IncSubtensor` may also add elements.
+    """Return the `Bounded` result of an Op that moves elements.
 
-    The Op runs once on the values and once on the errors.
+    An `IncSubtensor` counts as such an Op, although it may add elements. The Op runs once on the values and
+    once on the errors.
     """
     found = []
     places = _moved_inputs(node.op, len(inputs))

@@ -1,6 +1,6 @@
 /* The CUDA prefix of every kernel. It defines the portable names in which kernels are written, as libgpuarray
  * documents them for its "cluda.h". NVRTC compiles it without any header, so halves are converted by PTX
- * instructions. loader.cluda() reads this file. Kernels that include "cluda.h" themselves get it, too. */
+ * instructions. loader.cluda() reads this file. A kernel that includes "cluda.h" itself gets this file, too. */
 #ifndef CLUDA_H
 #define CLUDA_H
 #define KERNEL extern "C" __global__

@@ -1,5 +1,5 @@
 /* The structs of the opaque types in gpuarray/types.h, and functions that the files of this folder share. The GIL
- * protects all of them. */
+ * protects the structs. */
 #ifndef TNG_CONTEXT_H
 #define TNG_CONTEXT_H
 

@@ -1,9 +1,9 @@
 /* The interface of a back end: fifteen functions for devices, memory and kernels. cuda.c, opencl.c and stub.c each
  * define a table of these functions; code outside of these files does not depend on the back end.
  *
- * All functions return GA_NO_ERROR or a code of gpuarray/error.h, with a message in `device->error`. A device does
- * its work in the order of the calls (one stream). `read` and `sync` wait for the device. `write` waits
- * until its source can be reused. `close`, `release` and `fence` may wait. */
+ * `close` and `release` return nothing. All other functions return GA_NO_ERROR or a code of gpuarray/error.h, with a
+ * message in `device->error`. A device does its work in the order of the calls (one stream). `read` and `sync`
+ * wait for the device. `write` waits until its source can be reused. `close`, `release` and `fence` may wait. */
 #ifndef TNG_DEVICE_H
 #define TNG_DEVICE_H
 
@@ -106,8 +106,8 @@ const char *device_dialect(const char *table);
 int device_set_library(const char *which, const char *path);
 int device_set_dialect(const char *table, const char *text);
 
-/* A lock that the callers of these functions hold (Python's GIL). It is released while a compiler runs. If the pointers
- * are NULL, there is no lock. The argument of `acquire` is the result of `release`. */
+/* A lock that callers of a back end's functions hold (Python's GIL). It is released while a compiler runs. If the
+ * pointers are NULL, there is no lock. The argument of `acquire` is the result of `release`. */
 typedef struct device_lock {
     void *(*release)(void);
     void (*acquire)(void *);

@@ -225,8 +225,8 @@ static void block_absorb(struct pool *pool, struct block *block, struct block *o
     block_forget(pool, other);
 }
 
-/* Put a free block into its heap, merged with its free neighbors. If this makes a whole chunk free, the chunk
- * returns to the large heap. */
+/* Put a free block into its heap, merged with its free neighbors. If the merged block is a whole chunk, the
+ * chunk returns to the large heap. */
 static void heap_put(struct pool *pool, struct block *block)
 {
     if (block->after && block->after->state == IN_HEAP) {

@@ -20,7 +20,7 @@ class _Fields(NamedTuple):
 
 
 class DeviceKernel(_Fields, ForeignKernel):
-    """A device kernel as a packed parameter of native code, which receives the address of its ``gpukernel``.
+    """A device kernel as a packed parameter. Native code receives the address of the C record ``gpukernel``.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def program(kernels):
 
 
 def sample(name, kernels):
-    """Return a sample that contains several kernels of type `DeviceKernel`. Compilers read their prefix only once."""
+    """Return one sample for several kernels (`DeviceKernel`). So a compiler reads their common prefix only once."""
     text, _, flags = program({kernel.key: kernel for kernel in kernels}.values())
     return KernelSample(name, text, flags)
 

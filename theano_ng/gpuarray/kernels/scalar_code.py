@@ -29,8 +29,8 @@ _BUILTINS = "ceil copysign fabs floor fma fmod rint round sqrt trunc".split()
 
 
 def _mul_add(name, is_fast, function):
-    """Return the lines that define a macro for x * y + z. The macro is a fused multiply-add (one rounding) in CUDA, and
-    if the device's compiler defines the macro `is_fast`. Otherwise it multiplies and adds.
+    """Return the lines that define a macro for x * y + z. The macro is a fused multiply-add (one rounding) in CUDA. It
+    is also a fused multiply-add if the device's compiler defines the macro `is_fast`. Otherwise it multiplies and adds.
     """
     return [
         "#if defined(__CUDACC__) || defined(%s)" % is_fast,

@@ -15,7 +15,7 @@ enum { VARYING, HOISTED, MAYBE_BROADCAST };
  * context: a PyGpuContextObject
  * contiguous, strided: the kernels
  * ndim: rank of the operands
- * rank: number of axes of the strided kernel; 0 if there is none */
+ * rank: number of axes of the strided kernel; 0 if there is no strided kernel */
 NATIVE_TABLE(elemwise, operand, operands, context, contiguous, strided, ndim, rank);
 NATIVE_READER(elemwise)
 

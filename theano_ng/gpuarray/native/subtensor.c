@@ -130,8 +130,8 @@ static int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, 
     return -1;
 }
 
-/* Inputs: x, y, indices. Two kernels add y to the selected elements: `general` has `general_axes` axes, `simple` has at
- * most one axis. */
+/* Inputs: x, y, indices. Unless `set_instead_of_inc`, a kernel adds y to the selected elements: `simple`, with one
+ * axis, if their axes merge to at most one axis; otherwise `general`, with `general_axes` axes. */
 NATIVE_TABLE(inc_subtensor, entry, index, in_place, set_instead_of_inc, simple, general, general_axes);
 NATIVE_READER(inc_subtensor)
 static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out,
@@ -228,9 +228,10 @@ done:
     return status;
 }
 
-/* Inputs: x, y, indices. `offsets`, `simple`, `general`: as for `take`; the axes are the axes that no array indexes.
- * `threads`: number of threads to aim at if the order of writes matters; -1: as many as keep the device busy. `atomic`:
- * whether the kernels may write in any order. */
+/* Inputs: x, y, indices. `offsets`: as for `take`. The kernel `general` has all axes that no array indexes, the
+ * kernel `simple` at most one axis; if `general` is 0, `simple` has all axes. `threads`: number of threads to aim at if
+ * the order of writes matters; -1: as many as keep the device busy. `atomic`: whether the kernels may write in any
+ * order. */
 NATIVE_FUNCTION(inc, in_place, offsets, simple, general, threads, atomic)
 static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_params *params)
 {

@@ -2,7 +2,7 @@
 
 `gpu_seqopt` is one optimizer of `optdb`, at position 48.5, where the graphs on the host have their final form. A mode
 includes it if a device is used (`gpuarray.use` adds it to ``fast_run`` and ``fast_compile``), or if the mode includes
-its tag ``gpuarray``. Its parts are:
+the tag ``gpuarray``. The parts of `gpu_seqopt` are:
 
 -0.5  ``gpuarray_graph_optimization``: move as many nodes as possible, in one pass (`graph_to_gpu`)
 0     ``InputToGpuArrayOptimizer``: transfer the inputs that the first pass did not transfer

@@ -56,8 +56,8 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
     def take(v, variables):
         """Add an input of the loop to `outer`, and the variables of the step that receive it to `inner`.
 
-        A variable of the step that moves is replaced by a device variable. The nodes of the step read its transfer to
-        the host.
+        If a variable of the step moves, a device variable replaces it. The nodes of the step read the transfer of the
+        device variable to the host.
         """
         moves = [w for w in variables if _moves(w)]
         outer.append(

@@ -169,7 +169,7 @@ def convolve(kerns, kshp, nkern, images, imgshp, step=(1, 1), bias=None, mode="v
     step : (dx, dy)
         The horizontal and vertical distance between receptive fields.
     bias : vector, optional
-        The bias of each kernel, which is added to its output.
+        A number for each kernel, which is added to the feature map of the kernel.
     mode : {'valid', 'full'}
         'valid': positions at which the kernel is inside of the image. 'full': positions at which kernel and image
         overlap.

@@ -155,8 +155,10 @@ def make_loop(loop_orders, dtypes, loop_tasks, sub, openmp=None):
         The loop order of each operand, all of equal length.
     dtypes : list of str
         C types of the elements.
-    For each dimension, a pair (code before the loop, code at the start of its body). The last item is a string: code
-    after the loops. The code accesses the current element of operand ``lv`` as ``*lv_iter`` or ``lv_i``.
+    loop_tasks : list
+        For each dimension, a pair (code before the loop, code at the start of the loop body). The last item is a
+        string: code after the loops. The code accesses the current element of operand ``lv`` as ``*lv_iter`` or
+        ``lv_i``.
     sub : dict
     openmp : bool, optional
         This parameter has no effect. Pointers advance from one iteration to the next, so the loops are sequential. Only

@@ -248,7 +248,9 @@ def scalar_continuous():
 
 
 class DimShufflePrinter:
-    """The printer of DimShuffle for `pp`: ``x.T`` for a transpose, ``x`` for a broadcast, otherwise with the order."""
+    """The printer of DimShuffle for `pp`: ``x.T`` for a transpose, ``x`` if dimensions are only added on the left, and
+    otherwise ``DimShuffle{1, 2, 0}(x)``.
+    """
 
     def process(self, r, pstate):
         """Return the text of the variable `r`, the output of a DimShuffle."""

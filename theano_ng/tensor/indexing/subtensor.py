@@ -178,7 +178,7 @@ class _BasicIndexing(ScalarInputsOp, Op):
     def _values(self, inputs):
         """Return the index for `perform`.
 
-        Check that integers are in the range of an index, because unsigned integers may not be.
+        Check that integers fit into an int64, because an unsigned integer may be too large.
         """
         return tuple(
             [entry if isinstance(entry, slice) else checked(entry) for entry in get_idx_list(inputs, self.idx_list)]

@@ -99,8 +99,8 @@ class Eigvalsh(NativeOp, Op):
 
     Notes
     -----
-    If several eigenvalues are equal, a single one of these eigenvalues has no gradient, but symmetric functions of all
-    of them have a gradient.
+    If several eigenvalues are equal, a single one of these eigenvalues has no gradient. A symmetric function of all
+    these eigenvalues has a gradient.
     """
 
     __props__ = ("lower",)

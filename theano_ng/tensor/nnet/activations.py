@@ -63,8 +63,8 @@ def relu(x: TensorLike, alpha: TensorLike = 0) -> TensorVariable:
     ----------
     x : tensor
     alpha : scalar or tensor
-        The slope for negative x: 0 gives the rectifier, 1 the identity. It may be a shared variable, and has a
-        gradient.
+        The slope for negative x: 0 gives the rectifier, 1 the identity. A variable (for example a shared variable)
+        has a gradient.
     """
     x = as_tensor_variable(x)
     if not hasattr(alpha, "type") and np.isscalar(alpha) and alpha == 0:

@@ -132,8 +132,8 @@ class _OverAxes(Op):
     def _gradients(self, inputs, mean, invstd, g_out, g_mean, g_invstd, g_var):
         """Return the gradients with respect to x, scale, bias and epsilon.
 
-        `g_out`, `g_mean`, `g_invstd` and `g_var` are the gradients with respect to the results. Each of them may be
-        None.
+        `g_out`, `g_mean`, `g_invstd` and `g_var` are the gradients with respect to the results. None means that the
+        cost does not depend on this result.
         """
         x, scale, bias, epsilon = inputs
         dx = dscale = dbias = depsilon = None

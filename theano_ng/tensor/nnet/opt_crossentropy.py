@@ -231,7 +231,7 @@ def local_softmax_with_bias(x):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_op, softmax_with_bias])
 def graph_merge_softmax_with_crossentropy_softmax(node):
-    """Replace a softmax by the second output of a cross-entropy with the same x and b, which is computed anyway.
+    """Replace a softmax by the second output of a cross-entropy node that has the same inputs x and b.
 
     (softmax_with_bias(A, x), crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0])  ->
         crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[1::-1]          [specialize, fast_run, fast_compile_gpu]

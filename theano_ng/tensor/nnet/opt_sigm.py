@@ -1,4 +1,4 @@
-"""Rules that recognize sigmoid and softplus, and replace expressions of them by stable forms."""
+"""Rules that recognize sigmoid and softplus, and replace expressions with these functions by stable forms."""
 
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer

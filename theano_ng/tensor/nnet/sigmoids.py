@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class ScalarActivation(UnaryMath):
     """A function of one real number that libm lacks. It is computed in the float type of its output.
 
-    Subclasses define two methods. `function(x)` computes the function of a NumPy float. If `on_arrays` is true, `x` may
-    also be an array. `formula(x, out)` returns a C expression for the function, where `x` is a C expression of dtype
+    Subclasses define two methods. `function(x)` computes the function of a NumPy float, and also of an array if
+    `on_arrays` is true. `formula(x, out)` returns a C expression for the function, where `x` is a C expression of dtype
     `out`.
     """
 

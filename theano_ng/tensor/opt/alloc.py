@@ -281,7 +281,7 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
     def value_of(v):
         """Return the value that an Alloc repeats, padded to the rank of `v`. Return None for other variables.
 
-        `v` may also be the result of a DimShuffle of an Alloc.
+        If `v` is a DimShuffle of an Alloc, return the value after the same DimShuffle.
         """
         node = v.owner
         if node is None:
@@ -315,8 +315,8 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
 
         alloc(s, Shape_i(0)(x)) + x  ->  s + x          [specialize, fast_run, local_alloc_elemwise]
 
-        If the shapes are not known to be equal, an assertion checks them at run time. These assertions are made only if
-        the flag `config.experimental.local_alloc_elemwise_assert` is set.
+        If the flag `config.experimental.local_alloc_elemwise_assert` is set, assertions check at run time the lengths
+        that are not known to be equal. Without the flag, the rule also applies, but nothing checks these lengths.
         """
         if len(node.inputs) < 2:
             return False

@@ -207,7 +207,7 @@ class Canonizer(LocalOptimizer):
         return *self._walk(expression, whole, kept=kept), kept
 
     def _better_whole(self, expression):
-        """Return those parts of an expression with other clients that are better not expanded (`operands_of`)."""
+        """Return the parts of an expression that have other clients and are not expanded; see `operands_of`."""
         whole = set()
         get_constant = self.get_constant
         parts = []  # (variable, number of the part that contains the variable)
@@ -732,7 +732,7 @@ def _factors_of_term(term, out_type):
 def _cost_of_what_stays(terms, pairs):
     """Return the cost, in multiplications, of the terms that have other clients.
 
-    The first change of the sum does not save this cost, because these terms are still computed.
+    A first change of the sum does not save this cost, because the other clients still need these terms.
     """
     costs = [len(n) + DIV_COST * len(d) - 1 for t, (n, d) in zip(terms, pairs) if len(getattr(t, "clients", ())) > 1]
     return sum(cost for cost in costs if cost > 0)

@@ -285,7 +285,7 @@ def overflowed(results, numbers, products):
 def reuse_existing(v):
     """Return an existing variable of the graph that has the same op and inputs as the new variable `v`, or else `v`.
 
-    A rule may move a node along a chain of variables, where each variable already has an equal node as a client.
+    A rule may move a node along a chain of variables, although an equal node already reads each of these variables.
     Without this function, the rule would create a copy of the node at each variable, and then move each copy further.
     Only the first `MAX_SHARED` clients are compared.
     """

@@ -145,7 +145,7 @@ def local_lift_transpose_through_dot(x, y, node):
 @register_specialize
 @rule(rebroadcast(x))
 def local_useless_rebroadcast(x, op):
-    """Remove the dimensions that do not change from a Rebroadcast.
+    """Remove from a Rebroadcast the dimensions whose broadcast flag does not change.
 
     Rebroadcast((0, False))(x)  ->  x          [canonicalize, specialize, fast_run]
     """
@@ -165,7 +165,8 @@ def local_rebroadcast_lift(node):
     Rebroadcast((0, False))(Rebroadcast((1, False))(one))  ->  Rebroadcast((1, False), (0, False))(one)
     Rebroadcast((1, False))(Rebroadcast((0, False), (1, True))(one))  ->  Rebroadcast((0, False), (1, False))(one)
 
-    A dimension that is broadcastable only in the variable between the two merged nodes need not have length one.
+    If a dimension is broadcastable only in the variable between two Rebroadcasts, the merged node no longer checks that
+    its length is one.
     """
     if node.inputs[0].owner is None:
         return False

@@ -261,7 +261,7 @@ class _Recomputed:
 
 
 def _group(root, op_class, max_inputs, repeated):
-    """Return the operations that can run in one loop with `root`. Clients come before the operations that they read.
+    """Return the operations that can run in one loop with `root`. Each comes after the operations that use its result.
 
     Parameters
     ----------

@@ -231,7 +231,7 @@ def local_useless_inc_subtensor_alloc(node):
 @register_canonicalize
 @local_optimizer([AdvancedIncSubtensor1])
 def local_set_to_inc_subtensor(node):
-    """Replace a write of rows plus another term to the same rows by an increment of these rows.
+    """Increment rows by a term instead of setting these rows to their values plus the term.
 
     set_subtensor(x[[2, 0]], x[[2, 0]] + y[:2])  ->  inc_subtensor(x[[2, 0]], y[:2])          [canonicalize, fast_run]
 
@@ -266,7 +266,8 @@ def local_set_to_inc_subtensor(node):
 def _rows_just_written(node, trusted):
     """Return the value that was just written to the rows that a node reads. Return None if this value is not known.
 
-    It is not known if other rows may be read, or if `trusted` is False and the index may contain a row twice.
+    The value is not known if the node may read other rows. It is also not known if `trusted` is False and the index may
+    contain a row twice.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, AdvancedIncSubtensor1):
@@ -299,7 +300,7 @@ def _rows_just_written(node, trusted):
 @register_stabilize
 @local_optimizer([AdvancedSubtensor1])
 def local_adv_sub1_adv_inc_sub1(node):
-    """Read rows that were just written from the written value.
+    """Do not read rows that were just written: use the written value instead.
 
     set_subtensor(x[[2, 0]], MakeVector('float64')(a, b))[[2, 0]]  ->
         Assert('Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away')(

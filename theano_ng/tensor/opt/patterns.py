@@ -157,7 +157,7 @@ def terms(*ops):
 
 
 def elementwise(*scalar_ops):
-    """Return one function for each class of scalar ops. The function makes patterns of Elemwises with such an op."""
+    """Return one function for each class of scalar ops. It makes patterns of Elemwises of this class."""
     return terms(*[_ElemwiseOf(Elemwise, condition=computes(cls)) for cls in scalar_ops])
 
 
@@ -166,12 +166,12 @@ class _ElemwiseOf(OpPattern):
 
 
 def ops_such(*op_classes, condition):
-    """Return a function that makes patterns of Ops of some classes for which ``condition(op)`` is true."""
+    """Return a function that makes patterns. They match an Op of the given classes if ``condition(op)`` is true."""
     return terms(OpPattern(*op_classes, condition=condition))[0]
 
 
 def copying(*op_classes):
-    """Return a function that makes patterns of Ops which are instances of `op_classes` and do not work in place."""
+    """Return a function that makes patterns. They match Ops of the given classes that do not work in place."""
     return ops_such(*op_classes, condition=lambda op: not op.inplace)
 
 
@@ -226,7 +226,8 @@ def term_text(term, binding=0):
 def _described(text, rows):
     """Return a docstring with the rows as examples.
 
-    Return `text` unchanged if it contains examples, or if a row contains a `Rest`, which is no valid example.
+    Return `text` unchanged if it already contains examples. Also return it unchanged if a row contains a `Rest`,
+    because such a row is no valid example.
     """
     if "  ->" in text or any(isinstance(name, Rest) for pattern, _ in rows for name in _names_in(pattern)):
         return text
@@ -316,9 +317,10 @@ def _lookup(compiled):
     find : callable or None
         ``find(op)`` returns the rows for a tracked Op. None if `only` is given.
     when : callable or None
-        The parameter `when` of `local_optimizer`. Only rules that track Elemwise get such a function. If one rule for a
-        class of Ops has `when`, the engine looks up the rules for each Op, not once for the class. For Elemwise, this
-        is the case anyway. For other classes, `find` returns no rows for an Op that does not match.
+        The parameter `when` of `local_optimizer`. Only rules that track Elemwise get such a function. If a rule for
+        another class had `when`, the engine would look up the rules for each Op of the class instead of once for the
+        class. For Elemwise, the engine always looks them up for each Op. For other classes, `find` returns no rows for
+        an Op that does not match.
     """
     by_op = {}
     for op, row in compiled:

@@ -217,7 +217,7 @@ def local_op_of_op(node):
 @register_uncanonicalize
 @local_optimizer(ALL_REDUCE)
 def local_reduce_join(node):
-    """Replace a reduction over the axis along which variables of length one were joined.
+    """Replace a join of variables of length one, and its reduction along this axis, by an elementwise operation.
 
     sum(join(0, x.dimshuffle('x', 0), y.dimshuffle('x', 0)), axis=0)  ->  x + y          [canonicalize, uncanonicalize, fast_run]
     """

@@ -381,7 +381,7 @@ class ShapeFeature:
         a, b : Variable
             Expressions of 0-d int64 variables, for example of lengths: ``minimum(x.shape[0], 5)``.
         if_positive : bool
-            If True, `a` may be less than `b` if `b` is not positive.
+            If True, the comparison need hold only for positive values of `b`.
         """
         return self._lengths.never_less(self._with_known_lengths(a), self._with_known_lengths(b), if_positive)
 

@@ -273,7 +273,7 @@ def local_subtensor_lift(node):
 
 
 def _is_small(node):
-    """Return True if a node is a function of a shape vector, whose elements should be computed one by one."""
+    """Return True if a node is a function of a shape vector. Elements of its result should be computed one by one."""
     if len(node.inputs) != 1 or node.inputs[0].owner is None:
         return False
     return isinstance(node.inputs[0].owner.op, (MakeVector, Shape))
@@ -462,7 +462,7 @@ def local_subtensor_make_vector(node):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_inc_subtensor(node):
-    """Read elements that were just written from the written value.
+    """Do not read elements that were just written: use the written value instead.
 
     set_subtensor(x[i:], exp(x[i:]))[i:]  ->  exp(x[i:])          [canonicalize, specialize, fast_run]
     set_subtensor(x[2], s)[2]  ->  AssertIndex('index out of bounds')(s, lt(2, Shape_i(0)(x)))

@@ -129,8 +129,8 @@ def zeros_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = Fa
     dtype : str, optional
         The default is the dtype of `model`.
     opt : bool
-        Whether to return a plain constant if it has the type of the result. This is for rewriting rules: in a user's
-        graph, the `fill` should remain visible.
+        Whether to return a constant zero instead of a `fill` if the constant has the type of the result. Only rewriting
+        rules set this parameter: in a user's graph, the `fill` should remain visible.
 
     Returns
     -------

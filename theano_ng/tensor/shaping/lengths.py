@@ -77,7 +77,7 @@ class Lengths:
     """A table that maps each length, a 0-d int64 variable, to one representative of all equal lengths.
 
     The length of ``join(0, x[:3], x[3:])`` is ``minimum(3, n) + (n - minimum(3, n))``, which is n. If such an
-    expression is not simplified at once, a long chain of such nodes takes much time, because its expressions are
+    expression is not simplified at once, a long chain of such joins takes much time, because its expressions are
     traversed again and again. Sums may be reordered, because int64 arithmetic is exact modulo 2**64.
 
     Lengths of arrays are never negative, and sums of a few lengths do not overflow. So ``maximum(n + 1, 0)``, which a
@@ -200,7 +200,7 @@ class Lengths:
         ----------
         a, b : Variable
         if_positive : bool
-            If True, `a` may be less than `b` if `b` is not positive.
+            If True, the comparison need hold only for positive values of `b`.
         """
         largest = self._alternatives(self.first(b))
         if if_positive:
@@ -210,7 +210,9 @@ class Lengths:
         )
 
     def _alternatives(self, v):
-        """Return linear forms, the smallest of which equals the sum `v`. Each chooses one operand of every minimum."""
+        """Return linear forms, the smallest of which equals the sum `v`. In each form, one operand of every minimum
+        replaces the minimum.
+        """
         found, todo = [], [self._with_tensors(self._terms(v))]
         while todo:
             form = todo.pop()

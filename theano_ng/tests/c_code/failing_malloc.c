@@ -33,12 +33,13 @@ static int places;
 enum { REFUSE, GIVE_AT_KNOWN_PLACES, LEARN };
 
 /* Let allocation number n of this thread fail, counted from 1. If `onward` is nonzero, all later allocations fail, too,
- * except those of at most 40 bytes (integers, floats, cells). If these allocations failed, CPython's interpreter would
- * try endlessly to enter an exception handler, and would leak references to arguments of functions that have cells.
+ * except those of at most 40 bytes (integers, floats, cells). If those small allocations failed, CPython's interpreter
+ * would try endlessly to enter an exception handler, and would leak references to arguments of functions that have
+ * cells.
  *
- * about_place: REFUSE: every such allocation fails.
- *              GIVE_AT_KNOWN_PLACES: an allocation at a known call site succeeds.
- *              LEARN: the allocation fails, and its call site becomes known.
+ * about_place: REFUSE: all allocations selected by n and onward fail.
+ *              GIVE_AT_KNOWN_PLACES: a selected allocation at a known call site succeeds.
+ *              LEARN: a selected allocation fails, and its call site becomes known.
  */
 void failing_malloc_arm(long n, int onward, int about_place)
 {

@@ -86,7 +86,7 @@ static inline __attribute__((always_inline)) void walk(Streams *x, npy_intp coun
     }
 }
 
-/* There is a separate function for each instruction set and type of number. The compiler vectorizes its loop. */
+/* There is a separate function for each instruction set and type of number, in which the compiler vectorizes `walk`. */
 typedef void (*walk_fn)(Streams *x, npy_intp count, npy_intp steps, npy_intp extra, char *out, npy_intp row);
 
 #define WALK(name, attribute, kind)                                                                                 \

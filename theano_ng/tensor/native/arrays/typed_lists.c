@@ -257,7 +257,7 @@ static int tng_getitem(int nin, int nout, PyObject **in, PyObject **out, const i
     return put(&out[0], Py_NewRef(PyList_GET_ITEM(in[0], at)));
 }
 
-/* Insert a copy of `value` before position `at` (0 to the length) of `list` if `inplace`, otherwise of a copy of
+/* Insert a copy of `value` before position `at` (0 to the length): into `list` if `inplace`, otherwise into a copy of
  * `list`. */
 static int insert_at(PyObject *list, int64_t at, PyObject *value, PyObject **out, int inplace)
 {

@@ -46,7 +46,8 @@ struct TYPED(pass) {
     int64_t linear;                  /* number of pixels of the frame from the first output to the last */
     const struct TYPED(pass) * pair; /* the pass of the adjacent outputs, computed together with this pass */
     int64_t chunks;                  /* number of chunks of filters, which are computed one after the other */
-    /* whole: tiles of a unit (see below) of job->images images; rest: tiles of the last unit, if it has fewer images */
+    /* whole: tiles of a unit (struct unit) of job->images images; rest: tiles of the last unit, if it has fewer
+     * images */
     struct tiling whole, rest;
 };
 
@@ -237,8 +238,9 @@ static void TYPED(pack_all)(const struct TYPED(job) * job, const struct TYPED(pa
     }
 }
 
-/* Append the pieces of the outputs begin ... end - 1 to a tiling. Outputs are numbered through all images. If the pass
- * is shifted, they are numbered through one image, and the columns between its lines are counted, too. */
+/* Append the pieces of the outputs begin ... end - 1 to a tiling. The outputs of all images are numbered as one
+ * sequence. If the pass is shifted, each image has a separate sequence, which includes the columns of the frame between
+ * the lines of outputs. */
 static void TYPED(add_pieces)(const struct TYPED(job) * job, const struct TYPED(pass) * pass, int64_t begin,
                               int64_t end, struct tiling *tiling)
 {
@@ -281,7 +283,7 @@ static int TYPED(plan)(const struct TYPED(job) * job, const struct TYPED(pass) *
             .begin = begin, .count = count, .wide = (count + lanes - 1) / lanes, .pieces = tiling->pieces + first};
         TYPED(add_pieces)(job, pass, begin, begin + count, tiling);
         tile->n_pieces = tiling->n_pieces - first;
-        /* Memory after the last pixel of a borrowed image must not be read. */
+        /* If the frame is the image itself (`borrowed`), memory after the last pixel must not be read. */
         if (job->frame.borrowed)
             tile->exact = pass->shifted ? begin + tile->wide * lanes > pass->linear : begin + count > all - 2 * lanes;
         tile->pack = !pass->shifted || tile->exact;
@@ -557,8 +559,8 @@ static void TYPED(run_job)(const struct TYPED(job) * job, int threads)
 }
 
 /* Choose how the tiles of a pass are computed, and return the cost for all channels and taps. The variables hold costs
- * for one channel and tap, with the cost of multiplying two registers as unit. Shifted tiles compute useless results
- * between the lines, other tiles are packed, and sums across registers are transposed. */
+ * for one channel and tap; the unit is the cost of multiplying two registers. `shifted` includes the useless results
+ * between the lines, `packed` the packing of the tiles, and `across` the transposition of the sums. */
 static double TYPED(choose)(const struct TYPED(job) * job, struct TYPED(pass) * pass)
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;

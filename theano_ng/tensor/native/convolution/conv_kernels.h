@@ -219,8 +219,8 @@ INLINE void NAME(transpose_square)(VEC *v)
 }
 
 /* out[column][row] = in[row][column], for at most a register of rows, which are `pitch` elements apart. Lines of out
- * are `step` elements apart; after the last row they are filled up with zeros. Elements after a row may be read, but
- * not in[limit] or later elements. */
+ * are `step` elements apart. Each line has the length of a register; its elements for missing rows are zero. Elements
+ * after a row of `in` may be read, but not in[limit] or later elements. */
 static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy_intp pitch, npy_intp limit, REAL *out,
                             npy_intp step)
 {

@@ -7,9 +7,10 @@
  * over pieces of n elements. `ptr` and `stride` have an entry for each operand (the inputs, then the outputs). After
  * the operands, `ptr` has a pointer to an int: a kernel that divides integers sets the int to 1 if a divisor is zero,
  * and checks the divisors first if the int is 1 (divisors.h). stride[-1] is the address of the program that the
- * interpreter runs (blocks/blocks.h). A kernel supports only strides equal to the item size, and stride 0 for the
- * operands of class HOISTED (always) and of class MAYBE_BROADCAST (all of them together). Operands with other strides
- * are copied through a small buffer, piece by piece, so that they still use the vectorized loop.
+ * interpreter runs (blocks/blocks.h). A kernel supports only strides equal to the item size, and stride 0 for some
+ * operands: operands of kind HOISTED always have stride 0, and operands of kind MAYBE_BROADCAST have stride 0 either
+ * all or none (loops/program.py). Operands with other strides are copied through a small buffer, piece by piece, so
+ * that they still use the vectorized loop.
  *
  * The packed parameters are described in elemwise_params.h. The scratch memory holds a Plan. */
 #include "elemwise_params.h"
@@ -20,8 +21,8 @@
 typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 #define MAX_ND 32
-#define ROW_MIN 48   /* rows of fewer elements go through the buffers together */
-#define HOIST_MIN 16 /* instead of ROW_MIN, if buffers would have to repeat single values of each row */
+#define ROW_MIN 48   /* elements; several shorter rows are run together, through the buffers */
+#define HOIST_MIN 16 /* the limit instead of ROW_MIN, if buffers would have to repeat a single value in each row */
 #define SHORT_RUN 16 /* elements; for fewer, a call of memcpy costs more than a loop */
 #define PIECE_MIN 64
 #define PIECE_MAX 1024   /* elements in a buffer */
@@ -247,7 +248,7 @@ static int reads_in_place(const Plan *p, int nd, int nop, const struct operand_p
 static void choose_buffers(Plan *p, int nd, int nop, const struct operand_params *operands, int has_maybe_broadcast,
                            int loops)
 {
-    /* ROW_MIN < PIECE_MIN, so rows that are run together fit into a piece. */
+    /* ROW_MIN < PIECE_MIN, so a piece has room for at least one of the rows that are run together. */
     int rows = loops > 1 && p->lens[0] >= ROW_MIN;
     if (loops > 1 && has_maybe_broadcast && p->lens[0] >= HOIST_MIN && reads_in_place(p, nd, nop, operands, 1))
         rows = 1;
@@ -257,7 +258,7 @@ static void choose_buffers(Plan *p, int nd, int nop, const struct operand_params
         const int64_t *strides = p->strides + o * nd;
         p->kstride[o] = wanted_stride(p, operands, o, alternate);
         p->buffered[o] = p->kstride[o] != 0 && strides[0] != p->item[o];
-        /* Rows that are run together must also be adjacent in memory. */
+        /* If rows are run together, an operand is read in place only if its rows are adjacent in memory. */
         if (!rows && p->kstride[o] != 0)
             for (int k = 1; k < loops; ++k)
                 p->buffered[o] |= strides[k] != strides[k - 1] * p->lens[k - 1];
@@ -494,8 +495,8 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
             buffer[o] = free_room;
             free_room += piece * p->item[o];
         }
-        /* An input whose row repeats, such as a bias: if a piece is a whole number of rows, the buffer is filled only
-         * once. */
+        /* All rows of an input may be the same row (a bias). If a piece is a whole number of rows, the buffer of such
+         * an input is filled only once. */
         periodic[o] = p->buffered[o] && o < run->nin && loops > 1;
         for (int k = 1; k < loops; ++k)
             periodic[o] &= p->strides[o * run->nd + k] == 0;
@@ -593,8 +594,9 @@ static void run_plain_rows(const Run *run, int64_t begin, int64_t end)
 
 /* Run the rows begin..end: the kernel runs along the innermost loop.
  *
- * Inputs may be contiguous across the rows (one operand in C order, the other in Fortran order). They are transposed
- * into their buffers for a group of rows at once. Row by row, each of their items would load a cache line. */
+ * Some inputs may be contiguous across the rows (one operand in C order, the other in Fortran order). Such inputs are
+ * transposed into their buffers for a group of rows at once. A copy of a single row would load a cache line for each
+ * item. */
 static void run_rows(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
@@ -858,7 +860,8 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
             || (PyArray_TYPE(a) != (int)operands[i].type_number
                 && !PyArray_EquivTypenums(PyArray_TYPE(a), (int)operands[i].type_number)))
             return bad_input(i, in[i], nd, (int)operands[i].type_number);
-        /* long and long long may be one type with two numbers; the checks of the outputs require a single number. */
+        /* long and long long may be equal types with different numbers. The input is then copied to the expected type,
+         * because the checks of the outputs compare type numbers. */
         unfit |= copy[i] = !PyArray_ISBEHAVED_RO(a) || PyArray_TYPE(a) != (int)operands[i].type_number;
         for (int d = 0; d < nd && known; ++d)
             known = PyArray_DIM(a, d) == p.in_dims[i * nd + d] && PyArray_STRIDE(a, d) == p.in_strides[i * nd + d];

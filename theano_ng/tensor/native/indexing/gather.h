@@ -225,8 +225,8 @@ static npy_intp read_mask_run(const char *mask, npy_intp mask_step, npy_intp n, 
     return count;
 }
 
-/* Write the next offsets of a walk over a mask. Return the number of offsets, or -1 with an exception set if an index
- * is out of bounds. */
+/* Write the next offsets of a walk over a mask, and return their number. A mask has no indices that could be out of
+ * bounds, so there are no errors. */
 static npy_intp next_of_mask(Gather *g, npy_intp *offset)
 {
     int last = g->nd - 1;

@@ -68,8 +68,8 @@ static void copy_rows(MOVE_ARGUMENTS)
         MOVE_LOOP(memcpy(d, s, (size_t)length););
     else if (length >= 32) {
         const npy_intp whole = length & ~(npy_intp)31;
-        /* The rows of one side have arbitrary addresses: prefetch their first cache lines a few rows ahead; the
-         * hardware prefetches the rest. */
+        /* Rows of the source, or else of the destination, have arbitrary addresses: prefetch the first cache line of a
+         * row a few rows ahead. The hardware prefetches the rest of the row. */
         const npy_intp *there = from != NULL ? from : to;
         const char *far = from != NULL ? src : dst;
         MOVE_LOOP(if (b + 8 < n) __builtin_prefetch(far + there[b + 8]);
@@ -157,7 +157,7 @@ static void adders_of(PyArrayObject *z, move_fn *items, move_fn *rows, npy_intp 
 
 typedef struct {
     npy_intp itemsize, length;
-    move_fn move;     /* moves items or rows at all positions; NULL: each position is moved by the plan `rest` */
+    move_fn move;     /* moves items or rows at all positions; NULL: the plan `rest` moves the elements of a position */
     inc_row_fn add;   /* adds a row; NULL: rows are copied */
     npy_intp at_once; /* maximum number of positions in a call of `move`; `outer`: plan of the loops around this call */
     StridedPlan rest, outer;
@@ -277,8 +277,8 @@ DEFINE_PICK(16)
 DEFINE_PICK(32)
 DEFINE_PICK(64)
 
-/* Return 1 if only one of the index arrays varies along the runs, and the runs have at least 16 items. Store the number
- * of this index array in *which. */
+/* A run is the last dimension of the walk. Return 1 if runs have at least 16 positions, and only one index array varies
+ * along them, with contiguous int32 or int64 indices. Store the number of this array in *which. */
 static int picks(const Gather *g, const Mover *m, int *which)
 {
     int last = g->nd - 1;
@@ -361,7 +361,7 @@ static int pick_all(Gather *g, pick_fn pick, int which, npy_intp bytes, char *ds
                     return -1;
                 still += own;
             }
-        /* If an index is out of bounds, `add` sets the exception. */
+        /* `pick` stops at an index that is out of bounds; `add` then sets the exception. */
         if (pick(n, a->here, a->size, dst, g->rest.data + still, a->stride)
             && a->add(a, a->here, a->step[last], n, NULL, 1) < 0)
             return -1;

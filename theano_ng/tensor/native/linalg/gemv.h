@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void NAME(dot_rows)(npy_intp n, con
     }
 }
 
-/* y <- beta y + alpha a x. The rows of a (m, n) and x have unit stride; y is not read if beta is 0. */
+/* y <- beta y + alpha a x. x and the rows of a (m, n) have unit stride; y is not read if beta is 0. */
 static inline __attribute__((always_inline)) void NAME(rows_by_vector)(npy_intp m, npy_intp n, REAL alpha,
                                                                        const REAL *a, npy_intp row, const REAL *x,
                                                                        REAL beta, REAL *y, npy_intp y_step)
@@ -62,7 +62,7 @@ static inline __attribute__((always_inline)) void NAME(rows_by_vector)(npy_intp 
     }
 }
 
-/* y <- y + x a for `count` rows of a. The rows of a and y have unit stride. */
+/* y <- y + x a for `count` rows of a. y and the rows of a have unit stride. */
 static inline __attribute__((always_inline)) void NAME(add_rows)(npy_intp n, const REAL *a, npy_intp row, const REAL *x,
                                                                  const int count, REAL *y)
 {
@@ -78,7 +78,7 @@ static inline __attribute__((always_inline)) void NAME(add_rows)(npy_intp n, con
             y[k] += x[i] * a[i * row + k];
 }
 
-/* y <- beta y + alpha x a. The rows of a (m, n) and y have unit stride. */
+/* y <- beta y + alpha x a. y and the rows of a (m, n) have unit stride. */
 static inline __attribute__((always_inline)) void NAME(vector_by_rows)(npy_intp m, npy_intp n, REAL alpha,
                                                                        const REAL *a, npy_intp row, const REAL *x,
                                                                        npy_intp x_step, REAL beta, REAL *y)

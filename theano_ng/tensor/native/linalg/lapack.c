@@ -156,8 +156,8 @@ static int copy_as_it_lies(char *dst, PyArrayObject *a)
     return columns;
 }
 
-/* Triangles of square blocks have LAPACK's names: the upper triangle has the elements from the start of each row to the
- * diagonal. */
+/* The names of triangles refer to the matrix that LAPACK reads, the transpose of a block in C order. So the upper
+ * triangle consists of the elements from the start of each row of the block to the diagonal. */
 
 /* Write zeros to the triangle that the factor does not use, in a block with leading dimension ld. */
 static void clear_other_triangle(char *data, npy_intp n, npy_intp ld, int upper, npy_intp size)

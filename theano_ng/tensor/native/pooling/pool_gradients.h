@@ -129,8 +129,8 @@ INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL 
     }
 }
 
-/* Compute the gradients of the columns of a line that belong to no pair. `pairs`: the first pair of columns inside the
- * image, and the pair after the last; see pool_stride2.h. */
+/* Compute the gradients in the columns of a line that are in none of the pairs that pool_stride2.h computes. pairs[0]:
+ * the first pair of columns inside the image; pairs[1]: the pair after the last such pair. */
 INLINE void NAME(single_columns)(const Axis *a, const int window, const int two, const npy_intp *pairs, const REAL *x,
                                  const REAL *z, const REAL *g, const REAL *z2, const REAL *g2, REAL *gx)
 {

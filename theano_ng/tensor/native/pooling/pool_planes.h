@@ -170,7 +170,8 @@ INLINE int NAME(lanes)(const Axis *a, npy_intp count)
     return count >= MAX_LANES ? MAX_LANES : count >= MAX_LANES / 2 ? MAX_LANES / 2 : 0;
 }
 
-/* Compute the windows of a line that extend beyond the ends of the image. Each column of a window is reduced first. */
+/* Compute those windows of a line that extend beyond an end of the image. In each window, first reduce each column,
+ * then combine the columns. */
 INLINE void NAME(cut_windows)(const Axis *a, const int adds, npy_intp lines, const npy_intp *rows, const REAL *x,
                               REAL *z)
 {

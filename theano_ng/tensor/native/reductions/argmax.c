@@ -15,8 +15,8 @@ static const uint64_t bits_64[32] = EACH_BIT;
 
 /* Search a run of elements: find the extreme block by block, then its first position in the block. NaN is more extreme
  * than any number, and the first NaN is found. No element is more extreme than LAST, so the search for the extreme ends
- * there. Elements that are not contiguous are copied to a buffer. P: an integer of the size of T. M: an integer of at
- * least 32 bits, whose table is bits_##W. */
+ * at an element equal to LAST. Elements that are not contiguous are copied to a buffer. P: an integer of the size of T.
+ * M: an integer of at least 32 bits, whose table is bits_##W. */
 #define STRETCH(name, T, S, P, M, W, FOLD, BARE, BETTER, GATHER, LAST)                                          \
     static inline __attribute__((always_inline)) int64_t name##_first(const T *p, int64_t n, T best)            \
     {                                                                                                           \
@@ -207,7 +207,7 @@ static void find_all(const Find *find, PyArrayObject *rows, int64_t length, int6
 {
     int kept = PyArray_NDIM(rows) - 1, along = -1;
     int64_t stride = PyArray_STRIDE(rows, kept), item = PyArray_ITEMSIZE(rows), position[MAX_ND + 1] = {0}, count = 1;
-    /* Interleaved groups are searched together: along the last kept dimension, where the indices are contiguous. */
+    /* Short or interleaved groups are searched together along the last kept dimension, whose indices are contiguous. */
     if (kept > 0) {
         int64_t width = PyArray_DIM(rows, kept - 1), step = llabs(PyArray_STRIDE(rows, kept - 1));
         if (width > 1 && (length < 16 || (width >= 16 && step < llabs(stride))))

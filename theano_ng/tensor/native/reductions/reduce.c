@@ -160,8 +160,8 @@ static void swap_loops(Loops *l, int a, int b)
     t = l->xs[a], l->xs[a] = l->xs[b], l->xs[b] = t;
 }
 
-/* Turn dimensions into loops: dimensions of length 1 are dropped, and adjacent dimensions are merged. Move the pointers
- * so that all strides of x are positive. Return 1 if there is anything to fold. */
+/* Turn dimensions into loops: drop dimensions of length 1, sort the loops by the stride of x, and merge adjacent
+ * dimensions. Move the pointers so that no stride of x is negative. Return 0 if there are no elements, else 1. */
 static int make_loops(Loops *l, int nd, const int64_t *dims, char **acc, const int64_t *as, const char **x,
                       const int64_t *xs)
 {
@@ -207,7 +207,8 @@ static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, cons
         plan->fold.fold(1, acc, 0, x, 0);
         return;
     }
-    /* If the innermost loop is short, a call of the fold for each run would cost more than strided access. */
+    /* If the innermost loop is short, a call of the fold for each run would cost more than strided access. Use the fold
+     * for short rows, or swap the two innermost loops. */
     if (l.count == 2 && l.as[0] == 0 && l.as[1] == plan->acc_item && l.xs[0] == plan->x_item && l.len[0] < SHORT
         && plan->fold.brief != NULL) {
         plan->fold.brief(l.len[1], acc, x, l.xs[1], l.len[0]);
@@ -259,8 +260,8 @@ static void fold_share(const FoldPlan *plan, const Loops *l, int k, int64_t begi
 
 #ifdef _OPENMP
 /* Share the work among threads. The threads share the longest loop that has separate accumulators for each step. If
- * this loop is short, each thread reduces its part into private accumulators, which are combined in order. Return 0 if
- * there is nothing to share. */
+ * this loop is short, they share the longest reduced loop: each thread reduces its part into private accumulators,
+ * which are then combined in order. Return 1 after the reduction, or 0 if the caller must reduce. */
 static int fold_in_threads(const FoldPlan *plan, const Loops *l, char *acc, int64_t acc_count, const char *x)
 {
     int threads = native_threads(), kept = -1, reduced = -1;
@@ -573,8 +574,8 @@ static int finish(Reduction *r, PyObject *out, int status)
 }
 
 /* Reduce with an operation that has no identity. The accumulators start with the first element of each group. Then each
- * reduced axis, from the smallest stride to the largest, is folded from index 1 on. Axes with larger strides are at
- * index 0 meanwhile. */
+ * reduced axis, from the smallest stride to the largest, is folded from index 1 on. While an axis
+ * is folded, the axes with larger strides stay at index 0. */
 static int fold_from_first(Reduction *r, const int64_t *dims, PyArrayObject *x, const int64_t *x_strides)
 {
     int64_t box[MAX_ND];

@@ -181,12 +181,12 @@ static int leading_input(int nd, int nin, PyObject **in, const struct operand_pa
     return lead;
 }
 
-/* -- the kernel sums ---------------------------------------------------------------------------------------------- */
+/* -- sums by the kernel ------------------------------------------------------------------------------------------- */
 
 #define LEAF 4096        /* elements that one call adds to one accumulator; the sums of longer runs are pairwise */
 #define GATHERED 2048    /* elements of strided operands that are copied to a buffer at once */
 #define LONG 128         /* elements; for shorter runs, several rows are passed to the kernel at once */
-#define LONG_REPEATED 32 /* the limit if an operand is a single value along each run, which would have to be repeated */
+#define LONG_REPEATED 32 /* instead of LONG, if a single value of an operand would have to be repeated along each run */
 
 /* A kernel of loops/kernel.py that sums: the pointer of its output is the address of the accumulator. The stride of its
  * output is 0 if there is only one accumulator; otherwise accumulators are contiguous. */
@@ -201,12 +201,12 @@ typedef struct {
     const int64_t *item;
     char *room;       /* `gathered` elements of each operand, one operand after the other */
     int64_t gathered; /* GATHERED, or fewer if there are fewer elements; a multiple of 16, for alignment */
-    int64_t *filled;  /* number of rows in the room of each operand that need not be copied again */
+    int64_t *filled;  /* for each operand, the number of rows in `room` that need not be copied again */
     int *zeros;       /* set to 1 by the kernel if a divisor is zero */
 } Summing;
 
 /* Nested loops over all operands and the accumulators, innermost first. Loop k has the strides `steps[k * nin + i]` of
- * operands, and `as[k]` of accumulators, which is 0 if the loop is reduced. */
+ * operands, and `as[k]` of accumulators; `as[k]` is 0 if the loop is reduced. */
 typedef struct {
     int count;
     int64_t len[MAX_ND + 1], as[MAX_ND + 1];
@@ -330,8 +330,8 @@ static void add_run(const Summing *s, int64_t n, char *const *data, const int64_
 }
 
 /* Add each element of several rows of n elements to a separate accumulator. There are at most GATHERED elements. The
- * strides in s->stride are the item sizes, except for HOISTED operands. Operands that are the same in all rows are
- * copied only for the rows from s->filled on. */
+ * strides in s->stride are the item sizes, or 0 for HOISTED operands. If all rows of an operand are the same, only the
+ * rows from s->filled on are copied. */
 static void add_rows(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps,
                      const int64_t *row_steps, char *acc)
 {
@@ -515,8 +515,8 @@ static int is_small(const Blocks *b, int nd, int64_t item)
     return count * item <= BLOCK;
 }
 
-/* Return 1 if an array is summed in blocks, because it is small or its runs are short. `rows`: the result of
- * order_loops. */
+/* Return 1 if an array is summed in blocks: if it is small, if its runs are short, or if the accumulators of a run are
+ * not contiguous. `rows`: the result of order_loops. */
 static int in_blocks(const Summing *s, const Nest *nest, int rows, int small)
 {
     if (small || (nest->as[0] != 0 && nest->as[0] != s->plan->acc_item))
@@ -671,7 +671,8 @@ static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out,
     Reduction r;
     if (elemwise == NULL || item < 0 || lead < 0 || result_dims(nd, nin, in, params->operands, b.dims) < 0)
         return -1;
-    /* Dimensions along which the leading input is repeated count as the outermost. */
+    /* Sort the dimensions by the strides of the leading input. Dimensions along which it is broadcast are the
+     * outermost. */
     for (int d = 0; d < nd; ++d)
         strides[d] =
             is_broadcast(&params->operands[lead], d) ? INT64_MAX : llabs(PyArray_STRIDE((PyArrayObject *)in[lead], d));

@@ -214,7 +214,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                                                      \
     FOLD_ROWS(name, ADD, T, S, M) FOLD_SHORT(name, ADD, T, S)
 
-/* For an extreme, fold the elements that remain after the loop over whole vectors. NaN is searched separately. */
+/* For an extreme, fold the elements that remain after the loop over whole vectors. NaN is looked for separately. */
 #define ORDER_LANES(BARE, T, FLAG, IS_FLOAT, STRIDE)                                                   \
     {                                                                                                  \
         const char *p = x + i * (STRIDE);                                                              \
@@ -252,8 +252,9 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                \
     *(T *)acc = total;
 
-/* Define all forms of an extreme. The compiler vectorizes the loop over lanes (it would split a select of vector
- * types). NaN is searched separately: BARE is the extreme of numbers, FLAG an integer type of the size of T. */
+/* Define all forms of an extreme. The compiler vectorizes the loop over lanes. (With vector types, it would split
+ * the selection `?:`.) NaN is looked for separately: BARE is the extreme of numbers, FLAG an integer type of the size
+ * of T. */
 #define FOLD_ORDER(name, OP, BARE, T, FLAG, IS_FLOAT)                                                                  \
     VECTORISED static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)             \
     {                                                                                                                  \
@@ -289,7 +290,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
                 return;                                                                                                \
             }                                                                                                          \
             else if (IS_FLOAT && x_stride != sizeof(T) && n >= 64) {                                                   \
-                /* Copy the elements to a contiguous buffer, so that NaN is searched in vectors. */                    \
+                /* Copy the elements to a contiguous buffer, so that the search for NaN uses vectors. */               \
                 T piece[512];                                                                                          \
                 for (; i < n; i += 512) {                                                                              \
                     int64_t count = n - i < 512 ? n - i : 512;                                                         \
@@ -404,7 +405,8 @@ BITS(16, int16_t)
 BITS(32, int32_t)
 BITS(64, int64_t)
 
-/* `all` and `any` of bools: every byte but 0 is true. A fold into one result ends after the block that decides it. */
+/* `all` and `any` of bools: every byte but 0 is true. A fold into one result ends after the block that
+ * decides the result. */
 #define ALL(a, b) ((a) & ((b) != 0))
 #define ANY(a, b) ((a) | ((b) != 0))
 #define FOLD_LOGICAL(name, OP, DECIDED)                                                                       \
@@ -490,7 +492,8 @@ FOLD_HALF(min_f16, min_f32)
 
 enum { OP_OTHER, OP_ADD, OP_MUL, OP_MAX, OP_MIN, OP_AND, OP_OR, OP_XOR };
 
-/* Return a number for the kind and size of a dtype, which is equal for long and long long. */
+/* Return a number for the kind and size of a dtype. Types of equal kind and size, such as long and long long, have the
+ * same number. */
 static int dtype_key(int type_num)
 {
     switch (type_num) {
@@ -520,7 +523,7 @@ static int dtype_key(int type_num)
 typedef struct {
     fold_fn fold;
     rows_fn rows;  /* NULL: rows are folded one by one */
-    rows_fn brief; /* for short rows; NULL: there is none */
+    rows_fn brief; /* for short rows; NULL: there is no such function */
 } Fold;
 
 #define BOTH(name) ((Fold){name, name##_rows, name##_short})

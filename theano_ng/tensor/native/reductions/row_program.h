@@ -35,7 +35,7 @@ NATIVE_READER(row_program)
 
 /* A value and its memory.
  *   base, strides: the data of an input or output, or the value's own memory
- *   every: distance of the values of successive rows in bytes, or -1 if `strides` has no such distance
+ *   every: bytes from the value of a row to the value of the next row; -1: not the same for all rows
  *   flat: whether the elements of a row are adjacent
  *   copied: whether a tile is copied to `own` */
 typedef struct {
@@ -131,7 +131,7 @@ static void copy_row(const RowRun *run, const RowValue *v, char *to, const char 
     }
 }
 
-/* Copy the elements of `count` rows of a matrix whose columns may be adjacent in memory. */
+/* Copy `count` rows of a matrix column by column, because the elements of a column may be adjacent in memory. */
 VECTORISED static void copy_across(char *restrict to, const char *restrict from, int64_t count, int64_t columns,
                                    int64_t every, int64_t step, int64_t item)
 {
@@ -207,7 +207,7 @@ static RowValue *argument(const RowRun *run, const RowStep *step, int k)
     return run->values + step->params[1 + k].number;
 }
 
-/* Return the distance of the values of successive rows of the tile in bytes; -1: there is no such distance. */
+/* Return the bytes from the value of a row of the tile to the value of the next row; -1: not the same for all rows. */
 static int64_t distance(const RowRun *run, const RowValue *v)
 {
     int64_t level = v->params->level;
@@ -260,7 +260,7 @@ static void run_fold(const RowRun *run, const RowStep *step, int64_t from, int64
     const RowValue *v = argument(run, step, 0);
     const Fold *fold = &step->plan.fold;
     char *x = value_at(run, v, 0, from);
-    if (n == 0) /* folds may read the first element */
+    if (n == 0) /* a fold may read the first element even if n is 0 */
         return;
     if (run->columns < SHORT && fold->brief != NULL) {
         int64_t every = v->own == NULL && v->every == 0 ? 0 : n * v->item;
@@ -502,7 +502,7 @@ static int tng_row_program(int nin, int nout, PyObject **in, PyObject **out, con
         if (v->flat)
             continue;
         if (!run.wide) {
-            /* Adjacent elements of a column are copied together. */
+            /* A tile has at least ACROSS_ROWS rows, so that adjacent elements of a column are copied together. */
             run.tile = run.tile < ACROSS_ROWS ? ACROSS_ROWS : run.tile;
             continue;
         }

@@ -121,7 +121,8 @@ static inline int radix_positions(npy_intp *count, int bits, npy_intp n)
         passes_##name(x, n, low, 0, d, z, tmp, count);                                                             \
     }
 
-/* A record is a 32-bit key above a 32-bit position; it is sorted by the key alone. */
+/* A record has a 32-bit key in its upper half and a 32-bit position in its lower half. Records are sorted
+ * by the key alone. */
 #define HIGH_HALF(record) ((record) & 0xffffffff00000000u)
 
 /* Sort records in two alternating buffers. Return the buffer with the result. `range`: the largest key. */

@@ -102,7 +102,7 @@ typedef struct {
 } Choice;
 
 /* Choose the k best elements of a line in one scan: each element better than the k-th best so far joins the pool.
- * Return 0 if elements join too often for this to be fast (for example in an increasing line). */
+ * Return 0 if so many elements join that the scan is slow (for example in an increasing line). */
 static int choose_few(const Choice *c, const char *x)
 {
     Keyed best[FEW_KEYED], other[FEW_KEYED];

@@ -13,7 +13,7 @@
 #define KEYS_CLONES
 #endif
 
-/* An attribute of functions that not every module uses. */
+/* An attribute for functions that are unused in some modules. */
 #define MAYBE_UNUSED __attribute__((unused))
 
 /* Call DO(name, type of the bits, NumPy type number) for every dtype with keys. key_<name> returns the key, which has
@@ -61,7 +61,7 @@ DEFINE_FLOAT_KEY(16, 0x7c00u)
 DEFINE_FLOAT_KEY(32, 0x7f800000u)
 DEFINE_FLOAT_KEY(64, 0x7ff0000000000000u)
 
-/* keys[i] = (key of x[i]) ^ flip. A flip of all ones reverses the order. */
+/* keys[i] = (key of x[i]) ^ flip. If all bits of `flip` are 1, the order of the keys is reversed. */
 #define DEFINE_LOAD(name, bits_t, number)                                                                   \
     KEYS_CLONES static void load_##name(const void *x_, npy_intp n, uint64_t flip, uint64_t *restrict keys) \
     {                                                                                                       \

@@ -5,7 +5,7 @@
 #include "lines.h"
 #include "radix.h"
 
-/* Return work space for one line, which is recycled if it is large, or NULL with an exception set. */
+/* Return work space for one line, or NULL with an exception set. Large work space uses recycled memory. */
 static PyArrayObject *work_space(npy_intp items, npy_intp item)
 {
     if (items > NPY_MAX_INTP / item - 1) {
@@ -82,7 +82,7 @@ static void free_ordering(Ordering *s)
     Py_CLEAR(s->memory[1]);
 }
 
-/* Store the positions that sort a line, in a stable order. A flip of all ones sorts in descending order. */
+/* Store the positions that sort a line, in a stable order. If all bits of `flip` are 1, the order is descending. */
 static void order_line(Ordering *s, const char *x, uint64_t flip, int64_t *order)
 {
     if (s->load != NULL) {

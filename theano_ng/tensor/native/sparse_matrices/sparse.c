@@ -185,8 +185,8 @@ static int read_pattern(Pattern *p, PyObject *indices, PyObject *indptr, PyObjec
     return 0;
 }
 
-/* Check that input `which`, if it exists, equals `length`. The input is the length of the minor dimension that the
- * caller assumes. Return 0, or -1 with an exception set. */
+/* Check that input `which`, if it exists, equals `length`, the length of the matching dimension of the dense operand.
+ * The input is the length of the minor dimension of the sparse matrix. Return 0, or -1 with an exception set. */
 static int same_minor(int nin, PyObject **in, int which, npy_intp length, const char *what)
 {
     int64_t given;
@@ -514,7 +514,7 @@ static int tng_csm_grad(int nin, int nout, PyObject **in, PyObject **out, const 
                      (Py_ssize_t)shape[0], (Py_ssize_t)shape[1], (Py_ssize_t)g_shape[0], (Py_ssize_t)g_shape[1]);
         goto end;
     }
-    /* The length of indptr shows whether lines are rows or columns. In a square matrix, it fits both. */
+    /* The length of indptr shows whether lines are rows or columns. In a square matrix, both have the same `minor`. */
     npy_intp minor = lines == shape[0] ? shape[1] : shape[0];
     if (read_pattern(&x, in[1], in[2], in[0], minor) < 0
         || read_pattern(&g, in[5], in[6], (PyObject *)values, minor) < 0)

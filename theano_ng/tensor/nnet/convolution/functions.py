@@ -191,8 +191,9 @@ def conv3d(
 def _lengths_of(shape, name, rank):
     """Return the last entries of a shape as a vector, and the shape with None for entries that are not constant.
 
-    Only the entries that precede the `convdim` last entries (batch and channels, for example) may be None. Raise
-    ValueError for other shapes.
+    The last ``rank[0] - 2`` entries are the lengths along the axes of the convolution. The entries before these lengths
+    (batch and channels, for example) may be None. Raise ValueError for other shapes. `rank` contains the permitted
+    numbers of entries.
     """
     if shape is None:
         raise ValueError("%s must be given, because several shapes have the same convolution" % name)

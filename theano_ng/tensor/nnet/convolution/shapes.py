@@ -78,7 +78,7 @@ def axis_modes(border_mode, convdim):
     Parameters
     ----------
     border_mode : {'valid', 'half', 'full'}, int, or tuple of `convdim` ints or pairs of ints
-        Each int may also be a scalar variable.
+        A scalar variable is accepted in place of each int.
     convdim : int
 
     Returns

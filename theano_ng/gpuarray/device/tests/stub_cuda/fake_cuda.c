@@ -20,7 +20,7 @@ struct fake_state {
     int compiler; /* NVRTC's major version */
     uint64_t capacity, held;
     int contexts, streams, events, modules, graphs, pinned; /* numbers of existing objects */
-    int fault;                                              /* the error that calls that wait for work return */
+    int fault;                                              /* the error returned by calls that wait for work */
 };
 
 static struct fake_state state;

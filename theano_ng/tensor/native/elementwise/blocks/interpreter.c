@@ -1,6 +1,6 @@
 /* The instructions of elementwise programs, and the loop over blocks that executes them. The file is compiled for
- * several levels of processors (setup.py) and does not use Python. instructions.h contains the C code of scalar ops,
- * which expects the prologue of kernels. */
+ * several levels of processors (setup.py) and does not use Python. instructions.h contains the C code of scalar ops;
+ * this code needs the kernel prologue. */
 #include "../../../../gof/c_include/kernel_prologue.h"
 #ifdef TNG_HAS_MVEC
 #include "../../../../gof/c_include/vector_math.h"
@@ -113,7 +113,7 @@ const Instruction block_instructions[] = {
 /* -- programs ----------------------------------------------------------------------------------------------------- */
 
 /* A value is an operand of the node (inputs, then outputs), a constant or a register. Its number is its position in the
- * list of all values, which has this order. The last value is the int that is set if a divisor is zero. */
+ * list of all values: operands, constants, registers, and last the int that is set if a divisor is zero. */
 typedef struct {
     int64_t run; /* address of an instruction_fn */
     /* Numbers of values. If the instruction has fewer than four operands, the unused numbers are 0, except d: it is the
