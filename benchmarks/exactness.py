@@ -2,7 +2,7 @@
 
     python benchmarks/exactness.py /path/to/python3.8             # Python code; an interpreter with theano and mpmath
     python benchmarks/exactness.py /path/to/python3.8 c           # C code; plain logits, summed losses, derivatives
-    python benchmarks/exactness.py /path/to/python3.8 all erfc    # all cases with this word
+    python benchmarks/exactness.py /path/to/python3.8 all erfc    # all cases with this word in their names
 
 The cases come from `theano_ng/tensor/tests/stability.py`, which computes the exact results. The script prints the
 results that are worse here than in Theano 1.0, and then ends with exit status 1. A result is worse if it is finite only

@@ -30,7 +30,8 @@ clip switch complex complex_from_polar isclose allclose dot outer tensordot""".s
 NNET = "sigmoid ultra_fast_sigmoid hard_sigmoid softplus softmax logsoftmax relu elu selu softsign".split()
 REDUCTIONS = "sum prod max min argmax argmin all any mean var std cumsum cumprod max_and_argmax ptp".split()
 
-# Intended differences: pattern of "case | answer of Theano 1.0 -> answer of the package" -> reason.
+# Intended differences. A key is a regular expression for "case | answer of Theano 1.0 -> answer of the package". The
+# value is the reason.
 REASONS = {
     r"\| error (compiling|calling) \w+ -> error building": (
         "an expression that cannot be computed is refused when the graph is built"
@@ -133,7 +134,7 @@ REASONS = {
 def sample(dtype, shape):
     """Return an array of small numbers that every dtype of this kind can represent.
 
-    Zeros, ones and negative numbers are special values of some functions.
+    Integers include 0 and 1, and signed dtypes include negative numbers, because some functions treat them specially.
     """
     numbers = np.array([0, 1, 2, 3, 1, 5, 0, 2, 4, 1, 3, 6]) if dtype != "bool" else np.array([0, 1, 1, 0, 1, 0] * 2)
     if dtype[0] in "fc":
@@ -335,8 +336,8 @@ class Expressions:
     def texts(self, texts, names, *kinds):
         """Yield cases for each expression in `texts`, which separates expressions by semicolons.
 
-        Each letter of `names` is the name of an input in the expressions. `kinds` contains the kind of each input; its
-        dtype is replaced by float64, float32 and int8 if it is None.
+        Each letter of `names` is the name of an input in the expressions. `kinds` contains a tuple for each input; see
+        `inputs`. Each expression has three cases, in which a dtype None stands for float64, float32 or int8.
         """
         for text in texts.split(";"):
             text = text.strip()

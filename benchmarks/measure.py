@@ -11,8 +11,8 @@ import time
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[_name] = "1"
 if hasattr(os, "sched_setaffinity"):
-    # Child processes, including compilers, inherit the CPU. Two benchmarks that run at the same time usually get two
-    # CPUs.
+    # Bind this process to one CPU. Child processes, including compilers, inherit this setting. The process number
+    # selects the CPU, so that two benchmarks that run at the same time usually get different CPUs.
     _cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {_cpus[os.getpid() % len(_cpus)]})
 

@@ -1,8 +1,8 @@
 """The time from an expression to its first result, with an empty cache: ``python benchmarks/ready.py [PYTHON]``.
 
 Each figure is the minimum of the wall-clock times of several new processes, without the imports. There are four cases.
-With tiered=off, the function waits for the compiler. With tiered=auto, it is interpreted until the compiler has
-finished. In the third case, there is no compiler. The fourth case is JAX, in PYTHON, an interpreter that has it.
+With tiered=off, the function waits for the compiler. With tiered=auto, the function is interpreted until the compiler
+has finished. In the third case, there is no compiler. The fourth case is JAX, run by the interpreter PYTHON.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Digests for names and keys that need no OpenSSL. Loading OpenSSL would take longer than loading any other module."""
+"""Digests for names and keys, without OpenSSL: loading OpenSSL would take longer than loading any other module."""
 
 try:
     from _blake2 import blake2b as _blake2b
@@ -12,7 +12,7 @@ def blake2b(data=b"", size=20):
     Parameters
     ----------
     data : bytes
-        The data that are hashed at once.
+        The first data to hash. The method ``update`` of the object adds more data.
     size : int
         The length of the digest in bytes.
     """

@@ -39,7 +39,7 @@ def require(module, what):
 
 
 def missing(package, what):
-    """Return a message that a part of theano_ng needs a package, and the command that installs the package.
+    """Return a message that a part of theano_ng needs a package. The message contains the command that installs it.
 
     Parameters
     ----------

@@ -43,7 +43,8 @@ def lazy_names(module, homes, modules=""):
         Path of a module -> the names to import from it, separated by blanks. An entry ``alias=name`` imports `name`
         under the name `alias`. Names of missing features (`moved.MISSING`) are omitted.
     modules : str
-        Names of submodules of the package, separated by blanks. A submodule that does not exist is a missing attribute.
+        Names of submodules of the package, separated by blanks.
+        Access to a submodule that does not exist raises AttributeError.
 
     Returns
     -------

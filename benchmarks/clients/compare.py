@@ -52,7 +52,7 @@ def differences(program, run, other, small=False):
     run, other : dict
         The results that the program wrote with ``--json``.
     small : bool
-        Whether these were short runs, to which no `Horizon` applies.
+        Whether both runs were short. No `Horizon` applies to short runs.
 
     Returns
     -------

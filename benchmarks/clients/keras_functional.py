@@ -1,8 +1,8 @@
 """Keras' functional interface: a network with two inputs.
 
 The first input is a sequence of words, which an embedding and an LSTM process. The second input consists of numbers,
-which a dense layer with batch normalization processes. Both results are merged. The task is to decide whether the
-sequence contains more words of one kind than of the other kind, after the first number was added to the difference. The
+which a dense layer with batch normalization processes. Both results are merged. The words are of two kinds. The task is
+to decide whether the difference of the counts of both kinds, plus a multiple of the first number, is positive. The
 trained model is saved and loaded, and the loaded model must give equal predictions.
 """
 

@@ -35,7 +35,7 @@ class Progress:
             self.finished += 1
 
     def done(self, case):
-        """Count a finished case for whose checks this object was not called."""
+        """Count a finished case. Call this method if the object itself was not called for the checks of the case."""
         self.finished += 1
         self._draw(self.finished / self.cases, case)
 

@@ -1,4 +1,4 @@
-"""Names that old code imports to support several versions of Python. They have their values for Python 3."""
+"""Names that old code imports to support several versions of Python. Each name has its value for Python 3."""
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, ValuesView

@@ -286,7 +286,7 @@ class OpFromGraph(Op):
         key = tuple(gradient_types)
         if key not in self._lop_ops:
             gradients = [None if t is None else t() for t in gradient_types]
-            # The outputs are inputs of the Op, so an override can use their values without computing them again.
+            # The gradient Op takes the outputs as inputs, so an override need not compute their values again.
             outputs = [out.type() for out in self.local_outputs]
             with config.change_flags(compute_test_value="off"):  # inner variables have no test values
                 terms = self._lop_terms(outputs, gradients)

@@ -21,8 +21,8 @@ class MonitorMode(Mode):
     optimizer : str, Query or Optimizer
         "default" stands for the optimizer of config.optimizer.
     linker : str, optional
-        The name of an ordinary linker. MonitorMode still uses its own linker. For "py" it runs Python code. For all
-        other names it runs C code where C code exists.
+        The name of an ordinary linker. MonitorMode always uses its own linker, and the name only selects the code that
+        this linker runs: Python code for "py". For all other names, C code where C code exists.
 
     Notes
     -----

@@ -22,7 +22,7 @@ total_fct_exec_time = 0.0
 total_graph_opt_time = 0.0
 total_time_linker = 0.0
 
-MAX_CALL_TIMES = 2000  # the maximum number of recorded times. When it is reached, adjacent times are summed in pairs
+MAX_CALL_TIMES = 2000  # the maximum length of `call_times`. A full list is halved by adding neighboring entries
 
 _atexit_print_list = []
 _profiler_printers = []
@@ -35,8 +35,8 @@ def register_profiler_printer(fct):
     ----------
     fct : callable
         The function is called as ``fct(message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size,
-        file)``. Except for the last two, the arguments are the attributes of ProfileStats with these names.
-        `outputs_size` is `variable_shape`, and `file` is the file to which the summary is written.
+        file)``. `outputs_size` is the attribute `variable_shape` of the ProfileStats, and `file` is the file to which
+        the summary is written. The other arguments are the attributes with these names.
     """
     _profiler_printers.append(fct)
     return fct
@@ -45,7 +45,7 @@ def register_profiler_printer(fct):
 def begin_call(profile, function):
     """Begin a call of a profiled function. Return the argument `before` of `count_call`.
 
-    Return None if the call counts. Otherwise return the times and counts before the call, which `count_call` restores.
+    If the call counts, return None. Otherwise, return the times and counts before the call; `count_call` restores them.
     If `config.profiling.ignore_first_call` is set, the first call of each function does not count, even if several
     functions share a profile.
     """
@@ -382,7 +382,7 @@ class ProfileStats:
         )
 
     def compute_total_times(self):
-        """Return a dict: node -> total seconds of the node and of all nodes on which it depends.
+        """Return a dict from each node to the value that `fill_node_total_time` computes for it.
 
         Returns
         -------
@@ -538,7 +538,7 @@ class ProfileStats:
         )
 
     def summary_ops(self, file=None, N=None):
-        """Print the table of Ops. Equal Ops have one line. The parameters are the parameters of `summary_class`."""
+        """Print the table of Ops. Equal Ops have one line. For the parameters, see `summary_class`."""
         file = sys.stderr if file is None else file
         if not sum(self.apply_time.values()):
             _logger.warning("Profiling summary called without data")
@@ -553,7 +553,7 @@ class ProfileStats:
         )
 
     def summary_nodes(self, file=None, N=None):
-        """Print the table of Apply nodes. The parameters are the parameters of `summary_class`."""
+        """Print the table of Apply nodes. For the parameters, see `summary_class`."""
         file = sys.stderr if file is None else file
         if not sum(self.apply_time.values()):
             _logger.warning("Profiling summary called without data")
@@ -585,9 +585,9 @@ class ProfileStats:
         )
 
     def _node_details(self, node, seconds):
-        """Return lines with the shapes of a node, and with its floating point speed if the Op has a method `flops`.
+        """Return text: the shapes of a node, and its floating point speed if the Op has a method `flops`.
 
-        The text is empty if there is no memory profile.
+        The text is empty if `variable_shape` is empty, which `config.profile_memory` fills.
         """
         if not self.variable_shape:
             return ""

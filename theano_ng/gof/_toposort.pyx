@@ -14,7 +14,7 @@ cpdef list depth_first_order(inputs, outputs):
     """Return the nodes that compute `outputs` in topological order. The operands of a node are visited from last to
     first.
 
-    Printed graphs in the documentation number their nodes in this order. The order needs only a single pass.
+    Printed graphs in the documentation number their nodes in this order. The sort needs only one pass over the graph.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""Types without values for missing derivatives, which Ops return, and the errors that their use raises.
+"""Types of missing derivatives, and the errors that the use of a missing derivative raises.
 
+The types have no values. An Op returns a variable of such a type in place of the derivative.
 The objects are documented as members of `theano_ng.gradient`.
 """
 
@@ -62,17 +63,17 @@ disconnected_type = DisconnectedType()
 
 
 def grad_undefined(op, x_pos, x, comment=""):
-    """Return a placeholder for a derivative that is mathematically undefined. An Op's `grad` may return it.
+    """Return a placeholder for a derivative that is mathematically undefined.
 
-    A gradient or function that needs the derivative raises an error.
+    An Op's `grad` may return the placeholder. A gradient or function that needs the derivative raises an error.
 
     Parameters
     ----------
     op : Op
     x_pos : int
-        The position of the input of `op`.
+        The index of `x` in the inputs of the node.
     x : Variable
-        The input.
+        An input of a node of `op`.
     comment : str
         A text to add to the error message.
 
@@ -90,17 +91,17 @@ def grad_undefined(op, x_pos, x, comment=""):
 
 
 def grad_not_implemented(op, x_pos, x, comment=""):
-    """Return a placeholder for a derivative that is not implemented. An Op's `grad` may return it.
+    """Return a placeholder for a derivative that is not implemented.
 
-    A gradient or function that needs the derivative raises an error.
+    An Op's `grad` may return the placeholder. A gradient or function that needs the derivative raises an error.
 
     Parameters
     ----------
     op : Op
     x_pos : int
-        The position of the input of `op`.
+        The index of `x` in the inputs of the node.
     x : Variable
-        The input.
+        An input of a node of `op`.
     comment : str
         A text to add to the error message.
 

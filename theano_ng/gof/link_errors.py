@@ -180,7 +180,7 @@ def with_text(exc_type, exc_value, text):
         exc_type = MemoryError
     try:
         new_value = exc_type(message + text)
-        # False for a class that builds its own message from the argument (KeyError shows the argument's repr).
+        # `fits` is False if the class builds its own message from the argument (KeyError shows the argument's repr).
         fits = type(new_value) is exc_type and text in str(new_value)
     except Exception:
         fits = False
@@ -198,7 +198,7 @@ def _toposort_index(node):
     try:
         return fgraph.toposort().index(node)
     except Exception:
-        # The graph may be incomplete, or may no longer contain the node. The index is optional.
+        # The graph may be incomplete, or may no longer contain the node. The message does not need the index.
         return None
 
 

@@ -149,8 +149,8 @@ static inline const NativeAllocApi *native_alloc_api(void)
     return api;
 }
 
-/* Returns a new array with undefined content, C-contiguous or (fortran) F-contiguous. Returns NULL with an exception
- * set on failure. */
+/* Returns a new array with undefined content. It is F-contiguous if `fortran`, otherwise C-contiguous. Returns NULL
+ * with an exception set on failure. */
 static inline PyArrayObject *native_new(int nd, const npy_intp *dims, int type_num, int fortran)
 {
     npy_intp size = 1;

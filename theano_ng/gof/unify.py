@@ -138,7 +138,7 @@ class Unification:
         if self.inplace:
             U = self
         else:
-            # The variables of a pool share it, so copy each pool only once.
+            # A pool is a set of equal variables. All variables in a pool refer to the same dict, so copy it once.
             U = Unification(self.inplace)
             copies = {}
             for variable, (best, pool) in self.unif.items():

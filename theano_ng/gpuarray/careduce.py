@@ -88,7 +88,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         return reduction_program(self.scalar_op, self.pre_scalar_op, *self._dtypes(type_))
 
     def supports_c_code(self, inputs):
-        """Return True if there are kernels for these inputs. There are kernels for all patterns of axes.
+        """Return True if kernels support the dtype and the scalar op. They support all patterns of reduced axes.
 
         Parameters
         ----------

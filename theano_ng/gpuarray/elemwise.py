@@ -115,7 +115,7 @@ class GpuElemwise(GpuOp, Elemwise):
         """Return the maximum number of inputs; see `max_inputs_to_GpuElemwise`."""
         return max_inputs_to_GpuElemwise(node_or_outputs)
 
-    # -- derivatives: Elemwise computes them with variables on the host; rules move the result to the device -----------
+    # -- derivatives: Elemwise builds their graphs with host variables; rules move the graphs to the device ------------
 
     def L_op(self, inputs, outs, ograds):
         found = Elemwise.L_op(self, *[[host_variable(v) for v in variables] for variables in (inputs, outs, ograds)])
@@ -319,7 +319,7 @@ gpu_erfcinv = GpuErfcinv(upgrade_to_float_no_complex, name="gpu_erfcinv")
 
 
 def kernel_samples():
-    """Return samples for `kernels.samples`."""
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
     kernels = []
     for op in (gpu_erfinv, gpu_erfcinv):
         for dtype in ("float16", "float32", "float64"):

@@ -1,6 +1,6 @@
 """A stub that reports that linear systems cannot be solved on a GPU.
 
-Other names cannot be imported from this module.
+Only the names in `__all__` can be imported from this module.
 """
 
 from theano_ng.moved import only_probes

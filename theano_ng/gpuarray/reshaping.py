@@ -9,6 +9,8 @@ from theano_ng.tensor.shaping.reshaping import Reshape
 class GpuReshape(TwinOp, Reshape):
     """Reshape a device array: ``GpuReshape(ndim)(x, shape)``. The result is a view if the memory layout allows it.
 
+    One length in `shape` may be -1. It is computed from the other lengths.
+
     Parameters
     ----------
     ndim : int
@@ -19,7 +21,7 @@ class GpuReshape(TwinOp, Reshape):
     Raises
     ------
     ValueError
-        At run time, if the shape does not fit. One length may be -1. It is computed from the other lengths.
+        At run time, if the shape does not fit the number of elements.
     """
 
     __props__ = ("ndim",)

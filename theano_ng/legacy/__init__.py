@@ -27,13 +27,13 @@ SERVED = "theano"
 BESIDE = {"pygpu": "theano_ng.gpuarray.pygpu"}
 
 _former = None
-"""The former modules `theano` in ``sys.modules``, and the former table of loggers. None while nothing is installed."""
+"""The `theano` modules and the table of loggers from before `install`. None if `install` is not in effect."""
 
 
 class Loggers(dict):
     """The table of loggers of a `logging.Manager`.
 
-    The name of a logger of `theano` finds the logger of this package.
+    A lookup of a logger of `theano` returns the corresponding logger of this package.
     """
 
     @staticmethod

@@ -97,7 +97,7 @@ def files(paths):
 def show(reports, options):
     """Print the findings of reports, as JSON, as a diff or as lines.
 
-    With a diff, the other necessary changes are printed to standard error.
+    With a diff, the necessary changes that the diff does not contain are printed to standard error.
     """
     if options.json:
         json.dump(

@@ -138,7 +138,8 @@ def look_at(file, text):
 def look_at_flags(file, text):
     """Find the flags and values in a flags file (``.theanorc``) that this package does not accept, and change them.
 
-    A flag of the GPU becomes a flag of CUDA. Other lines become comments.
+    A flag of the GPU becomes a flag of CUDA. Each other line with such a flag or value becomes a comment. A flag whose
+    value continues on the next line is reported, but not changed.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ FUNCTIONS_OF_PYTHON_2 = {
 
 
 def syntax(line):
-    """Return the description of the first syntax in a line that only Python 2 accepts. Return None if it has none."""
+    """Return the description of the first pattern in `PYTHON_2` that matches a line, or None if no pattern matches."""
     return next((what for pattern, what in PYTHON_2 if re.search(pattern, line)), None)
 
 

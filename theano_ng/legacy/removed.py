@@ -169,7 +169,8 @@ The function returns another function, which undoes this.
 def give_back(report=None):
     """Restore removed names (`np.float`) and removed modules. Names and modules that exist are not replaced.
 
-    Text that h5py reads from attributes gets a method `decode`, which programs call. Since h5py 3, it is a str already.
+    Programs call `decode` on text that h5py reads from attributes. Since h5py 3, this text is a str. Therefore it gets
+    a method `decode`.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ class Guards(NamedTuple):
     computed : bool
         Whether a step divides by a value that the program itself computes.
     first : bool
-        Whether the driver may request a check of the inputs before the loop writes an output.
+        Whether the driver may request that the loop checks the divisors in `inputs` before it writes an output.
     """
 
     inputs: tuple[int, ...] = ()
@@ -159,7 +159,8 @@ class LoopProgram(NamedTuple):
     outputs : tuple of Operand
         The outputs. A stored value is converted to the dtype of its output.
     fold : Fold, optional
-        If it is given, the only value in `stores` is not stored. It is added to an accumulator by the op of the fold.
+        If a fold is given, `stores` contains one value. The op of the fold combines this value with an accumulator, and
+        the value is not stored.
     guards : Guards
     until : int or Literal, optional
         The value that ends an outer loop if it is true.
@@ -192,7 +193,7 @@ class LoopProgram(NamedTuple):
         )
 
     def has_several_operations(self) -> bool:
-        """Return True if the loop does more than apply one scalar op that is not a Composite."""
+        """Return True if the loop has more than one operation. The inner ops of a Composite and a fold count, too."""
         return len(flattened(self).steps) + (self.fold is not None) > 1
 
     def __str__(self) -> str:
@@ -230,7 +231,9 @@ def _value_text(value: int | Literal) -> str:
 
 
 def operand_accesses(patterns: Iterable[Sequence[bool]], pattern: Sequence[bool]) -> list[Access]:
-    """Return the `Access` to each input of an elementwise loop over the last dimension or all dimensions.
+    """Return the `Access` to each input of an elementwise loop.
+
+    The inner loop runs over the last dimension that is not broadcastable in the result, or over all dimensions.
 
     Parameters
     ----------
@@ -338,7 +341,7 @@ def flattened(program: LoopProgram) -> LoopProgram:
     """
     values: list[int | Literal] = list(
         range(len(program.inputs))
-    )  # old number of a value -> its new number, or a Literal
+    )  # values[k] is the new number of value k, or the Literal that replaces it
     steps, count = [], len(program.inputs)
 
     def renamed(value: int | Literal) -> int | Literal:

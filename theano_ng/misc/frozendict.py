@@ -54,7 +54,7 @@ class frozendict(Mapping):
         return type(self), (self._dict,)
 
     def __setstate__(self, state):
-        # The state is from a pickle of Theano. Its hash is dropped, because hashes differ between processes.
+        # The state is from a pickle of Theano. Drop the hash in the state, because hashes differ between processes.
         self.__init__(state["_dict"])
 
     def __repr__(self):

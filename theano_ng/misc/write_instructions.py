@@ -3,7 +3,7 @@
 Run it by ``python -m theano_ng.misc.write_instructions`` after a change of the C code of a scalar Op.
 """
 
-import theano_ng.tensor.nnet.nnet  # noqa: F401, registers its activations
+import theano_ng.tensor.nnet.nnet  # noqa: F401, the import registers the activations of `nnet`
 from theano_ng.loops.blocks import instructions
 
 if __name__ == "__main__":

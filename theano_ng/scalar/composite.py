@@ -27,8 +27,8 @@ from theano_ng.scalar.variables import ScalarConstant
 # These ops are printed as operators inside a Composite. All other ops are printed as calls.
 _OPERATORS = {Add: "+", Mul: "*", Sub: "-", TrueDiv: "/", IntDiv: "//", Pow: "**", Mod: "%"}
 
-# A sub-expression is printed once, under a name, if its text is longer than _LONGEST_TEXT, or if it is used several
-# times and its text is longer than _LONGEST_SHARED_TEXT.
+# A sub-expression gets a name and is printed once if its text is longer than _LONGEST_TEXT. For a sub-expression that
+# is used several times, the limit is _LONGEST_SHARED_TEXT.
 _LONGEST_SHARED_TEXT = 200
 _LONGEST_TEXT = 4000
 
@@ -329,7 +329,7 @@ class Composite(ScalarOp):
         wide : bool
             If True, float16 values are held in float32 variables, as in `c_code_wide`.
         sub : dict
-            It may have the item "zeros", which `RealDivision` describes.
+            The dict may contain the item "zeros"; see `RealDivision`.
         """
         program = self.lowered
         unsafe = set()
@@ -386,7 +386,7 @@ class Composite(ScalarOp):
 
     @property
     def _f16_ok(self):
-        """True if the C code of each inner op with float16 operands supports float16."""
+        """True if every inner op that has float16 operands supports float16 in its C code."""
         return not any(reads_raw_float16(node) for node in self._ensure_graph()[2])
 
     def c_code(self, node, nodename, inames, onames, sub):
@@ -404,7 +404,7 @@ class Composite(ScalarOp):
         return template % names
 
     def _gather(self, method, *args):
-        """Join the lists that a classic C method of the inner ops returns. Each entry appears once in the result."""
+        """Call a method such as `c_headers` of all inner ops, and join the lists without duplicates."""
         found = []
         undefined = getattr(ScalarOp, method)
         for op in self._inner_ops():

@@ -73,9 +73,9 @@ def _reduced_gradient(x, gz):
 
 
 def fold(function, inputs):
-    """Reduce the inputs with `function` in the dtype of the result.
+    """Reduce the inputs with `function` in the promoted dtype of all inputs.
 
-    In the dtype of the first inputs, an intermediate result could wrap around.
+    In the dtype of the first two inputs alone, an intermediate result could wrap around.
     """
     if len(inputs) > 2:
         inputs = (np.asarray(inputs[0], dtype=np.result_type(*inputs))[()], *inputs[1:])
@@ -220,9 +220,9 @@ class RealDivision(BinaryScalarOp):
     Notes
     -----
     If ``sub`` has no item "zeros", the C code fails if an integer divisor is zero. If ``sub["zeros"]`` is None, the
-    caller guarantees that no divisor is zero. Otherwise ``sub["zeros"]`` is the format of variable names, one name per
-    dtype. If a divisor is zero, the code sets the variable to true and continues. Code with an item "zeros" has no
-    branches, so that loops can be vectorized.
+    caller guarantees that no divisor is zero. Otherwise, ``sub["zeros"] % dtype`` is the name of a C variable. If a
+    divisor of this dtype is zero, the code sets the variable to true and continues. Code for ``sub`` with an item
+    "zeros" has no branches, so that loops can be vectorized.
     """
 
     c_helpers = "integer.h"
@@ -359,9 +359,9 @@ class Mod(RealDivision):
 def power(x, y):
     """Compute ``np.power`` of arrays or scalars, with the same values as the C code.
 
-    An integer to a negative integer power is truncated towards zero, although NumPy raises an error. For a
-    floating-point exponent of 0.5, NumPy may compute the square root, depending on the strides of the exponent. The
-    square root differs from C's ``pow`` at -inf and -0.0.
+    An integer to a negative integer power is truncated towards zero, although NumPy raises an error. For the exponent
+    0.5, NumPy computes the square root if the exponent has certain strides. The square root differs from C's ``pow`` at
+    -inf and -0.0. The result is therefore corrected at these values.
     """
     kind = np.result_type(x, y).kind
     if kind in "iu":
@@ -413,7 +413,7 @@ class Pow(BinaryScalarOp):
     def c_code_contiguous(self, node, name, inputs, outputs, sub):
         """Return C code that calls AMD LibM's array power.
 
-        Raise MethodNotDefined unless ``config.lib.amdlibm`` is set and the operands have one type.
+        Raise MethodNotDefined unless ``config.lib.amdlibm`` is set and both operands have the type of the output.
         """
         (x, y), (z,) = inputs, outputs
         if not config.lib.amdlibm or any(v.type != node.outputs[0].type for v in node.inputs):
@@ -535,7 +535,7 @@ class Clip(ScalarOp):
             return zeros
         below = ops.lt(x, low)
         above = ops.gt(x, high)
-        # As in `impl`, if x is below the minimum, it is not compared with the maximum.
+        # As in `impl`, the minimum takes precedence: if x < min, the comparison of x with max has no effect.
         inside = ops.mul(ops.sub(constant(1, dtype="int8"), below), ops.sub(constant(1, dtype="int8"), above))
         over = ops.mul(ops.sub(constant(1, dtype="int8"), below), above)
         return [ops.mul(inside, gz), ops.mul(below, gz), ops.mul(over, gz)]
@@ -611,8 +611,8 @@ class Switch(ScalarOp):
 
     def L_op(self, inputs, outputs, gout):
         (cond, ift, iff), (gz,) = inputs, gout
-        # A boolean condition has no gradient. A float condition has the gradient zero, because the result is constant
-        # in it almost everywhere.
+        # The gradient with respect to the condition is zero: almost everywhere, a small change of a float condition
+        # does not change the result.
         gcond = cond.zeros_like(dtype=config.floatX if cond.type in discrete_types else cond.type.dtype)
         if outputs[0].type in discrete_types:
             return [gcond] + zeros_for([ift, iff])

@@ -313,7 +313,7 @@ class ArcTan2(BinaryScalarOp):
 
 
 def _as_float(x):
-    """Convert a number to the float dtype in which its functions are computed."""
+    """Convert a number to the float dtype that `upgrade_to_float` gives for its dtype."""
     x = np.asarray(x)
     return x.astype(upgrade_to_float(get_scalar_type(x.dtype.name))[0].dtype)[()]
 

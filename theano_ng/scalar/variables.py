@@ -1,7 +1,7 @@
 """Scalar variables and their Python operators."""
 
-# The operators look up their ops in this namespace when they are called. This module cannot import the modules that
-# define the ops, because they import this module.
+# The operators look up ops in the namespace `ops` at each call. This module cannot import the modules that define the
+# ops, because those modules import this module.
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.scalar.instances import ops
 

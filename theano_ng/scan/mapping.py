@@ -31,12 +31,13 @@ def map_variables(
     Parameters
     ----------
     replacer : callable
-        A function that takes a variable and returns its replacement, or the variable itself. It is called for inputs
-        and results, operands first. If an operand of a variable was replaced, the argument is a copy of the variable
+        A function that takes a variable and returns its replacement, or the variable itself. It is called for the
+        inputs and outputs of nodes, operands first.
+        If an operand of a variable was replaced, the argument is a copy of the variable
         with the same name and tag. The function is also called for the variables inside loops and Ops made from graphs,
         except for their inputs. A replacement inside an Op may depend on variables outside, which become further inputs
-        of the Op. It may depend on the variables from which an `OpFromGraph` was made, too; they represent its
-        inputs.
+        of the Op. A replacement inside an `OpFromGraph` may also depend on the variables from which the Op was made;
+        these variables represent the inputs of the Op.
     graphs : iterable of Variable
     additional_inputs : iterable of Variable
         Inputs on which only the replacements depend. They are found automatically, so this argument is not needed.

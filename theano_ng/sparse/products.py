@@ -82,7 +82,8 @@ def _as_dense(result, dtype):
 class Dot(Op):
     """An Op that multiplies two matrices, or a matrix and a dense vector. At least one operand is sparse.
 
-    The result is dense. The gradient is regular, and is dense even with respect to sparse operands.
+    The result is dense. The gradient is regular (see `theano_ng.sparse`). It is dense even with respect to a sparse
+    operand.
     """
 
     __props__ = ()
@@ -177,7 +178,7 @@ def dot(x, y):
 
 
 class StructuredDot(Op):
-    """The Op of `structured_dot`, for a sparse first operand. The gradient is structured.
+    """The Op of `structured_dot`, for a sparse first operand. The gradient is structured (see `theano_ng.sparse`).
 
     The result is sparse if both operands are sparse, otherwise dense.
     """
@@ -272,10 +273,10 @@ def structured_dot(x, y):
 
 
 class _StructuredDotGrad(NativeOp, Op):
-    """A base class of Ops that compute the gradient of a structured dot with respect to the data of its sparse operand.
+    """The base class of the Ops for the gradient of `structured_dot` with respect to the data of its sparse operand.
 
-    The result is a vector with an element for each entry of the sparse operand: the dot product of a row of the dense
-    operand and a row of the gradient with respect to the product.
+    The result is a vector. For the entry (i, j) of the sparse operand, it contains the dot product of row j of the
+    dense operand and row i of the gradient with respect to the product.
     """
 
     __props__ = ()
@@ -317,7 +318,7 @@ class _StructuredDotGrad(NativeOp, Op):
         indices, indptr, b, g_ab = inputs
         (gz,) = gout
         from_b, from_g = b.shape[0], g_ab.shape[0]
-        # Make a sparse matrix of the gradients of the entries. Its shape is (rows of g_ab, rows of b).
+        # `gz` contains one gradient per entry. Make a sparse matrix of shape (rows of g_ab, rows of b) from it.
         matrix = (CSC if self.format == "csc" else CSR)(gz, indices, indptr, _shape_of(from_g, from_b))
         return [
             DisconnectedType()(),
@@ -351,12 +352,12 @@ class _Pattern:
         self.indptr, self.shape = indptr, shape
 
 
-# The largest number of elements of rows that are gathered at once, to limit memory.
+# The maximum number of elements in one block of rows of `_dots_of_rows`. It limits the memory.
 _BLOCK_ELEMENTS = 1 << 20
 
 
 def _dots_of_rows(a, at_a, b, at_b):
-    """Return ``(a[at_a] * b[at_b]).sum(1)``, computed in blocks so that not all of these rows are in memory at once."""
+    """Return ``(a[at_a] * b[at_b]).sum(1)``, computed in blocks, so that ``a[at_a]`` is never in memory as a whole."""
     result = np.zeros(len(at_a), dtype=np.result_type(a, b))
     step = max(1, _BLOCK_ELEMENTS // max(a.shape[1], 1))
     for start in range(0, len(at_a), step):
@@ -503,8 +504,8 @@ def true_dot(x, y, grad_preserves_dense=True):
 class SamplingDot(Op):
     """An Op that computes ``p * dot(x, y.T)`` for a sparse matrix p, only at the entries of p. The result is sparse.
 
-    The inputs are dense x of shape (m, k) and y of shape (n, k), and p of shape (m, n). The gradient with respect to p
-    is structured.
+    The inputs are two dense matrices, x of shape (m, k) and y of shape (n, k), and the sparse matrix p of shape (m, n).
+    The gradient with respect to p is structured.
     """
 
     __props__ = ()

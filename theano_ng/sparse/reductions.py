@@ -1,4 +1,4 @@
-"""Sums of sparse matrices, and scaling of rows and columns, whose gradients are sums."""
+"""Sums of sparse matrices, and the scaling of rows and columns. The gradient for the factors is a sum."""
 
 import numpy as np
 

@@ -169,7 +169,7 @@ mpi_enabled = _find_mpi()
 
 
 def _request_and_data(op, request, data):
-    """Check the inputs of an Op that waits, and return them as variables."""
+    """Check the inputs of `MPISendWait` or `MPIRecvWait`, and return them as variables."""
     if not isinstance(request, Variable) or not isinstance(request.type, Generic):
         raise TypeError(
             "%s: the first input must be the request, of type Generic, that isend or irecv returned; got %s"
@@ -181,7 +181,8 @@ def _request_and_data(op, request, data):
 class MPIRecv(Op):
     """An Op that starts to receive an array.
 
-    Outputs: a request (Generic), and the array to fill. Its elements are undefined until `MPIRecvWait` has run.
+    Outputs: a request (Generic), and the array to fill. The elements of the array are undefined until `MPIRecvWait` has
+    run.
 
     Parameters
     ----------
@@ -297,7 +298,7 @@ class MPISend(Op):
         return Apply(self, [data], [generic(), data.type()])
 
     def perform(self, node, inp, out):
-        # MPI sends contiguous memory only. The output keeps the copy alive.
+        # MPI sends contiguous memory only. The second output keeps the copy alive while MPI sends it.
         data = np.ascontiguousarray(inp[0]).reshape(inp[0].shape)
         out[0][0] = _mpi().COMM_WORLD.Isend(data, self.dest, self.tag)
         out[1][0] = data

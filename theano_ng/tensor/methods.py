@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def _binary(op_name: str, reflected: bool = False, doc: str = "") -> Callable[[Any, TensorLike], TensorVariable]:
     """Return a binary operator method that calls `basic.<op_name>`.
 
-    The method returns NotImplemented if the other operand cannot be converted to a tensor. Python then tries the
-    operator of the other operand, and raises TypeError if it does not exist.
+    The method returns NotImplemented if the other operand cannot be converted to a tensor. Python then calls the
+    operator method of the other operand, and raises TypeError if the other operand has no such method.
     """
 
     def method(self: Any, other: TensorLike) -> Any:

@@ -1,8 +1,8 @@
 """Linear algebra as in NumPy: inverses, determinants, decompositions, norms.
 
-The import of `theano_ng.tensor` does not load this module. It is loaded when it is first used. The Ops raise the
-exceptions that NumPy raises, with the node in the message: `numpy.linalg.LinAlgError` for matrices that are singular or
-not square. Integers are converted to float64.
+The import of `theano_ng.tensor` does not load this module. The module is loaded when it is first used. As in NumPy, the
+Ops raise `numpy.linalg.LinAlgError` for matrices that are singular or not square. The message contains the node.
+Integers are converted to float64.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TensorInv(Op):
         store(outputs[0], np.linalg.tensorinv(inputs[0], self.ind), node.outputs[0].dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """Return the gradient: the gradient of a matrix inverse, where the tensor is reshaped to a matrix."""
+        """Return the gradient of the inverse of the matrix to which the input is reshaped."""
         (a,) = inputs
         inverse, g = _as_square(outputs[0], a.ndim - self.ind), _as_square(g_outputs[0], a.ndim - self.ind)
         ga = -matrix_dot(adjoint(inverse), g, adjoint(inverse))

@@ -126,8 +126,8 @@ def random_state_constructor(
 ) -> SharedVariable:
     """Make a shared variable from a `numpy.random.RandomState`.
 
-    See :func:`theano_ng.tensor.shared_randomstreams.randomstate_constructor`. The check compares the names of classes,
-    so that neither `numpy.random` nor `shared_randomstreams` is imported for other values.
+    See :func:`theano_ng.tensor.shared_randomstreams.randomstate_constructor`. The type of `value` is checked by the
+    names of classes, so that neither `numpy.random` nor `shared_randomstreams` is imported for values of other types.
     """
     cls = type(value)
     if not any(base.__name__ == "RandomState" and base.__module__.startswith("numpy.") for base in cls.__mro__):

@@ -1,9 +1,9 @@
-"""Derivatives of several operations at once.
+"""Shortcuts: gradients that are computed for several operations at once (`gof.differentiate.Shortcut`).
 
-They are used where derivatives of individual operations would overflow, underflow, or be NaN. `gof.differentiate`
-calls the method `shortcut` of the Op of a node. Elemwise looks up its table `shortcuts`, which this module fills. The
-shortcuts are for logarithms, powers, and quotients by expressions whose logarithm is known. See
-`theano_ng.tensor.logarithms`.
+Shortcuts are used where gradients of individual operations would overflow, underflow, or be NaN. `gof.differentiate`
+calls the method `shortcut` of the Op of a node. For Elemwise, this method looks up a function in the table
+`Elemwise.shortcuts`, which this module fills. The shortcuts are for logarithms and powers of expressions, and for
+quotients by expressions, if the logarithm of the expression is known. See `theano_ng.tensor.logarithms`.
 """
 
 import numpy as np
@@ -43,7 +43,10 @@ def _with_type(v, node):
 
 
 def _of_quotient(node):
-    """Return the shortcut of ``x / v``. The derivative by v is ``x / v`` times the derivative of ``-log(v)``."""
+    """Return a `Shortcut` for the gradient of ``x / v``.
+
+    The derivative by v is computed as ``x / v`` times the derivative of ``-log(v)``.
+    """
     (out,), below = node.outputs, node.inputs[-1]
     if number_of(below) is not None:
         return None
@@ -65,7 +68,10 @@ def _of_quotient(node):
 
 
 def _of_power(node):
-    """Return the shortcut of ``v ** t``. The derivative by v is ``v ** t`` times the derivative of ``t * log(v)``."""
+    """Return a `Shortcut` for the gradient of ``v ** t``.
+
+    The derivative by v is computed as ``v ** t`` times the derivative of ``t * log(v)``.
+    """
     (out,), base = node.outputs, node.inputs[0]
     power = number_of(node.inputs[1]) if len(node.inputs) == 2 else 0.5
     if power is not None and power > 0 and float(power).is_integer() or base.type.dtype != out.type.dtype:
@@ -91,10 +97,10 @@ def _is_number_by_another(v):
 
 
 def _of_product(node):
-    """Return the shortcut of a product with a factor ``c / v``, such as ``w * (1 / sum(w))``; c is a constant.
+    """Return a `Shortcut` for the gradient of a product with a factor ``c / v``, such as ``w * (1 / sum(w))``.
 
-    Return None for other products. If a factor is a quotient of two variables, `_of_quotient` returns a shortcut of
-    this factor, and the product needs none.
+    Here c is a constant. Return None for other products. If a factor is a quotient of two variables, `_of_quotient`
+    returns a shortcut for this factor, and the product needs no shortcut.
     """
     (out,) = node.outputs
     if len(node.inputs) != 2 or not any(map(_is_number_by_another, node.inputs)):

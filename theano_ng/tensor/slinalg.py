@@ -3,9 +3,9 @@
 This module contains Cholesky factors, linear systems, generalized eigenvalues, the matrix exponential and the Kronecker
 product.
 
-The import of `theano_ng.tensor` does not load this module. It is loaded when it is first used. For matrices that are
-singular, not positive definite or not square, the Ops raise `scipy.linalg.LinAlgError`, which is
-`numpy.linalg.LinAlgError`, with the node in the message. Integers are converted to float64, float16 to float32. Inputs
+The import of `theano_ng.tensor` does not load this module. The module is loaded when it is first used. For matrices
+that are singular, not positive definite or not square, the Ops raise `scipy.linalg.LinAlgError`, an alias of
+`numpy.linalg.LinAlgError`. The message contains the node. Integers are converted to float64, float16 to float32. Inputs
 are not checked for NaN and infinities.
 
 Some Ops read only one triangle of a symmetric or Hermitian matrix. Their gradients refer to the elements of this
@@ -25,5 +25,5 @@ from theano_ng.tensor.linalg.solving import (
     solve_upper_triangular,
 )
 
-# This is always True, because SciPy is required. Some user scripts read this variable.
+# Some user scripts read this variable. It is always True, because SciPy is required.
 imported_scipy = True

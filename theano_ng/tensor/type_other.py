@@ -96,8 +96,8 @@ class SliceType(Type):
         """Return True if both values are the same slice object."""
         return isinstance(a, slice) and a is b
 
-    # Theano 1.0 had no C code for slices. Ops with slices among their inputs use `perform`, because their C code does
-    # not support slices.
+    # Theano 1.0 had no C code for slices, so the C code of users' Ops does not support them. An Op without native code
+    # therefore uses `perform` if an input is a slice.
     only_in_native_code = True
 
     # In C code, a slice is a `PyObject *`, as for Generic.
@@ -173,6 +173,6 @@ class NoneTypeT(Generic):
 
 none_type_t = NoneTypeT()
 
-# The constant that represents None among the inputs of a node. Compare with `NoneConst.equals(x)`, not with `is`:
-# unpickled graphs contain a copy.
+# The constant that represents None among the inputs of a node. Compare a variable x by `NoneConst.equals(x)`, not by
+# `is`, because unpickled graphs contain a copy of the constant.
 NoneConst = Constant(none_type_t, None, name="NoneConst")

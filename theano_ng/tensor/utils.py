@@ -62,7 +62,7 @@ def shape_of_variables(fgraph, input_shapes):
                 "%d dimension(s)" % (x, tuple(input_shapes[x]), len(shape))
             )
         for dim, number in zip(shape, input_shapes[x]):
-            # If an entry is constant, the dimension is broadcastable and its length is 1, so no scalar is needed.
+            # If `dim` is a constant, the dimension is broadcastable and has length 1, so no scalar is needed.
             if not isinstance(dim, Constant):
                 givens[dim] = lscalar()
                 scalars.append(givens[dim])

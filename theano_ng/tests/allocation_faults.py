@@ -79,8 +79,8 @@ def same(a, b):
     return np.array_equal(np.asarray(a), np.asarray(b), equal_nan=not isinstance(a, str))
 
 
-# If an allocation fails in these functions, CPython 3.11 leaks a reference to the argument, which belongs to a cell
-# variable, to a new list, or to a tuple that is being shortened.
+# If an allocation fails in these functions, CPython 3.11 leaks a reference to the argument. The leaked reference is in
+# a cell variable, in a new list, or in a tuple that is being shortened.
 LOSING = [
     lambda x: [x for _ in "a"],
     lambda x: list(x),
@@ -93,10 +93,10 @@ LOSING = [
 
 
 def learn_places(faults):
-    """Find allocations of CPython itself that leak a reference when they fail. In the search for leaks they succeed."""
+    """Find the allocations in CPython whose failure leaks a reference. They do not fail in the search for leaks."""
     for example in LOSING:
         argument = (1,)
-        for repeated in range(100):  # the last repetitions use instructions that CPython specializes for these types
+        for repeated in range(100):  # the last repetition runs the instructions that CPython has specialized
             for n in range(1, 8) if repeated in (0, 99) else ():
                 before = sys.getrefcount(argument)
                 faults.call(lambda: example(argument), n, False)
@@ -123,12 +123,12 @@ class Worker:
         self.reset()
         self.result = self.case.do()
         self.final = self.state()
-        # several calls, because a call keeps memory for the next call
+        # Call several times, because a call keeps memory for the next call and then allocates less.
         for _ in range(3):
             self.reset()
             self.allocations = self.faults.call(self.case.do, EVERY, False)[0]
         self.known = known_objects()
-        gc.freeze()  # collections skip the existing objects
+        gc.freeze()  # later collections skip the existing objects
 
     def state(self):
         return [variable.get_value() for variable in self.case.shared]
@@ -178,27 +178,29 @@ class Worker:
             self.faults.clear_caches()
             gc.collect()
         row[2:] = list(live_objects().values())
-        # Objects that a cache has removed meanwhile are referenced only by this list.
+        # Drop the objects that only this list still refers to, because a cache has removed them.
         self.known = [o for o in self.known if sys.getrefcount(o) > 3]
         row[1] = sum(map(sys.getrefcount, self.known)) - 2 * len(self.known)
         row[0] = self.faults.alive()
 
     def grown(self, positions, mode, times=1):
-        """Repeat failures in rounds; return a dict from each quantity that grew in nearly all rounds to its increases.
+        """Repeat failures in rounds. Return a dict of the quantities that grew in nearly all rounds.
 
-        A round tries all positions `times` times. A quantity has grown in a round if it increased by more than half of
-        `times`.
+        The values of the dict are lists of the increases in each round.
+
+            A round tries all positions `times` times. A quantity has grown in a round if it increased by more than half of
+            `times`.
         """
         import numpy as np
 
-        # all rows are allocated before the first measurement
+        # Allocate all rows before the first measurement, so that they are not counted.
         held, rounds = np.zeros((ROUNDS + 1, len(HELD)), int), 0
         self.measure(held[0])
         while rounds < ROUNDS and sum((np.diff(held[: rounds + 1], axis=0) <= times // 2).all(axis=1)) < STILL:
             rounds += 1
             for n in positions * times:
                 self.reset()
-                self.case.do()  # so that the next call makes the same allocations as before
+                self.case.do()  # so that the failing call makes the same allocations in each round
                 self.reset()
                 self.faults.call(self.case.do, n, mode == ONWARD, GIVE_AT_KNOWN_PLACES)
             self.measure(held[rounds])
@@ -208,13 +210,13 @@ class Worker:
         }
 
     def leaks(self, positions, mode):
-        """Return the smallest groups of positions whose failures leak: pairs of positions and result of `grown`."""
+        """Return the smallest groups of positions whose failures leak, as pairs (positions, result of `grown`)."""
         if not positions or not self.grown(positions, mode):
             return []
         middle = len(positions) // 2
         found = [leak for half in (positions[:middle], positions[middle:]) if middle for leak in self.leaks(half, mode)]
         if not found:
-            # Caches may grow for a while in any case.
+            # Confirm the leak twice, because caches may grow for a while without any leak.
             grown = self.grown(positions, mode, CONFIRMING) and self.grown(positions, mode, CONFIRMING)
             found = [(positions, grown)] if grown else []
         return found
@@ -400,7 +402,7 @@ def main(arguments=None):
                     print("   ", *found)
                 for at, status, text in count.crashes[:3]:
                     print("    %d: status %d\n%s" % (at, status, text))
-                if options.table:  # write the rows so far, because all kinds take long
+                if options.table:  # write the rows found so far, because a run of all kinds takes long
                     with open(options.table, "w") as file:
                         file.write(table(rows))
     return 1 if any(line[HEAD.index(word)] for line in rows for word in ("wrong", "dead", "leaks")) else 0
@@ -408,7 +410,7 @@ def main(arguments=None):
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--work"]:
-        del os.environ["LD_PRELOAD"], os.environ["PYTHONMALLOC"]  # for the environment of compilers that are started
+        del os.environ["LD_PRELOAD"], os.environ["PYTHONMALLOC"]  # started compilers must not inherit them
         name, mode, begin, most, report, folder = sys.argv[2:]
         sys.path.insert(0, folder)
         work(name, mode, int(begin), int(most), int(report))

@@ -266,7 +266,7 @@ def times_of_nodes():
         y = T.sort(y * 2)
     f = theano.function([x], y)
     f.fn.time_thunks = True
-    for _ in range(300):  # integers above 256 are separate objects
+    for _ in range(300):  # counts above 256, because CPython allocates an object for such integers
         f(vector())
     return Case(lambda: [f.fn.call_counts, f.fn.call_times])
 
@@ -423,7 +423,7 @@ def a_lock():
     lock = Lock()
 
     def do():
-        gc.collect()  # CPython keeps tuples for reuse until a collection
+        gc.collect()  # free the tuples that CPython keeps for reuse, so that each call allocates them
         with lock:
             bytearray(1000)
         return int(lock._is_owned())
@@ -474,19 +474,19 @@ def compilation_of_known_graphs():
 
 @kind
 def an_entry_of_the_graph_cache():
-    """Writing and reading an entry of the cache of rewritten graphs, also an entry that a failed call has left."""
+    """Writing and reading an entry of the cache of rewritten graphs, or reading the entry that a failed call left."""
     x = T.dvector("x")
     y = T.exp(x * (2 + os.getpid())).sum()  # no other process has this graph
     fgraph = FunctionGraph([x], [y])
     entry = graph_cache.find(get_mode(None), [In(x)], [Out(y)], False, std_fgraph.features)
 
     def do():
-        run_later.finish()  # finish the writing that a failed call has started
+        run_later.finish()  # wait for the write that a failed call started
         loaded = entry.load()
         if loaded is None:
             entry.save(fgraph)
             run_later.finish()
-            loaded = entry.load() or fgraph  # an entry for which there is no memory is not stored
+            loaded = entry.load() or fgraph  # without memory for the entry, `save` stores nothing
         with contextlib.suppress(FileNotFoundError):
             os.unlink(entry.path)
         return [len(loaded.toposort()), theano.pp(loaded.outputs[0])]
@@ -510,7 +510,7 @@ def a_kernel_that_arrives():
 
 @kind
 def compilation_beside_another_thread():
-    """Compiling and calling while another thread, whose allocations succeed, compiles and calls, too."""
+    """Compiling and calling a function while another thread does the same. The allocations of that thread succeed."""
     begin, done = threading.Lock(), threading.Lock()
     failures = []
 
@@ -557,7 +557,7 @@ def compilation_of_a_loop():
 
 @kind
 def compilation_of_an_inlined_graph():
-    """Linking of an OpFromGraph, inlined and not."""
+    """Linking of a graph with two OpFromGraph nodes, of which one is inlined."""
 
     def do():
         x, y = T.dvectors("xy")
@@ -599,7 +599,7 @@ def deep_copies():
 
 @kind
 def order_of_nodes():
-    """The destroy handler's order of nodes. Nodes are added, moved, and removed even after a failure."""
+    """The destroy handler's order of nodes: nodes are added and moved. After a failure, all nodes can be removed."""
     nodes = range(40)
     before = {n: [n - 2] if n > 2 else [] for n in nodes}
     after = {n: [m for m in nodes if n in before[m]] for n in nodes}
@@ -634,7 +634,7 @@ def values_of_shared_variables():
 
 
 def faulty(fault, shared=()):
-    """Return a case of forty allocations that calls `fault` if the allocation in the middle fails."""
+    """Return a case that makes forty allocations, and calls `fault` if the allocation in the middle fails."""
 
     def do():
         for i in range(40):

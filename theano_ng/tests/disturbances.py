@@ -27,7 +27,7 @@ LIMIT = 120  # seconds for work that takes about a second
 
 
 def build(k):
-    """Return a function that changes two shared vectors in place, and the vectors. Its graph depends on k."""
+    """Return a function that changes two shared vectors in place, and these vectors. The graph depends on k."""
     x, a, c = T.dvector("x"), theano.shared(np.zeros(4), "a"), theano.shared(np.zeros(4), "c")
     y = T.tanh(x * (k + 2)) + k
     return theano.function([x], y.sum(), updates=[(a, a + x), (c, T.inc_subtensor(c[1:], x[1:]))]), a, c
@@ -147,7 +147,7 @@ def moments(step):
         check(flags() == before, "after event %d: flags are left changed" % position)
         signal.alarm(LIMIT)
         np.testing.assert_allclose(build(0)[0](ones), value(0))
-        # a lock that this thread still holds blocks other threads only
+        # a lock that this thread still holds blocks only other threads, so wait in another thread
         other = threading.Thread(target=wait_for_kernels, args=[LIMIT / 4], daemon=True)
         other.start()
         other.join(LIMIT / 2)
@@ -158,7 +158,7 @@ def moments(step):
 
 
 def in_child(i, f):
-    """Run in a child: call the function that another thread of the parent may be calling, and compile another one."""
+    """Call, in a child, the function that a thread of the parent may be calling. Compile another function."""
     signal.alarm(LIMIT)
     ones, k = np.ones(4), i % VARIANTS
     np.testing.assert_allclose(f(ones), value(0))

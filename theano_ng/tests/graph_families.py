@@ -16,7 +16,7 @@ FAMILIES = {}
 
 
 def family(function):
-    """Register a function of the number of steps. It returns inputs to differentiate by, other inputs, and a scalar."""
+    """Register a family: a function that returns inputs to differentiate by, other inputs, and a scalar cost."""
     FAMILIES[function.__name__] = function
     return function
 

@@ -27,7 +27,7 @@ from theano_ng.tensor import nlinalg, slinalg
 
 @dataclass
 class Case:
-    """One native Op on some values.
+    """A node of a native Op, values of its inputs, and the expected results.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Case:
         A function that returns NumPy's result for the values: an array, or a list with an array for each output of the
         node.
     exact : bool
-        Whether bits must agree.
+        Whether the results must be equal bit by bit.
     build : callable, optional
         A function that returns the output, or all outputs, for other inputs.
     """
@@ -61,7 +61,7 @@ class Case:
 
 
 def emptied(case):
-    """Return the values of a case without elements: every length that is not 1 becomes 0."""
+    """Return arrays like the values of a case, but empty: every length that is not 1 becomes 0."""
     return [np.zeros([1 if n == 1 else 0 for n in v.shape], v.dtype) for v in case.values]
 
 

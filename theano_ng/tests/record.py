@@ -45,7 +45,7 @@ class Record:
         self.replay = replay
 
     def handle_line(self, line):
-        """Write a line, or compare it with the next one of the record.
+        """Write a line to the record, or compare it with the next line of the record.
 
         Parameters
         ----------

@@ -45,7 +45,7 @@ NOT_COMPARED = {*accepted.NOT_COMPARED, "local_adv_sub1_adv_inc_sub1_of_trusted_
 LEFT_OUT = {"local_abstractconv_check"}  # it raises an error by design
 
 
-WRAPPED = 8  # only every eighth of the examples with a part inside a product or a power is used
+WRAPPED = 8  # use every eighth of the examples that have a part inside a product or a power
 
 
 def groups():

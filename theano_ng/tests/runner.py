@@ -141,7 +141,7 @@ def targets(options):
 
 
 def leave_out(found, asked):
-    """Return the pairs (folder, dotted name) without those of a ``PATH=REASON``, and print the reason.
+    """Return the pairs (folder, dotted name) whose tests are not below PATH of ``PATH=REASON``; print the reason.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def work():
     targets, channel = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # output of tests must not mix with the results
     with open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), 0)  # a debugger that a test starts must not wait for input, or read the targets
+        os.dup2(nothing.fileno(), 0)  # a debugger in a test must neither wait for input nor read the targets
     for line in targets:
         top, name, only = json.loads(line)
         before = processor_time()

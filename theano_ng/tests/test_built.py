@@ -55,7 +55,7 @@ class Requirements(unittest.TestCase):
             self.assertLessEqual(newest, (2, 28), name)
 
     def test_modules_load_without_a_library_for_threads(self):
-        """No module needs a version of OpenMP's library, because tensor/native/common/gomp.h has its functions."""
+        """No module is linked to an OpenMP library, because tensor/native/common/gomp.h replaces its functions."""
         for name in extension_files():
             with open(name, "rb") as file:
                 self.assertEqual(re.findall(rb"\0G?OMP_\d[\d.]*\0", file.read()), [], name)

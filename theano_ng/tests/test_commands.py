@@ -51,7 +51,7 @@ class TestClosedPipe(unittest.TestCase):
             self.assertEqual(said, "")
 
     def test_another_pipe(self):
-        """A BrokenPipeError of another pipe than the standard output is raised."""
+        """A command does not catch a BrokenPipeError that does not come from the standard output."""
 
         @command
         def main(argv=None):

@@ -108,7 +108,7 @@ class Types(unittest.TestCase):
                 config.zz.b = false
                 self.assertIs(config.zz.b, False)
             config.zz.i = 7
-            self.assertEqual(config.zz.d, 8)  # computed when it is first read
+            self.assertEqual(config.zz.d, 8)  # the default of zz.d is computed when zz.d is first read
             config.zz.i, config.zz.f, config.zz.s, config.zz.e, config.zz.c = "12", "1e3", 5, "two", "ab"
             self.assertEqual(
                 (config.zz.i, config.zz.f, config.zz.s, config.zz.e, config.zz.c, config.zz.d),
@@ -128,7 +128,7 @@ class Types(unittest.TestCase):
                 with self.assertRaisesRegex(TheanoConfigError, message):
                     setattr(config.zz, name, bad)
                 self.assertEqual(getattr(config.zz, name), before)
-            del config.zz.i  # restore the value of the environment
+            del config.zz.i  # restore the value from the environment, or else the default
             self.assertEqual(config.zz.i, 3)
             self.assertIsInstance(TheanoConfigError(), ValueError)
         with self.assertRaises(TypeError):
@@ -496,8 +496,8 @@ class Sources(unittest.TestCase):
                 THEANO_FLAGS="thirdparty.level=many",
             )
             self.assertIn("THEANO_FLAGS: flag thirdparty.level: 'many' cannot be converted to int", error)
-        # An undefined flag is an error if no package has the name of its section, if the section belongs to this
-        # package, or if it has the name of a module of the standard library.
+        # An undefined flag is an error in three cases: no package has the name of its section, the section belongs to
+        # this package, or a module of the standard library has the name of the section.
         for name in ("thirdparty.level", "profiling.level", "warnings.level", "json.level", "level"):
             self.assertIn(
                 "there is no flag %r" % name, run("import theano_ng.configdefaults", ok=False, THEANO_FLAGS=name + "=3")

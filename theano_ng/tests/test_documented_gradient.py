@@ -309,7 +309,7 @@ class FiniteDifferences(unittest.TestCase):
         gradient.verify_grad(T.log, point, rng=rng)
         gradient.verify_grad(
             lambda a: T.dot(a, a.T), [point], n_tests=4, rng=rng, eps=0.5
-        )  # quadratic: exact for any step
+        )  # for a quadratic function, central differences are exact at any step
         for dtype in ("float16", "float32", "float64"):
             gradient.verify_grad(T.sqr, [point.astype(dtype)], rng=rng, mode=PLAIN)
         gradient.verify_grad(T.log, [point.astype("float32")], rng=rng, cast_to_output_type=True, no_debug_ref=False)

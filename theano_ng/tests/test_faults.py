@@ -105,7 +105,7 @@ class TestMachines(unittest.TestCase):
             name = os.path.join(folder, "file")
             open(name, "w").close()
             err = self.assert_trains(start(TRAINING_STEP, os.path.join(name, "cache")))
-            # Without a compiler the directory is not needed.
+            # Without a compiler, the process does not need the directory and does not warn.
             self.assertEqual(
                 (err.count("UserWarning"), "cannot be written" in err), (1, True) if default_cxx() else (0, False), err
             )
@@ -124,7 +124,7 @@ class TestMachines(unittest.TestCase):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             process = start(TRAINING_STEP, folder, preexec_fn=no_files)
             out, err = process.communicate(timeout=120)
-            if process.returncode:  # the error names the compiler's files
+            if process.returncode:  # the error is about compiling, or about the size of files
                 self.assertRegex(err.splitlines()[-1] + err, "compil|File too large|No space")
             else:
                 self.assertEqual([float(w) for w in out.split()], self.wanted)
@@ -201,7 +201,7 @@ class TestDisturbances(unittest.TestCase):
         self.check("forks", 8)
 
 
-# Kinds of work of which every allocation fails in turn; ``make faults`` tries all kinds.
+# Names of functions to run. In each, every allocation fails in turn. ``make faults`` runs all such functions.
 FAILING = (
     "rows_of_state",
     "streams",

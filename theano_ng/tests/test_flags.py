@@ -50,7 +50,7 @@ class Dtypes(unittest.TestCase):
                 self.assertEqual(
                     (config.floatX, T.matrix().dtype, theano.shared(np.ones(2)).dtype), (dtype, dtype, "float64")
                 )
-        for policy, floatx, wanted in [  # float32 + 1.5, int8 + 1, int8 + 300, int8 + 1.1
+        for policy, floatx, wanted in [  # dtypes of float32 + 1.5, int8 + 1, int8 + 300, int8 + 1.1
             ("custom", "float32", "float32 int8 int16 float32"),
             ("custom", "float64", "float32 int8 int16 float64"),
             ("numpy+floatX", "float32", "float32 int64 int64 float32"),
@@ -514,7 +514,7 @@ class NewProcesses(unittest.TestCase):
             name = "%d.%d.%d-cpu-" % sys.version_info[:3]
             text = run(code, THEANO_FLAGS=flags + os.path.join(folder, "a") + ",cxx=")
             self.assertRegex(text, "^0 " + name + r"\d\d \[\]\n$")
-            compiler = os.path.basename(config.cxx)  # a name without its folder
+            compiler = os.path.basename(config.cxx)  # the name of the compiler, without its folder
             if not compiler:
                 self.skipTest("no compiler")
             text = run(code, THEANO_FLAGS=flags + os.path.join(folder, "b") + ",tiered=off,cxx=" + compiler)
@@ -557,9 +557,9 @@ class NewProcesses(unittest.TestCase):
             if not config.cxx:
                 self.skipTest("no compiler")
             run(code, THEANO_FLAGS=flags + "100")
-            text = run(code, THEANO_FLAGS=flags + "10000000000")  # old, but not too old
+            text = run(code, THEANO_FLAGS=flags + "10000000000")  # old, but below the threshold: kept
             self.assertEqual(text.count(".so "), 1)
-            text = run(code, THEANO_FLAGS=flags + "100")  # compiled again
+            text = run(code, THEANO_FLAGS=flags + "100")  # the old kernel is compiled again
             self.assertTrue(
                 any(line.split()[0].endswith(".so") and line.split()[1] != "1000000000" for line in text.splitlines()),
                 text,

@@ -252,7 +252,7 @@ class TestLaziness(unittest.TestCase):
                     self.assertEqual([f().tolist() for _ in range(4)], [2, 12, 24, 34])
                     self.assertEqual((s.get_value().tolist(), n.get_value()), ([64, 4], 4))
                     self.assertEqual(self.calls()[0], 2 if linker in LAZY else 4)
-                    # an unconditional update of a variable that a branch reads
+                    # also update, in every call, a variable that a branch reads
                     s = theano.shared(np.ones(2))
                     f = theano.function(
                         [self.c],
@@ -456,9 +456,9 @@ class TestGradient(unittest.TestCase):
         self.assertEqual(T.grad(second.sum(), y).eval({c: 0, x: [1.0], y: [1.0, 1.0]}).tolist(), [5, 5])
 
     def test_rop(self):
-        """Rop works for directions of variables in one branch or in both branches.
+        """Rop of a conditional uses the directions of variables in either branch.
 
-        Without a direction the result is None.
+        The result of `R_op` is None if no input that it depends on has a direction.
         """
         c, x, y, u, v = T.bscalar(), *T.dvectors(4)
         z = ifelse(c, [x**2, y], [y**3, y])
@@ -566,8 +566,8 @@ class TestRewrites(unittest.TestCase):
         )
         self.assertIsInstance(fgraph.outputs[0].owner.op, IfElse)
         self.assertEqual([v.owner.op for v in fgraph.outputs[0].owner.inputs[1:]], [T.exp, T.exp])
-        # The rule does not apply to a conditional with another client, to two conditionals, and to an Op that is not in
-        # its list.
+        # The rule does not apply if the conditional has another client, if an Op has two conditionals as inputs, or if
+        # the Op is not in the list of the rule.
         z, w = ifelse(self.c, self.x, self.y), ifelse(self.c, self.y, self.x)
         for outputs in ([T.exp(z), z], [z + w], [Counted("a")(z)]):
             inputs = [self.c, self.x, self.y]

@@ -1,5 +1,4 @@
-"""Tests of iterators, dictionary views and other collections as arguments instead of lists: they are treated as lists
-or refused.
+"""Tests that functions accept iterators, dictionary views and other collections instead of lists, or refuse them.
 
 An iterator can be read only once. A function that reads it twice finds no elements the second time, and silently does
 only a part of its work.
@@ -194,7 +193,7 @@ TAKEN = {
     "clone_with_new_inputs": lambda kind: str((x + y).owner.clone_with_new_inputs(kind([y, x]))),
 }
 
-# These functions need a list; many would treat another collection as one object.
+# These functions need a list. Many of them would treat another collection as a single object.
 TAKEN_OR_REFUSED = {
     "function, inputs": lambda kind: theano.function(kind([x, y]), x + y)(VALUES[x], VALUES[y]).tolist(),
     "function, outputs": lambda kind: [
@@ -282,7 +281,7 @@ TAKEN_OR_REFUSED = {
     "debugprint": lambda kind: theano.printing.debugprint(kind([x + y, x * y]), file="str"),
 }
 
-# Cases with sequences of numbers, which may also be arrays.
+# Cases whose arguments are sequences of numbers. Another test passes arrays instead.
 OF_NUMBERS = {
     **{
         name + ", axis": lambda kind, name=name: numbers_of(

@@ -128,7 +128,7 @@ def imports_of(name, path, known):
 
     def add(node, target, attribute, late):
         if target.startswith("."):
-            target = "theano_ng." + target  # a relative import becomes a module that does not exist
+            target = "theano_ng." + target  # no such module exists, so a test reports the relative import
         if target != "theano_ng" and not target.startswith("theano_ng."):
             return
         target = target[len("theano_ng.") :]
@@ -214,7 +214,7 @@ def circles(imports):
     return [one for one in found if len(one) > 1]
 
 
-# Imports inside functions, "importer > imported", and the reasons why they are not at the top of the module.
+# "importer > imported" -> the reason why this import is inside a function, not at the top of the module.
 LATE = {
     " > tests.runner": "test() alone needs the test runner",
     "compile.function > misc.pkl_utils": "function_dump alone needs zipfile",
@@ -229,7 +229,7 @@ class TestLayers(unittest.TestCase):
         cls.imports = all_imports()
 
     def test_modules_are_imported_from_their_homes(self):
-        # The package does not use its own table of moved modules, nor relative imports.
+        # The package imports no module by an old name of its table of moved modules, and has no relative imports.
         known = modules()
         self.assertEqual(
             ["%s (%s)" % (one, MOVED.get(one.target, "not there")) for one in self.imports if one.target not in known],

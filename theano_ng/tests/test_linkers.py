@@ -128,7 +128,7 @@ class TestLinkers(unittest.TestCase):
 
         def build():
             x, y = T.dvectors("x", "y")
-            z = T.sqr(x) * 2 + y  # exact, because `c|py` may compute in C and in Python
+            z = T.sqr(x) * 2 + y  # no rounding errors: `c|py` may compute it in C and in Python
             return [x, y], [z, z.sum(), z, x, T.constant(2.5), T.dot(x, y)], {}
 
         for (f,) in self.functions(build):

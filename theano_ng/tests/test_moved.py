@@ -16,7 +16,7 @@ from theano_ng.moved import MISSING, MOVED, PROBED, MovedModules
 
 SETUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__))), "setup.py")
 
-# Classes and instances, and the module paths by which pickles of Theano refer to them.
+# Classes and instances, and the module path that pickles of Theano contain for each of them.
 CLASSIC = (
     ("tensor.elemwise", "Elemwise"),
     ("tensor.elemwise", "DimShuffle"),
@@ -77,7 +77,7 @@ class TestMoved(unittest.TestCase):
 
     @unittest.skipUnless(os.path.exists(SETUP), "the package is installed: there is nothing to build it from")
     def test_extension_modules_that_are_not_built(self):
-        """An import of an extension module that has only its source file says how to build it."""
+        """If an extension module has only its source file, the import error says how to build the module."""
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "theme"))
             for name in ("_a.pyx", "b.c", "c.py", "theme/d.c"):
@@ -93,7 +93,7 @@ class TestMoved(unittest.TestCase):
                 self.assertIsNone(MovedModules.find_spec("theano_ng." + name, [folder]))
 
     def test_chapters_to_come(self):
-        """Imports and attributes of missing modules raise errors that say they are missing; `hasattr` returns False."""
+        """Imports and attribute accesses of missing modules raise errors that name the missing part of the package."""
         for chapter, paths in MISSING.items():
             for path in set(paths.split()) - PROBED:
                 parent, _, name = ("theano_ng." + path).rpartition(".")
@@ -124,7 +124,7 @@ class TestMoved(unittest.TestCase):
                 exec("from theano_ng import %s" % name, {})
 
     def test_programs_that_ask(self):
-        """Some missing modules exist and report that they cannot be used; importing other names from them fails."""
+        """Substitutes for some missing modules report that they cannot be used. Imports of other names fail."""
         from theano_ng.gpuarray import ctc, dnn, fft, linalg
 
         for probe in (dnn.dnn_present, dnn.dnn_available, ctc.ctc_present, ctc.ctc_available):

@@ -279,7 +279,7 @@ class TestDebugprint(unittest.TestCase):
             ["Elemwise{neg,no_inplace} [id A] ''   1", " |Elemwise{exp,no_inplace} [id B] ''   0", "   |x [id C]"],
         )
         f(np.zeros(2))
-        # The intermediate result is still in its storage; the output was returned.
+        # The storage still contains the intermediate result, but no longer the output, which the function returned.
         self.assertIn("[id B] ''   0 [array([1., 1.])]", debugprint(f, file="str", print_storage=True))
 
 
@@ -327,7 +327,7 @@ class TestPrint(unittest.TestCase):
 class TestPydot(unittest.TestCase):
     def setUp(self):
         try:
-            import pydot  # noqa: F401, tests whether it is there
+            import pydot  # noqa: F401, tests whether pydot is installed
         except ImportError:
             self.skipTest(printing.pydot_imported_msg)
 

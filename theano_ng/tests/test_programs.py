@@ -340,14 +340,14 @@ class TestPlantedFaults(unittest.TestCase):
         small = reduced(program, lambda one: same(found, lengths.judged(one, wrong)))
         self.assertEqual([node.operation for node in small.nodes], ["add"])
         self.assertIsNone(lengths.judged(small, CONFIGURATIONS["all errors"]))
-        self.assertIsNone(lengths.judged(small, planted(cut_to_the_shorter)))  # a rule may remove the error
+        self.assertIsNone(lengths.judged(small, planted(cut_to_the_shorter)))  # rules may remove the error here
         printed = text("a title", [(small, "all errors")], found, lengths.derivative_lines(small))
         done = subprocess.run([sys.executable, "-c", printed], capture_output=True, text=True)
         self.assertRegex(done.stderr, "ValueError: Input dimension mis-match")
 
     @unittest.skipUnless(config.cxx and background.AVAILABLE, "there is no compiler that could run in the background")
     def test_a_kernel_in_the_place_of_another(self):
-        # No earlier program has compiled these kernels.
+        # The constant is random, so that no earlier program has compiled these kernels.
         constant = (("constant", int.from_bytes(os.urandom(4), "little") / 2.0**32), ("dtype", "float64"))
 
         def chain(operation):

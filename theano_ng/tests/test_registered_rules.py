@@ -17,7 +17,7 @@ HEADER = "database | position | name | class and options | tags | tracks"
 
 def databases():
     """Return a dict from name to database: optdb and all databases inside it, with the rules of devices loaded."""
-    import theano_ng.gpuarray  # noqa: F401, registers its databases
+    import theano_ng.gpuarray  # noqa: F401, the import registers databases
     from theano_ng.audit.rewrites.registry import load_all
     from theano_ng.compile.mode import optdb
     from theano_ng.gof.optdb import DB

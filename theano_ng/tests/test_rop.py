@@ -54,7 +54,7 @@ class RopLop_checker(unittest.TestCase):
 
     Notes
     -----
-    `setUp` creates these attributes; a subclass that overrides it must call it.
+    `setUp` creates these attributes. A subclass that overrides `setUp` must call the `setUp` of this class.
     """
 
     x = v = mx = mv = None
@@ -100,8 +100,9 @@ class RopLop_checker(unittest.TestCase):
         self._check(self.mx, self.mv, y, self.mat_in_shape, out_shape)
 
     def check_rop_lop(self, y, out_shape):
-        """Check the operators of a variable that depends on a vector, and that `Rop` refuses it after an Op without
-        R_op.
+        """Check the operators of a variable that depends on a vector.
+
+        Check also that `Rop` raises an error if an Op without R_op is applied to `x`.
 
         Parameters
         ----------
@@ -117,7 +118,7 @@ class RopLop_checker(unittest.TestCase):
     def _check(self, x, direction, y, in_shape, out_shape):
         vx = np.asarray(self.rng.uniform(0.2, 0.9, size=in_shape), x.dtype)
         vv = np.asarray(self.rng.uniform(-1, 1, size=in_shape), x.dtype)
-        # If the dtype of the output has no gradient, the cotangent has the dtype floatX.
+        # If the dtype of the output is neither float nor complex, the cotangent has the dtype floatX.
         cotangent = (
             y.type("cotangent")
             if y.dtype in tensor.continuous_dtypes

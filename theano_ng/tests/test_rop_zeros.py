@@ -64,7 +64,7 @@ class TestZeros(unittest.TestCase):
                     [0.5, 2, -1], [1, 2, 3]
                 )
                 np.testing.assert_array_equal(tangent, np.zeros(value.shape), err_msg=str((kind, i)))
-        # The product of a Hessian and a vector; a part of the cost is linear.
+        # The Hessian of the linear part of the cost is zero.
         hessian = T.Rop(theano.grad((x**2).sum() + (x * 3).sum(), x), x, v)
         np.testing.assert_array_equal(hessian.eval({x: [1.0, 2.0], v: [3.0, 4.0]}), [6.0, 8.0])
 

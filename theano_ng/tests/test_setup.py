@@ -41,7 +41,7 @@ class SetupTest(unittest.TestCase):
         if not os.path.exists(SETUP):
             raise unittest.SkipTest("the package is installed: there is nothing to build it from")
         try:
-            import Cython  # noqa: F401, tests whether it is there
+            import Cython  # noqa: F401, tests whether it is installed
             import setuptools
         except ImportError as missing:
             raise unittest.SkipTest("%s is not installed: nothing can be built" % missing.name) from missing

@@ -84,7 +84,7 @@ class TestThreads(unittest.TestCase):
         self.assertEqual(self.count.get_value(), 25)
 
     def test_compiling_in_threads(self):
-        # Several threads build, rewrite and compile graphs concurrently, some of them equal.
+        # Several threads concurrently build, rewrite and compile graphs. Some of the graphs are equal.
         results = [None] * 4
 
         def build(k):

@@ -225,7 +225,7 @@ class RunningMaxAndItsRule(unittest.TestCase):
     def ops_of_filled():
         """Return the Op classes of a function of a filled vector.
 
-        The length of the vector is unknown, so that it is not constant.
+        The vector is not a constant, because its length is unknown.
         """
         length = T.lscalar()
         f = theano.function([length], running_max(T.alloc(np.float64(2.5), length)), mode="FAST_RUN")

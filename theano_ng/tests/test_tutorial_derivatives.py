@@ -62,7 +62,7 @@ class Derivatives(unittest.TestCase):
         W, v, x = T.dmatrix("W"), T.dvector("v"), T.dvector("x")
         assert_close(
             function([v, x], T.Lop(T.dot(x, W), W, v))([2, 2], [0, 1]), [[0, 0], [2, 2]]
-        )  # W must not be needed as an input
+        )  # the function does not need W as an input
 
     def test_hessian_times_vector(self):
         x, v = T.dvector("x"), T.dvector("v")

@@ -115,7 +115,7 @@ class FunctionsDefaultsState(unittest.TestCase):
         assert acc(3) == -1 and st.get_value() == 2
         dec = function([inc], st, updates=[(st, st - inc)])
         assert dec(2) == 2 and st.get_value() == 0
-        # updates may also be a dict
+        # `updates` is a dict instead of a list of pairs
         function([inc], st, updates={st: st + inc})(5)
         assert st.get_value() == 5
 

@@ -146,7 +146,7 @@ class TestTutorial(unittest.TestCase):
             for floor in (2, -0.5):
                 f = theano.function([x], AtLeast(floor)(x), mode=mode)
                 self.assertEqual([f(-3.0), f(2.5)], [floor, 2.5], (mode, floor))
-        # The value is not part of the C code.
+        # The C code does not contain the value of the params, so both Ops share a module.
         first, second = modules(AtLeast(2)(x), AtLeast(-0.5)(x))
         self.assertIs(first, second)
         self.assertEqual(AtLeast(2), AtLeast(2.0))

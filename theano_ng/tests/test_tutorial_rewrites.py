@@ -111,7 +111,7 @@ class OwnRewrites(unittest.TestCase):
 
 
 class Database(unittest.TestCase):
-    """Tests of `optdb`. Tests that change it remove their tags at the end."""
+    """Tests of `optdb`. Tests that add tags to `optdb` remove these tags at the end."""
 
     def test_queries(self):
         fast_run = optdb.query(Query(include=["fast_run"]))
@@ -211,7 +211,7 @@ class PromisedRewrites(unittest.TestCase):
         assert_allclose(np.array([4.0, 4.0, 2.0]), f(np.ones(3), np.ones(2), np.ones(2)))
         increments = [node for node in f.maker.fgraph.toposort() if isinstance(node.op, T.subtensor.IncSubtensor)]
         self.assertEqual(len(increments), 2)
-        self.assertIs(increments[1].inputs[0].owner, increments[0])  # the second changes the result of the first
+        self.assertIs(increments[1].inputs[0].owner, increments[0])  # the second increments the output of the first
         f = theano.function([a], T.reshape(T.reshape(a, (2, 6)), (3, 4)), mode="FAST_RUN")
         self.assertEqual(sum("Reshape" in str(node.op) for node in f.maker.fgraph.toposort()), 1)
         self.assertEqual(f(np.arange(12.0)).tolist(), np.arange(12.0).reshape(3, 4).tolist())

@@ -26,7 +26,7 @@ class ShapeAndBroadcasting(unittest.TestCase):
         z = T.join(0, x, y)
         a, b = np.random.rand(5, 4), np.random.rand(3, 3)
         hides = function([x, y], z.shape)
-        if theano.config.mode == "DebugMode":  # DebugMode also runs removed nodes, which raise an error
+        if theano.config.mode == "DebugMode":  # DebugMode also runs the removed Join, which raises an error
             self.assertRaises(ValueError, hides, a, b)
         else:
             assert hides(a, b).tolist() == [8, 4]

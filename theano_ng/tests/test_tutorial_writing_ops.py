@@ -293,13 +293,13 @@ class VerifyGrad(unittest.TestCase):
                 return [output_grads[0]]
 
         self.assertRaises(theano.gradient.GradientError, utt.verify_grad, Wrong(), [np.ones((2, 3))])
-        # Both tolerances have to be exceeded.
+        # One large tolerance suffices: the test fails only if the error exceeds both tolerances.
         utt.verify_grad(Wrong(), [np.ones((2, 3))], abs_tol=10.0)
         utt.verify_grad(Wrong(), [np.ones((2, 3))], rel_tol=10.0)
 
 
 class InPlace(theano.Op):
-    """x, y -> x + y in the memory of x. `destroy_map` maps the output to the input that is overwritten."""
+    """The Op x + y, which stores the sum in the memory of x. `destroy_map` maps the output to the overwritten input."""
 
     __props__ = ()
     destroy_map = {0: [0]}
@@ -315,7 +315,7 @@ class InPlace(theano.Op):
 
 
 class Corrupting(InPlace):
-    """x + y in new memory; x is overwritten as scratch space."""
+    """The Op x + y, which stores the sum in new memory, but also overwrites x as scratch space."""
 
     def perform(self, node, inputs, output_storage):
         x, y = inputs
@@ -324,7 +324,7 @@ class Corrupting(InPlace):
 
 
 class BothInPlace(InPlace):
-    """x + y in the memory of y, and x - y in the memory of x."""
+    """An Op that stores x + y in the memory of y, and x - y in the memory of x."""
 
     destroy_map = {0: [1], 1: [0]}
 
@@ -346,7 +346,7 @@ class ViewsAndInplace(unittest.TestCase):
         for operation in (tensor.inplace.add_inplace, InPlace(), Corrupting()):
             x, y = tensor.dvectors("x", "y")
             total = operation(x, y)
-            # `x` has its old value in all expressions; `total` is the new value of its memory.
+            # In all expressions, `x` means its old value. `total` overwrites the memory of `x`.
             outputs = [tensor.exp(total), tensor.sqr(x), total, tensor.exp(x)]
             a, b = np.array([0.5, -2, 1]), np.array([1.5, 0.25, -4])
             for mode in MODES:
@@ -399,7 +399,7 @@ class GradientRules(unittest.TestCase):
 
     def test_integers(self):
         a, b = tensor.lmatrices("a", "b")
-        # A function with integer values has floating point gradients of zero.
+        # The gradient of an integer output is zero, and has a floating point dtype.
         zeros = tensor.grad(tensor.dot(a, b).sum(), [a, b])
         self.assertEqual([g.dtype for g in zeros], [config.floatX] * 2)
         values = np.arange(6).reshape(2, 3), np.arange(3).reshape(3, 1)
@@ -412,7 +412,7 @@ class GradientRules(unittest.TestCase):
         cost = 0.5 * tensor.cast(y, "float64")
         self.assertEqual(tensor.grad(cost, y).eval({x: 3.7}), 0.5)
         self.assertEqual(tensor.grad(cost, x).eval({x: 3.7}), 0)
-        # The number of copies is disconnected, and so are the elements of a shape.
+        # The length `n` of `alloc(v, n)` has a disconnected gradient. So has a matrix of which only the shape is used.
         v, n = tensor.dscalar("v"), tensor.lscalar("n")
         self.assertRaises(theano.gradient.DisconnectedInputError, tensor.grad, tensor.alloc(v, n).sum(), n)
         m = tensor.dmatrix("m")

@@ -79,8 +79,9 @@ def seed_rng(pseed=None):
 
 
 class MockRandomState:
-    """A replacement of RandomState that returns the boundaries of the sampling range, to check that a test passes
-    there.
+    """A replacement of RandomState whose samples are at a boundary of the sampling range.
+
+    With it, the author of a test checks that the test passes at the boundaries.
 
     It is a tool for writing tests; finished tests should not use it.
 
@@ -167,7 +168,7 @@ def str_diagnostic(expected, value, rtol, atol):
                     % (name, diff.max(), diff.min(), diff.mean(), diff.std())
                 )
     except (TypeError, ValueError):
-        pass  # objects that are not numbers, or shapes that do not match
+        pass  # the objects are not numbers, or their shapes do not match
     lines.append("  Expected: %s" % str(expected)[:1000])
     lines.append("  Value   : %s" % str(value)[:1000])
     lines.append("  rtol, atol: %s %s" % (rtol, atol))
@@ -250,7 +251,9 @@ verify_grad.E_grad = T.verify_grad.E_grad
 
 
 def different_grad(factor):
-    """Return an identity function that scales the gradient; `verify_grad` must refuse it unless the factor is 1.
+    """Return an identity function that multiplies the gradient by `factor`.
+
+    `verify_grad` must raise an error for this function unless the factor is 1.
 
     Parameters
     ----------
@@ -348,7 +351,7 @@ class T_OpContractMixin:
 class InferShapeTester(unittest.TestCase):
     """A base class for tests of `infer_shape`.
 
-    A subclass that overrides `setUp` must call it, and may set the attributes there.
+    A subclass that overrides `setUp` must call the inherited `setUp`, and may set the attributes in its own.
 
     Attributes
     ----------
@@ -370,7 +373,7 @@ class InferShapeTester(unittest.TestCase):
         self.mode = mode.including("canonicalize") if hasattr(mode, "including") else mode
 
     def _compile_and_check(self, inputs, outputs, numeric_inputs, cls, excluding=None, warn=True, check_topo=True):
-        """Check that the shapes of outputs are computed without the Op, and that they are correct.
+        """Check that the graph of the output shapes does not contain the Op, and that the shapes are correct.
 
         Parameters
         ----------
@@ -378,13 +381,13 @@ class InferShapeTester(unittest.TestCase):
         numeric_inputs : list of ndarray
             The values of the inputs. Their lengths should differ, because equal lengths hide errors.
         cls : class or tuple of classes
-            The class of Ops that the function of the shapes must not contain.
+            The class of the Ops that the compiled function for the shapes must not contain.
         excluding : list of str, optional
             Names of rewrites that are excluded.
         warn : bool
-            Whether to warn if lengths of an input are equal, which hides confused axes.
+            Whether to warn if an input has equal lengths. Equal lengths hide errors that confuse axes.
         check_topo : bool
-            If False, do not check that the function of the shapes lacks `cls`.
+            If False, do not check that the compiled function for the shapes contains no Op of `cls`.
         """
         mode = self.mode
         if excluding:
@@ -475,7 +478,7 @@ class AttemptManyTimes:
 if config.cycle_detection == "fast":
 
     def assertFailure_fast(f):
-        """Decorate a test that needs regular cycle detection: it must fail with the fast one."""
+        """Decorate a test that must fail, because it needs regular cycle detection and ``fast`` is set."""
 
         @functools.wraps(f)
         def test_with_assert(*args, **kwargs):
@@ -489,7 +492,7 @@ if config.cycle_detection == "fast":
 else:
 
     def assertFailure_fast(f):
-        """Return a test that needs regular cycle detection unchanged, since this detection is enabled."""
+        """Return the test itself, because the regular cycle detection that it needs is enabled."""
         return f
 
 

@@ -94,7 +94,7 @@ class TypedListType(Type):
         strict : bool
             If True, `x` must be a list of valid values, and is returned itself.
         allow_downcast : bool, optional
-            The argument for the conversion of the elements.
+            The argument `allow_downcast` of `filter` for the elements.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class TypedListType(Type):
             try:
                 elements.append(self.ttype.filter(element, strict=strict, allow_downcast=allow_downcast))
             except (TypeError, ValueError) as failure:
-                # The new message is the first argument. The other arguments of the element's error follow.
+                # In the new exception, this message replaces the first argument of the original exception.
                 message = "%s: element %d is not a valid value of type %s: %s" % (
                     self,
                     i,
@@ -144,8 +144,8 @@ class TypedListType(Type):
     def may_share_memory(self, a, b):
         """Return True if changing one value may change the other.
 
-        This is the case if both are the same list, if one value is an element of the other or a part of an element, or
-        if elements share memory.
+        This is the case if both values are the same list, if one value contains the other at any level, or if elements
+        of both values share memory.
         """
         if a is b:
             return a is not None

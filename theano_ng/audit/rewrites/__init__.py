@@ -1,9 +1,9 @@
-"""An oracle for rewriting rules: it compares the original graph with the graph that a rule makes of it.
+"""An oracle for rewriting rules: it compares the original graph with the graph that a rule returns.
 
 A *text* is a Python expression, for example the left side of an example in the docstring of a rule. A *setting* changes
-the variables of the text or the outputs of its graph. An *instance* is the graph of a text in a setting. It is computed
-for many *sets of values*, which have one value for each input. Values are *covered completely* if all combinations of
-them were tried.
+the variables of the text or the outputs of its graph. An *instance* is the graph of a text in a setting. Each
+instance is computed for many *sets of values*. A set has one value for each input. The values of the inputs are
+*covered completely* if all their combinations were tried.
 
 ========================  ==========================================================================
 `registry`                all registered rules

@@ -93,7 +93,7 @@ def rules_of(target, devices=False):
 
 
 def _wanted(arguments):
-    """Return the rules to test, and the rows of an earlier page that are kept."""
+    """Return the rules to test, and a dict: name of a rule -> its row of the earlier page, for ``--update``."""
     rules = [one for target in arguments.rules for one in rules_of(target, arguments.devices)]
     if not arguments.update:
         return rules or registered(arguments.devices), {}

@@ -15,7 +15,7 @@ LENGTHS = (3, 0, 1, 2)
 #: The maximum number of combinations of shapes for a pointwise graph. Combinations of element values are tried, too.
 MAX_LENGTHS = 16
 
-#: The maximum number of combinations of values for an elementwise graph that is a variation of another graph.
+#: The maximum number of combinations of values for an elementwise graph that `contents` treats with ``wide=False``.
 NARROW = 1 << 11
 
 #: The maximum number of combinations of values for those inputs of a pointwise graph that have no last axis, or a

@@ -2,8 +2,8 @@
 
 z3 proves that values are equal bit for bit: integers and booleans as bit vectors, floats as IEEE numbers. sympy proves
 that values are equal in exact arithmetic. It treats integers as polynomials, whose equations hold for all widths, and
-it supports real and complex numbers. A theory supports the Ops for which it has a method. The limit of z3 is a number
-of steps, not of seconds, so that equal runs give equal answers.
+it supports real and complex numbers. A theory supports the Ops for which its class has a method. z3 stops after a
+number of steps, not of seconds, so that repeated runs give the same answers.
 """
 
 import functools
@@ -21,11 +21,11 @@ try:
 except ImportError:  # without these packages nothing is proved
     sympy = z3 = None
 
-#: The maximum numbers of steps of z3 for one equation. STEPS is for dtypes of one byte and float16, and takes about one
-#: second. FEWER_STEPS is for graphs with wider dtypes.
+#: The maximum numbers of steps of z3 for one equation. STEPS applies if all inputs have one-byte dtypes or float16, and
+#: takes about one second. FEWER_STEPS applies to graphs with other inputs.
 STEPS, FEWER_STEPS = 1_000_000, 100_000
 
-#: The maximum number of nodes, in both graphs together, of an equation that sympy may decide.
+#: The maximum number of nodes in both graphs together. sympy does not decide equations of larger graphs.
 MAX_NODES = 24
 
 
@@ -74,7 +74,7 @@ class _Theory:
         return self.number(np.asarray(v.data).reshape(-1)[0], v.dtype)
 
     def _node(self, node, inputs):
-        if isinstance(node.op, (DimShuffle, Alloc)):  # these Ops do not change the element
+        if isinstance(node.op, (DimShuffle, Alloc)):  # these Ops do not change the values of elements
             return inputs[0]
         if not isinstance(node.op, Elemwise) or len(node.outputs) != 1:
             raise Unknown(node.op)
@@ -585,8 +585,8 @@ def prove(change, names, hopeless=None):
     names : list of str
         The names of the inputs.
     hopeless : set, optional
-        Names of theories that are skipped. If z3 reaches its limit with a theory, the name of the theory is added,
-        because z3 would reach the limit for other dtypes, too.
+        Names of theories that are skipped. If z3 reaches its limit with a theory, this function adds the name of the
+        theory, because z3 would reach the limit for other dtypes of the same rule, too.
 
     Returns
     -------

@@ -49,7 +49,7 @@ def u(s):
 
 
 def with_metaclass(meta, *bases):
-    """Return a base class. A class that inherits from it has the metaclass and the given bases instead."""
+    """Return a temporary base class. A class that inherits from it gets the metaclass `meta` and the bases `bases`."""
 
     class Temporary(meta):
         def __new__(cls, name, this_bases, d):

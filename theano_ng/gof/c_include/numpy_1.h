@@ -37,7 +37,7 @@
 #endif
 
 /* NumPy 1 wrote an UPDATEIFCOPY array back when the array was freed. NumPy 2 has WRITEBACKIFCOPY arrays instead. Code
- * must call PyArray_ResolveWritebackIfCopy to write them back. */
+ * must call PyArray_ResolveWritebackIfCopy to write such an array back. */
 #ifndef NPY_ARRAY_UPDATEIFCOPY
 #define NPY_ARRAY_UPDATEIFCOPY NPY_ARRAY_WRITEBACKIFCOPY
 #define NPY_UPDATEIFCOPY NPY_ARRAY_UPDATEIFCOPY

@@ -14,7 +14,7 @@ string_types = (str,)
 #: The subdirectory of the compile directory for code that an audit compiled under the sanitizers.
 SANITIZED = "sanitizer"
 
-# Matches the names that the cache gives to files and directories in a compile directory.
+# This pattern matches the names that the cache gives to files and directories in a compile directory.
 _OWN_NAME = re.compile(
     r"m[0-9a-f]{40}|(?:pch|tmp|lock|compiler)-.+|%s"
     % "|".join(map(re.escape, (LOCK_NAME, "kernels", "graphs", "gpuarray_kernels", SANITIZED)))

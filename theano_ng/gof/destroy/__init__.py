@@ -7,5 +7,5 @@
 =================  ======================================================================
 
 The compiled module `gof._destroyhandler` contains the handler's algorithms: equivalence classes of variables that share
-memory, and a topological order that is updated with its constraints.
+memory, and a topological order that is updated when the constraints on the order change.
 """

@@ -187,7 +187,10 @@ def optimizer(f: Callable[..., Any]) -> FromFunctionOptimizer:
 
 
 def inplace_optimizer(f: Callable[..., Any]) -> FromFunctionOptimizer:
-    """Return an optimizer like `optimizer`, for a function that introduces in-place operations. This is a decorator."""
+    """Return an optimizer whose `apply` is ``f(fgraph)``. This is a decorator.
+
+    The function can change the graph by ``replace_validate`` and introduce in-place operations.
+    """
     rval = FromFunctionOptimizer(f, (attach_replace_validate, attach_destroy_handler))
     rval.__name__ = f.__name__
     return rval

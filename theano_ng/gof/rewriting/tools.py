@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _is_computed_by(r: Variable, expected: Any) -> bool:
-    """Return True if the node of `r` matches an element of a chain: an Op, a class of Ops, or None for no node."""
+    """Return True if the node that computes `r` matches a chain element: an Op, an Op class, or None for no node."""
     if expected is None or r.owner is None:
         return expected is r.owner
     if isinstance(expected, op_module.PureOp):

@@ -490,7 +490,7 @@ class Constraints:
 def depth_first_order(inputs, outputs):
     """Return the nodes that compute `outputs`, operands first. The operands of a node are visited from last to first.
 
-    Printed graphs in the documentation number their nodes in this order. The order needs only a single pass.
+    Printed graphs in the documentation number their nodes in this order. The sort needs only one pass over the graph.
     """
     order, done = [], set()
     stack = [o.owner for o in reversed(outputs) if o.owner is not None and o not in inputs]

@@ -135,7 +135,7 @@ class TestKeys(unittest.TestCase):
 
 
 class TestPrograms(unittest.TestCase):
-    """Each field of a loop program changes the program of the interpreter."""
+    """Tests that loop programs that differ in one field have different programs of the interpreter."""
 
     def test_programs(self):
         usual = LoopProgram(
@@ -178,7 +178,7 @@ class TestPrograms(unittest.TestCase):
 
 @unittest.skipUnless(config.cxx, "there is no compiler")
 class TestInstalling(unittest.TestCase):
-    """Kernels of other programs do not replace a program."""
+    """Tests that a kernel that was compiled for another program does not replace a program."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -233,9 +233,9 @@ background.stand_in = forgetful
 @unittest.skipUnless(config.cxx and AVAILABLE, "there is no compiler that could run in the background")
 class TestForgottenDigest(unittest.TestCase):
     def test_results_stay_right(self):
-        """A program that different kernels share does not run for the wrong kernel, and a warning reports this.
+        """If different kernels share a program, the results are correct, and a warning reports the wrong kernel.
 
-        The test removes the kernel's digest from the program to provoke this.
+        To provoke this case, the test replaces `stand_in` by a function that ignores the digest of the kernel.
         """
         cases = [((), [-1]), ((3,), [-1]), ((2, 2), [-1])]
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -75,7 +75,7 @@ class CDataType(Type):
 
     @staticmethod
     def may_share_memory(a: Any, b: Any) -> bool:
-        """Return True if two values are the same handle. Nothing is known about memory that two handles share."""
+        """Return True if two values are the same capsule. Memory that two different capsules share is not detected."""
         return a is not None and a is b
 
     def values_eq(self, a: Any, b: Any) -> bool:
@@ -228,7 +228,7 @@ if (%(name)s != NULL && %(name)s != %(name)s_owned && %(name)s_failure != NULL &
 class CDataTypeConstant(Constant):
     """A constant C pointer. Two constants are equal if they have the same capsule.
 
-    It cannot be pickled, because an address has no meaning in another process.
+    A constant cannot be pickled, because an address has no meaning in another process.
     """
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -1,6 +1,6 @@
 /* A stub device for tests: its memory is host memory, and its kernels are built and launched without being run. It
- * counts all calls (stub.h), and fails when a test requests it. So contexts, the pool, transfers and launches can be
- * tested without a device. */
+ * counts all calls (stub.h), and makes those calls fail that a test selects. So contexts, the pool, transfers and
+ * launches can be tested without a device. */
 #include "stub.h"
 
 #include <stdarg.h>

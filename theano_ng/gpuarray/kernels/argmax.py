@@ -125,6 +125,6 @@ def max_and_argmax(dtype, kept, reduced, grouped, context):
 
 
 def kernel_samples():
-    """Return samples for `kernels.samples`."""
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
     cases = itertools.product(("float32", "float16", "float64", "bool", "uint64"), (False, True))
     return [sample("max_and_argmax", [max_and_argmax(dtype, 2, 2, grouped, None) for dtype, grouped in cases])]

@@ -33,7 +33,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, ga_size n, ga_size col
 
 
 def kernel_samples():
-    """Return samples for `kernels.samples`."""
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
     conditions = ("column == row + diagonal", "column <= row + diagonal")
     kernels = [
         diagonal_matrix(dtype, condition, None)

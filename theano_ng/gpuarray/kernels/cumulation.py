@@ -92,7 +92,7 @@ def cumulation(dtype_in, dtype, product, axes, grouped, context):
 
 
 def kernel_samples():
-    """Return samples for `kernels.samples`."""
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
     pairs = [
         ("float32", "float32"),
         ("float16", "float16"),

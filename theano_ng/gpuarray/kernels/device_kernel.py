@@ -56,8 +56,9 @@ class DeviceKernel(_Fields, ForeignKernel):
 
     @classmethod
     def obtain(cls, kernels):
-        """Return the loaded kernels; see `ForeignKernel`. The missing kernels of a context are built as one program,
-        once per process.
+        """Return the loaded kernels; see `ForeignKernel`. Build the kernels that this process has not built yet.
+
+        Kernels with the same context and the same options are built as one program.
         """
         missing = {}
         for kernel in kernels:

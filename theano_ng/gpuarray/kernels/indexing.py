@@ -197,7 +197,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, GLOBAL_MEM ga_long *note, g
 
 
 def kernel_samples():
-    """Return samples for `kernels.samples`."""
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
     gathers = [("float16", 0, 1), ("float64", 2, 2), ("int8", 0, 0)]
     adds = [scatter(dtype, 1, "add", None) for dtype in snippets.TYPES]
     sets = [scatter(dtype, axes, "set", None) for dtype, axes in (("float64", 2), ("int8", 0))]

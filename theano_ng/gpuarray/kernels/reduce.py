@@ -337,7 +337,7 @@ def dtype_after(op, dtype):
 
 
 def kernel_samples():
-    """Return samples for `kernels.samples`."""
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
     sums = [
         (scalar.add, None, *dtypes)
         for dtypes in (("float16", "float32", "float16"), ("int8", "int64", "int64"), ("float64",) * 3)

@@ -67,8 +67,8 @@ static IndexArray *push_array(Gather *g, const GpuArray *x, int axis)
     return a;
 }
 
-/* Convert a host index array to int64. Unsigned values that do not fit raise IndexError. The reference is not
- * stolen. */
+/* Convert a host index array to int64. Unsigned values that do not fit raise IndexError. The caller keeps its reference
+ * to `given`. */
 static int read_host(IndexArray *a, PyArrayObject *given)
 {
     if (PyArray_TYPE(given) == NPY_UINT64 || PyArray_TYPE(given) == NPY_ULONGLONG) {

@@ -1,4 +1,4 @@
-/* Join, split and reshape device arrays. Each part is copied by one call of the device. */
+/* Join, split and reshape device arrays. Each part is copied by one call of GpuArray_setarray. */
 #include "gpu_axes.h"
 #include "common/integer_inputs.h"
 

@@ -1,5 +1,5 @@
-/* Shapes of device arrays, which the host knows, and copies of arrays. The file is organized like
- * tensor/native/arrays/shape.c. */
+/* Shapes and copies of device arrays. Shapes are stored on the host, so no kernel computes them. The file is organized
+ * like tensor/native/arrays/shape.c. */
 #include "gpu.h"
 #include "common/integer_inputs.h"
 

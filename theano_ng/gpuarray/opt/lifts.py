@@ -95,7 +95,7 @@ LIFTS = (
 
 
 def _lift(host_op, name, moved, device_op, example):
-    """Register a row of the table, and return its rule for single nodes."""
+    """Register the rule that a row of the table describes. Return the rule for single nodes."""
 
     def lifted(op, context_name, inputs, outputs):
         new = device_op(op, context_name)

@@ -12,7 +12,7 @@ gpu_seqopt.register("InputToGpuArrayOptimizer", InputToGpuOptimizer(), 0, "fast_
 
 @local_optimizer([GpuFromHost, GpuToGpu, HostFromGpu])
 def local_cut_gpu_transfers(node):
-    """Reduce a chain of transfers to at most one, from the location of the value to the wanted location.
+    """Replace two successive transfers by at most one transfer, from the first location to the last location.
 
     gpu(host(A))  ->  A
     host(gpu(x))  ->  x
@@ -28,7 +28,7 @@ def local_cut_gpu_transfers(node):
 
 
 def transferred(v, op):
-    """Move a variable, in at most one step, to the location where a transfer Op would move it."""
+    """Return `v` in the location to which the transfer Op `op` moves its input. Add at most one transfer."""
     if isinstance(op, HostFromGpu):
         return host_from_gpu(v) if hasattr(v.type, "context") else v
     if not hasattr(v.type, "context"):

@@ -177,7 +177,7 @@ KERNEL void elem(%s)
 
 
 def kernel_samples():
-    """Return samples for `kernels.samples`."""
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
     found = []
     for dtype in ("float16", "float32", "int8", "float64"):
         args = (arg("z", dtype, write=True), arg("x", dtype, read=True), arg("a", dtype, scalar=True))

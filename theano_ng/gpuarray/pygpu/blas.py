@@ -172,5 +172,5 @@ rgemmBatch_3d = gemmBatch_3d
 
 
 def kernel_samples():
-    """Return samples for `kernels.samples`."""
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
     return [KernelSample("gemm, %s" % dtype, _gemm_text(np.dtype(dtype))) for dtype in _FLOATS]

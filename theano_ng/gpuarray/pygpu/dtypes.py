@@ -58,7 +58,7 @@ for _name, _names in {
 
 
 def upcast(*dtypes):
-    """Return the dtype that can hold all these dtypes, as NumPy does.
+    """Return the dtype to which NumPy promotes the given dtypes together.
 
     Examples
     --------

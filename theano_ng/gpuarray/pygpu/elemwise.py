@@ -11,7 +11,7 @@ __all__ = ["as_argument", "compare", "elemwise1", "elemwise2", "ielemwise2"]
 
 
 def as_argument(obj, name, read=False, write=False):
-    """Return the `arg` for an array or a number."""
+    """Return the kernel argument (an `arg`) that represents an array or a number."""
     if isinstance(obj, GpuArray):
         return arg(name, obj.dtype, read=read, write=write)
     return arg(name, np.asarray(obj).dtype, scalar=True)
@@ -24,10 +24,11 @@ def elemwise1(a, op, oper=None, op_tmpl="res = %(op)sa", out=None, convert_f16=T
     ----------
     a : GpuArray
     op : str
-        The operator that replaces ``%(op)s``.
+        The operator that replaces ``%(op)s`` in `op_tmpl`.
     oper : str, optional
         The whole expression, instead of `op_tmpl`.
     op_tmpl : str
+        A template of the expression.
     out : GpuArray, optional
         The array for the result.
 
@@ -59,7 +60,7 @@ def elemwise2(
     ----------
     a, b : GpuArray, array or number
     op : str
-        The operator that replaces ``%(op)s``.
+        The operator that replaces ``%(op)s`` in `op_tmpl`.
     ary : GpuArray
         The operand that determines the context and class of the result.
     odtype : dtype, optional

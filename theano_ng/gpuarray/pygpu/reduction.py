@@ -35,8 +35,8 @@ class ReductionKernel:
     redux : sequence of bool
         One flag for each axis. True means that the axis is reduced.
     map_expr : str, optional
-        C expression of the reduced values, in terms of the arguments. Elements of an array `x` are written ``x[i]``. By
-        default, the elements of the first array are reduced.
+        C expression of the values to reduce, in terms of the arguments. Elements of an array `x` are written ``x[i]``.
+        By default, the elements of the first array are reduced.
     arguments : str or sequence of Argument
     preamble : str
         Source code in front of the kernel.
@@ -279,7 +279,7 @@ def extreme(ary, op, axis=None, out=None):
 
 
 def kernel_samples():
-    """Return samples for `kernels.samples`."""
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
     return [
         KernelSample(
             "ReductionKernel, %s" % dtype,

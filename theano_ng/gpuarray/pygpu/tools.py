@@ -80,7 +80,7 @@ class ScalarArg(Argument):
 
 
 def as_argument(obj, name):
-    """Return the argument for an array or a number."""
+    """Return the `ArrayArg` of an array, or the `ScalarArg` of a number."""
     if isinstance(obj, GpuArray):
         return ArrayArg(obj.dtype, name)
     return ScalarArg(np.asarray(obj).dtype, name)

@@ -82,9 +82,9 @@ class TestPickles(unittest.TestCase):
                     yield self.load(name, kind), self.fresh[name], name
 
     def test_strings_of_python_2(self):
-        """The pickles made for this test contain byte strings instead of text, as those of Python 2.
+        """The pickles made for this test contain byte strings instead of text, as pickles of Python 2 do.
 
-        In Python 3 they load only with an encoding.
+        Python 3 loads such pickles only with an encoding.
         """
         for name in self.names:
             data = self.data(name, "python2")
@@ -206,7 +206,7 @@ class TestPickles(unittest.TestCase):
             self.assertEqual(len(leaves(again)), len(leaves(self.fresh[name])))
 
     def test_plain_pickle(self):
-        """If the package is served as `theano`, pickle itself loads the pickles as CompatUnpickler does."""
+        """If ``sys.modules["theano"]`` is this package, `pickle.loads` gives the same results as CompatUnpickler."""
         for name in self.names:
             for kind in ("0", "2"):
                 with self.subTest(name, kind=kind):
@@ -221,7 +221,7 @@ class TestPickles(unittest.TestCase):
 
 class TestServed(unittest.TestCase):
     def test_imports(self):
-        """One entry in sys.modules serves all imports below `theano`.
+        """One entry in sys.modules makes all imports of `theano` and its submodules find this package.
 
         No module is loaded twice, and no package loses a name.
         """

@@ -1,7 +1,7 @@
 """A stub for the GPU back-end that preceded `theano_ng.gpuarray`, and that Theano 1.0 had already removed.
 
-Old programs ask this module whether a GPU is available, and continue without a GPU: the answer is always no. No other
-name can be imported from this module.
+Old programs ask this module whether a GPU is available, and continue without a GPU: the answer is always no. Only the
+names in `__all__` can be imported from this module.
 """
 
 from theano_ng.moved import former_modules, warn_of_former
@@ -35,4 +35,4 @@ def use(device, *args, **kwargs):
         raise OSError("the GPU back-end of theano.sandbox.cuda was removed, so there is no device %r" % (device,))
 
 
-from theano_ng.sandbox.cuda import dnn  # noqa: E402 (it is asked for as an attribute)
+from theano_ng.sandbox.cuda import dnn  # noqa: E402 (old programs read `dnn` as an attribute of this module)

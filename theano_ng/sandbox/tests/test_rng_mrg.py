@@ -114,7 +114,7 @@ class TestArithmetic(unittest.TestCase):
         )
 
     def test_jumps_are_steps(self):
-        """A jump by 2**k steps equals single steps, for a small k."""
+        """A jump by 2**k steps equals 2**k single steps, here for k = 10."""
         matrix1 = mrg31k3p._power_of(mrg31k3p._STEP1, 10, m1)
         matrix2 = mrg31k3p._power_of(mrg31k3p._STEP2, 10, m2)
         state = [12345] * 6
@@ -176,9 +176,9 @@ class TestUniform(unittest.TestCase):
         np.testing.assert_array_equal(sample, np.array([0.2229, 0.55, 0.2715, 0.3772, 0.8945], "float16"))
 
     def test_implementations(self):
-        """The Python code, and the C code for each kind of machine, give the samples of the paper's generator.
+        """The Python code, and the C code for each kind of processor, give the samples of the paper's generator.
 
-        All bits of the samples are equal.
+        The samples are equal in all bits.
         """
         before = rng_mrg.BEST_MACHINE
         try:
@@ -207,7 +207,7 @@ class TestUniform(unittest.TestCase):
         if dtype == "float64":
             return np.array([int(i) / 2**31 for i in z])
         if dtype == "float32":
-            # float32 numbers are products with the float32 just below 2**-31
+            # a float32 number is the integer times the float32 just below 2**-31
             return np.array([np.float32(int(i)) * np.nextafter(np.float32(2**-31), np.float32(0)) for i in z])
         return np.array([np.float16((int(i) % 2**15 + 1) * 511 / 2**24) for i in z])
 
@@ -216,10 +216,10 @@ class TestUniform(unittest.TestCase):
         for dtype in ("float16", "float32", "float64"):
             ends = mrg31k3p.numbers(np.array([1, 2**15, m1]), dtype)
             self.assertTrue((ends > 0).all() and (ends < 1).all(), (dtype, ends))
-        # States whose next integer is 1, 2**31 - 1 (twice) or one that rounding would map to 1.
+        # The next integer of a state is 1, 2**31 - 1, or one of two integers that float32 would round to 1.
         near = []
         for wanted in (1, m1, m1 - 1, m1 - 5):
-            # x2 gives x, and y1 = y3 = 0 gives y = 0. The first component is 1, since a state must not be all 0.
+            # x2 determines x, and y1 = y3 = 0 gives y = 0. x1 = y2 = 1, so that neither half of the state is all 0.
             x2 = wanted % m1 * pow(2**22, -1, m1) % m1
             near.append([1, x2, 0, 0, 1, 0])
         for k, state in enumerate(near):
@@ -322,7 +322,7 @@ class TestUniform(unittest.TestCase):
         (sample,) = drawn(lambda r: r.uniform((65536,), dtype="float16"), seed=78)
         counts = np.bincount((sample.astype("float64") * 64).astype(int), minlength=64)
         self.assertGreater(stats.chisquare(counts).pvalue, 1e-3)
-        # Pairs: successive numbers of a stream, and numbers of neighboring streams.
+        # Test pairs of successive numbers of one stream, and pairs of numbers of neighboring streams.
         for nstreams in (1, 2):
             (sample,) = drawn(lambda r: r.uniform((40000,), dtype="float64", nstreams=nstreams), seed=79)
             pairs = (sample.reshape(-1, 2) * 8).astype(int)
@@ -584,7 +584,7 @@ class TestStreams(unittest.TestCase):
             for target in ("no such context", None):
                 r = MRG_RandomStreams(7)
                 state = r.rstate
-                # Tests of devices in this process may have defined the context None.
+                # Hide all contexts, because other tests in this process may have defined the context None.
                 refused = self.assertRaisesRegex(TypeError, "No suitable SharedVariable constructor")
                 with mock.patch.object(contexts, "_contexts", {}), refused:
                     draw(r, target=target)
@@ -671,7 +671,7 @@ class TestStreams(unittest.TestCase):
             for a, b in zip(wanted, other):
                 np.testing.assert_array_equal(a, b)
         again = pickle.loads(pickle.dumps(r))
-        # The state of a pickle of Theano 1.0.
+        # Restore streams from the state that a pickle of Theano 1.0 contains.
         old = MRG_RandomStreams.__new__(MRG_RandomStreams)
         updates = [update + size for update, size in zip(r.state_updates, [((3,), None), ((T.lscalar(),), 7)])]
         old.__setstate__({"state_updates": updates, "default_instance_seed": 5, "rstate": r.rstate})
@@ -745,7 +745,7 @@ class TestStreams(unittest.TestCase):
                 T.grad(r.uniform((3,), **{parameter: x}).sum(), x)
 
     def test_merging(self):
-        """Two draws from one state are merged. Draws from different states are not."""
+        """Nodes that draw from the same state are merged. Nodes that draw from different states are not."""
         r = MRG_RandomStreams(7)
         u, v = r.uniform((3,), dtype="float64"), r.uniform((3,), dtype="float64")
         state = r.state_updates[0][0]

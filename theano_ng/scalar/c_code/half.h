@@ -1,5 +1,5 @@
-/* Conversions between float and IEEE 754 binary16, which is passed as its bits. C11 and C++. The kernel prologue
- * defines the same functions for kernels; this file is for modules of the classic linker. */
+/* Conversions between float and IEEE 754 binary16. A binary16 number is passed as an integer with its 16 bits. C11 and
+ * C++. The kernel prologue defines the same functions for kernels; this file is for modules of the classic linker. */
 #if !defined(TNG_SCALAR_HALF_H) && !defined(THEANO_NG_KERNEL_PROLOGUE_H)
 #define TNG_SCALAR_HALF_H
 

@@ -1,5 +1,5 @@
-/* Hyperbolic functions, computed with expm1 and log1p. They are faster than the hyperbolic functions of glibc's
- * libmvec. C11 and C++. */
+/* Hyperbolic functions, computed with expm1 and log1p. These functions are faster than the hyperbolic functions of
+ * glibc's libmvec. C11 and C++. */
 #ifndef TNG_SCALAR_HYPERBOLIC_H
 #define TNG_SCALAR_HYPERBOLIC_H
 

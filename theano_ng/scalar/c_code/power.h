@@ -112,7 +112,7 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
         const V half = y * (T)0.5;                                                                                   \
         const I integral = TNG_RINT_##NAME(y) == y, odd = integral & (TNG_RINT_##NAME(half) != half);                \
         npy_uint32 k;                                                                                                \
-        /* If all bits of a lane are 1, it is a NaN. */                                                              \
+        /* A lane whose bits are all 1 is a NaN. */                                                                  \
         power = (V)(((I)power ^ (odd & (I)x & SIGN)) | ((x < 0) & ~integral));                                       \
         for (k = 0; k < 64 / sizeof(T); ++k)                                                                         \
             if (!(regular >> k & 1))                                                                                 \
@@ -161,8 +161,8 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
         return x;                                                                                                  \
     }
 
-/* Define the scalar function. It computes a lane of a vector, so that a power does not depend on the position of the
- * element in an array. */
+/* Define the scalar function. It computes a vector and returns one lane, so that the power of an element does not
+ * depend on the position of the element in an array. */
 #define TNG_POWER_SCALAR(NAME, T, V)                                                                   \
     static __attribute__((noinline, used)) T tng_power_one_##NAME(T x, T y) __asm__("tng_pow_" #NAME); \
     /* x - (V){} keeps -0.0, whereas -0.0 + 0 would be 0. */                                           \

@@ -169,7 +169,7 @@ def cases():
         )
         yield from ((op, (d,), [x.astype(d)]) for d in ("float32", "float64"))
         yield op, ("int8",), [np.array([1, 2, 5], dtype="int8")]
-        if op != scalar.tri_gamma:  # infinite below 1e-154, where SciPy rounds differently
+        if op != scalar.tri_gamma:  # it is infinite below 1e-154, where SciPy rounds differently
             yield op, ("float64",), [np.array([5e-324, -5e-324, 1e-200, -1e-200])]
     for op in BINARY_ALL:
         yield from (product(op, d, d) for d in REAL + COMPLEX + ["bool"])
@@ -292,7 +292,7 @@ class TestTypeInC(unittest.TestCase):
 
         inputs = [t() for t in scalar.all_types]
         outputs = [scalar.add(x, x) for x in inputs] + [scalar.mod(inputs[2], inputs[1]), scalar.psi(inputs[11])]
-        # Ops with additional support code.
+        # Add Ops that need additional support code.
         half, single, double, z, w = (
             t("v") for t in (scalar.float16, scalar.float32, scalar.float64, scalar.complex64, scalar.complex128)
         )

@@ -136,7 +136,7 @@ class SpecialFunctions:
             )
 
     def test_one(self):
-        """erfcx is exactly 1 where it rounds to 1."""
+        """erfcx is exactly 1 at arguments so close to 0 that the true value rounds to 1."""
         x = np.array([0.0, -0.0, 1e-300, -1e-300, 1e-20, -1e-20, -1e-17])
         np.testing.assert_array_equal(self.double["erfcx"](x), np.ones(7))
         np.testing.assert_array_equal(self.single["erfcx"](x.astype("float32")), np.ones(7))
@@ -181,7 +181,7 @@ class SpecialFunctions:
         for name, function in self.double.items():
             with np.errstate(all="ignore"):
                 expected = getattr(scipy.special, name)(ODD)
-            if name == "gammaln":  # infinite in SciPy for the smallest arguments
+            if name == "gammaln":  # SciPy's result is infinite for the smallest arguments
                 expected = np.where(
                     (ODD != 0) & (abs(ODD) < 1e-100), -np.log(np.where(ODD == 0, 1, abs(ODD))), expected
                 )
@@ -296,7 +296,7 @@ class SpecialFunctions:
             np.testing.assert_allclose(function(a, x), known(a, x), rtol=1e-13, atol=1e-300)
 
     def test_chi_squared_exceeds(self):
-        """The probability of exceeding zero or a negative number is 1, for any positive degrees of freedom."""
+        """A chi-squared variable exceeds zero and negative numbers with probability 1, for any positive degrees."""
         (exceeds,) = self.functions([scalar.chi2sf(scalar.float64(), scalar.float64()).owner])
         below, above = np.array([-np.inf, -2.5, -5e-324, -0.0, 0.0]), np.array([1e-300, 0.5, 3.0, 40.0, 2000.0, np.inf])
         freedom = np.array([5e-324, 1e-323, 1e-300, 0.25, 1, 2, 9.5, 300])
@@ -380,7 +380,7 @@ class Division:
                     for a in np.meshgrid(np.arange(info.min, info.max + 1), np.arange(info.min, info.max + 1))
                 ]
             y = np.where(y == 0, np.array(3, dtype), y) if self.zero_raises else y
-            # The quotients of products and of their neighbors are integers, or differ little from an integer.
+            # The quotients product / y and (product +- 1) / y are integers, or differ little from integers.
             product = x * y
             for numerator in (
                 x,

@@ -45,12 +45,12 @@ class ScanInplaceOptimizer(Optimizer):
                 node = self.attempt_scan_inplace(fgraph, node, [i], self.alloc_ops) or node
 
     def _is_needed_elsewhere(self, node, i):
-        """Return True if other nodes read an input of a loop, and the input is not newly allocated memory."""
+        """Return True if an input of a loop has other clients and `_copied` cannot make a copy of it."""
         v = node.inputs[i]
         return len(v.clients) > 1 and self._copied(v) is None
 
     def _copied(self, v):
-        """Return another node that makes the same allocation as `v`, or None if `v` is not an allocation."""
+        """Return a copy of `v` in a new allocation, or None if `v` is not computed from an allocation."""
         node = v.owner
         if node is None:
             return None
@@ -67,7 +67,7 @@ class ScanInplaceOptimizer(Optimizer):
         return new
 
     def attempt_scan_inplace(self, fgraph, node, output_indices, alloc_ops):
-        """Let a loop work in place on the buffers of additional states.
+        """Replace a loop by a loop that also overwrites the buffers of the given states.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Variables of a step that the outer graph has or can compute."""
+"""Inner variables of a Scan that the outer graph contains or can compute."""
 
 from theano_ng.compile.ops import Rebroadcast, Shape, Shape_i
 from theano_ng.gof.graph import Constant
@@ -17,13 +17,14 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
 
 
 class OuterGraph:
-    """The variables of a step that the outer graph has or can compute, and the outer variables for them.
+    """A map from the inner variables of a Scan that the outer graph contains or can compute to their outer variables.
 
     Parameters
     ----------
     args : scan_args
     n_steps : Variable, optional
-        The number of steps that are executed, if a condition may end the loop.
+        The number of steps that are executed. It is given if a condition may end the loop. By default,
+        ``args.n_steps``.
 
     Attributes
     ----------
@@ -43,7 +44,8 @@ class OuterGraph:
             inner: lambda outer=outer: rows_of(outer, self.n_steps)
             for inner, outer in zip(args.inner_in_seqs, args.outer_in_seqs)
         }
-        # Inner state -> its outer buffer, for shapes: all rows of a buffer have the same shape.
+        # A dict from an inner state to its outer buffer. It is used for shapes: all rows of a buffer have the shape of
+        # the state.
         self._buffers = {}
         for group, i, _, inner, _, _ in args.states():
             self._buffers.update(dict.fromkeys(inner, getattr(args, "outer_in_" + group)[i]))
@@ -82,8 +84,8 @@ class OuterGraph:
         return False
 
     def record_if_stackable(self, node):
-        """Return True if the outer graph can compute a node for all steps together. In this case, record the outputs of
-        the node as known.
+        """Return True if the outer graph can compute a node for all steps by one operation. In this case, record the
+        outputs of the node as known.
 
         Parameters
         ----------
@@ -146,7 +148,7 @@ class OuterGraph:
     # -- building
 
     def defer(self, v, make):
-        """Record that the outer graph can compute the rows of `v`. ``make()`` returns the rows when they are needed."""
+        """Record that the outer graph can compute the rows of `v`. `of` calls ``make()`` when it needs the rows."""
         self._later[v] = make
         self.rows.add(v)
 
@@ -168,7 +170,7 @@ class OuterGraph:
             if v in self._later:
                 self._known[v] = self._later[v]()
             elif isinstance(v, Constant):
-                self._known[v] = v.clone()  # clone it, because the constant of the step belongs to the step's graph
+                self._known[v] = v.clone()  # the constant itself belongs to the inner graph, so clone it
             else:
                 node = v.owner
                 by_shape = v in self.same and any(self.stacked(node))
@@ -185,8 +187,9 @@ class OuterGraph:
         return self._known[v]
 
     def _broadcast(self, v, ndim):
-        """Return an operand of an elementwise operation, padded on the left with broadcastable dimensions. All nodes
-        share the padded variable.
+        """Return an operand of an elementwise operation, padded on the left with broadcastable dimensions.
+
+        The padded variable is stored, so that all nodes with this operand share it.
         """
         if v.ndim == ndim:
             return v
@@ -242,8 +245,8 @@ def rows_of(sequence, n_steps):
 
 
 def _of_same_length(v):
-    """Return an input of the node that computes `v`, if the Op implies that both have the same length along the first
-    dimension. Otherwise, return None.
+    """Return an input of the node that computes `v`, if the Op implies that this input has as many rows as `v`.
+    Otherwise, return None.
     """
     node = v.owner
     if node is None:
@@ -262,9 +265,10 @@ def _of_same_length(v):
 
 
 def _whole(sequence, n_steps):
-    """Return an array of which a sequence is a part of at most ``n_steps`` rows, and the index of the first row.
+    """Return a sliced variable and the first index of the slice. The slice has the same length as a sequence.
 
-    If the sequence is not known to be such a part, return the sequence and 0.
+    The slice has ``n_steps`` rows, or fewer rows if the variable is too short. If the sequence is not computed from
+    such a slice, return the sequence and 0.
     """
     v = sequence
     while v is not None:
@@ -276,8 +280,10 @@ def _whole(sequence, n_steps):
 
 
 def _first_slice(v, n_steps):
-    """Return the sliced variable and the first index if `v` is a slice of ``n_steps`` rows with a constant first index.
+    """Return the sliced variable and the first index if `v` is a slice for ``n_steps`` rows with a constant start.
     Otherwise return None.
+
+    The slice has fewer rows if the sliced variable is too short.
     """
     node = v.owner
     if node is None or not isinstance(node.op, Subtensor):
@@ -303,7 +309,7 @@ def _as_tensor(v):
 def is_sum(v, n_steps, lead):
     """Return True if an integer variable is known to equal ``n_steps + lead``.
 
-    The function examines the expression of the variable, and the values if both variables are constants.
+    The function examines the expression of `v`. If `v` and `n_steps` are constants, it compares their values.
     """
     node = v.owner
     if node is not None and node.op == add and len(node.inputs) == 2:
@@ -316,9 +322,10 @@ def is_sum(v, n_steps, lead):
 
 
 def allocated(buffer):
-    """Return the node of `Alloc` or `AllocEmpty` that allocates a buffer, and the node that sets its first rows.
+    """Return the node of `Alloc` or `AllocEmpty` that allocates a buffer, and the node that sets the first rows of the
+    buffer.
 
-    The second element is None if no node sets the first rows. Return None if no such node allocates the buffer.
+    The second element is None if no node sets the first rows. If another Op computes the buffer, return None.
 
     Returns
     -------

@@ -93,9 +93,9 @@ class TestDocumentedExamples(unittest.TestCase):
         self.assertEqual([*map(int, g()), *map(int, g()), int(a.get_value())], [22, 32, 22, 32, 21])
 
     def test_chain_with_shared_weights(self):
-        """The Gibbs chain gives equal results if shared variables are non-sequences, and if the step only uses them.
+        """The Gibbs chain gives equal results for shared variables as non-sequences and as captured variables.
 
-        Here, a counter replaces the random stream.
+        The step captures a shared variable if it only uses it. Here, a counter replaces the random stream.
         """
         rng = np.random.RandomState(3)
         W_values = rng.randn(3, 2)
@@ -354,7 +354,7 @@ class TestNumberOfSteps(unittest.TestCase):
         self.assertEqual(count.get_value(), 5)
 
     def test_one(self):
-        """If the number of steps is 1, `scan` applies the step to the rows that it would read, and creates no loop."""
+        """If the number of steps is 1, `scan` applies the step once to the rows of that step, and creates no loop."""
         count = theano.shared(0.0)
         for steps in (1, T.constant(1), T.constant(2) - 1):
             (a, b), updates = scan(
@@ -449,7 +449,7 @@ class TestStepFunctions(unittest.TestCase):
                 scan(returned, x)
 
     def test_captured_variables(self):
-        """Leaves of the step's graph that were not given become inputs: first shared variables, then free variables."""
+        """Leaves of the step's graph that are not passed to `scan` become inputs: shared variables, then free ones."""
         gain = theano.shared(2.0, "gain")
         found, _ = scan(lambda a, w: a * gain + w.sum() + (W**2).sum() + v.sum(), x, non_sequences=[h0])
         loop = loop_of(found)
@@ -457,7 +457,7 @@ class TestStepFunctions(unittest.TestCase):
         self.assertEqual([i.name for i in loop.op.inputs], ["x[t]", "gain_copy", "h0_copy", "W_copy", "v_copy"])
         values = {x: X, h0: X[0], W: X, v: X[1]}
         np.testing.assert_allclose(run(found, values), X * 2 + X[0].sum() + (X**2).sum() + X[1].sum())
-        # A given expression is computed once, outside of the loop.
+        # An expression that is passed as a non-sequence is computed once, outside of the loop.
         found, _ = scan(lambda a, w2, unused: a + w2.sum(), x, non_sequences=[W**2, v])
         others, unused = loop_of(found).op.outer_non_seqs(loop_of(found).inputs)
         self.assertEqual((others.owner.op, unused), (T.pow, v))
@@ -564,7 +564,7 @@ class TestStepFunctions(unittest.TestCase):
         np.testing.assert_allclose(run(total, {cube: value, v: [1, 2]}), 3 * np.cumsum(value.sum((1, 2))))
 
         def nest(depth, h):
-            # If each level ran the level below several times to check it, six levels would take minutes.
+            # MODE is no checking mode. A checking mode runs each level several times, so six levels would take minutes.
             step = lambda k: nest(depth - 1, k)
             return h + 1.0 if depth == 0 else scan(step, outputs_info=h, n_steps=2, mode=MODE)[0][-1]
 

@@ -81,7 +81,7 @@ class TestCheckpoints(unittest.TestCase):
                 np.testing.assert_allclose(found, wanted)
 
     def test_loops_of_other_lengths(self):
-        """Gradients are correct if the inner loop has a different number of steps in each call."""
+        """Gradients are correct if an inner loop has a different number of steps in each step of the outer loop."""
         w, lengths = T.dmatrix("w"), T.ivector("lengths")
 
         def block(length, h):

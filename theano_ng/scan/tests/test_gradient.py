@@ -22,7 +22,7 @@ from theano_ng.gradient import (
 from theano_ng.scan import scan, until
 from theano_ng.scan.op import Scan
 
-# A derivative is usually correct or wrong independent of rewriting, so a mode that compiles fast is enough.
+# Rewriting hardly affects whether a derivative is correct, so a mode that compiles fast is enough.
 FAST = "FAST_COMPILE"
 
 
@@ -245,7 +245,7 @@ class Sums(unittest.TestCase):
         self.check(lambda x, h, d: T.tanh(h + (d + d) * (d + d)) * x, [self.b], self.h)
 
     def test_one_parameter_used_again_and_again(self):
-        """Repeated doubling of a parameter in a step has a gradient of moderate size."""
+        """The graph of the gradient does not grow exponentially if a step doubles a parameter repeatedly."""
 
         def step(x, h, W):
             for _ in range(30):
@@ -496,13 +496,13 @@ class Disconnected(unittest.TestCase):
                 f = theano.function([self.x, initial, self.w], [by_w, by_initial, *second], mode=FAST)
                 start = np.ones(len(taps))
                 found = f(x0, start if len(taps) > 1 else 1.0, w0)
-                later = sum(x0[: 3 - len(taps)])  # the sum of the rows after the initial ones, which multiply w
+                later = sum(x0[: 3 - len(taps)])  # the sum of the x[t] whose states, w * x[t], are read
                 expected = [len(taps) + 2 * w0 * later, w0 * start, 2 * later, start]
                 for value, right in zip(found, expected):
                     np.testing.assert_allclose(np.ravel(value), np.ravel(right))
 
     def test_connection_over_steps(self):
-        """The connection pattern contains dependencies that pass through several states in as many steps."""
+        """The connection pattern contains dependencies that reach one more state in each step."""
         outs, _ = scan(
             lambda a, b, c, w: [w * 1.0, a * 2.0, b * 2.0],
             outputs_info=[self.h, self.h, self.h],
@@ -538,7 +538,7 @@ class Disconnected(unittest.TestCase):
         self.assertEqual((gh, gw), (0.0, 19.0))
 
     def test_integers(self):
-        """An integer non-sequence has the floating point gradient that the step gives it.
+        """The gradient of an integer non-sequence is the floating point gradient of the step.
 
         An integer state has no gradient.
         """

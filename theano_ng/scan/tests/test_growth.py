@@ -90,15 +90,15 @@ class TestGrowth(unittest.TestCase):
     def test_gradients_of_nested_loops(self):
         """The work of compiling the gradient of nested loops grows linearly with the depth.
 
-        The backward step of a loop contains the forward loops inside it once more. Equal steps at different levels are
-        compiled once.
+        The backward step of a loop contains a copy of each forward loop that is inside the loop. Equal steps at
+        different levels are compiled once.
         """
         self.check(nested, True, 4, 16, lambda depth: depth)
 
     def test_steps_of_nested_loops_are_rewritten_once(self):
-        """The gradient of nested loops of this depth has depth * (depth + 3) / 2 loops.
+        """The gradient of `depth` nested loops has depth * (depth + 3) / 2 loops.
 
-        At most 2 * depth of their steps are rewritten: one forward and one backward step for each level.
+        At most 2 * depth steps are rewritten: one forward and one backward step for each level.
         """
         for depth in (2, 6):
             x = T.dvector("x")

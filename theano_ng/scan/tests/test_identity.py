@@ -45,7 +45,7 @@ def text(op):
 
 class TestLoops(unittest.TestCase):
     def test_every_attribute_counts(self):
-        """Each attribute is needed: if the identity omits an attribute, loops that differ only in it are equal."""
+        """Each attribute is needed: if the identity omitted one, loops that differ only in this one would be equal."""
         one = loop()
         self.assertEqual(len(one._identity()), len(OTHERS))
         self.assertEqual(one, loop())

@@ -28,7 +28,7 @@ def kernel_of(step, sequences, states, results=0, others=(), mode=None):
 
 
 class Twice(scalar.UnaryScalarOp):
-    """``x + x`` in C++; the Python function would give another number."""
+    """The Op ``x + x`` in C++. Its Python function returns another number, so that tests detect its use."""
 
     def impl(self, x):
         return 100 * x
@@ -103,7 +103,7 @@ class TestLayouts(unittest.TestCase):
         wanted = wanted(*values)
         for found, value in zip(fn(*values), wanted):
             np.testing.assert_allclose(found, value, rtol=1e-12)
-        # The rows of results are the last operands.
+        # The last operands of the layout are the rows of the results.
         rows = [value.shape[1:] for value in wanted]
         size = {i: k for i, k in enumerate(layout.lengths) if k >= 0}
         for dims, shape in zip(layout.dims[-len(rows) :], rows):
@@ -130,7 +130,10 @@ class TestLayouts(unittest.TestCase):
                 np.testing.assert_allclose(found, value, rtol=1e-12)
 
     def test_lengths(self):
-        """Each dimension of a row has its length, or is 1; the step determines which lengths are equal."""
+        """The layout gives each dimension of a row the number of a length, or -1 for length 1.
+
+        Dimensions that the step requires to be equal have the same number.
+        """
         v, w, m, t = T.dvector(), T.dvector(), T.dmatrix(), T.dtensor3()
         n, a, b = 3, 2, 5
         for text, *case in (

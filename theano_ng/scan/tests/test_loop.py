@@ -394,7 +394,7 @@ class TestKernels(unittest.TestCase):
     """Tests of loops that can be kernels, and of similar loops that cannot."""
 
     def functions(self, step, **given):
-        """Yield functions of a loop in Python, as a kernel, as a program, and step by step."""
+        """Yield functions of a loop: in Python, and as a kernel, as an interpreted program, and step by step."""
         inputs = [v for v in [*given["outputs_info"], *given.get("sequences", [])] if v is not None]
         outputs, _ = theano.scan(step, n_steps=given.pop("n_steps", None), **given)
         yield theano.function(inputs, outputs, mode=PYTHON)
@@ -427,7 +427,7 @@ class TestKernels(unittest.TestCase):
                 np.testing.assert_allclose(f([1.0, -2.0, 4.0]), wanted, rtol=1e-15)
 
     def test_parts_at_each_step(self):
-        """A step may index non-sequences at positions that vary, and rows at positions that do not."""
+        """A step may index non-sequences at positions of each step, and rows at positions that all steps share."""
         x, places, rows, k = T.dvector("x"), T.lvector("places"), T.dmatrix("rows"), T.lscalar("k")
         steps = (lambda i: x[i : i + 2], lambda i: x[i], lambda i: x[i:].sum(), lambda i: x[:i:2].sum())
         values = np.arange(9.0) ** 2, np.array([3, 0, 5]), np.arange(12.0).reshape(3, 4), 1

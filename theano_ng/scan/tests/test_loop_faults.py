@@ -30,7 +30,7 @@ def function(op, arguments, mode):
 
 class Loops(unittest.TestCase):
     def each(self, make, arguments, wanted):
-        """Run a loop twice in each of the three ways, and check the outputs.
+        """Run a loop twice in Python, twice in C, and twice in C step by step. Check the outputs.
 
         Outputs must not share memory with each other or with arguments.
         """
@@ -249,7 +249,7 @@ class TestOddArrays(Loops):
         self.each(lambda: Scan([a], [a + 1], info(n_sit_sot=1, tap_array=[[-1]])), [FIVE, one], [one + 5])
 
     def test_in_place(self):
-        """A loop gives correct results with a buffer that may be overwritten, even if its layout prevents this."""
+        """A loop that may overwrite a buffer is correct, even if the layout of the buffer prevents overwriting."""
         a, b = T.dvectors("a", "b")
         for name in self.arrays():
             for way in ("C", "C step by step"):
@@ -291,7 +291,7 @@ class TestArrays(unittest.TestCase):
     """Tests of a loop's C function on arrays. If the function cannot continue, the virtual machine takes over."""
 
     def both(self, make):
-        """Return two functions that are compiled with and without the C function, and have equal stack traces.
+        """Return two functions, one with the C function and one without. They have equal stack traces.
 
         Without a compiler, neither has a C function.
         """
@@ -412,7 +412,7 @@ class TestArrays(unittest.TestCase):
                     np.testing.assert_allclose(row, state, rtol=1e-12)
 
     def test_sums_of_many(self):
-        """The C function and the virtual machine give equal bits, also for vectors that sums split in halves."""
+        """The C function and the virtual machine give equal bits, also for vectors so long that sums split them."""
         x = T.vector("x", dtype="float32")
         for n in (2047, 2048, 2049, 4096, 4097, 10000):
             step = lambda s: s / s.sum() + (s * s).sum() * np.float32(0.01) - T.max(abs(s))
@@ -480,7 +480,7 @@ class TestFailures(unittest.TestCase):
             np.testing.assert_array_equal(f(5, A, 5)[0], A * 2)
 
     def test_nothing_is_kept(self):
-        """No arrays or objects of machines are kept, neither after successful nor after failed calls."""
+        """Neither successful nor failed calls keep references to arrays or leave live objects."""
         f = self.make(Failing)
 
         class Watched(np.ndarray):
@@ -564,8 +564,8 @@ class TestSeveral(unittest.TestCase):
             op = Scan([row, steps], [inner], info(n_sit_sot=1, tap_array=[[-1]]))
             row, steps = T.dvector(), T.lscalar()
             inner = op(steps, row.dimshuffle("x", 0), steps)[0]
-        # Steps are compiled in the configured mode. DebugMode would run each level several times, which multiplies over
-        # twenty levels.
+        # Steps are compiled in the configured mode, which must not be DebugMode: it runs each level several times, and
+        # the numbers of runs multiply over twenty levels.
         with theano.change_flags(mode="FAST_RUN"):
             f = theano.function([row, steps], inner)
             np.testing.assert_allclose(f(X[0], 1), np.tanh(X[0].dot(X[0])) * X[0])

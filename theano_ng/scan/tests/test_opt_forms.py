@@ -50,7 +50,7 @@ class TestForms(unittest.TestCase):
                 self.assertEqual(outer_graph.rows_of(x, v) is x, is_length, theano.pp(v))
 
     def test_slices_from_what_is_no_constant(self):
-        """A slice is no first slice if it is not known to have a row for each step."""
+        """A slice is not used as the first rows of an array if it may lack rows for some steps."""
         x, n, m = T.dmatrix("x"), T.lscalar("n"), T.lscalar("m")
         for v in (x[n:], x[n:n], x[m : n + m], x[m:n], x[m:5], x[n : n + n : 1]):
             self.assertIsNone(outer_graph._first_slice(v, n))
@@ -58,9 +58,9 @@ class TestForms(unittest.TestCase):
             self.assertIsNot(outer_graph.rows_of(v, n), v)
 
     def test_buffers(self):
-        """A buffer is an allocated variable.
+        """An allocated variable is recognized as a buffer, also if its first rows are set.
 
-        Its first rows may be set. Other rows may not be set, and nothing may be added.
+        It is not recognized if other rows are set, or if something is added to its rows.
         """
         n, rows = T.lscalar("n"), T.dmatrix("rows")
         for make in (lambda: AllocEmpty("float64")(n, 3), lambda: T.alloc(rows[0], n, 3)):
@@ -139,7 +139,7 @@ class TestRules(Case):
             np.testing.assert_allclose(fn([0.25, 0.75])[0], np.reshape(want, (-1, 2)), rtol=1e-14)
 
     def test_unused_inputs_of_a_deep_step(self):
-        """Each variable of a step is visited once: 60 nodes that use their input twice have 2 ** 60 paths."""
+        """Each variable of a step is visited once, although 60 nodes with doubled inputs have 2 ** 60 paths."""
         looked_at = []
 
         class Node:
@@ -170,7 +170,7 @@ class TestRules(Case):
         self.assertEqual(len(looked_at), 60)
 
     def test_cheap_factors_of_products(self):
-        """Cheap operations on a product of matrices are computed with it, for all steps at once."""
+        """A cheap operation on a product of matrices is computed for all steps at once, together with the product."""
         x, w, h0 = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h0")
         values = [self.rng.rand(4, 3), self.rng.rand(3, 3), self.rng.rand(3)]
         for factor, nodes in (

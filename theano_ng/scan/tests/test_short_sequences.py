@@ -1,4 +1,4 @@
-"""Loops of generated lengths have the same results, or raise an error, whether rewriting rules remove them or not."""
+"""Rewritten loops of generated lengths give the results of the original loops, or raise an error where these do."""
 
 import random
 import unittest

@@ -38,7 +38,7 @@ def local_mul_s_d(x, y, out):
 
 
 def _with_vector(op, x, y):
-    """Apply an Op on parts to a csr matrix and a vector, which has an element for each column."""
+    """Apply an Op to the parts of a csr matrix and to a vector. The vector has one element for each column."""
     parts = Parts(x, x.dtype)
     return parts.with_data(op(parts.data, parts.indices, parts.indptr, y, parts.minor))
 

@@ -150,7 +150,7 @@ def verify_grad_sparse(op, pt, structured=False, *args, **kwargs):
     """
 
     def dense_like(build):
-        """Return the sparse operand as a function of a vector of entries or of a dense matrix, and its argument."""
+        """Return a function that makes the operand from its entries or a dense matrix, and the function's argument."""
         if structured:
             parts = [v.copy() for v in (build.indices, build.indptr)]
             make = sparse.CSR if build.format == "csr" else sparse.CSC

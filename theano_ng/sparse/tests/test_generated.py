@@ -294,7 +294,7 @@ class TestGenerated(unittest.TestCase):
         self.check("uint8", SHAPES[:2], True, (IN_C,))
 
 
-# name -> (operation, kinds of operands, structured); the gradient with respect to all operands.
+# Name of a test case -> (operation, kinds of its operands as in `Case`, True for structured gradients).
 GRADIENTS = {
     "neg": (lambda x: -x, "s", False),
     "transpose": (lambda x: x.T, "s", False),

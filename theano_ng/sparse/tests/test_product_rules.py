@@ -25,9 +25,9 @@ class TestSumsWithProducts(unittest.TestCase):
         return found
 
     def test_places(self):
-        """The rule applies if a multiple of a product is added or subtracted.
+        """The rule applies to ``z + a * product`` and to ``z - a * product``, with operands in any order.
 
-        It does not apply if something is subtracted from the multiple.
+        It does not apply to ``a * product - z``, nor to a product without a factor.
         """
         for x in (sparse.csc_dmatrix(), sparse.csr_dmatrix()):
             d, z, a = T.dmatrix(), T.dmatrix(), T.dscalar()

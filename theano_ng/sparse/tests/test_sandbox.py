@@ -102,7 +102,7 @@ class TestConvolution(unittest.TestCase):
 
 
 class TestRandom(unittest.TestCase):
-    # Random values differ between the ways in which DebugMode runs a node.
+    # Do not use DebugMode: it runs each node in several ways, which draw different random values.
     mode = theano.Mode("cvm", "fast_run")
 
     def setUp(self):

@@ -162,7 +162,7 @@ class TestPatterns(unittest.TestCase):
                 self.assertFalse(x.type.is_valid_value(matrix))
 
     def test_parts(self):
-        """Ops with the inputs data, indices and indptr check these arrays, since no check of a matrix has seen them."""
+        """Ops with the inputs data, indices and indptr check these arrays, which are not parts of a checked matrix."""
         data, indices, indptr, d, v = T.dvector(), T.ivector(), T.ivector(), T.dmatrix(), T.dvector()
         m = sparse.CSR(data, indices, indptr, [2, 3])
         results = {
@@ -647,7 +647,7 @@ class TestRules(unittest.TestCase):
         self.assertEqual([v.nnz for v in (*found, value)], [0, 2, 3])
 
     def test_regular_gradients_of_sums_are_not_dense(self):
-        """A matrix of 1e9 elements, three of which are stored, is handled without its dense form."""
+        """Gradients by a matrix of 1e9 elements, of which three are stored, are computed without dense matrices."""
         x, y = sparse.csr_dmatrix(), sparse.csc_dmatrix()
         big = sp.csr_matrix((np.arange(1.0, 4), ([0, 5, 31000], [7, 0, 40])), shape=(32000, 32000))
         mode = theano.Mode("cvm", "fast_run")

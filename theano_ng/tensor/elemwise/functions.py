@@ -110,7 +110,7 @@ def neq(a: TensorLike, b: TensorLike) -> TensorVariable:
 
 
 def _named_elemwise(scalar_op: Any, symbol: str, nfunc: str | None = None, nin: int = 1, nout: int = 1) -> Elemwise:
-    """Return an Elemwise whose Python name has a trailing underscore. `symbol` is the name without the underscore."""
+    """Return an Elemwise for a module variable such as `isnan_`. `symbol` is the name without the underscore."""
     return Elemwise(
         scalar_op, name="Elemwise{%s,no_inplace}" % symbol, nfunc_spec=(nfunc, nin, nout) if nfunc else None
     )
@@ -714,7 +714,7 @@ float64_rtol, float64_atol = 1.0000000000000001e-05, 1e-8
 
 
 def _get_atol_rtol(a: Any, b: Any) -> tuple[float, float]:
-    """Return the absolute and the relative tolerance for the less precise of two dtypes."""
+    """Return the absolute and the relative tolerance for the less precise dtype of two arrays."""
     dtypes = (str(a.dtype), str(b.dtype))
     if "float16" in dtypes:
         return float16_atol, float16_rtol
@@ -759,7 +759,7 @@ def isclose(
     TensorVariable
         A tensor of bool. An infinity is close only to the infinity of the same sign.
     """
-    # `near` is valid only where both elements are finite. `special` marks the other elements.
+    # `near` is valid only where the elements of `a` and `b` are finite. `special` is True elsewhere.
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     near = le(abs_(a - b), atol + rtol * abs_(b))
     if not (_may_be_special(a) or _may_be_special(b)):

@@ -24,7 +24,7 @@ def elemwise_program(node, divisors, fold=None, check_divisors_first=False):
     fold : Fold, optional
         A reduction of the node's only output.
     check_divisors_first : bool
-        The parameter `first` of `Guards`.
+        The attribute `first` of the program's `Guards`.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def elemwise_program(node, divisors, fold=None, check_divisors_first=False):
 
 
 def operand_rows(node, program, inplace_pattern, divisors):
-    """Return the rows of native/elementwise/elemwise.c's table of operands. Rows of inputs precede rows of outputs."""
+    """Return the table of operands for native/elementwise/elemwise.c: one dict for each input, then for each output."""
     rows = []
     for i, (variable, access) in enumerate(zip(node.inputs, program.accesses)):
         mask = sum(1 << d for d, b in enumerate(variable.type.broadcastable) if b)

@@ -9,7 +9,7 @@ from theano_ng.scalar.ops_arith import RealDivision, power, zero_divisor
 
 
 def broadcast_shape(node, inputs):
-    """Return the shape of an Elemwise node's result for these arrays. Raise ValueError if the shapes do not match."""
+    """Return the shape of an Elemwise node's result for the arrays `inputs`. Raise ValueError if they do not match."""
     shape = []
     for d in range(node.outputs[0].type.ndim):
         reference = None
@@ -34,7 +34,7 @@ def broadcast_shape(node, inputs):
 
 @functools.cache
 def array_function(name):
-    """Return the function on arrays that the first item of an `nfunc_spec` names.
+    """Return the function on arrays with a given name, such as the first item of an `nfunc_spec`.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def array_function_for(spec, node, op):
 def computed_dtypes(op, inputs, outputs):
     """Return the dtypes in which the outputs of a node are computed.
 
-    These are the dtypes of an op that overwrites no input, as in the C code. For instance, the exponential of integers
-    is computed in floats, even if it overwrites the integers.
+    If the op overwrites an input, these are the output dtypes that the op would have otherwise, as in the C code. For
+    instance, the exponential of integers is computed in floats, even if the result overwrites the integers.
 
     Parameters
     ----------
@@ -185,8 +185,8 @@ def check_divisor(op, inputs, shape, name):
     shape : tuple of int
         The shape of the result. If it has no elements, nothing is divided, and no error is raised.
     name : str or None
-        The name of the divisor in the error message. If the op computes the divisor itself, it is None, and the message
-        does not name an element.
+        The name of the divisor in the error message. The name is None if the divisor is computed inside the op. The
+        message then does not contain the index of an element.
     """
     if not isinstance(op, RealDivision) or np.result_type(*inputs).kind not in "biu" or 0 in shape:
         return

@@ -24,8 +24,8 @@ def matmul(a: TensorLike, b: TensorLike) -> TensorVariable:
     Parameters
     ----------
     a, b : tensor_like of 1 or more dimensions
-        The last two axes are the axes of the matrices. The leading (batch) axes must agree in number and length, or be
-        absent from one operand.
+        The last two axes are the axes of the matrices. The leading (batch) axes are broadcast: missing batch axes are
+        added on the left, and other axes must be broadcastable or have the same length in both operands.
 
     Returns
     -------

@@ -52,7 +52,7 @@ def as_linalg_inputs(op, *values):
 
 
 def as_matrix(op, x):
-    """Convert an input as `as_linalg_inputs` does. Raise TypeError if it is not a matrix."""
+    """Convert the input of an Op as `as_linalg_inputs` does. Raise TypeError if the input is not a matrix."""
     (x,) = as_linalg_inputs(op, x)
     if x.ndim != 2:
         raise TypeError(
@@ -96,8 +96,8 @@ def _zero_disconnected(outputs, grads):
 def pullback(build, inputs, weights):
     """Return ``Lop(build(*inputs), inputs, weights)``, where the inputs are treated as independent variables.
 
-    Some inputs may be computed from other inputs: an Op for a gradient gets a value and quantities that are derived
-    from this value. The gradient of such an Op must nevertheless treat its inputs as independent.
+    Some inputs may be computed from other inputs. For example, the inputs of a gradient Op are a matrix and its inverse
+    or factors. The gradient of such an Op must nevertheless treat its inputs as independent.
     """
     points = [view_op(i) for i in inputs]
     return Lop(build(*points), points, weights, disconnected_inputs="ignore")

@@ -1,7 +1,7 @@
 """The addresses of LAPACK functions.
 
-The functions are always taken from SciPy, for any value of blas.ldflags, because the library in these flags need not
-contain LAPACK.
+The functions are always taken from SciPy. The library that `config.blas.ldflags` names is not used, because it may lack
+LAPACK.
 """
 
 from theano_ng.tensor.blas.table import scipy_addresses

@@ -158,7 +158,7 @@ def outer(x: TensorLike, y: TensorLike) -> TensorVariable:
 
 
 def _axes_pair(a, b, axes, first, name):
-    """Return the two lists of non-negative axes over which the products are summed.
+    """Return the axes of `a` and the axes of `b` over which the products are summed, as two lists of non-negative ints.
 
     `first` is the number of batch axes.
     """

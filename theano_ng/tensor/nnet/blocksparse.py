@@ -1,4 +1,4 @@
-"""Products with selected blocks of a matrix, for layers of which only some blocks are computed."""
+"""Products with selected blocks of a matrix, for layers that compute only some blocks of their output."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _check_length(op, name, axis, got, expected):
 
 
 def _check_range(op, name, indices, shape, n):
-    """Raise ValueError if `indices` has another shape. Raise IndexError if an index is not one of the `n` blocks.
+    """Raise ValueError if the shape of `indices` is not `shape`, and IndexError if an index is invalid for `n` blocks.
 
     The message contains `name`, the name of the argument.
     """
@@ -302,7 +302,7 @@ def sparse_block_dot(
     W : (iBlocks, oBlocks, iSize, oSize) tensor
         The blocks of the matrix.
     h : (batch, iWin, iSize) tensor
-        The vectors. For a batch of one, `h` may be an (iWin, iSize) tensor, with vectors of indices.
+        The vectors. For a batch of one, the batch axis may be omitted in `h`, `inputIdx` and `outputIdx`.
     inputIdx : (batch, iWin) tensor of integers
         The block of rows of each vector in `h`.
     b : (oBlocks, oSize) tensor

@@ -44,7 +44,7 @@ def _sum_of_given(*terms):
 
 
 def _connected(grads):
-    """Return a list of gradients in which disconnected gradients are replaced by None."""
+    """Return the gradients as a list. Replace disconnected gradients by None."""
     return [None if g is None or isinstance(g.type, DisconnectedType) else g for g in grads]
 
 
@@ -108,7 +108,7 @@ class _OverAxes(Op):
         return result + [epsilon if epsilon.dtype.startswith("float") else cast(epsilon, dtype)]
 
     def _like(self, x):
-        """Return the type of a statistic."""
+        """Return the type of a statistic of `x`: length 1 along the axes."""
         return TensorType(x.dtype, [i in self.axes or flag for i, flag in enumerate(x.broadcastable)])
 
     def _check(self, x, **statistics):
@@ -132,8 +132,8 @@ class _OverAxes(Op):
     def _gradients(self, inputs, mean, invstd, g_out, g_mean, g_invstd, g_var):
         """Return the gradients with respect to x, scale, bias and epsilon.
 
-        `g_out`, `g_mean`, `g_invstd` and `g_var` are the gradients with respect to the results. None means that the
-        cost does not depend on this result.
+        `g_out`, `g_mean`, `g_invstd` and `g_var` are the gradients with respect to the normalized x, mean, invstd and
+        variance. A gradient is None if the cost does not depend on that result.
         """
         x, scale, bias, epsilon = inputs
         dx = dscale = dbias = depsilon = None

@@ -68,14 +68,18 @@ def _one_example(frames, labels):
     states = np.zeros(2 * len(labels) + 1, int)
     states[1::2] = labels
     emitted = frames[:, states]
-    # The elements of `skips` are true if a path may reach the state directly from the state two positions before.
+    # skips[i] is true if a path may move directly from state i - 2 to state i.
     skips = np.zeros(len(states), bool)
     skips[3::2] = labels[1:] != labels[:-1]
     if not steps:
         return (0.0 if len(labels) == 0 else np.inf), frames
 
     def moved(row, skips, by):
-        """Return the log-probability of reaching each state without a move or by a move of one or two states."""
+        """Return the log-probability of each state after one time step.
+
+        In a step, a path stays in its state or moves by one state, or by two states where `skips` is true. `by` is the
+        direction, 1 or -1.
+        """
         one, two = np.full((2, len(row)), -np.inf)
         if by > 0:
             one[1:], two[2:] = row[:-1], row[:-2]
@@ -185,7 +189,7 @@ class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
     def _gradients(self, inputs, outputs=None):
         """Return the gradients of the costs: the second output of the node.
 
-        If it has no second output, make a new node.
+        If the node has no second output, make a new node.
         """
         if self.compute_grad and outputs is not None:
             return outputs[1]

@@ -51,7 +51,7 @@ def factors_in_dtype(v, dtype):
 
 
 def partition_num_or_denom(r, f, dtype=None):
-    """Apply a function to the factors of a product. Return the results, and the factors for which the result is None.
+    """Apply a function to the factors of a product, and sort the factors by whether the function returns None.
 
     Parameters
     ----------
@@ -59,14 +59,17 @@ def partition_num_or_denom(r, f, dtype=None):
     f : callable
         ``f(factor)`` returns None or a pair (negative, answer).
     dtype : str, optional
-        The dtype of the products that are expanded. The default is the dtype of `r`.
+        If `r` is a product in this dtype, `f` is applied to its factors, otherwise to `r`. The default is the dtype of
+        `r`.
 
     Returns
     -------
     answers : list
+        The second elements of the pairs that `f` returned.
     rest : list of Variable
+        The factors for which `f` returned None.
     negative : bool
-        Whether an odd number of answers is negative.
+        Whether an odd number of these pairs has a true first element.
     """
     answers, rest, negative = [], [], False
     for factor in factors_in_dtype(r, dtype or r.dtype):
@@ -90,9 +93,9 @@ def parse_mul_tree(root, most=None):
         -x            ->  [True, x]
         (x * y) * -z  ->  [False, [[False, [[False, x], [False, y]]], [True, z]]]
 
-    Products in another dtype than the dtype of the root are leaves. If `most` is given, products that have other
-    clients are leaves once the tree has `most` factors. Without this limit, in a chain of products with other clients,
-    each tree would contain all earlier products.
+    A product in another dtype than the dtype of the root is a leaf. If `most` is given and the tree already has `most`
+    factors, a product that has more than one client is a leaf, too. Without this limit, in a chain of such products,
+    the tree of each product would contain all earlier products.
     """
     tree = [False, None]
     todo = [(root, tree)]
@@ -157,7 +160,7 @@ def compute_mul(tree, dtype=None):
     ----------
     tree : list
     dtype : str, optional
-        The dtype of products whose factors alone would give a narrower dtype.
+        The minimum dtype of products. A product is computed in this dtype if its factors have narrower dtypes.
 
     Raises
     ------
@@ -188,7 +191,7 @@ def _same(a, b):
 
 
 def _pop_leaf(argument, leaves):
-    """Remove and return the first pair (argument, leaf) of a list with the given argument.
+    """Remove the first pair of the list `leaves` whose first element equals `argument`, and return the pair.
 
     Return None if there is no such pair.
     """
@@ -209,8 +212,8 @@ def perform_sigm_times_exp(tree, exp_x=None, exp_minus_x=None, sigm_x=None, sigm
         The tree that is changed: the leaf of the exponential receives the new sigmoid, and the leaf of the sigmoid
         becomes 1.
     exp_x, exp_minus_x, sigm_x, sigm_minus_x : lists of (Variable, tree), optional
-        Pairs (x, leaf) for the known factors exp(x), exp(-x), sigmoid(x) and sigmoid(-x). The factors of this tree that
-        have no partner are added to these lists.
+        Pairs (x, leaf) for the known factors exp(x), exp(-x), sigmoid(x) and sigmoid(-x). The function adds the factors
+        of `tree` that have no partner to these lists.
 
     Returns
     -------

@@ -25,7 +25,7 @@ abstract_train, abstract_grad, abstract_inference = terms(
 
 @rule(abstract_train(*names("x", "scale", "bias", "epsilon", "factor"), Rest("running")))
 def local_abstract_batch_norm_train(op, x, scale, bias, epsilon, factor, running):
-    """Normalize by native code. Running averages become expressions of the statistics that this code also returns.
+    """Normalize by native code. Compute running averages by expressions of the statistics that the native code returns.
 
     AbstractBatchNormTrain((0,))(A, row, row)[0]  ->  BatchNormTrain((0,))(A, row, row, T.constant(1e-4))[0]
                                                                [30, batchnorm_opts, fast_run, fast_compile]
@@ -52,7 +52,7 @@ def local_abstract_batch_norm_train_grad(op, inputs):
 
 @rule(abstract_inference(*names("x", "scale", "bias", "mean", "var", "epsilon")))
 def local_abstract_batch_norm_inference(x, scale, bias, mean, var, epsilon):
-    """Replace the normalization by given statistics by elementwise operations, which can be fused.
+    """Compute the normalization with given statistics by elementwise operations, which can be fused.
 
     AbstractBatchNormInference((0,))(A, row, row, row, row)  ->
         (A - row) * (row / T.sqrt(row + T.constant(1e-4))) + row   [30, batchnorm_opts, fast_run, fast_compile]

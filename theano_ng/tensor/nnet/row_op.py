@@ -9,7 +9,7 @@ FLOATS = ("float16", "float32", "float64")
 
 
 class RowOp(NativeOp, Op):
-    """The base class of Ops that have native code for float32 and float64.
+    """The base class of Ops over the rows of a matrix, with native code for float32 and float64.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ def float_matrix(op, x, name="x", vector_is_row=False):
     Raises
     ------
     ValueError
-        If `x` has another rank or dtype.
+        If `x` is not a matrix (or an accepted vector) of floats.
     """
     x = as_tensor_variable(x)
     if x.type.ndim not in ((1, 2) if vector_is_row else (2,)) or x.type.dtype not in FLOATS:
@@ -55,7 +55,7 @@ def integer_vector(op, y, name="y_idx"):
     Raises
     ------
     ValueError
-        If `y` has another rank or dtype.
+        If `y` is not a vector of integers.
     """
     y = as_tensor_variable(y)
     if y.type.ndim != 1 or y.type.dtype not in INTEGERS:

@@ -33,7 +33,7 @@ class Softmax(RowOp):
 
     nin, nout = 1, 1
     function = "softmax"
-    keeps_shape = True  # The output has the shape of the input. `scan.array_kernel` reads this attribute.
+    keeps_shape = True  # The output has the shape of the input. `scan.array_nodes` reads this attribute.
 
     def fails_on_values(self, node):
         return False
@@ -193,7 +193,10 @@ logsoftmax_op = LogSoftmax()
 
 
 def _gradient_of_logarithm(node, c):
-    """Return the gradients of the inputs of a softmax, given the gradient `c` of the logarithm of the softmax."""
+    """Return the gradients with respect to the inputs of a softmax node.
+
+    `c` is the gradient with respect to the logarithm of the softmax.
+    """
     (sm,) = node.outputs
     dx = c - sm * c.sum(axis=1, keepdims=True)
     return [dx] if node.op == softmax_op else [dx, dx.sum(axis=0)]

@@ -1,7 +1,7 @@
 """Rewriting rules of the tensor layer, one module per theme.
 
-This package exports every documented name. The order of the imports is the order of registration, in which rules are
-tried on a node.
+This package exports every documented name. Each import registers rules. Rules are tried on a node in the order of their
+registration, so the order of the imports matters.
 """
 
 from theano_ng.compile.ops import Shape, Shape_i

@@ -9,7 +9,7 @@ from theano_ng.tensor.opt.registration import register_specialize
 
 (x,), conditions, (asserted,) = names("x"), Rest("conditions"), terms(Assert)
 
-# Nodes that differ only in assertions on their inputs are merged.
+# MergeOptimizer merges nodes whose inputs differ only in Asserts.
 register_assert_op(Assert)
 
 
@@ -58,7 +58,7 @@ def local_remove_all_assert():
     """
 
 
-# The name of the database is not a tag of the rule: a query for all rules of canonicalize must not include this rule.
+# The names of the databases must not be tags of this rule. For example, a query for "canonicalize" must not return it.
 for _db in (optdb["canonicalize"], optdb["stabilize"], optdb["specialize"], local_useless):
     _db.register("local_remove_all_assert", local_remove_all_assert, "unsafe", use_db_name_as_tag=False)
 del _db

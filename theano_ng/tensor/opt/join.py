@@ -54,7 +54,7 @@ def local_join_empty(node):
         new = _checked_against(doubtful, kept[0], axis % out.ndim, node.fgraph)
         copy_stack_trace(out, new)
     else:
-        # Join still has to check the other dimensions of empty constants whose lengths are not known to fit.
+        # Keep empty constants whose other lengths may differ from those of the other operands: Join checks them.
         left = {*kept, *doubtful} or {node.inputs[1]}
         left = [x for x in node.inputs[1:] if x in left]
         if len(left) == len(node.inputs) - 1:

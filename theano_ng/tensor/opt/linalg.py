@@ -1,6 +1,6 @@
 """Rules on matrix inverses, determinants and systems of equations.
 
-The package imports these rules only after the user has imported their Ops (`theano_ng.tensor.nlinalg`, `slinalg`): when
+The modules of the Ops (`theano_ng.tensor.nlinalg` and `slinalg`) register this module as a loader. It is imported when
 the next function is rewritten.
 """
 
@@ -45,7 +45,7 @@ def transposed(v):
 def _inverted(v):
     """Return the matrix whose inverse is `v`, and the output of MatrixInverse. Return (None, None) for other variables.
 
-    The transpose of an inverse is the inverse of the transpose.
+    If `v` is the transpose of an inverse, return the transpose of the inverted matrix.
     """
     inner = transposed(v)
     inverse = v if inner is None else inner
@@ -58,7 +58,7 @@ def _inverted(v):
 def _only_in_products(inverse):
     """Return True if only products read an inverse or its transpose.
 
-    If these products become systems of equations, the inverse is not needed.
+    In this case, the inverse is not needed after `inv_as_solve` has replaced the products by systems of equations.
     """
     todo = list(inverse.clients)
     while todo:

@@ -120,7 +120,7 @@ def local_useless_reshape(node):
 @register_canonicalize
 @local_optimizer([Reshape])
 def local_reshape_to_dimshuffle(node):
-    """Let a DimShuffle add the dimensions of length one of the new shape.
+    """Let a DimShuffle add the dimensions of length one, and reshape only to the other dimensions of the new shape.
 
     A.reshape((1, 9))  ->  A.reshape((9,)).dimshuffle('x', 0)          [canonicalize, fast_run]
     """

@@ -1,8 +1,8 @@
 """A rule that indexes an inner axis of a tensor directly, not as the first axis of a transposed view.
 
-`take` and ``x[:, rows]`` index the first dimension of a view in which the axis comes first, because other rules handle
-only rows. But reading a transposed view row by row, and passing a transposed result to the next Op, takes twice the
-time of indexing the axis directly.
+`take` and ``x[:, rows]`` transpose the tensor so that the indexed axis comes first, because other rules handle only
+indices of the first axis. But reading a transposed view row by row, and passing a transposed result to the next Op,
+takes twice the time of indexing the axis directly.
 """
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
@@ -26,7 +26,7 @@ def _is_permutation(order):
 @register_specialize
 @local_optimizer([DimShuffle])
 def local_take_along_axis(node):
-    """Replace taking or incrementing rows of a transposed view by indexing an inner axis of the tensor.
+    """Index an inner axis of a tensor instead of the rows of a transposed view, to read or increment elements.
 
     A.T[labels].T  ->  advanced_subtensor(A, slice(None), labels)          [specialize, fast_run]
     inc_subtensor(A.T[labels], B.T).T  ->  AdvancedIncSubtensor()(A, B, slice(None), labels)

@@ -30,7 +30,7 @@ def check_and_normalize_axes(x: TensorLike, axis: Any) -> Any:
     ----------
     x : TensorVariable
     axis : None, int, collection of int, ndarray or constant
-        None gives an empty list, which means all axes.
+        For None, the result is an empty list. The caller must interpret this list as all axes.
 
     Raises
     ------
@@ -81,9 +81,9 @@ def check_and_normalize_axes(x: TensorLike, axis: Any) -> Any:
 
 
 def axes_or_none(x: TensorLike, axis: Any) -> Any:
-    """Return the axes as :func:`check_and_normalize_axes` does, but None for None.
+    """Return the axes as :func:`check_and_normalize_axes` does, but return None if `axis` is None.
 
-    Ops interpret None as all axes. An empty list means no axis, as in NumPy.
+    Ops interpret None as all axes, and an empty list as no axis, as in NumPy.
     """
     if _is_none(axis):
         return None

@@ -124,7 +124,7 @@ class CumOp(NativeOp, Op):
     check_input = False
     _f16_ok = True
     params_type = ParamsType(c_axis=scal.int32, mode=EnumList(("MODE_ADD", "add"), ("MODE_MUL", "mul")))
-    # NumPy's C API uses this number as the axis of a flattened array.
+    # In NumPy's C API, the axis -2**31 means the flattened array.
     c_axis = property(lambda self: -(2**31) if self.axis is None else self.axis)
 
     def __init__(self, axis=None, mode="add"):
@@ -179,8 +179,8 @@ class CumOp(NativeOp, Op):
             gx = cumsum(gi[back], axis)[back]
         else:
             # d(x[0] * ... * x[k]) / dx[i] is x[0] * ... * x[i - 1] times x[i + 1] * ... * x[k].
-            # A recurrence from the end computes the weighted sum over k of the second factor.
-            # Division of the whole product by x[i] is not possible, since x[i] may be zero.
+            # A recurrence from the end computes the sum over k of the second factor times the gradient of output k.
+            # The product of all elements cannot be divided by x[i], since x[i] may be zero.
             factors = _delayed(flat[back], axis, 0)
             gx = _delayed(cumprod(flat, axis), axis, 1) * LinearRecurrence(axis)(factors, gi[back])[back]
         if self.axis is None:
@@ -266,7 +266,7 @@ def cumprod(x: TensorLike, axis: int | None = None) -> TensorVariable:
 
 
 class DiffOp(NativeOp, Op):
-    """An Op that computes the n-th difference along an axis. The difference of bools is True if they differ.
+    """An Op that computes the n-th difference along an axis. The difference of two bools is True if the bools differ.
 
     The result is F-contiguous if the input is F-contiguous but not C-contiguous. Otherwise it is C-contiguous.
 

@@ -56,8 +56,8 @@ class _ArgmaxBase(NativeOp, Op):
                 "Max and argmax of an empty dimension have no "
                 "value: the input has shape %s, reduced over %s" % (x.shape, axes)
             )
-        # If the length is 0, the result has no elements. Use length 1 then, because NumPy's argmax rejects rows of
-        # length 0.
+        # If the rows have length 0, there are no rows at this point. Use length 1 instead, because NumPy's argmax
+        # rejects rows of length 0.
         return moved.reshape(shape + (length or 1,))
 
     def _native(self, node, function, **params):
@@ -141,8 +141,8 @@ class MaxAndArgmax(_ArgmaxBase):
                 length = length * x.shape[axis]
             else:
                 count = count * x.shape[axis]
-        # Make one row per element of the result. From each row of the direction, take the element at the index of the
-        # maximum.
+        # Reshape the direction `v` to one row per element of the result. From each row, take the element at the index
+        # of the maximum.
         rows = v.dimshuffle(kept + list(axes)).reshape((count, length), ndim=2)
         index = self(x)[1]
         picked = rows[arange(rows.shape[0]), index.flatten()]
@@ -173,7 +173,7 @@ class Argmax(_ArgmaxBase):
         return self._native(node, "argmax", smallest=False)
 
     def get_params(self, node):
-        """Return the params, in which `c_axis` is the axis, or -1 if several or all axes are reduced."""
+        """Return the params. `c_axis` is the reduced axis, or -1 if several or all axes are reduced."""
         one = self.axis is not None and len(self.axis) == 1
         return self.params_type.get_params(c_axis=self.axis[0] if one else -1)
 

@@ -15,7 +15,7 @@ from theano_ng.tensor.elemwise.kernel import elemwise_program, operand_rows
 from theano_ng.tensor.reductions.row_program import RowProgram, can_map, can_reduce_rows, reads_columns
 
 _NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
-#: The values of the parameter `folds`; native/reductions/reduce_elemwise.h uses the same numbers.
+#: The values of the parameter `folds` of the native code. native/reductions/reduce_elemwise.h uses the same numbers.
 NO_SUM, ONE_SUM, SEPARATE_SUMS = range(3)
 
 
@@ -49,7 +49,7 @@ class ReducedElemwise(NativeOp, Op):
 
     @property
     def axis(self):
-        """The dimensions to reduce, as `axis` of the reduction. None means all dimensions."""
+        """The attribute `axis` of the reduction: the dimensions to reduce. None means all dimensions."""
         return self.reduction.axis
 
     def _nodes(self, inputs):
@@ -84,7 +84,7 @@ class ReducedElemwise(NativeOp, Op):
         self.reduction.perform(outer, [np.asarray(between[0][0])], output_storage)
 
     def _fold(self, inner, outer):
-        """Return the `Fold` if the kernel can sum the elements itself. Otherwise, return None."""
+        """Return a `Fold` if the kernel can sum the elementwise results itself. Otherwise, return None."""
         between = inner.outputs[0].type
         dtype = self.reduction._acc_dtype(between.dtype)
         if not isinstance(self.reduction.scalar_op, Add) or between.dtype == "float16":

@@ -102,9 +102,9 @@ def mean(
     axis : int, sequence of int or None
         None means all axes.
     dtype : str, optional
-        The dtype of the sum that is divided. The default is float64 for integers, and otherwise the dtype of the input.
-        For float16, the sum is float32, and only the result is float16. The result is a float even if `dtype` is an
-        integer dtype.
+        The dtype of the sum that is divided. The default is float64 for int64 and uint64, int64 or uint64 for smaller
+        integers, and otherwise the dtype of the input. For float16, the sum is float32, and only the result is float16.
+        The result is a float even if `dtype` is an integer dtype.
     op : bool
         Whether to use the Op `Mean`, which supports neither `dtype` nor `acc_dtype` and has no gradient.
     keepdims : bool

@@ -98,7 +98,7 @@ class Join(NativeOp, Op):
     def __init__(self, view=-1):
         self.view = view
         if view != -1:
-            # Input 0 is the axis, so the tensors are the inputs from number 1.
+            # Input 0 is the axis, so tensor k is input k + 1.
             self.view_map = {0: [1 + view]}
 
     def __str__(self):
@@ -164,7 +164,7 @@ class Join(NativeOp, Op):
         ndim, known = node.inputs[1].ndim, _constant_axis(axis)
         result = []
         for i in range(ndim):
-            # In a dimension in which the lengths must agree, use the length of the first tensor.
+            # In all dimensions except the axis, the lengths agree. Use the lengths of the first tensor there.
             joined = shapes[0][i]
             if known is None or known % ndim == i:
                 for other in shapes[1:]:

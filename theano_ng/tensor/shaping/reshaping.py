@@ -159,7 +159,7 @@ def _constant_size(size):
 def _is_length(size):
     """Return True if the graph of a size shows that it is not negative.
 
-    This is the case for an element of a shape, and for a product or sum of such elements.
+    This is the case for an element of a shape, a constant that is not negative, and a product or sum of these sizes.
     """
     todo = [size]
     for v in todo:
@@ -173,7 +173,7 @@ def _is_length(size):
         elif type(node.op).__name__ == "Subtensor":
             todo.append(node.inputs[0])
         elif type(node.op).__name__ == "MakeVector" or getattr(node.op, "scalar_op", None) in (scal.add, scal.mul):
-            # Prod and Sum have these scalar ops, too.
+            # The node is a MakeVector, an elementwise sum or product, or a reduction by Sum or Prod.
             todo += node.inputs
         else:
             return False
@@ -284,13 +284,13 @@ class Reshape(NativeOp, Op):
             elif known[i] is not None and known[i] != -1:
                 result.append(constant(known[i], dtype="int64"))
             elif known[i] is None and (-1 in known or "uint" in size.dtype or _is_length(size)):
-                # This size is not -1, because another size is -1, the dtype is unsigned, or the size is a length.
+                # This size cannot be -1: another size is -1, or the dtype is unsigned, or the size is a length.
                 result.append(size)
             else:
                 if total is None:
                     total = _product(ishapes[0])
-                # Compute the length for the case that this size is -1: the number of elements, divided by the product
-                # of the other sizes, of which none is -1 in this case. The product may be 0.
+                # Compute the length in case this size is -1: divide the number of elements by the product of the other
+                # sizes. None of the other sizes is -1 in this case. The product may be 0.
                 others = [s if known[j] is None else known[j] for j, s in enumerate(sizes) if j != i]
                 others = _product([s for s in others if not isinstance(s, int) or s != 1])
                 if isinstance(others, int):

@@ -94,7 +94,7 @@ def output_length(n, window, stride, pad, ignore_border):
 
 
 def ranges(n, count, window, stride, pad):
-    """Return the range of elements of each window, and the length of the window in the padded image.
+    """Return for each window along an axis the range of its elements, and its length in the padded image.
 
     Returns
     -------

@@ -1,6 +1,7 @@
 """The tensor Ops of the package, for the audit: ``theano_ng-audit theano_ng.tensor.tests.audit_cases``.
 
-The native Ops are those of the table `odd_arrays`, which other tests run on unusual arrays; the other Ops follow here.
+The cases of native Ops come from `odd_arrays`, whose cases other tests run on unusual arrays. This module adds the
+cases of all other Ops.
 """
 
 import numpy as np
@@ -258,7 +259,7 @@ def _permutes(values):
     return (np.sort(values[1], axis=-1) == np.arange(values[1].shape[-1])).all()
 
 
-# Name in the table -> condition on the inputs. If it is not met, the Op leaves the result undefined.
+# Name of a case in `odd_arrays` -> condition on its inputs. If the condition is not met, the result is undefined.
 _LIMITS = {
     "set at vector": {"tied": _distinct(2)},
     "matrix inverse": {"tied": audit_nlinalg.is_regular},

@@ -51,7 +51,7 @@ def _regular_tensor(values):
 
 
 def _independent(values):
-    """Return True if the first columns of a matrix are linearly independent, as QR needs."""
+    """Return True if the first min(m, n) columns of an m x n matrix are linearly independent, as QR requires."""
     x = np.asarray(values[0])
     k = min(x.shape)
     return np.isfinite(x).all() and (k == 0 or np.linalg.cond(x[:, :k]) < 100)

@@ -50,7 +50,7 @@ LAYOUTS = {
 
 
 def generated(*strategies, examples=30, **named):
-    """Decorate a test method: it runs for drawn arguments, which are the same in every run.
+    """Return a decorator of a test method. The method runs for drawn arguments, which are the same in every run.
 
     Parameters
     ----------
@@ -170,17 +170,18 @@ class Compared:
     reference : callable
         Computes the expected array or list from the corresponding values. If it raises, the graph must raise too.
     errors : tuple of exception classes
-        Exceptions that count as a refusal, of `reference` and of compiled functions. The two may raise different ones.
+        Exceptions of `reference` and of compiled functions that count as a refusal. The reference and the function may
+        raise different exceptions.
     modes : sequence of str
-        Keys of `MODES`: "py" and "c" run the graph without rewriting, by Python or C code; "fast_run" and "debug" are
-        those modes.
+        Keys of `MODES`: "py" and "c" run the graph without rewriting, by Python code and by C code. "fast_run" and
+        "debug" are the modes FAST_RUN and DEBUG_MODE.
     rtol, atol : float, optional
         Tolerances for inexact results. By default results have to be equal (NaN where NaN is expected).
     roundings : int
         Replaces `rtol` and `atol` by this many times the spacing of the output's dtype next to 1: the tolerance depends
         on the dtype.
     dtypes : bool
-        Whether the dtypes have to be equal too.
+        Whether the dtypes of the results have to be equal, too.
     declare : {"ones", "none"}
         Whether the types of inputs declare lengths of 1 as broadcastable.
     """
@@ -239,9 +240,9 @@ class Compared:
         return self._compiled[key]
 
     def check(self, *values, **static):
-        """Check that every mode gives the values, dtype and shape of the reference, or that both refuse.
+        """Check that every mode gives the values, dtype and shape of the reference, or that both raise an exception.
 
-        Inferred shapes must be right.
+        The inferred shapes must be equal to the shapes of the reference.
         """
         values = [np.asarray(v) if np.isscalar(v) else v for v in values]
         try:

@@ -166,7 +166,7 @@ class _Checker(unittest.TestCase):
             self._compare(case, i, np.asarray(result), np.asarray(wanted))
         for description, check in self.checks.items():
             if description in self.inplace_checks and isinstance(self._mode(), DebugMode):
-                continue  # DebugMode computes with copies of the arguments
+                continue  # DebugMode computes with copies of the arguments, and does not overwrite the arguments
             if check(given, results) is False:
                 raise AssertionError(
                     "%s: %s fails the check %r; inputs %s, outputs %s" % (self.name, case, description, given, results)
@@ -395,7 +395,7 @@ def _make(
         __test__=True,
         __doc__="Tests of %s." % (op,),
     )
-    # Remove a test without cases: it could not fail.
+    # Remove the tests without cases, because they cannot fail.
     for test, cases in (
         ("test_good", good),
         ("test_memory_mapped_inputs", test_memmap and good),

@@ -17,7 +17,7 @@ SPECIALIZE = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt", "Shape
 
 
 def shown(fgraph):
-    """Return the graph on one line, without the parts of names that all elementwise Ops, or all full reductions, share."""
+    """Return the graph on one line. Omit parts of names that all elementwise Ops, or all full reductions, have."""
     text = str(fgraph)[1:-1]
     text = re.sub(r"Elemwise\{([^}]*?),no_inplace\}", r"\1", text)
     text = re.sub(r"Elemwise\{(Cast\{\w+\})\}", r"\1", text)

@@ -109,7 +109,7 @@ class LoopAdd(theano.Op):
         code += elemwise_cgen.make_alloc(orders, "NPY_FLOAT64", names)
         names["lv2"] = "z_" + name
         code += "PyArrayObject* z_%s = %s;\n" % (name, outputs[0])
-        # The output is an operand of the loops.
+        # The output is the third operand of the loops.
         out = dict(names, lv0="z_" + name)
         code += elemwise_cgen.make_declare([all_dims], ["npy_float64"], out) + elemwise_cgen.make_checks(
             [all_dims], ["npy_float64"], out

@@ -43,7 +43,7 @@ class TestSame(unittest.TestCase):
         self.assertEqual(summed_along(x, x.sum().dimshuffle("x", "x")), (0, 1))
         self.assertEqual(summed_along(x, x.T.sum(axis=1).dimshuffle(0, "x")), None)
         self.assertEqual(summed_along(t, t.sum(axis=(0, 2), keepdims=True)), (0, 2))
-        # The tensors have the same elements, but the sums combine other elements.
+        # Both reshaped tensors have the elements of x, but their sums combine different elements.
         other = x.reshape((4, 3, 2)).sum(axis=(0, 2)).dimshuffle("x", 0, "x")
         self.assertIsNone(summed_along(x.reshape((2, 3, 4)), other))
         self.assertEqual(summed_along(x.reshape((4, 3, 2)), other), (0, 2))

@@ -22,7 +22,7 @@ def operands(
 ):
     """Draw arrays of one rank, some of which are repeated along some dimensions."""
     rank = draw(st.integers(*ndim))
-    # At most one dimension is long. It tests whole vectors, and rows for which the kernel is called separately.
+    # At most one dimension is long. Its elements fill whole vectors, or rows that get separate calls of the kernel.
     long_one = draw(st.integers(0, 2))
     shape = [draw(st.integers(*(sides if d == long_one else (0, 5)))) for d in range(rank)]
     result = []
@@ -62,7 +62,7 @@ def divided(x, y):
 class TestValues(unittest.TestCase):
     """Elementwise functions have NumPy's values for several dtypes.
 
-    Each compiled graph has many outputs, so that they are compiled together.
+    Each compiled graph has many outputs, so that many functions are compiled together.
     """
 
     arithmetic = Compared(
@@ -249,7 +249,7 @@ class TestOperands(unittest.TestCase):
         np.testing.assert_array_equal(product, np.broadcast_arrays(x * y, total)[0])
 
     @generated(
-        # Without a compiler, Python computes complex numbers.
+        # Without a compiler, complex numbers have no native code, so the item size 16 is left out.
         st.sampled_from([1, 2, 4, 8, 16] if theano.config.cxx else [1, 2, 4, 8]),
         st.integers(0, 130),
         st.integers(0, 130),

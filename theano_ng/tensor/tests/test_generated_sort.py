@@ -39,7 +39,7 @@ def wide(dtypes=ALL_DTYPES):
 
 
 def bits(x):
-    """Return the bits of floats as integers: -0 differs from 0, and NaNs differ from each other."""
+    """Return the bits of floats as integers, so that -0 differs from 0, and NaNs with different bits differ."""
     return x.view("u%d" % x.dtype.itemsize) if x.dtype.kind == "f" else x
 
 

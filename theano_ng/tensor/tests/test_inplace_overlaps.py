@@ -1,4 +1,4 @@
-"""Elementwise operations in place, in C, whose operands share memory with the overwritten array."""
+"""Tests of the C code of in-place elementwise Ops whose other operands overlap the overwritten array in memory."""
 
 import itertools
 import tracemalloc

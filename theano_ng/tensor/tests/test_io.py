@@ -116,7 +116,7 @@ class TestLoad(unittest.TestCase):
 
 
 class TestGraphs(unittest.TestCase):
-    """Properties of message graphs that can be tested without sending."""
+    """Properties of graphs that send and receive, as far as they can be tested without sending messages."""
 
     def test_keys_and_comparisons(self):
         array = tt.dvector()

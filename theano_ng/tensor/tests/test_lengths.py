@@ -50,7 +50,7 @@ class TestLengths(unittest.TestCase):
         self.assertIs(self.lengths.first(T.maximum(n, 0)), n)
         self.assertIs(self.lengths.first(T.maximum(n + 2, 2) - T.minimum(1, n + 2) - 1), n)
         self.assertIs(self.lengths.first(T.minimum(n + m, n)), n)
-        # The length of x[1:-1], where x has the length n + 2.
+        # The expression is the length of x[1:-1] if x has the length n + 2.
         self.assertIs(self.lengths.first(T.maximum(T.maximum(1 + n, 0), T.minimum(1, 2 + n)) - T.minimum(1, 2 + n)), n)
         zero = self.lengths.first(T.minimum(np.int8(0), n))
         self.assertEqual((zero.type, zero.data), (T.lscalar, 0))
@@ -68,7 +68,7 @@ class TestLengths(unittest.TestCase):
         terms = T.lscalars(2 * MAX_TERMS)
         long = T.add(*terms)
         self.assertIs(self.lengths.first(long), long)
-        # the difference of int8 has another dtype
+        # Both differences are 0, but the difference of int8 variables has the dtype int8.
         self.assertNotEqual(self.lengths.first(other - other), self.lengths.first(n - n))
 
     def test_values(self):

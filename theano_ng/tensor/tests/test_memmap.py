@@ -85,7 +85,7 @@ class TestMappedFiles(unittest.TestCase):
         kept = same.get_value()
         kept[:] = -1
         self.assertEqual(value[0, 0], 9)
-        # Updates that do not work in place leave a file unchanged, and set the value of the variable.
+        # An update that does not work in place sets the value of the variable, and leaves the file unchanged.
         read_only = self.mapped("r")
         same.set_value(read_only, borrow=True)
         step = theano.function([], updates=[(same, T.concatenate([same, same]))])

@@ -150,7 +150,7 @@ class TestGradients(unittest.TestCase):
         for shape in ((4, 4), (5, 3), (3, 5), (1, 4), (4, 1)):
             self.verify(nlinalg.pinv, sample(*shape), rop=True)
         low = np.outer(sample(4), sample(3, seed=4))
-        # the rank is 1 for every t: pinv(t * low) = pinv(low) / t
+        # pinv(t * low) = pinv(low) / t, with rank 1 for every t != 0: its derivative at t = 1 is -pinv(low)
         m = T.dmatrix("m")
         slope = theano_ng.function([m], (T.grad(nlinalg.pinv(m).sum(), m) * m).sum(), mode="FAST_COMPILE")(low)
         np.testing.assert_allclose(slope, -np.linalg.pinv(low).sum(), rtol=1e-7)

@@ -62,7 +62,7 @@ def upcast(f):
     return tb.upcast_float16_ufunc(tb.upcast_int8_nfunc(f))
 
 
-# Operation -> (expected, arguments of makeBroadcastTester)
+# Name of an operation -> (function for expected values, further arguments of makeBroadcastTester)
 UNARY = {
     "abs_": (np.abs, unary(ALL, grad=dict(normal=(tb.rand_nonzero((2, 3), 0.1),)))),
     "neg": (np.negative, unary(tb.copymod(ALL, without=["uint8", "uint16"]))),

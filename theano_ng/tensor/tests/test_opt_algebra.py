@@ -45,7 +45,7 @@ class TestFunctions(RewriteCase):
         ]:
             self.check(out, expected, {"x": [-1, 2, 3.0], "y": [2.0, -3, 4]})
         self.check(-T.bvector("b"), None, {"b": [-128, 0, 127]})
-        # One negation or absolute value occurs in several factors, and complex numbers have signs.
+        # Factors share a negation or an absolute value, some factors are complex, and constants have signs.
         z, w = T.zvector("z"), T.zvector("w")
         negative, size = -x, abs(x)
         for out in (
@@ -130,7 +130,7 @@ class TestFunctions(RewriteCase):
             (y * 0 + x, "x"),
         ]:
             self.check(out, expected)
-        # the broadcast shape of the result stays
+        # the result keeps the shape to which both operands broadcast
         m, s = T.dmatrix("m"), T.drow("s")
         self.check(s * 1 + m * 0, None)
         self.check(s + T.zeros_like(m), None)
@@ -358,7 +358,7 @@ class TestUseless(RewriteCase):
 
 class TestAsserts(RewriteCase):
     def test_conditions_on_one_another(self):
-        # Either of the two merges alone is right; both together would make each condition depend on the other.
+        # Each of the two merges alone is correct. Both together would make each condition depend on the other.
         x, y = T.dvectors("x", "y")
         first = T.opt.Assert("first")(x, T.gt(y.shape[0], 1))
         second = T.opt.Assert("second")(y, T.gt(x.shape[0], 1))

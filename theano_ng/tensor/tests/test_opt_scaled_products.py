@@ -35,7 +35,7 @@ class TestScaledProducts(unittest.TestCase):
         return [type(node.op) for node in f.maker.fgraph.apply_nodes]
 
     def test_scalars_and_matrices(self):
-        """Scalar factors are merged into the matrix product. Other matrices remain factors, in any order."""
+        """Scalar factors are merged into the matrix product, in any order. Other matrices remain factors."""
         a, b, x, y, u, v = *T.dscalars("ab"), *T.dmatrices("xyuv")
         values = [0.5, 3.0, *(self.rng.rand(3, 3) for _ in range(4))]
         for scalars, matrices in itertools.product(range(3), repeat=2):
@@ -51,15 +51,15 @@ class TestScaledProducts(unittest.TestCase):
                 self.assertEqual(Dot22Scalar in ops, scalars > 0)
 
     def test_outer_products(self):
-        """Only the product of a column and a row, by their types, becomes a Ger.
+        """Only the product of a variable of type col and a variable of type row becomes a Ger.
 
-        It is not enough that a matrix has one row or one column at run time.
+        A matrix that has one row or one column only at run time does not count as row or column.
         """
         z, a = T.dmatrix("z"), T.dscalar("a")
         kinds = {"matrix": T.dmatrix, "col": T.dcol, "row": T.drow}
         for left, right in itertools.product(kinds, repeat=2):
             if left == "row" and right == "row":
-                continue  # a product of a single element
+                continue  # the left row would have a single element
             for scale in (0.0, 1.0, 2.0):
                 x, y = kinds[left]("x"), kinds[right]("y")
                 inner = 2 if left != "col" and right != "row" else 1
@@ -124,7 +124,7 @@ class TestProfile(unittest.TestCase):
         return dict(line.split()[:2] for line in out.getvalue().splitlines()[1:])
 
     def test_numbers(self):
-        """The profile has the number of products that became Gemms, and the time of validation if the graph is profiled."""
+        """The profile has the number of new Gemms. For a profiled graph, it also has the validation time."""
         dot = blas.ops._dot22
         for make, replaced in (
             (lambda A, B, C: [A + B], 0),

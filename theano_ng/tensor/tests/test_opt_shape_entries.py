@@ -1,4 +1,4 @@
-"""Entries of shapes are 0-d int64 variables, whatever an Op or a program returns; the better of two entries is kept."""
+"""Tests that entries of shapes are 0-d int64 variables for all inputs, and that the better of two entries is kept."""
 
 import itertools
 import unittest
@@ -87,7 +87,7 @@ class TestEntries(unittest.TestCase):
         feature.update_shape(x, y)
         self.assertEqual([str(s) for s in feature.shape_of[x]][0], "n")
         self.assertEqual(int(feature.shape_of[x][1].data), 3)
-        # A variable for which only its own length is known adds nothing.
+        # The lengths of z are only known as Shape_i of z, so they do not replace entries of x.
         feature.update_shape(x, z)
         self.assertEqual(str(feature.shape_of[x][0]), "n")
         feature.update_shape(z, T.dmatrix("another"))

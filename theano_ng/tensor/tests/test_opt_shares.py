@@ -1,6 +1,6 @@
-"""Products of exponentials, divided by products of sums, agree with NumPy's values.
+"""Tests that products of exponentials, divided by products of sums, agree with NumPy's values.
 
-NumPy computes them by logarithms.
+The tests compute the expected values with NumPy from logarithms.
 """
 
 import itertools
@@ -79,7 +79,7 @@ class TestShares(unittest.TestCase):
     def test_nothing_to_share(self):
         """Quotients of exponentials by their sums agree with NumPy if an array has no elements.
 
-        Sums without terms have no largest exponential.
+        The rewritten graph subtracts the largest exponent of each sum. A sum without terms has no largest exponent.
         """
         A = T.dmatrix("A")
         for axis in (0, 1, None):

@@ -33,9 +33,9 @@ class TestLogExp(RewriteCase):
         np.testing.assert_allclose(tiny, [1e-20])
 
     def test_log1p_of_all_dtypes(self):
-        """Logarithms of 1 + x become log1p of x, cast to the dtype of the sum, which loses no digits.
+        """log(1 + x) becomes log1p(x). Before, x is cast to the dtype of the sum, without loss of digits.
 
-        If the sum is an integer, they are not rewritten.
+        Logarithms of integer sums are not rewritten.
         """
         dtypes = ["int8", "uint8", "int16", "int32", "uint32", "int64", "float32", "float64"]
         for dtype in dtypes:
@@ -139,7 +139,7 @@ class TestErrorFunctions(RewriteCase):
         np.testing.assert_allclose(f([10.0]), special.erfc([10.0]))
 
     def test_complex(self):
-        """Expressions of erf of complex numbers stay, since erfc does not accept them."""
+        """Expressions with erf of complex numbers are not rewritten, since erfc accepts no complex numbers."""
         z = T.zvector("z")
         for out in (1 - T.erf(z), T.erf(z) - 1, 1 + T.erf(-z), 1 + -T.erf(z)):
             f = theano_ng.function([z], out, mode=FAST)

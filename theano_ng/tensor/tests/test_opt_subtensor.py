@@ -254,7 +254,7 @@ class TestLift(RewriteCase):
                         inputs = f.maker.fgraph.inputs
                         given = [np.full((3,) * v.ndim, numbers.get(v.name, 1), v.dtype) for v in inputs]
                         self.assertRaises(IndexError, f, *given)
-        # A view costs less than an assertion if the whole is computed in any case.
+        # If the whole tensor is computed in any case, a view of it replaces the assertion, since it costs less.
         x, v = T.dmatrix("x"), T.dvector("v")
         whole = T.set_subtensor(x[i], v)
         f = theano_ng.function([x, v, i], [whole, whole[i]], mode=Mode("py", "fast_run"))
@@ -300,7 +300,7 @@ class TestTakeAlongAxis(RewriteCase):
         # Rows that are also read directly are not indexed twice.
         f = theano_ng.function([x, i], [x[:, i], x.T[i]], mode=Mode("py", QUERY))
         self.assertNotIn("AdvancedSubtensor(", shown(f.maker.fgraph))
-        # The rows of a transposed tensor stay rows.
+        # An indexing of the rows of a transposed tensor is not rewritten.
         self.check(x.T[i], "AdvancedSubtensor1(InplaceDimShuffle{1,0}(x), i)", rows)
         f = theano_ng.function([x, i], T.inc_subtensor(x[:, i], 1.0))
         self.assertRaisesRegex(
@@ -356,7 +356,7 @@ class TestMerge(RewriteCase):
             self.check(out, expected, dict(ten, i=1, j=2))
             if expected is None:
                 continue
-            # For short vectors, both functions give the same elements and the same errors.
+            # For short vectors, the functions with and without rewriting give the same elements and errors.
             fns = [
                 theano_ng.function([x, m, i, j], out, mode=Mode("py", query), on_unused_input="ignore")
                 for query in (QUERY, None)
@@ -394,7 +394,7 @@ class TestMerge(RewriteCase):
             self.assertFalse(new[out].owner and new[out].owner.inputs[0].owner, (first, second))
 
     def test_chains(self):
-        """The rule replaces the slices at the end of a chain together, back to one that cannot be merged."""
+        """The rule replaces all slices at the end of a chain together, from the last one that cannot be merged on."""
         x, k = T.dvector("x"), T.iscalar("k")
         chain = [x]
         for start in (1, 2, k, 3, 4, 5):

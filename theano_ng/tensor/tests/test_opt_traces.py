@@ -138,7 +138,7 @@ class TestTraces(unittest.TestCase):
     def test_work_in_place(self):
         """In-place nodes have the stack traces of the nodes that they replace.
 
-        The optimizer copies the traces, before the graph adds any.
+        The optimizer itself copies the traces, since a new node without a trace is an error here.
         """
         x, y = T.dvectors("x", "y")
         fgraph = FunctionGraph([x, y], [sine(exponential(x) + y)])

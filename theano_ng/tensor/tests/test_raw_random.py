@@ -82,7 +82,7 @@ class TestDistributions(unittest.TestCase):
         wanted = [[r.randint(a, b + 1) for a, b in ((-3, 9), (100, 200))] for _ in range(2)]
         self.check(drawn(raw_random.random_integers, (2, 2), [-3, 100], [9, 200]), wanted, "int64")
         self.check(drawn(raw_random.random_integers, None, [-3, 100], [9, 200]), wanted[0], "int64")
-        # A length of -1 is the length of the parameters in that dimension.
+        # A length of -1 stands for the length of the parameters in the same dimension.
         self.check(drawn(raw_random.uniform, (2, 2, -1), np.zeros(3)), state().uniform(size=(2, 2, 3)), "float64")
 
     def test_large_integers(self):
@@ -319,7 +319,7 @@ class TestRandomStateType(unittest.TestCase):
         self.assertTrue(t.values_eq(state(3), state(3)))
         self.assertFalse(t.values_eq(state(3), state(4)))
         ahead = state(3)
-        ahead.normal()  # keeps a second number for the next call
+        ahead.normal()  # `normal` computes two numbers, and keeps one for the next call
         other = state(3)
         other.normal(size=2)
         self.assertFalse(t.values_eq(ahead, other))
@@ -330,7 +330,7 @@ class TestRandomStateType(unittest.TestCase):
         self.assertGreater(t.get_size(None), 624 * 4)
 
     def test_other_generators(self):
-        """A RandomState may use PCG64, whose state has another form."""
+        """A RandomState may use PCG64, whose state has another form than that of the Mersenne Twister."""
         r = theano.shared(np.random.RandomState(np.random.PCG64(5)))
         new, sample = raw_random.uniform(r, (2,))
         keeps, changes = (
@@ -389,7 +389,7 @@ class TestShapes(unittest.TestCase):
 
 class TestStatesThatOthersRead(unittest.TestCase):
     def test_two_draws_from_one_state(self):
-        """Several draws from one state all use its original value: at most one works in place, and no rule fails."""
+        """Nodes that draw from one state all read its original value: at most one works in place, and no rule fails."""
         r = random_state_type()
         draws = [raw_random.uniform(r, (3,)), raw_random.normal(r, (2,)), raw_random.uniform(r, (2,))]
         wanted = [state(3).uniform(size=3), state(3).normal(size=2), state(3).uniform(size=2)]

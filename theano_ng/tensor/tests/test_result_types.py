@@ -1,6 +1,6 @@
-"""Dtypes, broadcast patterns and orders of results, which follow from the input types, for all dtypes.
+"""Values and dtypes of rounding, `hard_sigmoid` and comparisons, for all dtypes.
 
-Another test is of the values that bool variables accept.
+Another test checks which values bool variables accept.
 """
 
 import unittest

@@ -116,8 +116,8 @@ def makeSharedTester(
         Makes the shared variable of a value; takes `borrow`.
     dtype_ : str
     get_value_borrow_true_alias_, shared_borrow_true_alias_, set_value_borrow_true_alias_ : bool
-        Whether ``get_value(borrow=True)``, the constructor with ``borrow=True``, and ``set_value(value, borrow=True)``
-        return or take the array itself that the variable holds.
+        Whether ``get_value(borrow=True)`` returns the array of the variable without a copy, and whether the constructor
+        with ``borrow=True`` and ``set_value(value, borrow=True)`` store the given array without a copy.
     set_value_inplace_ : bool
         Whether ``set_value(value)``, which copies, writes into the memory of the variable.
     set_cast_value_inplace_ : bool
@@ -133,7 +133,7 @@ def makeSharedTester(
     cast_value_ : callable
         Converts a NumPy array to `internal_type_`.
     expect_fail_fast_shape_inplace : bool
-        Whether the in-place updates below have to be in place.
+        Whether `inc_subtensor` updates of the variable must work in place.
 
     Returns
     -------

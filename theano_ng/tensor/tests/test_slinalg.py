@@ -83,7 +83,7 @@ class Checked(unittest.TestCase):
         Compared(gradients, None).check_gradient(*values)
 
     def by_parts(self, build, *values):
-        """Check the gradient of a function of complex matrices, by their real and imaginary parts."""
+        """Check the gradient of a function with respect to real and imaginary parts of complex matrices."""
         parts = [part for value in values for part in (value.real, value.imag)]
 
         def joined(*variables):
@@ -412,7 +412,7 @@ class TestSolve(Checked):
                         np.testing.assert_allclose(found, np.linalg.solve(matrix, right))
                         np.testing.assert_allclose(by_vector, expected)
                         np.testing.assert_allclose(by_matrix, -np.outer(expected, found))
-        # Diagonal matrices, whose factors are symmetric, too. One function solves all of them.
+        # Test diagonal matrices, because their factors are symmetric, too. One function solves all systems.
         f = theano_ng.function([A, b], solve_symmetric(A, b))
         for n in (1, 2, 7, 40, 90):
             for k in range(1, 6):

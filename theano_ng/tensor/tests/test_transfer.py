@@ -118,7 +118,7 @@ class TestTransfer(unittest.TestCase):
         self.assertEqual(self.asked[2:], [("moon", "moon9")])  # the first result other than None is used
         there = x.transfer("moon")
         self.assertIs(there.transfer("moon"), there)
-        self.assertEqual(there.transfer("cpu").type, T.dvector)  # a variable of another type becomes a tensor
+        self.assertEqual(there.transfer("cpu").type, T.dvector)  # a remote variable becomes a tensor
         self.assertEqual(transfer([1.0, 2.0], "cpu").type.ndim, 1)
         with self.assertRaisesRegex(
             ValueError, r"Can't transfer x to target gpu0. 'cpu' is always known; .*\.moon, .*\.mars"
@@ -140,7 +140,7 @@ class TestTransfer(unittest.TestCase):
             self.assertEqual((type(remote), remote.place), (Remote, "moon"))
             np.testing.assert_array_equal(remote.array, [1, 9])
             np.testing.assert_array_equal(here, [2, 10])
-            np.testing.assert_allclose(gradient, [3, 27])  # of x**3, through two transfers
+            np.testing.assert_allclose(gradient, [3, 27])  # the gradient of sum(x**3), through two transfers
 
 
 if __name__ == "__main__":

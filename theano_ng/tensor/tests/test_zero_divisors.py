@@ -241,7 +241,7 @@ class TestErrors(Divides):
         self.assertEqual(theano.function([x, y], (x // y).shape[0], mode="FAST_RUN")([1, 2], [0, 0]), 2)
 
     def test_constants(self):
-        """Division by a constant zero raises at run time, not at compile time, and there is no warning before."""
+        """Division by a constant zero raises an error at run time. Compilation gives neither an error nor a warning."""
         x = T.ivector("x")
         for build in (
             lambda: x // 0,
@@ -258,7 +258,7 @@ class TestErrors(Divides):
 
 
 class TestFusion(Divides):
-    """Divisions are checked in loops with other operations and with reductions."""
+    """Divisors are checked in loops that also contain other operations or reductions."""
 
     def test_composites(self):
         x, y = T.imatrix("x"), T.imatrix("y")
@@ -377,7 +377,7 @@ class TestState(Divides):
             self.assertEqual(dict(f.maker.fgraph.outputs[0].owner.op.inplace_pattern), in_place)
 
     def test_what_is_looked_at_first(self):
-        """The loop checks divisors before it writes if it overwrites the divisors or memory of the caller."""
+        """If a loop overwrites the divisors or memory of the caller, it checks all divisors before it writes."""
         x, y = T.ivectors("xy")
         temporary = T.sort(x)
         for out, check_divisors_first in (
@@ -494,7 +494,7 @@ class TestKnown(Divides):
 
 
 class TestShapes(Divides):
-    """Shapes and lengths agree with NumPy where their computation divides by a length that is zero."""
+    """Shapes agree with NumPy if their computation divides by a length, and this length is zero."""
 
     def test_reshape(self):
         x, n, k = T.imatrix("x"), T.lscalar("n"), T.lscalar("k")

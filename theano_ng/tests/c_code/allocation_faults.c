@@ -6,9 +6,9 @@ extern void failing_malloc_arm(long n, int onward, int about_place);
 extern long failing_malloc_disarm(void);
 extern long failing_malloc_alive(void);
 
-/* call(function, n, onward, about_place=0): call a function without arguments while its allocation number n fails, and
- * all later allocations if `onward` is true. If `about_place` is 1, allocations at known call sites succeed. If it is
- * 2, the call site of the failing allocation becomes known.
+/* call(function, n, onward, about_place=0): call a function without arguments while its allocation number n fails. If
+ * `onward` is true, all later allocations fail, too. If `about_place` is 1, allocations at known call sites succeed. If
+ * `about_place` is 2, the call site of the failing allocation becomes known.
  *
  * Return the number of allocations, the result or None, and the exception or None.
  */
@@ -39,8 +39,8 @@ static PyObject *alive(PyObject *self, PyObject *unused)
 
 /* clear_caches(): clear the attribute cache of CPython.
  *
- * The cache has up to 4,096 names. PyObject_GetAttrString creates a new string each time, and the position in the cache
- * depends on the address of the string. Therefore the cache grows a little with each call, whatever fails.
+ * The cache has up to 4,096 names. Each call of PyObject_GetAttrString creates a new string, and its position in the
+ * cache depends on its address. Therefore the cache grows a little with each call, even without a leak.
  */
 static PyObject *clear_caches(PyObject *self, PyObject *unused)
 {

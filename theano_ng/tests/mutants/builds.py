@@ -11,10 +11,10 @@ import sysconfig
 from theano_ng.tests.mutants.records import PACKAGE
 
 ROOT = os.path.dirname(PACKAGE)
-# Includes name files relative to these folders, or to the folder of the including file.
+# The paths in `#include` lines are relative to these folders, or to the folder of the including file.
 ROOTS = ("tensor/native", "scalar/c_code", "scan", "gof", "gof/c_include", "gpuarray/native")
-# The content that replaces target_clones.h. It makes no clones of functions, because with clones, the compiler takes
-# three times as long.
+# The content that replaces target_clones.h. It defines macros without function clones, because compilation with clones
+# takes three times as long.
 _WITHOUT_CLONES = b"""\
 #define VECTORISED
 #define VECTORISED_V3
@@ -33,7 +33,7 @@ def extensions():
     SystemExit
         If there is no setup.py, because the package does not run from its sources.
     """
-    import setuptools  # noqa: F401 its import puts distutils in place
+    import setuptools  # noqa: F401 this import provides distutils
 
     # isort: split
     from distutils.core import run_setup
@@ -67,8 +67,8 @@ class Builder:
     folder : str
         The folder. It is created, with links to all C files.
     optimized : str
-        The optimization level that replaces the level of the build. With it, the results are equal, and the compiler is
-        several times as fast.
+        The optimization level that replaces the level of the build. The results are equal at both levels, and
+        compilation is several times as fast.
     """
 
     def __init__(self, folder, optimized="-O0"):
@@ -137,7 +137,8 @@ class Builder:
 def modules_of(path, builder):
     """Return the extension modules that contain a C file.
 
-    The interpreter has a module for each level of the processor. Only the module for this processor is returned.
+    The interpreter of kernels has a module for each level of CPU instructions. Of these modules, only the module that
+    this CPU uses is returned.
     """
     from theano_ng.loops.blocks import instructions
 

@@ -273,7 +273,7 @@ class _Finder:
     def statement(self, i):
         """Yield the removal of a statement.
 
-        Declarations are not removed, because no operator follows their first name.
+        Declarations are not removed: no operator follows their first token, which is the name of a type.
         """
         last = self.statement_end(i)
         if last is not None:

@@ -12,11 +12,11 @@ from theano_ng.tests.mutants import builds, sample, trial
 from theano_ng.tests.mutants.reach import Server, module_of
 from theano_ng.tests.mutants.records import read
 
-BUDGET = 8.0  # total seconds of processor time of the cases of a mutant, measured on the unchanged code
+BUDGET = 8.0  # limit in seconds for the total processor time of the cases of a mutant, measured on unchanged code
 SHORTEST = 0.1  # seconds that are added to the time of every case when cases are compared
-# The maximum number of cases for code that runs at import. The statements of such code that a case needs are not known.
+# The maximum number of cases for code that runs at import. It is not known which cases depend on such code.
 IMPORTED = 40
-# Modules and packages whose tests cover whole families of rules or of native Ops.
+# Test modules that cover whole families of rules or of native Ops.
 FAMILIES = (
     "theano_ng.tests.test_rules_on_graphs.",
     "theano_ng.tensor.tests.test_beyond_blocks.",
@@ -158,8 +158,8 @@ class Campaign:
     def _cases_of_place(self, mutant):
         """Return the cases that run the changed code.
 
-        For macros in a file without marks, these are the cases of the files that include it. For C code that is part of
-        kernels, the cases that compile kernels are added.
+        For macros in a header without marks, return the cases of the files that include the header. For C code that is
+        part of kernels, add the cases that compile kernels.
         """
         path = mutant.path
         found = self.reach.cases(path, mutant.start)
@@ -171,19 +171,19 @@ class Campaign:
         return found
 
     def _is_imported(self, mutant):
-        """Return True if the changed code runs at import. Then its module must be imported again."""
+        """Return True if the changed code runs at import, so that its module must be imported again."""
         if not mutant.path.endswith(".py"):
             return False
         return not mutant.function or self.reach.marks.number(mutant.path, mutant.start) in self.reach.imported
 
     def _ordered(self, mutant, cases):
-        """Return the cases in the order of the trial. It takes cases from two orders in turn.
+        """Return the cases in the order of the trial. Cases are taken alternately from two orders.
 
-        The first order begins with cases that have caught most mutants of the file per second. Then follow the example
-        and the audit of the rule, other examples, tests with the name of the file, tests of whole families, tests of
-        the package of the file, and all other cases. Within a group, the order begins with the cases that have caught
-        most mutants of other files per second, and then with the fastest cases. The second order begins with cases that
-        run little other code of the file.
+        The first order begins with the cases that have caught most mutants of the file per second. The following groups
+        are the example and the audit of the rule, other examples, tests with the name of the file, tests of whole
+        families, tests of the package of the file, and all other cases. Within a group, cases that have caught more
+        mutants of other files per second come first. Ties are ordered by time, the fastest case first. The second order
+        begins with the cases that run little other code of the file.
         """
         of_file, of_all = self.results.catches(mutant.path), self.results.catches()
         passed = self.reach.passed(mutant.path)

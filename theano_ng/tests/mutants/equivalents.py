@@ -1,6 +1,6 @@
-"""Mutants that are equivalent to the original program, or equally correct. A person has read each of them.
+"""Mutants that are equivalent to the original program, or equally correct. A person has checked each mutant.
 
-Each value is a file and the reason. A key is valid until the code of its function changes; see `Words.key`.
+Each value is a file and the reason. A key is valid until the code of the mutated function changes; see `Words.key`.
 """
 
 EQUIVALENT = {

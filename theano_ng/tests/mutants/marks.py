@@ -77,7 +77,7 @@ class Marks:
 
 
 def _load(kept):
-    """Load stored marks from a file. Marks that another version of this program found are not used."""
+    """Load stored marks from a file. Marks that another version of this module stored are not used."""
     program = digest(
         b"".join(
             read(os.path.join("tests", "mutants", name)) for name in ("marks.py", "c_changes.py", "python_changes.py")
@@ -135,7 +135,7 @@ class _Marker(ast.NodeTransformer):
             marked.value.elts[1] = node
             return ast.copy_location(marked, node)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            return node  # a docstring must stay the first statement
+            return node  # do not mark a docstring: it must stay the first statement
         mark = ast.parse("%s[%d] = 1" % (PYTHON_NAME, own)).body[0]
         for part in ast.walk(mark):
             ast.copy_location(part, node)

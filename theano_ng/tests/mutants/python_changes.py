@@ -16,7 +16,7 @@ REPORTS = re.compile(
     r"__repr__|__str__|__hash__|print_\w+|\w*profile\w*|_?describe\w*|_?shown|_?message\w*|report_\w+|merge_dict|summary"
     r"|term_text|_value_text|_value_expression"
 )
-# Statements that measure time or count for profiles. No result depends on them.
+# Statements that measure time, or count calls for profiles, or log. No result depends on these statements.
 MEASURES = re.compile(
     r"perf_counter|callbacks?_(?:time|before)|\w*profile|\b(?:io|loop|time|opt)_t\b|_time\b|_?logger\.|__all__"
 )
@@ -109,7 +109,7 @@ def _tokens(text):
         ]
         dropped = {tree.span(node.body[0])[0] for node in owners}
     else:
-        # In parentheses, any part of the source code can be tokenized.
+        # Parentheses make it possible to tokenize any part of the source code.
         lines, dropped = ("(%s\n)" % text).encode().splitlines(True), {0}
     starts = [0, *itertools.accumulate(map(len, lines))]
     found = []
@@ -128,7 +128,7 @@ def _mutant(words, text, place, kind, start, end, new):
     key = words.key(kind, name, span, start, old, new)
     lost = old.count("\n") - new.count("\n")
     if lost > 0:
-        # A line end inside parentheses has no meaning.
+        # Keep the number of lines. Line ends inside parentheses have no meaning.
         new = new + "\n" * lost if new == "pass" else "(%s%s)" % (new, "\n" * lost)
     line = text.source.count(b"\n", 0, start) + 1
     return Mutant(words.path, kind, name, start, end, line, old, new, key)

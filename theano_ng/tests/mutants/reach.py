@@ -11,7 +11,7 @@ import sys
 from theano_ng.tests.mutants import builds, marks
 from theano_ng.tests.mutants.records import PACKAGE, digest, read
 
-LONGEST = 6  # seconds; trials do not run cases that take longer
+LONGEST = 6  # time limit in seconds; trials do not run cases that take longer
 OF_REGISTRATION = 0.5  # seconds that a check of all registrations takes
 OF_AUDIT = 1.5  # seconds that the audit of a rule takes approximately
 WHERE = os.path.dirname(os.path.abspath(__file__))
@@ -68,7 +68,7 @@ class Reach:
     seconds : dict
         Case -> seconds of processor time. Only cases that pass on unchanged code are contained.
     imported : frozenset of int
-        The marks that are passed when the package is imported, independently of cases.
+        The marks that the import of the package passes. They do not depend on the case.
     """
 
     def __init__(self, found, recorded):
@@ -119,9 +119,9 @@ def record(paths, modules, folder, flags=(), say=print):
     paths : list of str
         Files to mark.
     modules : list of str
-        Test modules. Modules that were recorded and have not changed since are not run again. If a source file has
-        changed since, every test that ran any code of the file counts as running all of it. If ``reach.json`` does not
-        exist, everything is recorded again.
+        Test modules. A module is run only if it has not been recorded, or has changed after the recording. If a source
+        file has changed after the recording, every recorded test that ran any code of the file counts as running the
+        whole file. If ``reach.json`` does not exist, all modules are run.
     folder : str
         The folder of the results. They are stored in the file ``reach.json``.
     flags : sequence of str
@@ -182,12 +182,12 @@ def _moved(recorded, found):
 def _recorded(server, module):
     """Return a dict from case to (seconds, marks), for the cases of a module that pass in at most `LONGEST` seconds.
 
-    The audit of a rule is not run. It runs at least the code that the example of the rule runs, and recording the
-    example takes a fortieth of the time.
+    The audit of a rule is not run here. It gets the marks of the example of the rule: the audit runs at least the same
+    code, and recording the example takes a fortieth of the time.
     """
     found = {}
     for case in server.ask(list=module).get("cases", ()):
-        if case.startswith("own "):  # it passes only if no test has registered rules
+        if case.startswith("own "):  # do not run it: this check passes only if no test has registered rules
             found[case] = OF_REGISTRATION, []
             continue
         known = found.get(case.replace("oracle ", "example "))

@@ -70,7 +70,7 @@ class Words:
         self._digests = {}
 
     def key(self, kind, function, span, start, old, new):
-        """Return a digest of a mutant that stays the same until the code of its function changes.
+        """Return a digest of a mutant. The digest is stable until the code of the mutated function changes.
 
         Comments, docstrings and the position in the file have no effect.
 

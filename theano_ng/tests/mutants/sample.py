@@ -59,7 +59,7 @@ def quotas(sizes, count):
     dict
     """
     shares = {path: min(size, FEWEST) for path, size in sizes.items()}
-    # Add one mutant at a time to the file of whose mutants the smallest share has been drawn.
+    # Add one mutant at a time to the file with the smallest drawn share of its mutants.
     waiting = [(shares[path] / size, path) for path, size in sizes.items() if size > shares[path]]
     heapq.heapify(waiting)
     for _ in range(count - sum(shares.values())):
@@ -73,7 +73,9 @@ def quotas(sizes, count):
 
 
 def turns(shares, seed):
-    """Return the order in which files have a turn. At any time, each file has had about its share of the trials.
+    """Return the order in which the mutants of files are tried, as a list of paths.
+
+    After any number of trials, the trials of each file are approximately proportional to its share.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ def serve(loaded):
     else:
         import unittest  # noqa: F401, see below
 
-        import numpy  # noqa: F401 every trial imports these modules, whatever is changed
+        import numpy  # noqa: F401 every trial needs these modules, for any changed file
         import scipy.linalg
         import scipy.sparse
         import scipy.special  # noqa: F401, see above
@@ -55,7 +55,7 @@ def answer(job, *inherited):
     -------
     dict
         The last answer of the child, and ``spent``, its seconds of processor time. If the child did not finish,
-        ``outcome`` is "crashed" or "timed out", and ``case`` is the case that it had started.
+        ``outcome`` is "crashed" or "timed out", and ``case`` is the last case that the child started.
     """
     reading, writing = os.pipe()
     folder = tempfile.mkdtemp(prefix="mutants-")
@@ -80,7 +80,7 @@ def answer(job, *inherited):
 
 
 def _listen(reading, job):
-    """Return the messages of the child. Stop when it closes the pipe, or exceeds the time limit of its case."""
+    """Return the messages of the child, until the child closes the pipe or exceeds the time limit of a case."""
     said, buffer, deadline = [], b"", time.monotonic() + job.get("begin", 60)
     while True:
         ready, _, _ = select.select([reading], [], [], max(0, deadline - time.monotonic()))

@@ -17,7 +17,7 @@ C = (
     " scalar/c_code/*.h"
 )
 DEVICES = "gpuarray/opt/*.py gpuarray/opt_util.py gpuarray/native/*.c gpuarray/native/*.h"
-# Generated files, and files about compilers and threads. No result depends on them.
+# C files that are not changed -> the reason. Most of them are generated, or describe compilers and threads.
 LEFT_OUT = {
     "scan/row_table.h": "declarations",
     "scalar/c_code/half.h": "text for kernels that a compiler makes when a program runs: a trial compiles none of them anew",
@@ -32,7 +32,8 @@ TESTS = (
     "tensor/tests tensor/nnet/tests tensor/signal/tests tensor/linalg/tests scan/tests sparse/tests scalar/tests sandbox/tests gof/tests compile/tests"
     " typed_list/tests tests"
 )
-# Tests that start processes, draw pictures or install programs. They do not run the changed code, or test other things.
+# Tests that start processes, draw pictures or install programs. These tests do not run the changed code, or they test
+# something else.
 TESTS_LEFT_OUT = (
     "tests/test_doc.py tests/test_commands.py tests/test_runner.py tests/test_built.py tests/test_flags.py tests/test_notebook.py"
     " tests/test_layers.py tests/test_signatures.py tests/test_moved.py tests/test_faults.py tests/test_config.py tests/test_mutants.py"

@@ -17,25 +17,25 @@ from theano_ng.tests.mutants import killers
 from theano_ng.tests.mutants.marks import C_NAME, PYTHON_NAME
 
 MEMORY = 6 << 30  # bytes that a trial may allocate in addition to the memory of the process
-SLOWER = 8  # the time limit of a case is SLOWER times its seconds on unchanged code, plus SECONDS
+SLOWER = 8  # the time limit of a case is SLOWER times its time on unchanged code, plus SECONDS
 SECONDS = 10
-# Tests that compile kernels, for example to compare them with interpreted programs. Their flags always permit a
-# compiler, whatever flags other tests have.
+# Tests that compile kernels, for example to compare kernels with interpreted programs. These tests always run with
+# flags that permit a compiler, even if the flags of other tests do not.
 COMPILING = (
     " theano_ng.tensor.tests.test_interpreter.",
     " theano_ng.tensor.tests.test_elemwise_arithmetic.",
     " theano_ng.scalar.tests.test_special.",
     " theano_ng.scalar.tests.test_c_code.",
 )
-# File -> functions of its code, including closures. They are found before the forks: a search in a child would touch
-# all memory, and thereby copy it.
+# File -> functions whose code is in the file, including closures. The parent process finds the functions, because a
+# search in a child would touch all memory and thereby copy the memory.
 _functions = {}
 
 
 class CannotBePatched(Exception):
-    """The exception for code that does not fit into the existing functions.
+    """The exception for changed code that cannot replace the code of the existing functions.
 
-    Then the module must be imported instead.
+    The module must then be imported with the changed code.
     """
 
 
@@ -88,13 +88,14 @@ def _warm():
 
 
 def install(how):
-    """Install changed code.
+    """Install changed code in this process.
 
     Parameters
     ----------
     how : dict
-        ``how`` is "code", "module", or "import" (which the server has done already). ``support`` is a dict from the
-        name of a C file in kernels to the path of the changed file. ``flags`` are set for each case.
+        ``how`` is "code", "module", or "import". For "import", the server has already installed the code. ``support``
+        is a dict from the name of a C file in kernels to the path of the changed file. `run` sets ``flags`` for each
+        case.
     """
     if how["how"] == "code":
         _install_code(how["module"], how["path"])
@@ -130,7 +131,7 @@ def _set_flag(name, value):
 
 
 def _codes(code):
-    """Return a dict with all code objects inside a code object. The keys are their paths in it."""
+    """Return a dict from path to code object, for all code objects nested in a code object."""
     found, todo = {}, [((), code)]
     while todo:
         way, parent = todo.pop()
@@ -142,7 +143,7 @@ def _codes(code):
 
 
 def _install_code(module, path):
-    """Replace the code of the functions of a module, and of the closures that they created, by changed code."""
+    """Replace the code of all functions of a module, including closures, by changed code."""
     file = importlib.import_module(module).__file__
     if file not in _functions:
         _find_functions()

@@ -19,8 +19,9 @@ class Configuration:
     without : tuple of str
         Names of rules that are not applied.
     share : float
-        The share of programs that are run in this configuration. If it has a family, three times as many programs with
-        loops are run. ``interpreted`` is omitted for programs that a configuration with a family runs.
+        The share of programs that are run in this configuration. In a configuration with a family, the share of
+        programs with loops is three times as large. A program that runs in a configuration with a family does not run
+        in ``interpreted``.
     rewritten : bool
         Whether the graph is rewritten.
     family : str
@@ -57,7 +58,8 @@ class Configuration:
 
 
 NO_COMPILER = ("cxx", "")
-# The rules that may remove operations which raise errors. Without the rules of convolutions, there is no implementation.
+# The rules that may remove operations which raise errors, except for the rules of convolutions. Without these rules,
+# convolutions have no implementation.
 REMOVING_ERRORS = tuple(
     sorted(
         {
@@ -77,10 +79,10 @@ CONFIGURATIONS = {
         Configuration("tiered=auto", "FAST_RUN", (("tiered", "auto"),), 0.12, family="FAST_RUN"),
         Configuration("tiered=on", "FAST_RUN", (("tiered", "on"),), 0.03, family="FAST_RUN"),
         Configuration("tiered=off", "FAST_RUN", (("tiered", "off"),), 0.02, family="FAST_RUN"),
-        # DebugMode runs each node of a step several times, at each step.
+        # In each step of a loop, DebugMode runs each node several times.
         Configuration("DebugMode", "DebugMode", (("DebugMode.check_finite", False),), 0.002, seconds=100.0),
-        Configuration("device", "device", (NO_COMPILER,), 0.0007),  # each program takes as long as fifty others
-        # The configurations of `lengths`, which are not drawn for other programs.
+        Configuration("device", "device", (NO_COMPILER,), 0.0007),  # fifty times as slow as other configurations
+        # A configuration that only `lengths` uses. It is not drawn for programs.
         Configuration("all errors", "FAST_RUN", (NO_COMPILER,), 0.0, without=REMOVING_ERRORS),
     )
 }

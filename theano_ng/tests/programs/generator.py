@@ -145,7 +145,7 @@ class Draw:
             return False
         operation = OPERATIONS[name]
         if self.depth and operation.stateful and operation.operands:
-            return False  # the next state is computed outside of the body, where its parameters are unknown
+            return False  # the state is updated outside of the body, where the parameters of the body are unknown
         pick = operation.pick(self)
         if pick is None:
             return False
@@ -190,7 +190,7 @@ class Draw:
         return True
 
     def acceptable(self, array):
-        """Return True if an array is small. Unless the program is about special values, they must also be moderate."""
+        """Return True if an array has few elements and, unless the program is about special values, no large values."""
         if array.size > MAX_ELEMENTS:
             return False
         return self.special or is_ordinary(array)
@@ -388,7 +388,7 @@ def _input(draw, shape, dtype, lengths):
 
 
 def _values(draw, dtype, count):
-    """Return a list of random Python scalars. All of them are of the same kind."""
+    """Return a list of random Python scalars of one kind, for example positive numbers or integers."""
     numbers, kind = draw.detail, draw.choice(("any", "any", "positive", "unit", "integers"))
     if draw.special and numbers.random() < 0.8:
         extremes = EXTREMES[dtype] if draw.detail.random() < 0.4 else ()
@@ -396,7 +396,7 @@ def _values(draw, dtype, count):
     if np.dtype(dtype).kind == "b":
         return [numbers.random() < 0.5 for _ in range(count)]
     if np.dtype(dtype).kind in "iu":
-        if kind == "unit" and numbers.random() < 0.5:  # values whose sums and products wrap around
+        if kind == "unit" and numbers.random() < 0.5:  # draw integers whose sums and products wrap around
             least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
             return [numbers.choice((least, least + 1, 0, 1, 2, most // 2 + 1, most - 1, most)) for _ in range(count)]
         low = -5 if kind in ("any", "unit") and np.dtype(dtype).kind == "i" else 0 if kind == "integers" else 1
@@ -434,8 +434,8 @@ def _finished(draw, inputs):
     )
     shapes = {v.name: v.array.shape for v in draw.values if v.kind != "list"}
     for one in (_aliased(draw, program), program):
-        # If the program has a single call, the call is ordinary, because the program was built with the arrays of this
-        # call.
+        # The first call without aliased arguments is ordinary, because the program was built with the arrays of
+        # this call. Therefore a program with a single call needs no check.
         calls = 1 if one is program and program.calls == 1 else _ordinary_calls(one, shapes)
         if calls:
             return replace(one, calls=calls, derivative=_derivative(draw, one))
@@ -443,10 +443,10 @@ def _finished(draw, inputs):
 
 
 def _ordinary_calls(program, shapes):
-    """Return the number of the first calls that are ordinary.
+    """Return the number of ordinary calls before the first call that is not ordinary.
 
-    In an ordinary call, operands are in the domains of operations, and shapes are equal to `shapes`. The number may be
-    0 if one array is passed for two arguments.
+    In an ordinary call, operands are in the domains of operations, and shapes are equal to `shapes`. If one array is
+    passed for two arguments, the number may be 0.
     """
     nodes = [node for node in program.nodes if node.dtype]
     computed = source.twin(replace(program, outputs=tuple([node.name for node in nodes])))
@@ -454,7 +454,7 @@ def _ordinary_calls(program, shapes):
     for call in range(program.calls):
         try:
             outputs, updates = computed(settle_plainly, cast_plainly, call, **state)
-        except Exception:  # for example, an index is too large, or an array is empty
+        except Exception:  # for example, because an index is too large, or an array is empty
             return call
         arrays = {**state, **dict(zip([node.name for node in nodes], outputs))}
         if any([np.shape(array) != shapes[name] for name, array in arrays.items()]):
@@ -471,8 +471,8 @@ def _in_domain(node, arrays, special):
     return (special or is_ordinary(arrays[node.name])) and OPERATIONS[node.operation].takes(operands, special)
 
 
-# With integers that differ from the integers of the first call, these operations may divide by zero or read out of
-# bounds.
+# Operations that may divide by zero or read out of bounds if their integers differ from the integers of the first
+# call.
 PARTICULAR = ("floor_div", "mod", "index_by_variable")
 
 
@@ -497,7 +497,7 @@ def _update(draw, one):
 
 
 def _aliased(draw, program):
-    """Return a program in which the array of one argument may also be passed for other arguments of the same type."""
+    """Return a program that may pass the array of its first input for other arguments of the same type and shape."""
     inputs = list(program.inputs)
     for k in range(1, len(inputs)):
         first, second = inputs[0], inputs[k]

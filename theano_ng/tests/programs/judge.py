@@ -35,7 +35,7 @@ DERIVATIVE_UNITS = 256.0
 # Flags of DebugMode. The inner functions of loops read them at their first call.
 AT_CALLS = {"tensor.cmp_sloppy": 2, "DebugMode.check_finite": False}
 
-#: Derivatives that are not defined: (kind of derivative, exception) -> count and the first message.
+#: The undefined derivatives that occurred: (kind of derivative, exception) -> count and the first message.
 undefined = {}
 
 
@@ -139,12 +139,12 @@ class Expectation:
         shapes = {program.outputs[k]: first[k].plain.shape for k in self._kept}
         self.lines = source.derivative_lines(program, shapes)
         if any([dict(node.parameters).get("truncate", -1) != -1 for node in all_nodes(program.nodes)]):
-            return  # the result is by definition not the derivative
+            return  # a truncated gradient is not the derivative
         if not self.finite or self._has_kink():
             return
         places = {place: self._moved(*place) for place in self._places()}
         if len({value.shape for value in places.values()}) > 1:
-            return  # the shape depends on the values
+            return  # the shape of the outputs depends on the values of the inputs
         value, left = self._extrapolated(places)
         coarse = self._quotient(places, None, STEPS[0])
         noisy = [self._quotient(places, seed, STEPS[0]) for seed in SEEDS]
@@ -162,7 +162,7 @@ class Expectation:
         return any([kink is not None and kink(*[arrays[name] for name in operands]) for kink, operands in kinks])
 
     def _places(self):
-        """Return the arguments of `_moved` for all evaluations: the seed of the errors or None, and two steps."""
+        """Return the arguments of all calls of `_moved`: tuples of a seed of errors (or None) and two step sizes."""
         found = [(seed, h) for h in STEPS for seed in (None, *SEEDS) if seed is None or h == STEPS[0]]
         if self.program.derivative == "second":
             return [(seed, i * h, k * h) for seed, h in found for i in (1, -1) for k in (1, -1)]
@@ -226,7 +226,9 @@ class Expectation:
 
 
 def variables_with_derivatives(program, lines, made=None):
-    """Return the variables of a program by name, and a list of its derivatives, which is empty if one is not defined.
+    """Return the variables of a program by name, and a list of its derivatives.
+
+    The list is empty if one of the derivatives is not defined.
 
     Parameters
     ----------
@@ -260,7 +262,8 @@ def _extreme(array):
 def _kink(places):
     """Return the difference of the one-sided derivatives if a kink is found. Otherwise return 0.
 
-    Near a kink, the computed difference does not depend on the step size.
+    Near a kink, the difference of the one-sided quotients does not depend on the step size. Elsewhere, it is
+    proportional to the step size.
     """
     middle = 2 * places[None, 0, 0]
     coarser, finer = [np.abs(places[None, h, 0] - middle + places[None, -h, 0]) / h for h in STEPS[-2:]]
@@ -298,7 +301,7 @@ class Compiled:
                 updates=[(names[shared], names[new]) for shared, new in program.updates],
                 mode=configuration.make_mode(),
             )
-            # These are all shared variables, including the states of random streams.
+            # `get_shared` returns all shared variables, including the states of random streams.
             self.state = [(v, v.get_value()) for v in self.function.get_shared()]
 
     def call(self, function=None):
@@ -378,10 +381,11 @@ DECIDING = frozenset(
 )
 # Operations in which a rounding error of an operand can cause a large change of the result.
 JUMPING = DECIDING | frozenset("floor ceil trunc round_half_to_even floor_div_floats mod_floats".split())
-# Reductions whose accumulators are wider than the accumulators of the twin. Their partial sums do not overflow.
+# Reductions whose accumulators are wider than the accumulators of the twin, so that their partial results do not
+# overflow.
 WIDE_SUMS = frozenset(["sum", "prod", "mean"])
-# If factors are larger than this number, or smaller than its inverse, a product may overflow or underflow, and whether
-# it does may depend on the order of the factors.
+# If factors are larger than this number, or smaller than its inverse, a product may overflow or underflow. This may
+# depend on the order of the factors.
 EXTREME = 1e18
 
 
@@ -396,7 +400,7 @@ def _rewritten(program, configuration):
 
 
 def _may_differ(program, configuration, expectation):
-    """Return True if results may differ, because they depend on NaN, infinities or overflow in other values."""
+    """Return True if results may differ from the twin, because they depend on NaN, infinities or overflow elsewhere."""
     if expectation.extreme and any([node.operation in WIDE_SUMS for node in all_nodes(program.nodes)]):
         return True
     decided = expectation.extreme or not expectation.finite and _decides(program)
@@ -404,7 +408,7 @@ def _may_differ(program, configuration, expectation):
 
 
 def _lengths_may_differ(program, configuration, expectation):
-    """Return True if lengths, such as a number of steps, may differ in a rewritten program. Then arrays may not fit."""
+    """Return True if rewriting may change lengths, such as a number of steps, so that arrays do not fit together."""
     by_rounding = any([one.error is None for of_call in expectation.calls for one in of_call])
     return _may_differ(program, configuration, expectation) or by_rounding and _rewritten(program, configuration)
 

@@ -1,8 +1,8 @@
 """Calls functions with lengths that do not fit, and compares the results and errors with those of the graph as written.
 
-The twins cannot judge such calls, because NumPy broadcasts every axis of length 1. If the graph as written raises an
-error, a rewritten graph must raise one, too, unless a rule has removed the operation that raises it. Therefore lost
-errors are only judged in the configuration ``all errors``.
+The twins, which are the programs in NumPy, cannot judge such calls: NumPy broadcasts every axis of length 1. If the
+graph as written raises an error, a rewritten graph must raise one, too, unless a rule has removed the operation that
+raises it. Therefore lost errors are only judged in the configuration ``all errors``.
 """
 
 import random
@@ -27,7 +27,7 @@ from theano_ng.tests.programs.records import all_nodes
 
 # The configurations in which programs are called with other lengths.
 CONFIGURATIONS_OF_LENGTHS = ("interpreted", "all errors")
-# The reference computes both branches.
+# Conditionals. The reference computes both branches, so a rewritten graph may lose the error of one branch.
 LAZY = frozenset(["ifelse", "ifelse_of_variable"])
 LOOPS = frozenset(["loop", "map", "foldl", "foldr", "scan_checkpoints"])
 
@@ -79,7 +79,7 @@ def _with_length(one, axis, length):
 
 
 class Variables:
-    """The variables of a program with a gradient that does not depend on lengths. `Compiled` uses it."""
+    """The variables of a program and of its gradient. The code of the gradient does not depend on lengths."""
 
     def __init__(self, program):
         self.program = program

@@ -97,7 +97,7 @@ class Operation:
         return None if parameters is None else Pick(values, parameters)
 
     def takes(self, arrays, special):
-        """Return True if all arrays are in the domain, or if they may be outside because a program is special."""
+        """Return True if all arrays are in the domain, or if a special program may use arrays outside of the domain."""
         return self.domain is None or special and not self.strict or self.domain(*arrays)
 
 

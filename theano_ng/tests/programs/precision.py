@@ -13,7 +13,7 @@ import random
 import numpy as np
 
 EXTENDED, EXTENDED_COMPLEX = np.longdouble, np.clongdouble
-NOISE = 4.0  # factor of the random errors; the other factor is the `ulps` of the operation
+NOISE = 4.0  # factor of the random errors, which is multiplied by the `ulps` of the operation
 SAMPLES = 4
 ALLOWED = 6.0  # factor of the largest observed deviation
 OWN_UNITS = 16.0  # allowed units in the last place of the output itself
@@ -85,7 +85,7 @@ class Noise:
     ----------
     number : int
         The number of the sample. The errors of an odd number are the negatives of the errors of the previous number.
-        Therefore one of the two samples changes the result of a comparison of equal values.
+        Therefore a comparison of equal values has a different result in one of these two samples.
     """
 
     def __init__(self, number):
@@ -102,7 +102,7 @@ class Noise:
             return value
         size = np.abs(value) if scale is None else np.maximum(np.abs(value), np.abs(scale()))
         error = (unit(dtype) * NOISE * ulps) * self._signed(value) * np.where(np.isfinite(size), size, 0)
-        return np.where(error == 0, value, value + error)  # -0.0 + 0.0 is 0.0
+        return np.where(error == 0, value, value + error)  # without an error, keep the sign of -0.0: -0.0 + 0.0 is 0.0
 
     def _signed(self, value):
         """Return the next errors, with the shape of a value."""
@@ -155,11 +155,11 @@ class Judged:
         ----------
         got : ndarray
         as_written : bool
-            True if the graph is not rewritten. Then NaN and infinities must be at the expected positions. Rewriting may
-            remove the operations that produce them.
+            True if the graph is not rewritten. Then NaN and infinities must be at the expected positions. In a
+            rewritten graph, the operations that produce them may be missing.
         finite : bool
-            Whether all values of the program are finite. If not, integers and booleans of a rewritten graph may depend
-            on removed operations, and are not judged.
+            Whether all values of the program are finite. If False, the integers and booleans of a rewritten graph are
+            not judged, because they may depend on operations that rewriting removed.
         """
         got = np.asarray(got)
         if self.error is None:

@@ -27,7 +27,7 @@ def size(program):
 
 
 def reduced(program, fails, budget=400, seconds=150):
-    """Return the smallest program that is found and for which `fails` returns True.
+    """Return the smallest program found by the search for which `fails` returns True.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _fewer_outputs(program):
 
 
 def _values(program):
-    """Return the arrays of all inputs and of all nodes with a single result, in their dtypes, and the variables."""
+    """Return the arrays of all inputs and of all nodes whose result is not a list, and the variables of the program."""
     names = [node.name for node in program.nodes if node.dtype]
     whole = replace(program, outputs=tuple(names), updates=())
     arrays = {one.name: source.plain(one) for one in program.inputs}
@@ -220,7 +220,7 @@ def _simpler_values(program):
 
 
 def fewer(items, fails, budget=60):
-    """Return the shortest list that is found and for which `fails` returns True. The algorithm is ddmin.
+    """Return the shortest list found by the algorithm ddmin for which `fails` returns True.
 
     Parameters
     ----------

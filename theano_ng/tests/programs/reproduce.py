@@ -65,7 +65,7 @@ def smallest(program, configuration):
     """
     first = difference_of([(program, "interpreted")])
     if first is not None:
-        configuration = "interpreted"  # this configuration does not wait for a compiler
+        configuration = "interpreted"  # reduce in this configuration, which does not wait for a compiler
     else:
         first = difference_of([(program, configuration)])
     if first is None:

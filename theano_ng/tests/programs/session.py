@@ -183,7 +183,7 @@ class Session:
             self._failed(index, program, difference)
 
     def _variants(self, kept, choices):
-        """Judge copies of a function, and a function that is compiled again from the cache of graphs."""
+        """Judge a copy of a function, and the function compiled again from the graph cache, each with a probability."""
         if choices.random() < COPIED and not kept.compiled.state:
             name, make = choices.choice(
                 (

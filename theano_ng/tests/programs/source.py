@@ -8,14 +8,14 @@ import functools
 import numpy as np
 
 import theano_ng as theano
-import theano_ng.sparse  # texts of programs name these modules
+import theano_ng.sparse  # the source code of programs uses these modules
 import theano_ng.tensor.nlinalg
 import theano_ng.tensor.shared_randomstreams
 import theano_ng.tensor.signal.pool
 import theano_ng.tensor.slinalg
 from theano_ng import tensor
 from theano_ng.ifelse import ifelse
-from theano_ng.sandbox import rng_mrg  # noqa: F401, texts of programs name it
+from theano_ng.sandbox import rng_mrg  # noqa: F401, the source code of programs uses it
 from theano_ng.tests.programs import twins
 from theano_ng.tests.programs.forms import FORMS
 from theano_ng.tests.programs.operations import OPERATIONS
@@ -119,10 +119,10 @@ def variables(program, more=(), names=None):
 
 
 def twin(program):
-    """Return a function of ``settle, cast, call`` and the arrays of all inputs by name. It returns the arrays of
-    outputs and of updates.
+    """Return a function that computes the arrays of outputs and of updates.
 
-    ``call`` is the number of the call. Random streams need it.
+    Its arguments are ``settle``, ``cast``, ``call`` (the number of the call, for random streams), and the arrays of all
+    inputs by name.
     """
     render = TwinRenderer()
     steps = [code("\n".join(render.lines(node))) for node in program.nodes]
@@ -140,7 +140,7 @@ def twin(program):
 
 
 def weights(shape, dtype="float64"):
-    """Return weights of both signs. They are used in the cost, a sum of outputs, and for directions of derivatives."""
+    """Return weights of both signs, for the cost (a weighted sum of outputs) and for the directions of derivatives."""
     return np.cos(np.arange(1, 1 + int(np.prod(shape)))).reshape(shape).astype(dtype)
 
 

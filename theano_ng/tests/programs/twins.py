@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-NEAR = 0.1  # larger than the relative errors of ordinary programs
+NEAR = 0.1  # relative distance of nearly equal numbers, larger than the relative errors of ordinary programs
 
 
 def dimshuffle(x, order):
@@ -80,8 +80,8 @@ def nearly_equal(x, y):
 def equal(x, y):
     """Return a mask of equal elements.
 
-    In extended precision, nearly equal elements count as equal if the first element is larger. Therefore random errors
-    change the result where they may change equality.
+    In extended precision, nearly equal elements count as equal if the first element is larger. Therefore, where
+    rounding may decide equality, random errors change the result.
     """
     if np.longdouble not in (np.asarray(x).dtype, np.asarray(y).dtype):
         return x == y
@@ -89,7 +89,7 @@ def equal(x, y):
 
 
 def complex_of(real, imag):
-    """Return complex numbers with these parts.
+    """Return complex numbers with the given real and imaginary parts.
 
     The expression ``real + 1j * imag`` would be NaN for infinite parts.
     """
@@ -139,7 +139,7 @@ def kept(x, every):
 
 
 def _slices_of_taps(x, taps, backwards):
-    """Return the array that each tap of a sequence reads step by step. For a backward loop, it is reversed."""
+    """Return a list: for each tap, the slice of the sequence that it reads, in the order of the steps."""
     first = -min(0, *taps, 0)
     length = max(0, len(x) - first - max(0, *taps, 0))
     slices = [x[first + tap : first + tap + length] for tap in taps]
@@ -238,7 +238,7 @@ def polar(a):
 def exponential(a):
     """Return the exponential of a matrix.
 
-    It is computed by a series for a fraction of the matrix, squared repeatedly.
+    A series computes the exponential of a fraction of the matrix. The result is squared repeatedly.
     """
     halvings = 10
     part, term, total = a / 2**halvings, np.eye(len(a), dtype=a.dtype), np.eye(len(a), dtype=a.dtype)
@@ -313,7 +313,7 @@ def _windows(length, size, stride, ignore_border):
 def _special(name, of_scipy):
     """Return a function that computes with scipy.special, or with 30 digits of mpmath.
 
-    It uses mpmath for longdouble, and if SciPy returns infinity for a finite argument.
+    It uses mpmath for longdouble arguments, and where SciPy returns infinity for a finite argument.
     """
 
     def computed(x):
@@ -356,7 +356,7 @@ _NAMES = {
     "gamma": "gamma",
     "loggamma": "gammaln",
     "digamma": "psi",
-}  # name in mpmath: name in SciPy
+}  # name in mpmath -> name in scipy.special
 erf, erfc, gamma, gammaln, psi = [_special(*names) for names in _NAMES.items()]
 
 
@@ -366,6 +366,8 @@ erf, erfc, gamma, gammaln, psi = [_special(*names) for names in _NAMES.items()]
 @functools.lru_cache(maxsize=200)
 def _of_numpy(seed, draw):
     """Return a function that draws the next samples of the first stream of ``RandomStreams(seed)``, and an empty list.
+
+    The caller appends the samples of each call to the list.
 
     As documented, the stream is a NumPy generator. Its seed is the first sample of another NumPy generator, which has
     the seed `seed`.
@@ -387,7 +389,8 @@ def _drawn_by(stream, seed, draw, calls):
     Parameters
     ----------
     stream : callable
-        A function that returns the function that draws, and the list of the samples drawn so far.
+        A function of `seed` and `draw`. It returns a function that draws the next samples, and a list to which the
+        samples of each call are appended.
     seed : int
     draw : str
         An expression of the generator `g`, or a method call of MRG_RandomStreams.

@@ -11,12 +11,12 @@ V, W = np.array([1.0, -2.0]), np.array([3.0, 4.0, np.nan])
 ELEMENTS = lists.TypedListType(tt.dvector)
 X = (ELEMENTS, [V, W, V])
 NESTED = (lists.TypedListType(tt.dvector, 1), [[V, W], [], [W]])
-# The element that is searched must exist.
+# Options for Ops that search an element: the audit generates only lists that contain the element.
 FOUND = {"vary": (), "tied": lambda values: any(ELEMENTS.ttype.values_eq(e, values[-1]) for e in values[0])}
 
 
 def audit_cases():
-    """Return a case for each Op, also in place."""
+    """Return the cases of all Ops, including the variants that work in place."""
     table = [
         ("MakeList", lambda *a: lists.make_list(a), [V, W], {}),
         ("GetItem", lists.getitem, [X, np.int64(1)], {"vary": ()}),

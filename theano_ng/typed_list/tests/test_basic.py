@@ -297,7 +297,7 @@ class TestInplace(ListCase):
             mine, tail = list(value), [np.array([5.0])]
             self.assertEqual(plain(f(mine, tail)), [[1.0], [2.0, 3.0], [5.0]])
             self.assertIsNot(mine[2], tail[0])  # inserted elements are copied
-            # The list is passed twice: it is copied before it is changed.
+            # The same list is passed as both arguments, so the function copies it before it changes it.
             mine = list(value)
             self.assertEqual(plain(f(mine, mine)), [[1.0], [2.0, 3.0]] * 2)
 

@@ -20,7 +20,7 @@ class CannotBeCopied:
 
 
 class Shortens:
-    """An object that removes elements from a list while it is copied."""
+    """An object that removes elements from a list while the object is copied."""
 
     def __init__(self, elements):
         self.elements = elements

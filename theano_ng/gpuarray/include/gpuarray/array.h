@@ -41,8 +41,8 @@ typedef struct _GpuArray {
 #define GpuArray_ISALIGNED(a) GpuArray_CHKFLAGS(a, GA_ALIGNED)
 #define GpuArray_ISBEHAVED(a) GpuArray_CHKFLAGS(a, GA_BEHAVED)
 
-/* The functions that fill *a (or *r, *v) treat it as uninitialized. Afterwards *a holds a reference to its memory,
- * which GpuArray_clear releases. */
+/* The functions that fill *a (or *r, *v) do not read its previous content. Afterwards *a holds a reference to its
+ * memory. GpuArray_clear releases this reference. */
 int GpuArray_empty(GpuArray *a, gpucontext *, int typecode, unsigned nd, const size_t *dims, ga_order);
 int GpuArray_zeros(GpuArray *a, gpucontext *, int typecode, unsigned nd, const size_t *dims, ga_order);
 /* Make a view of existing memory. */

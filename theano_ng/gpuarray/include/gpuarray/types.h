@@ -9,7 +9,7 @@
 
 /* The codes are NumPy's type numbers. int64 is GA_LONG, never GA_LONGLONG. */
 enum GPUARRAY_TYPES {
-    GA_BUFFER = -1, /* a kernel argument that is memory */
+    GA_BUFFER = -1, /* a kernel argument that points to device memory */
     GA_BOOL = 0,
     GA_BYTE = 1,
     GA_UBYTE = 2,

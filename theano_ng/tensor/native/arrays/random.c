@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) void step(npy_intp count, const int
     }
 }
 
-/* Number of streams that are handled at a time: their states stay in the first-level cache, and they write whole
+/* Number of streams that are handled at a time: their states stay in the first-level cache, and each step writes whole
  * pages. */
 #define CHUNK 1024
 
@@ -86,7 +86,7 @@ static inline __attribute__((always_inline)) void walk(Streams *x, npy_intp coun
     }
 }
 
-/* There is a separate function for each instruction set and type of number, in which the compiler vectorizes `walk`. */
+/* Each pair of an instruction set and a type of number has a function, which contains a vectorized copy of `walk`. */
 typedef void (*walk_fn)(Streams *x, npy_intp count, npy_intp steps, npy_intp extra, char *out, npy_intp row);
 
 #define WALK(name, attribute, kind)                                                                                 \

@@ -1,6 +1,6 @@
 /* GNU's OpenMP library, which is loaded when threads are first needed. A module that is linked with the library would
- * not load at all on systems without the library. Without the library, and before native_threads() has been called,
- * loops are sequential.
+ * not load at all on systems without the library. Loops are sequential if the library is missing, and also until
+ * native_threads() is called for the first time.
  *
  * This file defines the functions that gcc calls for parallel loops, and the functions of omp.h that we use. If a
  * pragma needs another function, the linker takes it from the library; theano_ng/tests/test_built.py detects this. */
@@ -68,7 +68,7 @@ GOMP_OURS void GOMP_barrier(void)
         gomp.barrier();
 }
 
-/* Without the library, the caller runs the whole loop at once. */
+/* Without the library, the calling thread gets the whole loop as one chunk. */
 GOMP_OURS bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end, long step, long chunk, long *from, long *to)
 {
     if (gomp.parallel != NULL)

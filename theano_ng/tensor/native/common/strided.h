@@ -274,8 +274,8 @@ static inline void strided_transpose(npy_intp itemsize, npy_intp rows, npy_intp 
     }
 }
 
-/* If the destination is contiguous along the last dimension, and the source along another dimension, return this other
- * dimension: copying row by row would read a cache line for every item. Otherwise return -1. */
+/* If the destination is contiguous along the last dimension, and the source is contiguous along another dimension,
+ * return this other dimension, otherwise -1. A copy row by row would read a cache line for every item of the source. */
 static inline int strided_transposed_dim(npy_intp itemsize, const StridedPlan *plan)
 {
     int last = plan->nd - 1;

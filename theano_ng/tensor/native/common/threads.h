@@ -13,7 +13,7 @@
 
 /* State of the process's pool of threads. All native modules share it through a capsule in their package.
  *   watched: the fork handler is registered
- *   lost: this process is the child of a process whose threads were in use */
+ *   lost: this process was forked after the handler was registered, so it has no threads of the pool */
 typedef struct {
     int watched, lost;
 } NativeThreads;

@@ -87,9 +87,9 @@ struct geometry {
     int flip;
 };
 
-/* A copy of an image, or the image itself. In a frame, the pixels that a tap reads are at a constant offset from the
- * outputs (conv_engine.h). Along each axis, a frame has a slot for each phase of the stride. Position p of a slot
- * contains pixel start + phase[slot] + stride * p of the image. */
+/* A copy of an image, or the image itself. In a frame, the pixels that a tap reads are the pixels that the first tap
+ * reads, moved by a constant offset (conv_engine.h). Along each axis, a frame has a slot for each phase of the stride.
+ * Position p of a slot contains pixel start + phase[slot] + stride * p of the image. */
 struct frame {
     int64_t start[3], stride[3], length[3], pitch[3], phases[3];
     int64_t *phase[3];

@@ -43,8 +43,8 @@ struct TYPED(pass) {
     /* [group][filters of a panel][summed] packed weights; NULL: each block of weights is packed when it is used */
     REAL *packed;
     int shifted, across;
-    int64_t linear;                  /* number of pixels of the frame from the first output to the last */
-    const struct TYPED(pass) * pair; /* the pass of the adjacent outputs, computed together with this pass */
+    int64_t linear;                  /* pixels of the frame from the first output's pixel to the last output's pixel */
+    const struct TYPED(pass) * pair; /* the pass that computes the adjacent outputs, and runs together with this pass */
     int64_t chunks;                  /* number of chunks of filters, which are computed one after the other */
     /* whole: tiles of a unit (struct unit) of job->images images; rest: tiles of the last unit, if it has fewer
      * images */
@@ -54,7 +54,7 @@ struct TYPED(pass) {
 struct TYPED(job) {
     const struct TYPED(kernels) * kernels;
     struct frame frame;
-    int64_t units, groups, filters, channels; /* number of images and groups; filters and channels of a group */
+    int64_t units, groups, filters, channels; /* units: number of images; filters, channels: numbers in a group */
     int64_t images; /* number of images that are computed together: tiles continue from one image to the
                                    * next */
     const REAL *from;

@@ -66,8 +66,8 @@ static const struct TYPED(kernels) * TYPED(kernels_for)(int64_t wanted)
 #include "conv_weights.h"
 #include "conv_unshared.h"
 
-/* Let a job scatter products if this costs less than `cost`. `off` and `weight` are memory for the tables of its
- * pass. */
+/* Let a job scatter its products (conv_engine.h) if scattering costs less than `cost`. `off` and `weight` are memory
+ * for the tables of the job's pass. */
 static void TYPED(consider_scattering)(struct TYPED(job) * job, const struct geometry *g, int inputs, double cost,
                                        npy_intp *off, int64_t *weight)
 {

@@ -1,6 +1,6 @@
-/* The gradient of correlation with respect to the weights, for one floating-point type. A tile of sums has a row for
- * each channel and tap, and a column for each filter. Each sum is over pixels of the frame (conv_engine.h). conv_type.h
- * includes this file once for each type. */
+/* The gradient of correlation with respect to the weights, for one floating-point type. A tap is one
+ * position in a filter. A tile of sums has a row for each channel and tap, and a column for each filter. Each sum is
+ * over pixels of the frame (conv_engine.h). conv_type.h includes this file once for each type. */
 
 /* PIXELS_AT_ONCE: maximum number of pixels of a block of lines. The sums of a tile are computed for several blocks
  * before the next tile: for at most BLOCKS_AT_ONCE blocks with at most PIXELS_ROOM pixels. */
@@ -86,7 +86,7 @@ static void TYPED(add_outer)(const struct TYPED(sums) * job, int64_t group, int6
     for (int64_t n = 0; n < job->units; ++n) {
         const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel, *from = image;
         const REAL *top = job->top + (n * job->groups + group) * job->filters * pixels;
-        if (n % job->images == 0) { /* the frames will be overwritten */
+        if (n % job->images == 0) { /* the next images overwrite the frames that the blocks read */
             TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
             n_blocks = in_y = 0;
         }

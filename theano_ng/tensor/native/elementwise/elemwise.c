@@ -8,9 +8,9 @@
  * the operands, `ptr` has a pointer to an int: a kernel that divides integers sets the int to 1 if a divisor is zero,
  * and checks the divisors first if the int is 1 (divisors.h). stride[-1] is the address of the program that the
  * interpreter runs (blocks/blocks.h). A kernel supports only strides equal to the item size, and stride 0 for some
- * operands: operands of kind HOISTED always have stride 0, and operands of kind MAYBE_BROADCAST have stride 0 either
- * all or none (loops/program.py). Operands with other strides are copied through a small buffer, piece by piece, so
- * that they still use the vectorized loop.
+ * operands. Operands of kind HOISTED always have stride 0. Either all operands of kind MAYBE_BROADCAST have stride 0,
+ * or none (loops/program.py). Operands with other strides are copied through a small buffer, piece by piece, so that
+ * they still use the vectorized loop.
  *
  * The packed parameters are described in elemwise_params.h. The scratch memory holds a Plan. */
 #include "elemwise_params.h"
@@ -21,7 +21,7 @@
 typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 #define MAX_ND 32
-#define ROW_MIN 48   /* elements; several shorter rows are run together, through the buffers */
+#define ROW_MIN 48   /* elements; rows that are shorter are run several at a time, through the buffers */
 #define HOIST_MIN 16 /* the limit instead of ROW_MIN, if buffers would have to repeat a single value in each row */
 #define SHORT_RUN 16 /* elements; for fewer, a call of memcpy costs more than a loop */
 #define PIECE_MIN 64
@@ -31,20 +31,20 @@ typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 /* A plan describes the loops for the shapes and strides of the operands. It is stored in the scratch memory, and used
  * until the shapes or strides change. PART(name, length in 64-bit words): */
-#define PLAN_PARTS(PART)                                                                                              \
-    PART(head, H_COUNT)              /* H_* below */                                                                  \
-    PART(dims, nd)                   /* shape of the result */                                                        \
-    PART(in_dims, (nin * nd))        /* [nin][nd] shapes of the inputs that the plan was made for */                  \
-    PART(in_strides, (nin * nd))     /* [nin][nd] strides of the inputs that the plan was made for */                 \
-    PART(out_strides, (nout * nd))   /* [nout][nd] strides of the outputs */                                          \
-    PART(low, nin + nout)            /* bytes from an operand's data pointer to its first byte */                     \
-    PART(high, nin + nout)           /* bytes from an operand's data pointer to the end of its last byte */           \
-    PART(base, nin + nout)           /* bytes from the data pointer to the loop's first element (negative strides) */ \
-    PART(item, nin + nout)           /* item size */                                                                  \
-    PART(buffered, nin + nout)       /* whether the operand goes through a buffer */                                  \
-    PART(program, 1)                 /* the address that an interpreter reads as stride[-1], just before kstride */   \
-    PART(kstride, nin + nout)        /* stride passed to the kernel */                                                \
-    PART(lens, nd)                   /* loop lengths, innermost first */                                              \
+#define PLAN_PARTS(PART)                                                                                            \
+    PART(head, H_COUNT)              /* H_* below */                                                                \
+    PART(dims, nd)                   /* shape of the result */                                                      \
+    PART(in_dims, (nin * nd))        /* [nin][nd] shapes of the inputs that the plan was made for */                \
+    PART(in_strides, (nin * nd))     /* [nin][nd] strides of the inputs that the plan was made for */               \
+    PART(out_strides, (nout * nd))   /* [nout][nd] strides of the outputs */                                        \
+    PART(low, nin + nout)            /* bytes from an operand's data pointer to its lowest address */               \
+    PART(high, nin + nout)           /* bytes from an operand's data pointer to the end of its highest address */   \
+    PART(base, nin + nout)           /* bytes from the data pointer to the first element; loops may be reversed */  \
+    PART(item, nin + nout)           /* item size */                                                                \
+    PART(buffered, nin + nout)       /* whether the operand goes through a buffer */                                \
+    PART(program, 1)                 /* the address that an interpreter reads as stride[-1], just before kstride */ \
+    PART(kstride, nin + nout)        /* stride passed to the kernel */                                              \
+    PART(lens, nd)                   /* loop lengths, innermost first */                                            \
     PART(strides, (nin + nout) * nd) /* [nop][nd] loop strides, innermost first */
 
 #define PLAN_FIELD(part, count) int64_t *part;
@@ -747,7 +747,7 @@ static int meet(const PyArrayObject *a, const PyArrayObject *b)
     int64_t low_a, high_a, low_b, high_b;
     int nd = PyArray_NDIM(a);
     if (a != b && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_CHKFLAGS(b, NPY_ARRAY_OWNDATA))
-        return 0; /* each owns its data: separate blocks of memory */
+        return 0; /* both own their data: separate blocks of memory */
     intptr_t at_a = (intptr_t)PyArray_DATA((PyArrayObject *)a), at_b = (intptr_t)PyArray_DATA((PyArrayObject *)b);
     extent(nd, PyArray_DIMS((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)a),
            PyArray_ITEMSIZE((PyArrayObject *)a), &low_a, &high_a);

@@ -18,7 +18,7 @@ enum { VARYING, HOISTED, MAYBE_BROADCAST };
  *   program: address of the program, if the kernel is the interpreter (blocks/blocks.h)
  *   scratch: address of scratch memory
  *   ndim: number of dimensions
- *   openmp_minsize: number of elements from which threads share the work (0: never)
+ *   openmp_minsize: minimum number of elements for which several threads share the work (0: never)
  *   may_fail: the kernel uses Python's API and may set an exception
  *   has_maybe_broadcast: an input is of kind MAYBE_BROADCAST
  *   computed_divisor: DIVISION or MODULO if the kernel divides by a value that it computes (divisors.h)
@@ -32,7 +32,8 @@ static inline int is_broadcast(const struct operand_params *operand, int d)
     return operand->broadcastable >> d & 1;
 }
 
-/* Raise ValueError for an input whose dimension d is declared broadcastable, but whose length is not 1. Return -1. */
+/* Raise ValueError for an input that is declared broadcastable in dimension d, although its length there is not 1.
+ * Return -1. */
 static int refuse_broadcast(int input, int d, int64_t here)
 {
     PyErr_Format(PyExc_ValueError,
@@ -42,7 +43,7 @@ static int refuse_broadcast(int input, int d, int64_t here)
     return -1;
 }
 
-/* Raise ValueError for two inputs with different lengths of dimension d. Return -1. */
+/* Raise ValueError for two inputs that have different lengths in dimension d. Return -1. */
 static int refuse_lengths(int d, int one, int64_t length, int other, int64_t here)
 {
     PyErr_Format(PyExc_ValueError,

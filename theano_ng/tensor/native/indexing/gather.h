@@ -19,8 +19,8 @@ typedef struct {
     char *data;
 } BasicView;
 
-/* Append the dimension that results from a slice of an axis with length `size` and stride `stride`, and move the data
- * pointer. */
+/* Append the dimension that results from a slice of an axis with length `size` and stride `stride`. Move the data
+ * pointer to the first element of the slice. */
 static inline void push_slice(BasicView *view, npy_intp size, npy_intp stride, npy_intp start, npy_intp stop,
                               npy_intp step)
 {
@@ -169,7 +169,7 @@ typedef struct {
     npy_intp bdim[NPY_MAXDIMS], nb;
     int n_arrays;
     IndexArray array[NPY_MAXDIMS];
-    npy_intp base; /* sum of the offsets of all 0-d integers */
+    npy_intp base; /* sum of the offsets of all 0-d index arrays */
     /* The walk over bdim, where adjacent dimensions are merged. If a mask is the only index array, the walk is over the
      * mask's dimensions. */
     int nd;
@@ -415,7 +415,7 @@ static int join_arrays(Gather *g)
             PyErr_SetString(PyExc_ValueError, "the index arrays broadcast together to too many positions");
             return -1;
         }
-    /* If there are no positions, only the 0-d integers are checked. */
+    /* If the joint shape `bdim` has no positions, only the 0-d index arrays are checked. */
     g->base = 0;
     g->nd = 0;
     for (int i = 0; i < g->n_arrays; ++i) {

@@ -1,11 +1,13 @@
-/* The entries of basic indexing: integers and slices, whose values are constants or inputs of the node. */
+/* The entries of basic indexing: integers and slices. Each integer, and each bound and step of a slice, is a constant
+ * or an input of the node. */
 #ifndef TNG_INDEX_ENTRIES_H
 #define TNG_INDEX_ENTRIES_H
 
 #include "native.h"
 
-/* An entry of the Op's idx_list: an integer, stored in `start`, or a slice. `..._is` is the kind of a field: missing,
- * the value itself, or the number of an input. */
+/* An entry of the Op's idx_list: an integer, stored in `start`, or a slice. `start_is`, `stop_is` and `step_is` are
+ * kinds of fields: FIELD_NONE if the field is missing, FIELD_VALUE if it contains the value, FIELD_INPUT if it contains
+ * the number of an input. */
 NATIVE_PARAMS(entry, is_slice, start_is, start, stop_is, stop, step_is, step);
 enum { FIELD_NONE, FIELD_VALUE, FIELD_INPUT };
 

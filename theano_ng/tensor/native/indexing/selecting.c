@@ -7,8 +7,8 @@
 
 /* ---------------------------------------------------------------- nonzero: one output per dimension */
 
-/* Write the positions (counted from `first`) of the nonzero elements among n <= CHUNK elements. One more position may
- * be written. Return the number of nonzero elements. */
+/* Write the positions (counted from `first`) of the nonzero elements among n <= CHUNK elements. The function may also
+ * write one element beyond these positions. Return the number of nonzero elements. */
 typedef npy_intp (*places_fn)(const char *data, npy_intp step, npy_intp n, npy_int64 first, npy_int64 *place);
 
 #define DEFINE_PLACES(NAME, T, IS_NONZERO)                                                               \
@@ -169,7 +169,7 @@ static numbers_fn numbers_of(PyArrayObject *a)
     return PyTypeNum_ISSIGNED(PyArray_TYPE(a)) ? with_sign[place] : without[place];
 }
 
-/* Copy n elements; element i comes from the choice with number number[i], at at[number] + i * step[number]. */
+/* Copy n elements; element i comes from choice c = number[i], from the address at[c] + i * step[c]. */
 #define DEFINE_CHOOSE(NAME, SIZE)                                                                                   \
     static void NAME(npy_intp n, const npy_intp *number, char *const *at, const npy_intp *step, npy_intp skipped,   \
                      char *z)                                                                                       \

@@ -192,9 +192,9 @@ static int gather(Gather *g, PyArrayObject *x, PyObject **out)
     return 0;
 }
 
-/* z[indices] = y, or z[indices] += y. At positions that occur several times, the last element remains, or all elements
- * are added. If z is changed in place, all indices are checked before the first write; a copy is discarded after an
- * error. */
+/* z[indices] = y, or z[indices] += y. If a position occurs several times, the last element of y is stored (`set`), or
+ * all elements are added. If z is changed in place, all indices are checked before the first write; a copy is discarded
+ * after an error. */
 static int scatter(Gather *g, PyArrayObject *z, PyObject *value, int inplace, int set)
 {
     npy_intp dim[NPY_MAXDIMS], stride[NPY_MAXDIMS], rest[NPY_MAXDIMS], index[NPY_MAXDIMS], to[GATHER_CHUNK],

@@ -536,7 +536,7 @@ SMALL_PRODUCTS(small_products_f32, npy_float32)
 SMALL_PRODUCTS(small_products_f64, npy_float64)
 
 /* Return a stack of vectors (b, k) as a view: a stack of rows (b, 1, k) if `rows`, otherwise a stack of columns (b, k,
- * 1). Return a stack of matrices itself. The result is a new reference. */
+ * 1). If `a` is already a stack of matrices, return `a`. The result is a new reference. */
 static PyArrayObject *as_matrices(PyArrayObject *a, int rows)
 {
     if (PyArray_NDIM(a) == 3) {

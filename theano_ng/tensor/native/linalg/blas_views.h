@@ -36,7 +36,7 @@ static inline int fill_table(const char *module_name, int count, const char *con
     return 0;
 }
 
-/* Return the table's column for a NumPy type, or -1 with an exception set for a type that BLAS does not support. */
+/* Return the column of the table for the dtype of an array, or -1 with an exception set if BLAS does not support it. */
 static inline int blas_type(PyArrayObject *a)
 {
     switch (PyArray_TYPE(a)) {

@@ -57,7 +57,7 @@ static int linalg_error(const char *format, ...)
     return -1;
 }
 
-/* Return the column of the table for a square matrix, or -1 with an exception set for any other array. */
+/* Return the column of `table` for a square matrix's dtype. Return -1 with an exception set for any other array. */
 static int check_square(PyObject *object, const char *who)
 {
     if (!PyArray_Check(object) || PyArray_NDIM((PyArrayObject *)object) != 2) {
@@ -228,7 +228,8 @@ static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, const 
     if (n == 0)
         return 0;
     ((potrf_fn)table[FN_POTRF][type])(upper ? "U" : "L", &n, data, &ld, &info);
-    /* Not every LAPACK detects NaN. Each NaN reaches the diagonal, so check the diagonal. */
+    /* Not every LAPACK detects NaN. A NaN in the triangle that is read always reaches the diagonal of the factor, so
+     * check this diagonal. */
     for (int i = 0; i < n && info == 0; ++i) {
         const char *element = data + (npy_intp)i * (ld + 1) * size;
         if (size == 4 || type == TYPE_C ? isnan(*(const npy_float32 *)element) : isnan(*(const npy_float64 *)element))
@@ -392,7 +393,7 @@ static int is_symmetric(int type, npy_intp n, const char *data)
 }
 
 /* Solve a system whose matrix is declared symmetric. If the matrix is symmetric, real and positive definite, this takes
- * half the work of LU factors. Otherwise it is solved as a general matrix. */
+ * half the work of LU factors. Otherwise the system is solved with LU factors. */
 static int solve_symmetric(int type, PyArrayObject *a, int k, int overwrite, char *x)
 {
     int n = (int)PyArray_DIM(a, 0), info = 1;
@@ -416,8 +417,8 @@ static int solve_symmetric(int type, PyArrayObject *a, int k, int overwrite, cha
 
 enum { GENERAL, SYMMETRIC, LOWER_TRIANGULAR, UPPER_TRIANGULAR };
 
-/* Compute X with A X = B. Inputs: a (n, n), b (n) or (n, k), same dtype. `overwrite_a`: a may be overwritten;
- * `overwrite_b`: X overwrites b. */
+/* Solve A X = B. Inputs: a (n, n), b (n) or (n, k), same dtype. `overwrite_a`: a may be overwritten; `overwrite_b`: X
+ * overwrites b. */
 NATIVE_FUNCTION(solve, structure, overwrite_a, overwrite_b)
 static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const struct solve_params *params)
 {
@@ -568,7 +569,7 @@ static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const i
     /* The inverse of the transpose is the transpose of the inverse, so neither matrix needs a transposition. */
     char *data = PyArray_BYTES(inverse);
     copy_matrix(data, a);
-    enum { BLOCK = 64 }; /* LAPACK's block size for getri, or near it */
+    enum { BLOCK = 64 }; /* approximately LAPACK's block size for getri */
     int block = n < INT_MAX / BLOCK ? BLOCK : 1, work_size = n * block, info = 0;
     Memory pivot_memory, work_memory;
     int *pivots = (int *)acquire_memory(&pivot_memory, n, 1, sizeof(int));
@@ -611,7 +612,7 @@ static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const 
     /* The transposes, which LAPACK reads, have the same eigenvalues. */
     int upper = params->lower != 0, kind = 1, info = 0;
     char *uplo = upper ? "U" : "L", *values = PyArray_DATA(w);
-    /* The work space that the drivers need without eigenvectors, for blocks of 64 rows. */
+    /* Without eigenvectors, the drivers need n * (64 + 2) elements of work space for blocks of 64 rows. */
     enum { BLOCK = 66 };
     int work_size = n < INT_MAX / BLOCK ? n * BLOCK : INT_MAX, real_work_size = n, int_work_size = 1, int_work = 0;
     Memory memories[4];

@@ -222,7 +222,7 @@ static int tng_train(int nin, int nout, PyObject **in, PyObject **out, const str
             &layout, epsilon, PyArray_DATA(a.in[0]), PyArray_DATA(a.in[1]), PyArray_DATA(a.in[2]),
             PyArray_DATA(a.out[0]), PyArray_DATA(a.out[1]), PyArray_DATA(a.out[2]), PyArray_DATA(a.out[3]));
     else {
-        /* The mean of no elements is NaN. */
+        /* The mean of zero elements is NaN. */
         PyObject *nan = PyFloat_FromDouble(NAN);
         for (int j = 1; j < 4; ++j)
             if (nan == NULL || PyArray_FillWithScalar(a.out[j], nan) < 0) {

@@ -21,7 +21,7 @@ INLINE void NAME(add_run)(npy_intp n, const REAL *restrict x, double *restrict s
         sums[LANES] += (double)x[i];
 }
 
-/* Add the squared distances of a run of elements from the mean. */
+/* Add the squared distances of a run of elements from the mean to `sums`. */
 INLINE void NAME(add_squares)(npy_intp n, const REAL *restrict x, double mean, double *restrict sums)
 {
     double total[LANES];

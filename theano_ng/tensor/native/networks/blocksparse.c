@@ -60,8 +60,8 @@ typedef npy_float64 f64;
 DEFINE_BLOCKS(f32)
 DEFINE_BLOCKS(f64)
 
-/* Put the first input itself (in place), or a copy of it, into *out. Return a borrowed reference to the array, or NULL
- * with an exception set. */
+/* Put the array that will be written into *out: the first input itself if `in_place`, otherwise a copy of it. Return a
+ * borrowed reference to the array, or NULL with an exception set. */
 static PyArrayObject *target(PyObject *first, PyObject **out, int in_place)
 {
     if (in_place) {
@@ -114,13 +114,13 @@ static int check_length(const char *who, const char *name, int axis, npy_intp go
     return -1;
 }
 
-/* Return the vector (b, i) of an array with three dimensions that is contiguous along the last dimension. */
+/* Return the address of the vector a[b, i]. `a` has three dimensions and is contiguous along the last dimension. */
 static inline char *vector(PyArrayObject *a, npy_intp b, npy_intp i)
 {
     return PyArray_BYTES(a) + b * PyArray_STRIDE(a, 0) + i * PyArray_STRIDE(a, 1);
 }
 
-/* Return the block (i, j) of an array of blocks. */
+/* Return the address of the block a[i, j] in an array of blocks. */
 static inline char *block(PyArrayObject *a, npy_intp i, npy_intp j)
 {
     return PyArray_BYTES(a) + i * PyArray_STRIDE(a, 0) + j * PyArray_STRIDE(a, 1);

@@ -101,11 +101,11 @@ static int solve(const Example *e, int type, double *cost)
     }
     *cost = total == 0 ? 0 : -total;
     if (e->gradient != NULL && total == -INFINITY)
-        /* No path has these labels: changes of the activations have no effect. */
+        /* No path gives these labels. Changes of the activations do not affect the cost, so the gradient is zero. */
         for (npy_intp t = 0; t < steps; ++t)
             (type == NPY_FLOAT32 ? put_zeros_f32 : put_zeros_f64)(n, e->gradient + t * e->step_stride);
     else if (e->gradient != NULL)
-        /* `now` is the logarithm of the probability of all continuations from a state after step t. */
+        /* now[s]: logarithm of the probability of all continuations of the paths that are in state s at step t. */
         for (npy_intp t = steps - 1; t >= 0; --t) {
             for (npy_intp s = 0; s < states; ++s) {
                 if (t == steps - 1) {
@@ -214,7 +214,7 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
     if (cost == NULL || (nout > 1 && gradient == NULL))
         goto done;
     if (gradient != NULL)
-        /* Steps after the end of an example have no influence. */
+        /* Steps after the end of an example do not affect its cost, so their gradient is zero. */
         memset(PyArray_DATA(gradient), 0, (size_t)PyArray_NBYTES(gradient));
     int threads = params->openmp ? native_threads() : 1;
     (void)threads;

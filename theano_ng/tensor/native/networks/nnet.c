@@ -207,7 +207,7 @@ done:
     return status;
 }
 
-/* Store the labels `am` in *out, converted to `type`, the dtype of the input labels. The reference is stolen. */
+/* Store the labels `am` in *out, converted to `type`, the dtype of the input labels. Steal the reference to `am`. */
 static int return_labels(PyArrayObject *am, int type, PyObject **out)
 {
     if (type == NPY_INT64) {

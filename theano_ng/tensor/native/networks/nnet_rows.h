@@ -232,7 +232,7 @@ static npy_intp NAME(crossentropy_dx)(npy_intp rows, npy_intp n, const void *dy_
         if (y[r] < 0 || y[r] >= n)
             return r;
         REAL d = *dy;
-        if (d == 0) { /* also if sm is NaN or infinite: a zero gradient stays zero */
+        if (d == 0) { /* a zero gradient stays zero, even if sm is NaN or infinite */
             memset(dx, 0, n * sizeof(REAL));
             continue;
         }

@@ -7,8 +7,8 @@
 /* The modes of PoolingMode_t. */
 enum { POOL_MAX, POOL_SUM, POOL_INC_PAD, POOL_EXC_PAD };
 
-/* The arrays that the loops read and write. `gradient` has the shape of the output, but in sums_at_maxima the shape of
- * the image. */
+/* The arrays that the loops read and write. `gradient` has the shape of the output, except in sums_at_maxima: there it
+ * has the shape of the image. */
 typedef struct {
     const void *x, *maxima, *gradient;
     void *result;
@@ -242,8 +242,8 @@ static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const 
             PyErr_NoMemory();
             return -1;
         }
-        /* Reduce a window that is larger than the image with its margins, and a stride if there is no second window.
-         * This does not change the result, but avoids large numbers. */
+        /* Reduce the length of a window that is longer than the padded axis. Reduce the stride if the axis has only one
+         * window. This does not change the result, but avoids large numbers. */
         a->window = window > a->n + 2 * pad ? a->n : window;
         a->stride = a->out <= 1 ? a->window : stride;
         a->pad = pad;
@@ -353,8 +353,8 @@ static int run_planes(const Windows *w, planes_fn loops, const PoolArrays *array
 
 /* -- the native functions ----------------------------------------------------------------------------------------- */
 
-/* Store new references to C-contiguous arrays of the type of the first input. Half floats become float32, the type of
- * their arithmetic. */
+/* Convert the inputs to C-contiguous arrays with the type of the first input, and store new references to these arrays.
+ * float16 becomes float32, because the loops compute with float32. */
 static int contiguous_inputs(int count, PyObject **in, PyArrayObject **arrays)
 {
     for (int i = 0; i < count; ++i) {
@@ -390,12 +390,12 @@ static int check_shape(PyArrayObject *a, int nd, const npy_intp *shape, const ch
 
 enum { POOL, MAX_GRAD, AVERAGE_GRAD, MAX_SUMS, MAX_ROP };
 
-/* Run one of the Ops. Inputs: x; then
+/* Run the Op `which`. Inputs: x; then the inputs of the Op:
  *   MAX_GRAD: maxima and gradient of the output
  *   AVERAGE_GRAD: gradient of the output
  *   MAX_SUMS: maxima, and a direction with the shape of x
  *   MAX_ROP: a direction with the shape of x
- *   all: ws, stride, pad */
+ *   and for all Ops: ws, stride, pad */
 static int pooling(int which, int nin, PyObject **in, PyObject **out, const struct pooling_params *params)
 {
     int tensors = which == POOL ? 1 : which == AVERAGE_GRAD || which == MAX_ROP ? 2 : 3, status = -1;

@@ -2,8 +2,9 @@
  *
  * The values of windows (maxima, gradients) are spread: for stride s, the value of each window becomes a block of s
  * equal entries, at the positions of the first s elements of the window. If the spread line is shifted by l blocks, it
- * contains, for each element, the value of the element's window in layer l (pool_windows.h). So all columns can be
- * computed in parallel. `before` entries precede element 0. Entries without a window are zero. */
+ * contains, for each element i, the value of the window (i + pad) / stride - l, the element's window in layer l. So all
+ * columns can be computed in parallel. In a spread line, `before` entries precede the entry of element 0. Entries
+ * without a window are zero. */
 /* Return g if the element x equals the maximum, else 0. g is passed by value, because a conditional load would prevent
  * vectorization. */
 INLINE REAL NAME(at)(REAL x, REAL maximum, REAL g)
@@ -83,7 +84,7 @@ INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL
         }
 }
 
-/* A spread line of the output: three lines of layer_length entries. */
+/* A spread line of the output: maxima, gradients, and gradients for the last layer, with layer_length entries each. */
 typedef struct {
     REAL *maxima, *g, *g_rest;
 } NAME(Spread);
@@ -129,8 +130,8 @@ INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL 
     }
 }
 
-/* Compute the gradients in the columns of a line that are in none of the pairs that pool_stride2.h computes. pairs[0]:
- * the first pair of columns inside the image; pairs[1]: the pair after the last such pair. */
+/* Compute the gradients in those columns of a line that belong to no pair of columns of pool_stride2.h. pairs[0]: the
+ * first pair of columns inside the image; pairs[1]: the pair after the last pair inside the image. */
 INLINE void NAME(single_columns)(const Axis *a, const int window, const int two, const npy_intp *pairs, const REAL *x,
                                  const REAL *z, const REAL *g, const REAL *z2, const REAL *g2, REAL *gx)
 {
@@ -403,8 +404,8 @@ VECTORISED_V3 static void NAME(average_grad)(const Windows *w, const PoolArrays 
     }
 }
 
-/* Sum the direction over the elements of x that equal the maxima. scratch: 1 + layers lines of layer_length
- * elements. */
+/* For each window, sum the elements of the direction (of the R-operator) at the positions where x equals the maximum.
+ * scratch: 1 + layers lines of layer_length elements. */
 VECTORISED_V3 static void NAME(sums_at_maxima)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end,
                                                npy_intp *rows, char *scratch)
 {

@@ -161,8 +161,8 @@ INLINE void NAME(sum_in_windows)(const Axis *a, const ACC *restrict line, ACC *r
 }
 
 #ifdef WORD
-/* Return the number of lanes of the vectors that compute `count` windows or pairs of columns. Return 0 if there are too
- * few windows or pairs, or if the stride is not 2. */
+/* Return the number of lanes of the vectors that compute `count` windows or pairs of columns. Return 0 if no vectors
+ * can be used: too few windows or pairs, a stride other than 2, windows of other widths than 2 and 3, or no AVX2. */
 INLINE int NAME(lanes)(const Axis *a, npy_intp count)
 {
     if (a->stride != 2 || (a->window != 2 && a->window != 3) || !has_v3())

@@ -1,5 +1,6 @@
 /* Windows with stride 2 along the last axis, computed with vectors of LANES elements. Unlike in pool_gradients.h, no
- * line is spread. The last vector of a line overlaps the previous vector, and computes some elements again.
+ * values are spread (each value repeated for the columns of its window). The last vector of a line overlaps the
+ * previous vector, and computes some elements again.
  *
  * pool.c includes this file for each type and number of lanes, with REAL, WORD (an integer of the size of REAL), LANES
  * and LANED(f) defined. */
@@ -59,7 +60,7 @@ LANED(joined)
     return (LANED(vector))(((LANED(mask))v & takes) | ((LANED(mask))m & ~takes));
 }
 
-/* Combine LANES columns of all lines. The lines are `n` elements apart, or `rows` has their offsets. */
+/* Combine LANES columns of all lines. `rows`: offsets of the lines; NULL: the lines are n elements apart. */
 INLINE LANED(vector)
 LANED(column)
 (const int adds, const int lines, npy_intp n, const npy_intp *rows, const REAL *x)

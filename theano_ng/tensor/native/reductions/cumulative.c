@@ -149,7 +149,7 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, cons
     const void *from = PyArray_DATA(x);
     if (!(PyArray_IS_C_CONTIGUOUS(x) || fortran) || !PyArray_ISBEHAVED_RO(x)
         || !PyArray_EquivTypenums(PyArray_TYPE(x), type)) {
-        /* Copy to the result, and scan in place. */
+        /* Copy x to the result z, and scan z in place. */
         if ((axis < 0 ? PyArray_CopyAnyInto(z, x) : PyArray_CopyInto(z, x)) < 0)
             return -1;
         from = PyArray_DATA(z);

@@ -217,7 +217,7 @@ static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, cons
     if (l.count > 1 && l.len[0] < SHORT && l.len[1] > 4 * l.len[0]
         && !(l.as[0] == plan->acc_item && l.as[1] == 0 && l.xs[1] == l.len[0] * l.xs[0]))
         swap_loops(&l, 0, 1);
-    /* If the innermost loop runs along accumulators, make the first reduced loop the next loop. */
+    /* If the innermost loop runs along accumulators, move the first reduced loop to the second place. */
     int rows = 0;
     if (l.as[0] != 0)
         for (int k = 1; k < l.count && !rows; ++k)

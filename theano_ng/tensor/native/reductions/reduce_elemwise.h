@@ -442,7 +442,7 @@ static void move_loop(Nest *nest, int nin, int from, int to)
     }
 }
 
-/* If the innermost loop runs along accumulators, make the first reduced loop the next loop, and return 1. */
+/* If the innermost loop runs along accumulators, move the first reduced loop to the second place, and return 1. */
 static int order_loops(Nest *nest, int nin)
 {
     for (int k = 1; k < nest->count && nest->as[0] != 0; ++k)
@@ -590,7 +590,7 @@ static int sum_with_room(Reduction *r, Blocks *b, int64_t x_item, Summing *s, Py
     return 0;
 }
 
-/* Sum with a kernel that sums. `x_item`: the size of the values that are summed. Return 0, or -1 with an exception set. */
+/* Sum with a summing kernel (summing_fn). `x_item`: size of a summed value. Return 0, or -1 with an exception set. */
 static int sum_elemwise(Reduction *r, Blocks *b, int64_t x_item, int nin, PyObject **in,
                         const struct reduce_elemwise_params *params)
 {

@@ -88,7 +88,7 @@ static int tng_argsort(int nin, int nout, PyObject **in, PyObject **out, const i
 
 /* ------------------------------------------------------------------ topk: (x, k); outputs: values, indices, or both */
 
-#define FEW_BEST 192 /* largest k for a pool that is kept during one scan: 2 * FEW_BEST + 64 <= FEW_KEYED */
+#define FEW_BEST 192 /* largest k for choose_few: its pool has up to 2 * k + 64 elements, at most FEW_KEYED */
 #define FEW_INSERTED 24
 #define STRETCH 256 /* elements that are compared at once with the k-th best element so far */
 
@@ -101,8 +101,8 @@ typedef struct {
     uint64_t *best;          /* k keys, and k words of work space */
 } Choice;
 
-/* Choose the k best elements of a line in one scan: each element better than the k-th best so far joins the pool.
- * Return 0 if so many elements join that the scan is slow (for example in an increasing line). */
+/* Choose the k best elements of a line in one scan: add each element that is better than the k-th best so far to a pool
+ * (`best`). Return 0 if so many elements are added that the scan is slow (for example in an increasing line). */
 static int choose_few(const Choice *c, const char *x)
 {
     Keyed best[FEW_KEYED], other[FEW_KEYED];
@@ -162,7 +162,7 @@ static void choose_many(const Choice *c, const char *x)
     if (k < n) {
         limit = select_key(keys, n, k, &below, c->by.work, c->by.count);
         npy_intp equal = k - below;
-        /* The loop has no branches; the last word may be overwritten until the k-th element is found. */
+        /* No branches: each i is written to chosen[found]. The next i overwrites it if it was not chosen. */
         for (npy_intp i = 0; found < k; ++i) {
             int tie = (keys[i] == limit) & (equal > 0);
             c->chosen[found] = i;

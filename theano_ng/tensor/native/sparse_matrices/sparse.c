@@ -514,7 +514,8 @@ static int tng_csm_grad(int nin, int nout, PyObject **in, PyObject **out, const 
                      (Py_ssize_t)shape[0], (Py_ssize_t)shape[1], (Py_ssize_t)g_shape[0], (Py_ssize_t)g_shape[1]);
         goto end;
     }
-    /* The length of indptr shows whether lines are rows or columns. In a square matrix, both have the same `minor`. */
+    /* The length of indptr shows whether lines are rows or columns. In a square matrix, rows and columns have equal
+     * lengths, so `minor` is the same in both cases. */
     npy_intp minor = lines == shape[0] ? shape[1] : shape[0];
     if (read_pattern(&x, in[1], in[2], in[0], minor) < 0
         || read_pattern(&g, in[5], in[6], (PyObject *)values, minor) < 0)
@@ -588,7 +589,7 @@ end:
     return status;
 }
 
-/* If `multiply`, multiply the entries by the vector, otherwise add the vector. */
+/* Multiply the entries by the vector if `multiply`, otherwise add the vector to the entries. */
 NATIVE_FUNCTION(entries_and_vector, multiply)
 static int tng_entries_and_vector(int nin, int nout, PyObject **in, PyObject **out,
                                   const struct entries_and_vector_params *params)

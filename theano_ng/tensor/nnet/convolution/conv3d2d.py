@@ -1,7 +1,7 @@
 """Convolution of videos with the axes (batch, time, channel, row, column).
 
-Earlier versions of `conv3d` used two-dimensional convolutions and the diagonal Ops of this module. The current `conv3d`
-uses `AbstractConv3d`. The diagonal Ops remain for programs that import them.
+In Theano 1.0, `conv3d` used two-dimensional convolutions and the diagonal Ops of this module. Here, `conv3d` uses
+`AbstractConv3d`. The diagonal Ops remain for programs that import them.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def _flip(x):
 def _elements(vector, n):
     """Return the elements of a vector of lengths as scalars.
 
-    If it is a constant or a MakeVector, no nodes are added.
+    If the vector is a constant or the output of a MakeVector, no nodes are added.
     """
     if isinstance(vector, Constant):
         return [int(value) for value in vector.data]
@@ -53,9 +53,9 @@ images, kernels, maps, lengths = names("images", "kernels", "maps", "lengths")
 
 
 def _implemented(convdim, *op_classes):
-    """Return a row (pattern, replacement) that replaces convolutions by the Op that computes them.
+    """Return a row (pattern, replacement) for a rule that replaces abstract convolutions by their implementations.
 
-    The row matches the Ops of some classes for `convdim` dimensions.
+    The pattern matches Ops of the classes `op_classes` with `convdim` dimensions.
     """
 
     def computed(op, first, second, shape, out):
@@ -121,7 +121,7 @@ def local_abstractconv3d_gradinputs_gemm():
 
 
 def _is_classic(op):
-    """Return True if `ConvOp` supports the parameters of a convolution. The strides are not considered."""
+    """Return True if `ConvOp` supports the parameters of an abstract convolution, apart from the strides."""
     return (
         op.convdim == 2
         and op.border_mode in ("valid", "full")
@@ -165,7 +165,7 @@ def local_conv2d_gradweight_cpu(op, images, maps, out):
     """
     images, top = images.dimshuffle(1, 0, 2, 3), maps.dimshuffle(1, 0, 2, 3)
     if op.border_mode == "full":
-        # The output is longer than the images, so the images act as kernels that move along the output.
+        # The output of the forward convolution is longer than the images. Convolve it with the images as kernels.
         result = ConvOp()(top, _flip(images))
     else:
         result = _flip(ConvOp()(images, _flip(top)).dimshuffle(1, 0, 2, 3))
@@ -179,8 +179,8 @@ def local_conv2d_gradinputs_cpu(op, kernels, maps, out):
     AbstractConv2d_gradInputs()(kernels, maps, [5, 4])  ->
         ConvOp(output_mode='full')(maps, kernels.dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1])          [40, conv_opts, fast_compile, fast_run]
 
-    The gradient is a convolution of the gradient of the output with flipped kernels. It is 'full' if the forward
-    convolution is 'valid', and vice versa.
+    The gradient is a convolution of the gradient of the output with flipped kernels. The mode of this convolution is
+    'full' if the mode of the forward convolution is 'valid', and vice versa.
     """
     kernels = kernels.dimshuffle(1, 0, 2, 3)
     mode = "valid" if op.border_mode == "full" else "full"

@@ -1,8 +1,8 @@
 """Convolutions of volumes, under the names that existed before `conv3d`.
 
 Channels come last, kernels are not flipped, and a bias is added. Volumes have the shape (batch, rows, columns, times,
-channels). Kernels have the shape (output channels, rows, columns, times, input channels). The functions call
-:func:`conv3d` and its gradients, for which they transpose the axes.
+channels). Kernels have the shape (output channels, rows, columns, times, input channels). The functions transpose the
+axes, and then call :func:`conv3d` and its gradients.
 """
 
 from theano_ng.gof.graph import Variable
@@ -26,7 +26,7 @@ def _channels_last(x):
 
 
 def _strides(d):
-    """Return three strides as ints. They must be ints or constants, because they are parameters of the Op."""
+    """Return three strides as ints. The strides must be ints or constants, because they are parameters of an Op."""
     if not isinstance(d, Variable) and len(d) != 3:
         raise ValueError("d must have three strides, got %s" % (d,))
     return tuple(int(get_scalar_constant_value(d[i])) for i in range(3))

@@ -62,7 +62,7 @@ def operands(*shapes, dtype="float64"):
 
 
 def abstract(shapes, parameters, hints=False, dtype="float64"):
-    """Return variables for images, kernels and a gradient of the output, and the three results."""
+    """Return variables for images, kernels and a gradient of the output; and the convolution and its gradients."""
     image, kernel = shapes
     n = len(image) - 2
     x, w, g = (T.TensorType(dtype, [False] * len(shape))() for shape in (image, kernel, image))
@@ -112,7 +112,7 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(value, other, err_msg="%s %s" % (name, parameters))
 
     def check_all(self, image, kernel, unshared, modes, strides, dilations):
-        """Compare results for all combinations of parameters, each with the next dtype of a cycle.
+        """Compare results for all combinations of parameters. The dtypes take turns.
 
         `image` and `kernel` are tuples of lengths.
         """
@@ -359,7 +359,7 @@ class TestGraphs(unittest.TestCase):
     def test_not_folded(self):
         """Constant folding does not compute convolutions of constants.
 
-        A fast Op computes them, or the function at run time.
+        Only the Op that replaces the convolution computes them.
         """
         out = nnet.conv2d(T.constant(np.ones((1, 1, 3, 3))), T.constant(np.ones((1, 1, 2, 2))))
         self.assertFalse(out.owner.op.do_constant_folding(out.owner))

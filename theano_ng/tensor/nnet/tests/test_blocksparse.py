@@ -98,7 +98,7 @@ class TestValues(unittest.TestCase):
             for k in range(5):
                 for other in layouts(values[k]):
                     self.compare(op, values[:k] + [other] + values[k + 1 :], expected)
-        # transposed blocks, as in the gradient
+        # The gradient passes transposed blocks.
         values = gemv_values(rng, sizes=(20, 37))
         values[1] = np.ascontiguousarray(values[1].swapaxes(2, 3)).swapaxes(2, 3)
         self.compare(sparse_block_gemv, values, gemv(*values))

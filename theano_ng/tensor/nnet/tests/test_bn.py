@@ -139,7 +139,7 @@ class TestNodes(unittest.TestCase):
                 utt.assert_allclose(a, b)
 
     def test_large_mean(self):
-        # The mean is 1e4 times the deviations: an algorithm with one pass in float32 would lose them.
+        # The mean is 1e4 times the deviations. An algorithm with one pass in float32 would lose the deviations.
         rng = np.random.RandomState(4)
         x = (rng.randn(64, 8, 9) + 1e4).astype("float32")
         one, zero = np.ones((1, 8, 1), "float32"), np.zeros((1, 8, 1), "float32")
@@ -430,7 +430,7 @@ class TestDerivatives(unittest.TestCase):
                 [self.x, self.stats[2]],
                 rng=self.rng,
             )
-        # the derivatives with respect to epsilon and to the factor of the running average
+        # check derivatives with respect to epsilon and to the factor of the running average
         utt.verify_grad(lambda x, e: op(x, *[s for s in self.stats[:2]], e)[0], [self.x, np.array(0.1)], rng=self.rng)
         utt.verify_grad(lambda e: op(self.x, *self.stats[:2], e)[2], [np.array(0.1)], rng=self.rng)
         for i in (3, 4):
@@ -447,7 +447,7 @@ class TestDerivatives(unittest.TestCase):
             lambda x, dy, m, r: op(*rows([x, dy, self.stats[0], m, r]), 1e-4)[1], values[:2] + values[3:], rng=self.rng
         )
         utt.verify_grad(lambda dy: op(*rows([self.x, dy, *self.stats[:3]]), 1e-4)[2], values[1:2], rng=self.rng)
-        # This is the second derivative of the whole normalization.
+        # Check the second derivative of the whole normalization.
         whole = lambda x: grad((batch_normalization_train(x, np.ones(3), np.zeros(3))[0] ** 3).sum(), x)
         utt.verify_grad(whole, [self.x], rng=self.rng)
 

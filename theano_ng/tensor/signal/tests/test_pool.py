@@ -111,9 +111,10 @@ def vectors(*values):
 
 
 class Compiled:
-    """A cache of compiled functions of x, ws, stride and pad (and, with gradients, e and g).
+    """A cache of compiled functions of x, ws, stride and pad.
 
-    The entry of a key has one function in Python and one in native code.
+    Functions for gradients also have arguments e (a direction in x) and g (a gradient of the result). Each entry has
+    a function in Python and a function in native code.
     """
 
     functions = {}
@@ -374,7 +375,7 @@ class TestDerivatives(unittest.TestCase):
                 np.testing.assert_allclose(result, right, rtol=1e-8, atol=1e-8)
 
     def test_derivatives_of_the_derivatives(self):
-        # Each Op of derivatives is linear in its last tensor; test its own derivatives in both modes.
+        # Each Op for derivatives is linear in its last tensor. Test the gradient and R_op of these Ops.
         x, e, g = [tt.dtensor4() for _ in range(3)]
         top = pool_2d(x, (2, 2), True, (1, 1))
         ws, stride = (2, 2), (1, 1)

@@ -10,7 +10,7 @@ TAPS = ((-1,), (-1,), (-1,), (-2,), (-1, -2), (-3, -1))
 
 
 def _whole(v):
-    """Return True for nonempty floats without broadcastable axes. The types of their rows are the same in all steps."""
+    """Return True for nonempty float arrays without broadcastable axes. All their rows have the same type."""
     return floats(v) and not any(v.broadcastable) and 0 not in v.array.shape
 
 
@@ -20,7 +20,7 @@ def _indented(lines):
 
 @dataclass(frozen=True)
 class WithBody(Operation):
-    """An operation with an inner graph. In the code of the graph and of the twin, this is a Python function."""
+    """An operation with an inner graph. In the code of graph and twin, the inner graph is a Python function."""
 
     def function_lines(self, node, render, returned):
         inside = [line for inner in node.body.nodes for line in render.lines(inner)]

@@ -51,7 +51,7 @@ def _some_zero(*arrays):
 
 
 def _everywhere(*arrays):
-    """Return True. Functions with jumps use this: finite differences of a steep argument may cross several jumps."""
+    """Return True. This is the kink of functions with jumps: finite differences may cross several jumps."""
     return True
 
 
@@ -60,17 +60,17 @@ def _some_equal(a, b):
 
 
 def _some_nearly_equal(a, b):
-    """Return True if different operands of a comparison are nearly equal. Its twin may treat them as equal."""
+    """Return True if unequal operands are nearly equal. The twin of a comparison may treat such operands as equal."""
     return bool(np.any((a != b) & nearly_equal(a, b)))
 
 
-# Arithmetic is drawn most often, because several rewrites apply to the same nodes there.
+# Arithmetic is drawn most often, because several rewriting rules apply to the same arithmetic nodes.
 _CASTS = "np.{op}(cast({{0}}, {{out}}), cast({{1}}, {{out}}))"
 _LARGE = "np.abs(cast({0}, {out})) + np.abs(cast({1}, {out}))"
 binary("add", "{0} + {1}", _CASTS.format(op="add"), scale=_LARGE, weight=6, loops=True)
 binary("sub", "{0} - {1}", _CASTS.format(op="subtract"), scale=_LARGE, weight=6, loops=True)
 binary("mul", "{0} * {1}", _CASTS.format(op="multiply"), weight=8, loops=True)
-# The terms of the derivative of x / x cancel. The twin computes 1, which does not show their rounding errors.
+# The terms of the derivative of x / x cancel. The twin computes x / x as 1, without the rounding errors of the terms.
 binary(
     "true_div",
     "{0} / {1}",
@@ -394,7 +394,7 @@ for _name, _graph, _twin, _domain in (
             (floats,),
             domain=_domain,
             ulps=16,
-            # The original graph adds a small number to 1.
+            # The original graph adds a possibly small number to 1, so that the rounding error is relative to 1 or more.
             scale="np.exp(np.abs({0}))" if _name == "log_one_minus_sigmoid" else "1 + np.abs({0})",
             kink=_some_zero,
             weight=0.5,
@@ -405,5 +405,5 @@ for _name, _graph, _twin in (
     ("round_half_to_even", "T.round({0}, mode='half_to_even')", "np.round({0})"),
     ("isclose", "T.isclose({0}, {0})", "np.isclose({0}, {0})"),
 ):
-    # By design, the derivative of the first operation is not the derivative of its value.
+    # The gradient of `constant_in_gradient` is zero by design. It differs from finite differences of the value.
     register(Operation(_name, CHAPTER, _graph, _twin, (floats,), exact=True, weight=0.2, kink=_everywhere))

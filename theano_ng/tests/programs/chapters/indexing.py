@@ -48,9 +48,9 @@ _KINDS = {"basic": basic_index, "advanced": advanced_index, "boolean": boolean_i
 
 
 def _changing(find):
-    """Return the function `parameters` of an operation that writes its second operand at an index of the first operand.
+    """Return a function that draws the index of an operation `x[index] = y` or `x[index] += y`.
 
-    The shape and dtype of the second operand must fit.
+    The function returns None if the shape or dtype of `y` does not fit.
     """
 
     def parameters(draw, x, y):

@@ -20,7 +20,7 @@ def one_axis(draw, x):
 
 
 def some_twice(a):
-    """Return True if elements are equal. Then the largest element may not be unique."""
+    """Return True if two elements are equal, so that the largest element may not be unique."""
     return len(np.unique(a)) < a.size
 
 

@@ -1,4 +1,5 @@
-"""Random streams, and loops with shared state. Their results depend only on the seed and on the number of the call."""
+"""Random streams, and loops with shared state. The results depend only on the seed and on the position of the call
+in the sequence of calls."""
 
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ _DRAWS_OF_MRG = (
 
 
 def _numbers(draw, *_):
-    # Half of the draws are uniform and normal floats, because programs compute with them most often.
+    # At least half of the draws are uniform or normal, because programs use these distributions most often.
     shape = draw.choice(((3,), (2, 3), (4,), (1, 2), (3, 3)))
     method, of_numpy = draw.choice(_DRAWS[:3] if draw.chance(0.5) else _DRAWS)
     return dict(seed=draw.integer(1, 1000), draw=method.format(shape=shape), of_numpy=of_numpy.format(shape=shape))
@@ -112,8 +113,8 @@ register(
 class LoopWithState(Operation):
     """A loop whose steps update shared variables. The variables keep their values for the next step and the next call.
 
-    `graph` is the code of the step. `before` is an optional line of code before the loop. In both, OWN stands for a
-    shared variable.
+    `graph` is the code of the step. `before` is an optional line of code before the loop. In `graph` and `before`, OWN
+    is a placeholder for a shared variable.
     """
 
     before: str = ""
