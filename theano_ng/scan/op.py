@@ -273,7 +273,7 @@ class Scan(Derivatives, Groups, Op):
         check_step(self)
 
     def runs_in_c(self):
-        """Return True if the mode of the step runs in C."""
+        """Return True if the linker of the step runs nodes with the virtual machine that is written in C."""
         linker = self.inner_graph.maker().linker
         return isinstance(linker, VM_Linker) and linker.machine_class(True) is CVM
 

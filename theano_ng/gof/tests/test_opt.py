@@ -355,7 +355,7 @@ class TestMerge(Base):
     def test_features_are_told_who_merges(self):
         """MergeOptimizer is the `reason` that features get for each merge.
 
-        The test merges equal nodes, equal constants, and nodes on assertions.
+        The test merges equal nodes, equal constants, and nodes whose inputs are outputs of `Assert`.
         """
 
         class Reasons(gof.toolbox.Feature):

@@ -99,7 +99,7 @@ class TestInstall(unittest.TestCase):
 
 
 class TestTheanoItself(unittest.TestCase):
-    """Another package with the name `theano` keeps the name, unless installation is forced."""
+    """`legacy.install` does not replace another package with the name `theano`, unless ``force=True`` is given."""
 
     def run_beside_another(self, program):
         with tempfile.TemporaryDirectory() as folder:

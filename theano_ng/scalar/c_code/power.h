@@ -135,7 +135,7 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
         const V sum_low = ((whole - sum) + g) + (TNG_FMA_##NAME(h, log2e, -g) + rest);                               \
         const V exponent = y * sum, exponent_low = TNG_FMA_##NAME(y, sum_low, TNG_FMA_##NAME(y, sum, -exponent));    \
         const npy_uint32 regular = TNG_LESS_##NAME((V)((I)exponent & ~SIGN), (V){} + LIMIT);                         \
-        /* sum_low is as large as f^3, so add it before rounding. */                                                 \
+        /* exponent_low may be large, because sum_low is as large as f^3. Add exponent_low before rounding. */       \
         const V shifted = (exponent + exponent_low) + ROUND, n = shifted - ROUND, r = (exponent - n) + exponent_low; \
         const V t = TNG_LOOKUP_##NAME(tables[3], (I)shifted);                                                        \
         const V power = t + TNG_FMA_##NAME(t, r * TNG_POWER_EXP_##NAME, TNG_LOOKUP_##NAME(tables[4], (I)shifted));   \

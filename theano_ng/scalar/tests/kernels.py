@@ -11,7 +11,7 @@ from theano_ng.scalar.types import c_type
 def op_kernel(node, language):
     """Return a Kernel ``void f(int64_t n, char **ptr)`` that applies a scalar node to n contiguous elements.
 
-    The caller passes no integer divisions by zero.
+    The kernel does not check the divisors of integer divisions.
 
     Parameters
     ----------

@@ -395,7 +395,7 @@ class _Packing:
                 raise NotImplementedError("another access to an operand than the driver expects")
         kernel, needs_python = elemwise_kernel(program)
         if needs_python:
-            raise NotImplementedError("a kernel with Python's C API")
+            raise NotImplementedError("the kernel needs Python's C API, which the driver does not support")
         return kernel
 
 

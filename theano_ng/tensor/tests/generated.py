@@ -224,8 +224,7 @@ class Compared:
         key = (*(v.type for v in inputs), repr(static))
         if key not in self._compiled:
             outputs = _as_list(self.build(*inputs, **static))
-            # A function accepts only arrays of native byte order and copies others, but the nodes are tested with other
-            # byte orders too.
+            # A function converts inputs in the other byte order, so the nodes get only arrays in native byte order.
             made = {
                 mode: function(inputs, outputs, mode=self.MODES[mode](), on_unused_input="ignore")
                 for mode in self.modes

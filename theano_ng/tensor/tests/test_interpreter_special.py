@@ -1,4 +1,7 @@
-"""Special functions, division and complex numbers in interpreted programs: the tests of compiled C code run on them."""
+"""Tests of special functions, division and complex numbers in interpreted programs.
+
+The test methods are inherited from the tests of compiled C code in `theano_ng.scalar.tests.test_special`.
+"""
 
 import unittest
 

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import pkgutil
 import unittest
+from concurrent import futures
 
 import numpy as np
 
@@ -108,6 +109,24 @@ class TestFilledMemory(unittest.TestCase):
         self.assertEqual(set(np.empty(100, "int8").tolist()), {9})
         self.alloc.restore(inner)
         self.assertEqual(set(np.empty(100, "int8").tolist()), {7})
+
+    def test_threads(self):
+        """Each thread has its own byte. No byte remains if two threads begin and end in the same order."""
+
+        def bytes_of_new_arrays():
+            arrays = np.empty(100, "int8"), self.alloc.empty((600, 700), "float64")
+            return {byte for array in arrays for byte in array.tobytes()}
+
+        with futures.ThreadPoolExecutor(1) as other:
+            first = self.alloc.fill(1)
+            second = other.submit(self.alloc.fill, 2).result()
+            try:
+                self.assertEqual(bytes_of_new_arrays(), {1})
+                self.assertEqual(other.submit(bytes_of_new_arrays).result(), {2})
+            finally:
+                self.alloc.restore(first)
+                other.submit(self.alloc.restore, second).result()
+        self.test_recycled_memory_stays_as_it_is()
 
     def test_recycled_memory_stays_as_it_is(self):
         self.alloc.trim()

@@ -68,7 +68,7 @@ def at_the_start(array):
 
 @unittest.skipUnless(sys.platform.startswith("linux"), "needs mprotect")
 class TestNothingBeyond(NativeCase):
-    """Ops that read beyond their inputs crash the process."""
+    """Native Ops do not read beyond their inputs: a protected page next to each input makes such a read crash."""
 
     LENGTHS = (1, 3, 7, 8, 15, 16, 17, 31, 32, 33, 47, 48, 64, 65, 130)
 

@@ -273,11 +273,12 @@ def _frozen(value):
 
 
 class Palette:
-    """The few operations from which a program is drawn. Because they are few, they are often combined.
+    """The few operations from which a program is drawn. A small choice makes combinations of them frequent.
 
     Attributes
     ----------
     chapters : list of str
+        The names of the modules from which most operations of the program are drawn.
     program, loops : list of str
         The names of operations for the program, and for the bodies of loops.
     """

@@ -68,14 +68,15 @@ static Block *new_block(size_t capacity)
     return memory;
 }
 
-/* The byte with which new memory is filled between calls of `fill` and `restore`; -1: memory is not filled. */
-static atomic_int fill_byte = -1;
+/* The byte with which a thread fills new memory between its calls of `fill` and `restore`; -1: memory is not filled.
+ * NumPy also keeps its handler for each thread. If threads shared the byte, a thread that calls `restore` between the
+ * `fill` and the `restore` of another thread would change the byte of this thread, and the last byte could remain. */
+static _Thread_local int fill_byte = -1;
 
 static void *filled(void *data, size_t size)
 {
-    int byte = atomic_load_explicit(&fill_byte, memory_order_relaxed);
-    if (data != NULL && byte >= 0)
-        memset(data, byte, size);
+    if (data != NULL && fill_byte >= 0)
+        memset(data, fill_byte, size);
     return data;
 }
 
@@ -308,7 +309,9 @@ static PyObject *fill(PyObject *self, PyObject *arg)
     PyObject *previous = PyDataMem_SetHandler(fill_capsule);
     if (previous == NULL)
         return NULL;
-    return Py_BuildValue("(iN)", atomic_exchange(&fill_byte, (int)byte), previous);
+    PyObject *result = Py_BuildValue("(iN)", fill_byte, previous);
+    fill_byte = (int)byte;
+    return result;
 }
 
 static PyObject *restore(PyObject *self, PyObject *args)
@@ -322,15 +325,17 @@ static PyObject *restore(PyObject *self, PyObject *args)
     if (ours == NULL)
         return NULL;
     Py_DECREF(ours);
-    atomic_store(&fill_byte, byte);
+    fill_byte = byte;
     Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
     {"empty", empty, METH_VARARGS,
      "empty(shape, dtype): as `numpy.empty`; memory of large arrays of numbers is recycled."},
-    {"fill", fill, METH_O, "fill(byte): fill the memory of new arrays with a byte; return the argument for `restore`."},
-    {"restore", restore, METH_VARARGS, "restore(previous): end the filling of memory that `fill` began."},
+    {"fill", fill, METH_O,
+     "fill(byte): fill the memory of new arrays of this thread with a byte; return the argument for `restore`."},
+    {"restore", restore, METH_VARARGS,
+     "restore(previous): end the filling of memory that `fill` began in the same thread."},
     {"trim", trim, METH_NOARGS, "Return the kept blocks to the system."},
     {"stats", stats, METH_NOARGS, "Return a dict: kept_bytes, kept_blocks, hits, misses."},
     {NULL, NULL, 0, NULL},
