@@ -2,7 +2,7 @@
 
 import os
 
-from libc.errno cimport ENOENT, errno
+from libc cimport errno
 
 cdef extern from "<dirent.h>" nogil:
     ctypedef struct DIR:
@@ -26,8 +26,9 @@ cdef extern from *:
         long long numbers[3]; /* size, seconds and nanoseconds of the last modification */
     } Stamp;
 
-    /* Read the status of a file in an open folder. Return 0, or -1 with errno set. On Linux, glibc has `statx` since
-     * version 2.28, but a symbol `fstatat` only since version 2.33. */
+    /* Read the status of a file in an open folder. Return 0, or -1 if this is not possible: the system has no `statx`, a
+     * container forbids it, or the file cannot be read. `fstatat` is not used, because it is a symbol of glibc only since
+     * version 2.33, but `statx` since version 2.28. */
     static int read_stamp(int folder, const char *name, Stamp *stamp)
     {
     #ifdef STATX_MTIME
@@ -37,20 +38,20 @@ cdef extern from *:
         stamp->numbers[0] = (long long)status.stx_size;
         stamp->numbers[1] = status.stx_mtime.tv_sec;
         stamp->numbers[2] = status.stx_mtime.tv_nsec;
-    #else
-        struct stat status;
-        if (fstatat(folder, name, &status, 0) < 0)
-            return -1;
-        stamp->numbers[0] = status.st_size;
-        stamp->numbers[1] = status.st_mtim.tv_sec;
-        stamp->numbers[2] = status.st_mtim.tv_nsec;
-    #endif
         return 0;
+    #else
+        (void)folder, (void)name, (void)stamp;
+        return -1;
+    #endif
     }
     """
     ctypedef struct Stamp:
         long long numbers[3]
     int read_stamp(int folder, const char *name, Stamp *stamp) nogil
+
+
+cdef _error(bytes path):
+    return OSError(errno.errno, os.strerror(errno.errno), os.fsdecode(path))
 
 
 def stamps(folder, tuple suffixes, excluded):
@@ -84,19 +85,22 @@ def stamps(folder, tuple suffixes, excluded):
         path = todo.pop()
         entries = opendir(path)
         if entries == NULL:
-            raise OSError(errno, os.strerror(errno), os.fsdecode(path))
+            raise _error(path)
         try:
             while True:
+                errno.errno = 0
                 entry = readdir(entries)
                 if entry == NULL:
+                    if errno.errno:
+                        raise _error(path)
                     break
                 name = entry.d_name
                 if name.endswith(suffixes):
                     if read_stamp(dirfd(entries), entry.d_name, &stamp) < 0:
-                        if errno == ENOENT:
+                        try:
+                            status = os.stat(path + b"/" + name)
+                        except FileNotFoundError:
                             continue  # a symbolic link to nothing, with which some editors mark open files
-                        # Some old containers forbid statx. If the file cannot be read at all, os.stat raises the error.
-                        status = os.stat(path + b"/" + name)
                         stamp.numbers[0] = status.st_size
                         stamp.numbers[1], stamp.numbers[2] = divmod(status.st_mtime_ns, 10**9)
                     found.append(path + b"/" + name + (<const char *>stamp.numbers)[:sizeof(stamp.numbers)])

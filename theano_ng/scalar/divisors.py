@@ -13,7 +13,7 @@ from theano_ng.scalar.op import is_discrete
 from theano_ng.scalar.ops_arith import Clip, Maximum, RealDivision, Switch
 from theano_ng.scalar.ops_compare import EQ
 
-# What is known about all elements of a value: they are positive, nonzero, or zero. None: nothing is known.
+# All elements of a value are known to be positive, nonzero, or zero. None: nothing is known about them.
 POSITIVE, NONZERO, ZERO = "positive", "nonzero", "zero"
 _NOT_ZERO = (POSITIVE, NONZERO)
 

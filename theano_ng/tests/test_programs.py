@@ -306,6 +306,13 @@ def cut_to_the_shorter(node):
     return [x[:n] + y[:n]]
 
 
+@theano.gof.local_optimizer([tensor.add])
+def subtract_integers(node):
+    """A wrong rule: ``x + y -> x - y`` for integers."""
+    x, y, *more = node.inputs
+    return None if more or node.outputs[0].dtype not in tensor.discrete_dtypes else [x - y]
+
+
 class TestPlantedFaults(unittest.TestCase):
     """Tests that planted faults are found, and that their programs are reduced."""
 
@@ -344,6 +351,32 @@ class TestPlantedFaults(unittest.TestCase):
         printed = text("a title", [(small, "all errors")], found, lengths.derivative_lines(small))
         done = subprocess.run([sys.executable, "-c", printed], capture_output=True, text=True)
         self.assertRegex(done.stderr, "ValueError: Input dimension mis-match")
+
+    def test_wrong_integers_with_other_lengths(self):
+        found = []
+        for index in range(1500):
+            program = generate("lengths", index)
+            if program is None or not any([n.operation == "add" and n.dtype == "int64" for n in program.nodes]):
+                continue
+            program = lengths.resized(program, str(index))
+            found.append(program and lengths.judged(program, planted(subtract_integers)))
+        self.assertIn("numbers", [difference.kind for difference in found if difference])
+
+    def test_lengths_of_calls(self):
+        """Each call has the drawn length, also where the axis is empty in other calls."""
+        empty = 0
+        for index in range(1000):
+            program = generate("lengths", index)
+            program = program and lengths.resized(program, str(index))
+            if program:
+                name, axis, length = program.resized
+                (before,) = [one for one in program.inputs if one.name == name]
+                (one,) = [one for one in lengths.called(program) if one.name == name]
+                self.assertEqual(one.shape[axis], length)
+                self.assertEqual(source.plain(one).shape, one.shape)
+                self.assertNotEqual(one.shape, before.shape)
+                empty += before.shape[axis] == 0
+        self.assertGreater(empty, 0)
 
     @unittest.skipUnless(config.cxx and background.AVAILABLE, "there is no compiler that could run in the background")
     def test_a_kernel_in_the_place_of_another(self):

@@ -247,6 +247,7 @@ TABLE = [
         "the lengths of sequences and initial states that no step reads are not checked",
         "remove_constants_and_unused_inputs_scan",
     ),
+    _row("lost error", "an input that the inner graph does not read is not computed", "inline_ofg_expansion"),
     _row("lost error", "the rule removes checks, and only users who request it get it", "local_remove_all_assert"),
     _row("lost error", "where two Rebroadcasts contradict each other, the outer one decides", "local_rebroadcast_lift"),
     _row("lost error", "zero divided by the integer zero is zero, not an error", "local_zero_div"),

@@ -62,6 +62,12 @@ class TestStamps(unittest.TestCase):
         os.symlink("user@host.1", os.path.join(self.folder, ".#a.py"))
         self.assertEqual(len(self.stamps()), 2)
 
+    def test_files_that_cannot_be_read(self):
+        os.symlink("loop.py", os.path.join(self.folder, "loop.py"))
+        with self.assertRaises(OSError) as caught:
+            self.stamps()
+        self.assertIn("loop.py", str(caught.exception))
+
     def test_missing_folders(self):
         with self.assertRaises(FileNotFoundError) as caught:
             stamps(os.path.join(self.folder, "nothing"), (b".py",), frozenset())

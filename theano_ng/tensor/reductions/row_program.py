@@ -54,8 +54,8 @@ class RowShape(NamedTuple):
     def level(self, pattern):
         """Return the level of a variable with this broadcast pattern: ONE, ROW or ELEMENT.
 
-        The level says whether the variable has one value in total, per row, or per element. Return None if a program
-        cannot read the variable.
+        A variable of these levels has one value in total, one value per row, or one value per element. Return None if a
+        program cannot read the variable.
         """
         before, inner = pattern[: len(self.outer)], pattern[len(self.outer) :]
         if all(pattern):

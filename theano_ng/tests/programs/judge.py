@@ -379,8 +379,8 @@ DECIDING = frozenset(
     "switch switch_on_comparison maximum minimum clip relu ifelse ifelse_of_variable loop where_mask max min sort sgn eq neq lt le gt ge"
     " isnan isinf isclose argmax argmin max_and_argmax any all cast cast_to_integers elu".split()
 )
-# Operations in which a rounding error of an operand can cause a large change of the result.
-JUMPING = DECIDING | frozenset("floor ceil trunc round_half_to_even floor_div_floats mod_floats".split())
+# Operations in which a rounding error of an operand, or the sign of a zero, can cause a large change of the result.
+JUMPING = DECIDING | frozenset("floor ceil trunc round_half_to_even floor_div_floats mod_floats arctan2".split())
 # Reductions whose accumulators are wider than the accumulators of the twin, so that their partial results do not
 # overflow.
 WIDE_SUMS = frozenset(["sum", "prod", "mean"])

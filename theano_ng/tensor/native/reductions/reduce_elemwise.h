@@ -353,7 +353,7 @@ static void add_rows(const Summing *s, int64_t n, int64_t rows, char *const *dat
     s->kernel(n * rows, ptr, s->stride);
 }
 
-/* Return 1 if runs are so long that each of them is passed to the kernel in a call of its own. */
+/* Return 1 if runs are so long that the kernel is called separately for each run. */
 static int is_long(const Summing *s, const Nest *nest)
 {
     int repeated = 0;
