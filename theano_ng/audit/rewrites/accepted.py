@@ -240,7 +240,7 @@ TABLE = [
     _row(
         "lost error",
         "an array of equal elements is replaced by its element, and an array of which only the shape is needed is not built",
-        "local_div_to_inv local_add_specialize local_shape_to_shape_i",
+        "local_div_to_inv local_add_specialize local_mul_of_constants local_shape_to_shape_i",
     ),
     _row(
         "lost error",
